@@ -12,16 +12,16 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// Requests of a round.
+/// The number of requests in a round.
 const DEPTH: usize = 16;
 const DISK_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: usize = 4096;
 
-/// Serves the client at standard input by a lane in this thread, until the client leaves.
+/// Serves the client at standard input with a lane in this thread, until the client leaves.
 ///
 /// # Errors
 ///
-/// If there is no io_uring, or the lane fails.
+/// Returns an error if there is no io_uring, or the lane fails.
 pub fn serve_standard_input(policies: Policies) -> Result<(), Box<dyn Error>> {
     let client = io::stdin().as_fd().try_clone_to_owned()?;
     Ok(lane_alone::serve(&disk(policies), client)?)
@@ -43,17 +43,17 @@ fn disk(policies: Policies) -> DiskConfig {
 ///
 /// # Errors
 ///
-/// If the connection breaks, or the server refuses.
+/// Returns an error if the connection breaks, or the server refuses.
 pub fn read(socket: UnixStream, ios: u64) -> io::Result<()> {
     let shape = Shape { direction: Direction::Read, bytes: BLOCK_BYTES, depth: DEPTH };
     Client::enter(socket, "")?.rounds(shape, ios)
 }
 
-/// Reads `ios` blocks by a lane in this thread, whose client has no socket.
+/// Reads `ios` blocks through a lane in this thread, whose client has no socket.
 ///
 /// # Errors
 ///
-/// If there is no io_uring, or the lane fails.
+/// Returns an error if there is no io_uring, or the lane fails.
 pub fn read_in_memory(policies: Policies, ios: u64) -> Result<(), Box<dyn Error>> {
     let mut sectors = Sectors::default();
     let mut left = ios;

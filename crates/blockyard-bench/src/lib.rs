@@ -1,7 +1,7 @@
 //! Benchmarks of Blockyard: nanoseconds and instructions per I/O.
 //!
-//! All measurements of the core share [`IoLoop`]. Its device completes at once and is kept full, as
-//! SPDK's `bdevperf` keeps its null device: each step completes one request, takes the ended bio,
+//! All measurements of the core share [`IoLoop`]. Its device completes at once and is always full, like the
+//! null device under SPDK's `bdevperf`: each step completes one request, takes the ended bio,
 //! submits another one in its place, and runs the hardware queues that the request queue names.
 //!
 //! - `cargo bench -p blockyard-bench`: nanoseconds, measured by divan. One iteration is one I/O, including
@@ -10,8 +10,9 @@
 //!   valgrind's callgrind. The program's header describes the method.
 //! - `bench/peers`: a comparison of NBD servers; see [`nbd`].
 //!
-//! The same program counts the instructions of the simulator; `simulator` measures its I/Os per second.
-//! Both run the jobs in [`simulated`].
+//! `instructions` also counts the lane and the simulator. `simulator` measures the simulator's I/Os per second,
+//! and `tracing` the cost of a trace; all three run the jobs in [`simulated`]. `btt` compares a BTT with its
+//! raw memory.
 
 pub mod lane;
 pub mod nbd;
@@ -39,7 +40,16 @@ const CAPACITY_SECTORS: u64 = 1 << 21;
 const SECTORS_PER_BIO: u32 = 8;
 const CPU: CpuId = CpuId(0);
 
-/// A xorshift generator of random sectors, which costs each measurement a few instructions per I/O.
+/// Draws the next random number of a xorshift generator, which costs a few instructions.
+#[inline]
+pub const fn xorshift(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+/// A generator of random sectors.
 #[derive(Clone, Debug)]
 pub struct Sectors(u64);
 
@@ -52,10 +62,7 @@ impl Default for Sectors {
 impl Sectors {
     /// Draws the next sector, a multiple of 4 KiB.
     pub const fn draw(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % (CAPACITY_SECTORS / SECTORS_PER_BIO as u64) * SECTORS_PER_BIO as u64
+        xorshift(&mut self.0) % (CAPACITY_SECTORS / SECTORS_PER_BIO as u64) * SECTORS_PER_BIO as u64
     }
 }
 
@@ -96,7 +103,7 @@ impl IoLoop {
     /// Panics if `held` is not 0 and there is no elevator.
     #[must_use]
     pub fn new(policies: Policies, held: u32) -> Self {
-        Self::told(policies, held, ())
+        Self::with_sink(policies, held, ())
     }
 }
 
@@ -107,7 +114,7 @@ impl<S: Sink> IoLoop<S> {
     ///
     /// Panics like [`IoLoop::new`].
     #[must_use]
-    pub fn told(policies: Policies, held: u32, sink: S) -> Self {
+    pub fn with_sink(policies: Policies, held: u32, sink: S) -> Self {
         assert!(
             held == 0 || policies.elevator != ElevatorKind::None,
             "without an elevator no request can be held"

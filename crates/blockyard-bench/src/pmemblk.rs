@@ -1,4 +1,4 @@
-//! libpmemblk, loaded at run time. Nothing links to it; where it is missing, it is not compared.
+//! libpmemblk, loaded at run time. No program links to it; where it is missing, it is not compared.
 #![allow(clippy::cast_possible_truncation, reason = "sizes are those of a benchmark")]
 
 use core::ffi::{c_char, c_int, c_longlong, c_uint, c_void};
@@ -55,7 +55,7 @@ impl Pmemblk {
         }
     }
 
-    /// The number of its sectors.
+    /// The number of sectors in the pool.
     #[must_use]
     pub fn sectors(&self) -> u64 {
         // SAFETY: the pool is open.

@@ -1,8 +1,8 @@
-//! The published jobs and their designs, which `simulator` times and `instructions` counts.
+//! The published jobs and their designs, for `simulator`, `instructions` and `tracing`.
 
-use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::Simulation;
+use blockyard_sim::simulate::{Report, Simulation};
 
 /// A published job and its device.
 #[derive(Clone, Copy, Debug)]
@@ -11,9 +11,9 @@ pub struct Workload {
     pub device: &'static str,
     /// fio options, without the operation and the run time.
     options: &'static str,
-    /// Its number of instances.
+    /// The number of instances of its job.
     instances: u64,
-    /// Its run time in virtual time.
+    /// The options that set its run time, in virtual time.
     pub timed: &'static str,
     /// Its operations: values of fio's `rw`.
     pub ops: &'static [&'static str],
@@ -61,6 +61,17 @@ impl Workload {
         format!("--number_ios={}", ios / self.instances)
     }
 
+    /// The job with the operation `op`; the options in `amount` set its length.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the options are not those of a job.
+    #[must_use]
+    pub fn jobs(&self, op: &str, amount: &str) -> JobFile {
+        let options = format!("{} --rw={op} {amount}", self.options);
+        parse_args(options.split_whitespace(), &NoSource).expect("job of a benchmark")
+    }
+
     /// Simulates the job with the operation `op` under `design`; the options in `amount` set its length.
     /// Returns the number of I/Os.
     ///
@@ -69,14 +80,17 @@ impl Workload {
     /// Panics if the job does not run on its device.
     #[must_use]
     pub fn simulate(&self, op: &str, design: &str, amount: &str) -> u64 {
-        let options = format!("{} --rw={op} {amount}", self.options);
-        let jobs = parse_args(options.split_whitespace(), &NoSource).expect("job of a benchmark");
+        let jobs = self.jobs(op, amount);
         let device = Device::lookup(self.device).expect("name of a built-in device");
         let design = Design::lookup(design).expect("name of a built-in design");
         let simulation = Simulation::new(&jobs, &device, &design, 1)
             .expect("benchmark job that fits its device");
-        let report = simulation.finish().expect("benchmark job that ends");
-        let stats = report.jobs.iter().flat_map(|job| job.stats.measured());
-        stats.map(|measured| measured.ios).sum()
+        ios(&simulation.finish().expect("benchmark job that ends"))
     }
+}
+
+/// The number of I/Os that a simulation measured.
+#[must_use]
+pub fn ios(report: &Report) -> u64 {
+    report.jobs.iter().flat_map(|job| job.stats.measured()).map(|measured| measured.ios).sum()
 }

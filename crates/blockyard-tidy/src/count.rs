@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{ImplItemFn, Item, ItemFn, Macro, Signature, TraitItemFn};
 
-/// What was counted.
+/// The counts of a crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Lines, comments and blank lines included.

@@ -5,8 +5,8 @@
 //! - [`rules`] finds the rules that module headers declare, and where they are cited.
 //! - [`count`] counts lines, functions and assertions.
 //!
-//! `cargo run -p blockyard-tidy` prints the counts. The parser is `syn`: what stands inside the
-//! arguments of macros is not seen as paths.
+//! `cargo run -p blockyard-tidy` prints the counts. `syn` parses the source, and sees no
+//! paths inside the arguments of macros.
 
 pub mod count;
 pub mod modules;

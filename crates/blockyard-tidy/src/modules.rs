@@ -30,13 +30,13 @@ impl fmt::Display for Circle {
 /// The names in a path.
 type Names = Vec<String>;
 
-/// Which sibling depends on which one, with the files and the name of one such path.
+/// Which sibling depends on which, with the two files and the name in one such path.
 type Arrows<'a> = BTreeMap<(&'a str, &'a str), (String, String, String)>;
 
-/// What a module's file says of names.
+/// The names that a module's file defines and uses.
 #[derive(Default)]
 struct Scope {
-    /// Items that it defines.
+    /// Items that the file defines.
     defined: BTreeSet<String>,
     /// Names that it imports or re-exports, and the path that each stands for.
     imported: BTreeMap<String, Names>,

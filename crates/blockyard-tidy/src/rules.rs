@@ -12,18 +12,18 @@ use std::path::Path;
 pub struct Place {
     /// The file, from the root of the repository, and the line from 1.
     pub at: String,
-    /// Whether it is code for tests.
+    /// Whether the place is in code for tests.
     pub test: bool,
 }
 
-/// What the source says of rules.
+/// All declarations and citations of rules in the source.
 #[derive(Debug, Default)]
 pub struct Rules {
     /// Where each rule is declared.
     pub declared: BTreeMap<String, Vec<Place>>,
     /// Where each name is cited in a comment, declarations apart.
     pub cited: BTreeMap<String, Vec<Place>>,
-    /// Where each name, of a rule or not, stands in code: in the message of an assertion.
+    /// Where the message of an assertion has each name, of a rule or not.
     pub asserted: BTreeMap<String, Vec<Place>>,
 }
 

@@ -15,11 +15,11 @@ pub fn root() -> PathBuf {
 
 /// A file with a module of its own.
 pub struct Module {
-    /// Its path from the root of the crate: empty for the root.
+    /// The module's path from the root of the crate: empty for the root.
     pub path: Vec<String>,
-    /// Where it lies, from the root of the repository.
+    /// The file's path from the root of the repository.
     pub file: PathBuf,
-    /// What it says.
+    /// The parsed source.
     pub syntax: File,
 }
 

@@ -1,10 +1,11 @@
 //! Compares a BTT with its raw memory, with a bare loop of the memory operations that every BTT needs,
-//! with Linux's recipe, and with libpmemblk where it is installed. All of them read, write or zero random
+//! with Linux's algorithm, and with libpmemblk where it is installed. All of them read, write or zero random
 //! sectors of a file in shared memory, which is treated as persistent.
 #![allow(clippy::cast_possible_truncation, reason = "sizes are those of a benchmark")]
 #![allow(clippy::float_arithmetic, reason = "this is a report")]
 
 use blockyard_bench::pmemblk::Pmemblk;
+use blockyard_bench::xorshift;
 use blockyard_btt::find::find;
 use blockyard_btt::{Btt, Container, LaneChoice, Memory, OpenOptions, Policy, ReadTracking};
 use blockyard_pmem::{Copying, Durability, Image, ImageMemory, ImageOptions, Mapped, NewImage};
@@ -90,10 +91,7 @@ struct Sectors {
 impl Sectors {
     #[inline]
     fn next(&mut self) -> u64 {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        ((u128::from(self.state) * u128::from(self.count)) >> 64) as u64
+        ((u128::from(xorshift(&mut self.state)) * u128::from(self.count)) >> 64) as u64
     }
 }
 

@@ -1,15 +1,15 @@
 //! Instructions per I/O, counted by valgrind's callgrind.
 //!
 //! Each case is run twice under callgrind, with [`FEW`] and with twice as many I/Os. The difference
-//! of the two counts divided by [`FEW`] is what an I/O costs: construction, start and exit of the
+//! of the two counts divided by [`FEW`] is the cost of an I/O: construction, start and exit of the
 //! program are in both counts and cancel. The result is the same on every run of one binary.
 //!
 //! The lane of a server runs alone under callgrind: its client is the parent process, at the other end
 //! of the lane's standard input. So neither the client nor the kernel is in the counts.
 //!
-//! Without arguments it prints a table of the core, the lane and the simulator. It starts itself under
-//! `valgrind`, which must be installed. With the beginning of a name it prints the cases of that name. With a
-//! case and a count it does that many I/Os, which is what callgrind counts.
+//! Without arguments the program prints a table of all cases. With the beginning of a name it prints the
+//! cases of that name. It starts itself under `valgrind`, which must be installed, with a case and a number of
+//! I/Os as arguments.
 
 use blockyard::policy::Policies;
 use blockyard::stats::StageStats;
@@ -25,7 +25,7 @@ const FEW: u64 = 19_200;
 /// Sequential writes that become one request.
 const BATCH: u32 = 8;
 
-/// What is done for each I/O, or batch of them.
+/// One I/O, or one batch of them.
 type Step = fn(&mut IoLoop);
 
 struct Case {
@@ -42,11 +42,11 @@ enum What {
         step: Step,
         ios_per_step: u32,
     },
-    /// Random reads, with a meter: whether somebody asks it.
+    /// Random reads with the meter of a server; `counts` says whether metrics are on.
     Metered { policies: fn() -> Policies, counts: bool },
-    /// Random reads of a served disk in memory, by a client at this door.
+    /// Random reads of a served disk in memory, from a client at this door.
     Lane { door: Door, policies: fn() -> Policies },
-    /// The simulator: a workload, what it does, under a design.
+    /// The simulator: a workload, its operation, and a design.
     Simulated(Workload, &'static str, &'static str),
 }
 
@@ -144,10 +144,10 @@ fn perform(case: &Case, ios: u64) -> Result<(), Box<dyn Error>> {
         }
         What::Metered { policies, counts } => {
             let meter = Meter(counts.then(|| Box::new(StageStats::watching(1, 1))));
-            let mut io = IoLoop::told(policies(), 0, meter);
+            let mut io = IoLoop::with_sink(policies(), 0, meter);
             (0..ios).for_each(|_| io.random_read());
         }
-        // The client says how many.
+        // The client, in the parent process, decides the number of I/Os.
         What::Lane { door: Door::Nbd, policies } => lane::serve_standard_input(policies())?,
         What::Lane { door: Door::Memory, policies } => lane::read_in_memory(policies(), ios)?,
         What::Simulated(workload, op, design) => {

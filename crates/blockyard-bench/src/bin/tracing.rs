@@ -7,10 +7,11 @@
 //! (median of TURNS turns, default 7), and the bytes written for each I/O. The files go to a folder of
 //! their own in the system's temporary folder, and are removed.
 
-use blockyard_sim::job::{JobFile, NoSource, parse_args};
+use blockyard_bench::simulated::{SCSI, ios};
+use blockyard_sim::job::JobFile;
 use blockyard_sim::output::{Files, Recorder};
 use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use blockyard_sim::simulate::{Conditions, Simulation};
 use core::error::Error;
 use std::fs;
 use std::path::Path;
@@ -32,8 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "{:<10}{:<18}{:<10}{:>12}{:>16}",
         "rw", "design", "output", "% more time", "bytes per I/O"
     );
-    for rw in ["read", "randread"] {
-        let jobs = jobs(rw);
+    for rw in SCSI.ops {
+        let jobs = SCSI.jobs(rw, "--time_based --runtime=1");
         for name in DESIGNS {
             let design = Design::lookup(name)?;
             for (output, files) in &outputs {
@@ -46,14 +47,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn jobs(rw: &str) -> JobFile {
-    let job = format!(
-        "--name=scsi --filename=/dev/sda --direct=1 --ioengine=libaio --bs=4k --iodepth=64 \
-         --numjobs=64 --group_reporting --time_based --runtime=1 --rw={rw}"
-    );
-    parse_args(job.split_whitespace(), &NoSource).expect("job of a benchmark")
-}
-
 /// Returns the additional time for writing `files`, in percent, and the bytes written for each I/O.
 fn compare(
     jobs: &JobFile,
@@ -62,7 +55,7 @@ fn compare(
     folder: &Path,
     turns: usize,
 ) -> Result<(i128, u64), Box<dyn Error>> {
-    let device = Device::lookup("srp")?;
+    let device = Device::lookup(SCSI.device)?;
     let mut more = Vec::new();
     let mut bytes_per_io = 0;
     for _ in 0..turns {
@@ -79,10 +72,6 @@ fn compare(
     }
     more.sort_unstable();
     Ok((more[more.len() / 2], bytes_per_io))
-}
-
-fn ios(report: &Report) -> u64 {
-    report.jobs.iter().flat_map(|job| job.stats.measured()).map(|measured| measured.ios).sum()
 }
 
 /// Removes all files in `folder` and returns their total size in bytes.

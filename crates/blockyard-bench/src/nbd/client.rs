@@ -55,7 +55,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the server refuses.
+    /// Returns an error if the server refuses.
     pub fn enter(mut stream: UnixStream, export: &str) -> io::Result<Self> {
         let size_bytes = handshake(&mut stream, export)?;
         Ok(Self { stream, size_bytes })
@@ -93,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the connection breaks, or a request is refused.
+    /// Returns an error if the connection breaks, or a request is refused.
     pub fn rounds(self, shape: Shape, ios: u64) -> io::Result<()> {
         let mut session = Session::new(self, shape, Offsets::Random(0x2545_f491_4f6c_dd1d))?;
         let progress = Progress::default();
@@ -168,12 +168,7 @@ impl Offsets {
     /// The next block, below `blocks`.
     fn draw(&mut self, blocks: u64) -> Option<u64> {
         match self {
-            Self::Random(state) => {
-                *state ^= *state << 13;
-                *state ^= *state >> 7;
-                *state ^= *state << 17;
-                Some(*state % blocks)
-            }
+            Self::Random(state) => Some(crate::xorshift(state) % blocks),
             Self::All { next } => {
                 let block = *next;
                 *next += 1;

@@ -142,10 +142,10 @@ fn load(column: &Column, peer: Peer, server: &Server, options: &Options) -> io::
 /// Formats values in hundredths as `median (minimum-maximum)`.
 fn cell(figures: &mut [u64]) -> String {
     figures.sort_unstable();
-    let tell = |hundredths: u64| format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    let median = figures.get(figures.len() / 2).map_or_else(String::new, |&figure| tell(figure));
+    let text = |hundredths: u64| format!("{}.{:02}", hundredths / 100, hundredths % 100);
+    let median = figures.get(figures.len() / 2).map_or_else(String::new, |&figure| text(figure));
     match *figures {
-        [least, .., most] => format!("{median} ({}-{})", tell(least), tell(most)),
+        [least, .., most] => format!("{median} ({}-{})", text(least), text(most)),
         _ => median,
     }
 }
