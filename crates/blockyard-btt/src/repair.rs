@@ -7,8 +7,8 @@
 //! - **[rewritten-log-unreadable]** No reader accepts the log of a lane while it is being rewritten: until the
 //!   end, its first entry has a number above 3, which no reader accepts, whatever the other entry is.
 //!
-//! A plan is made before anything is written, and can be inspected. It contains no guess ([owners-add-up],
-//! [checksum-proves-damage]); the next check reports what is left. An arena's broken mark has no recorded
+//! A plan is made before anything is written, and can be inspected. It contains no guess ([owners-add-up]);
+//! the next check reports what is left. An arena's broken mark has no recorded
 //! reason. The mark is removed on request, if a check finds nothing else that the repair leaves damaged.
 
 use super::address::{PostmapAba, PremapAba};

@@ -143,7 +143,7 @@ fn images_without_damage_are_clean() {
     }
 }
 
-/// [damaged-info-from-copy], [checksum-proves-damage].
+/// [damaged-info-from-copy].
 #[test]
 fn a_damaged_first_info_block_is_replaced_by_its_copy() {
     let (image, arena, good) = good();

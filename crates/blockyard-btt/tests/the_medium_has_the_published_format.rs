@@ -35,6 +35,15 @@ const fn sizes(of: [u64; 7]) -> Sizes {
     Sizes { external, internal, internal_count, external_count, map, log, copy }
 }
 
+/// Returns the first byte of the first arena.
+fn first_byte(container: Container) -> u64 {
+    match container {
+        Container::Namespace => 4096,
+        Container::LabelledNamespace => 0,
+        Container::Pool => 8192,
+    }
+}
+
 fn fields(sizes: Sizes, version: [u64; 2], next: u64) -> Fields {
     [
         ("flags", 48, 4, 0),
@@ -101,7 +110,14 @@ fn assert_formatted(image: &Sparse, container: Container, start: u64, sizes: Siz
 }
 
 /// Asserts that a sector's data are in the lane's first free block, and that map and log say so.
-fn assert_written(image: &Sparse, start: u64, sizes: Sizes, dialect: u64, lba: u64, lane: u64) {
+fn assert_written(
+    image: &Sparse,
+    container: Container,
+    start: u64,
+    sizes: Sizes,
+    (lba, lane): (u64, u64),
+) {
+    let dialect = if container == Container::Pool { 0xc000_0000 } else { 0 };
     let block = sizes.external_count + lane;
     assert_eq!(number(image, start + sizes.map + lba * 4, 4), 0xc000_0000 | block);
     let mut data = vec![0; sizes.external as usize];
@@ -167,19 +183,20 @@ fn every_sector_size_has_its_published_layout() {
         // 8175; that of 7919 has 8.
         sizes([4096, 4096, 8175, 7919, 33_492_992, 33_525_760, 33_542_144]),
     ];
-    for (container, start, dialect, all) in [
-        (Container::Namespace, 4096, 0, &without_label[..]),
-        (Container::LabelledNamespace, 0, 0, &with_label),
-        (Container::Pool, 8192, 0xc000_0000, &pool),
+    for (container, all) in [
+        (Container::Namespace, &without_label[..]),
+        (Container::LabelledNamespace, &with_label),
+        (Container::Pool, &pool),
     ] {
+        let start = first_byte(container);
         for &sizes in all {
             let bytes = sizes.external as u32;
             let image = empty(container, bytes, 32 * MIB);
             assert_formatted(&image, container, start, sizes, 0);
             let last = sizes.external_count - 1;
             assert_eq!(write(&image, container, &[(5, 5), (last, last)], bytes), last + 1);
-            assert_written(&image, start, sizes, dialect, 5, 0);
-            assert_written(&image, start, sizes, dialect, last, 1);
+            assert_written(&image, container, start, sizes, (5, 0));
+            assert_written(&image, container, start, sizes, (last, 1));
         }
     }
 }
@@ -192,7 +209,8 @@ fn an_arena_has_at_least_16_mib() {
         let image = empty(Container::LabelledNamespace, 512, 16 * MIB + more);
         assert_formatted(&image, Container::LabelledNamespace, 0, least, 0);
     }
-    for (container, start) in [(Container::Namespace, 4096), (Container::Pool, 8192)] {
+    for container in [Container::Namespace, Container::Pool] {
+        let start = first_byte(container);
         let image = empty(container, 512, 16 * MIB + start);
         assert_formatted(&image, container, start, least, 0);
         let format = images::format(container, 512);
@@ -235,12 +253,8 @@ fn several_arenas_form_a_chain() {
     ];
     for (container, bytes, arenas) in cases {
         let image = empty(container, 4096, bytes);
-        let begins = match container {
-            Container::Namespace => 4096,
-            Container::LabelledNamespace => 0,
-            Container::Pool => 8192,
-        };
-        let starts: Vec<u64> = (0..).map(|n| begins + n * ARENA).take(arenas.len()).collect();
+        let starts = (0..).map(|n| first_byte(container) + n * ARENA);
+        let starts: Vec<u64> = starts.take(arenas.len()).collect();
         for (n, &sizes) in arenas.iter().enumerate() {
             let next = if n + 1 == arenas.len() { 0 } else { ARENA };
             assert_formatted(&image, container, starts[n], sizes, next);
@@ -253,12 +267,12 @@ fn several_arenas_form_a_chain() {
             before += sizes.external_count;
         }
         assert_eq!(write(&image, container, &sectors, 4096), before);
-        let dialect = if container == Container::Pool { 0xc000_0000 } else { 0 };
         let written = (0_u64..).step_by(2).zip(starts.iter().zip(arenas));
         for (lane, (&start, &sizes)) in written {
             // The default design has 16 lanes for a thread, so a ninth arena would use the first lane again.
-            assert_written(&image, start, sizes, dialect, 0, lane);
-            assert_written(&image, start, sizes, dialect, sizes.external_count - 1, lane + 1);
+            let last = sizes.external_count - 1;
+            assert_written(&image, container, start, sizes, (0, lane));
+            assert_written(&image, container, start, sizes, (last, lane + 1));
         }
     }
 }
@@ -281,7 +295,7 @@ fn a_map_may_exceed_4_gib() {
     assert_formatted(&image, Container::LabelledNamespace, 0, sizes, 0);
     let last = sizes.external_count - 1;
     assert_eq!(write(&image, Container::LabelledNamespace, &[(last, last)], 512), last + 1);
-    assert_written(&image, 0, sizes, 0, last, 0);
+    assert_written(&image, Container::LabelledNamespace, 0, sizes, (last, 0));
 }
 
 /// A truncated file, a larger file, and containers with the BTT of another kind of container.

@@ -31,6 +31,23 @@ impl Medium {
     }
 }
 
+/// Locks the word at `at`, as often as another thread comes first. Returns what the word was, and what `look`
+/// found between the load of the word and the lock.
+fn lock_after<T>(versions: &Versions, at: WordIndex, look: impl Fn() -> T) -> (Observed, T) {
+    loop {
+        let seen = versions.observe(at);
+        let found = look();
+        if versions.try_lock(at, seen) {
+            return (seen, found);
+        }
+        thread::yield_now();
+    }
+}
+
+fn lock(versions: &Versions, at: WordIndex) -> Observed {
+    lock_after(versions, at, || ()).0
+}
+
 /// The sector gets another block, and the freed block is written next, with or without a fence of the writer in
 /// between. A reader that was not overtaken has a whole block of the sector.
 fn lose_and_write(fenced: bool) {
@@ -80,16 +97,11 @@ fn the_holder_of_a_word_knows_the_entry() {
         let medium = Arc::new(Medium::new());
         let at = Versions::at(0);
         let write = move |medium: &Medium, block: u32, set: u32| {
-            loop {
-                let seen = medium.versions.observe(at);
-                let old = medium.entry.load(Ordering::Acquire);
-                if medium.versions.try_lock(at, seen) {
-                    medium.entry.store(block, Ordering::Release);
-                    let _ = medium.versions.unlock_pending(at, seen, 0, set);
-                    return old;
-                }
-                thread::yield_now();
-            }
+            let load = || medium.entry.load(Ordering::Acquire);
+            let (seen, old) = lock_after(&medium.versions, at, load);
+            medium.entry.store(block, Ordering::Release);
+            let _ = medium.versions.unlock_pending(at, seen, 0, set);
+            old
         };
         let other = {
             let medium = medium.clone();
@@ -114,13 +126,8 @@ fn the_holder_of_a_word_knows_the_pending_entry() {
         let at = Versions::at(SECTORS[0]);
         assert_eq!(at, Versions::at(SECTORS[1]));
         let change = move |versions: &Versions, n: u32| {
-            loop {
-                let seen = versions.observe(at);
-                if versions.try_lock(at, seen) {
-                    return versions.unlock_pending(at, seen, SECTORS[n as usize], n);
-                }
-                thread::yield_now();
-            }
+            let seen = lock(versions, at);
+            versions.unlock_pending(at, seen, SECTORS[n as usize], n)
         };
         let other = {
             let versions = versions.clone();
@@ -153,28 +160,17 @@ fn zero_and_write(unlock: fn(&Versions, WordIndex, Observed)) {
     let zeroer = {
         let medium = medium.clone();
         thread::spawn(move || {
-            loop {
-                let seen = medium.versions.observe(at);
-                if medium.versions.try_lock(at, seen) {
-                    let entry = medium.entry.load(Ordering::Acquire);
-                    medium.entry.store(entry | ZEROES, Ordering::Release);
-                    return unlock(&medium.versions, at, seen);
-                }
-                thread::yield_now();
-            }
+            let seen = lock(&medium.versions, at);
+            let entry = medium.entry.load(Ordering::Acquire);
+            medium.entry.store(entry | ZEROES, Ordering::Release);
+            unlock(&medium.versions, at, seen);
         })
     };
-    let logged = loop {
-        let seen = medium.versions.observe(at);
-        let entry = medium.entry.load(Ordering::Acquire);
-        if medium.versions.try_lock(at, seen) {
-            assert_eq!(entry, medium.entry.load(Ordering::Acquire), "[old-entry-still-current]");
-            medium.entry.store(1, Ordering::Release);
-            let _ = medium.versions.unlock_pending(at, seen, 0, 0);
-            break entry;
-        }
-        thread::yield_now();
-    };
+    let load = || medium.entry.load(Ordering::Acquire);
+    let (seen, logged) = lock_after(&medium.versions, at, load);
+    assert_eq!(logged, load(), "[old-entry-still-current]");
+    medium.entry.store(1, Ordering::Release);
+    let _ = medium.versions.unlock_pending(at, seen, 0, 0);
     zeroer.join().expect("the zeroing thread");
     let left = medium.entry.load(Ordering::Acquire);
     assert!(matches!((logged, left), (0, 1 | 0x101) | (ZEROES, 1)), "{logged:#x} {left:#x}");
@@ -207,22 +203,12 @@ fn zeroes_beside_a_write_of_another_sector() {
         let zeroer = {
             let versions = versions.clone();
             thread::spawn(move || {
-                loop {
-                    let seen = versions.observe(at);
-                    if versions.try_lock(at, seen) {
-                        return versions.unlock_new_version(at, seen);
-                    }
-                    thread::yield_now();
-                }
+                let seen = lock(&versions, at);
+                versions.unlock_new_version(at, seen);
             })
         };
-        let left = loop {
-            let seen = versions.observe(at);
-            if versions.try_lock(at, seen) {
-                break versions.unlock_pending(at, seen, 0, 0);
-            }
-            thread::yield_now();
-        };
+        let seen = lock(&versions, at);
+        let left = versions.unlock_pending(at, seen, 0, 0);
         let pending = versions.pending_of_other_set(at, versions.observe(at), 1);
         assert_eq!(pending, Some(0), "[one-pending-entry]");
         // The zeroing thread may have kept the mark, so the entry is written back once too often.

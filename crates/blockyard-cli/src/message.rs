@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use blockyard_serve::StartError;
 use blockyard_sim::job::JobError;
 use blockyard_sim::output::OutputError;
 use blockyard_sim::profile::ProfileError;
@@ -83,7 +84,7 @@ macro_rules! input_errors {
     };
 }
 
-input_errors!(ProfileError, JobError, TraceError, ReplayError);
+input_errors!(JobError, ProfileError, ReplayError, StartError, TraceError);
 
 impl From<SimulationError> for Failure {
     fn from(error: SimulationError) -> Self {

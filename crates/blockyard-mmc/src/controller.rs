@@ -1,4 +1,4 @@
-//! The interface to a controller: what it is told to do, and what it reports.
+//! The interface to a controller: the calls that it carries out, and the events that it reports.
 //!
 //! A [`HostController`] drives one bus to one card. It performs one [`MmcRequest`] at a time, commands and
 //! transfer as one unit, and its interrupt handler reports progress as [`HostEvent`]s. It decides nothing:

@@ -6,7 +6,8 @@
 //!
 //! A task that failed is still the engine's. After a failure the engine may go on with other tasks or not,
 //! and it takes no new tasks before it has been cleared. It is cleared when it has halted, or ought to have.
-//! It then goes on, with the bus and without a task. If two things happen, the first is reported first.
+//! It then goes on, with the bus and without a task. If two things happen, the first is reported first. A
+//! [reset](super::controller::HostController::reset) leaves the engine disabled and the card's queue off.
 //!
 //! # Rules
 //!
@@ -16,12 +17,10 @@
 //!   ([prepared-while-in-use]). The task is the engine's until it is reported done; until the engine is
 //!   cleared, disabled or reset; or until the card is gone. Until then no other task has the number; after
 //!   that nothing is reported of the task and its memory is left alone. A direct command has number 31.
-//! - **[halt-frees-bus]** An engine that is told to halt ends the transfer that runs, sends nothing more, and
-//!   reports that it has halted, even if it had halted before. If it does not in time,
-//!   [`abort`](super::controller::HostController::abort) takes the bus from it. Both leave the bus to MMC
-//!   requests. What happened before is reported before anything that happens later.
-//! - **[reset-disables-engine]** A [reset](super::controller::HostController::reset) leaves the engine
-//!   disabled and the card's queue off.
+//! - **[halt-frees-bus]** [`halt`](QueueEngine::halt) lets the running transfer finish, and nothing is sent
+//!   after it. The engine then reports that it has halted, even if it had halted before. If this report is
+//!   late, [`abort`](super::controller::HostController::abort) takes the bus from the engine. Either way, the
+//!   bus is free for MMC requests.
 
 pub use super::command::queue::DIRECT;
 use super::command::queue::{TaskId, TaskParameters};

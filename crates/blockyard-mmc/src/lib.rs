@@ -14,7 +14,7 @@
 //! `examples/firmware` has the code to write around this crate for a controller of your own: its driver, the
 //! loop of identification, and the main loop.
 //!
-//! Nothing here does I/O or reads a clock: a controller is told what to do, and reports what happened.
+//! Nothing here does I/O or reads a clock: the controller carries out the driver's calls and reports events.
 #![no_std]
 #![forbid(unsafe_code)]
 

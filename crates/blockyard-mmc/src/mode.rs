@@ -142,7 +142,7 @@ impl Mode {
     /// Panics if the clock is zero.
     #[must_use]
     pub const fn time(&self, clocks: u64) -> Duration {
-        assert!(self.clock_hz > 0, "a mode needs a clock of at least 1 Hz");
+        debug_assert!(self.clock_hz > 0, "a mode needs a clock of at least 1 Hz");
         let ns = (clocks as u128 * 1_000_000_000).div_ceil(self.clock_hz as u128);
         #[expect(clippy::cast_possible_truncation, reason = "compared with the largest before")]
         Duration::from_ns(if ns > u64::MAX as u128 { u64::MAX } else { ns as u64 })

@@ -288,8 +288,8 @@ fn draw(seed: u64) -> Drawn {
     let sound = profile(prng, mmc, soldered_in, device.machine.cpus);
     device.limits.write_cache = mmc.card.features.cache_bytes > 0;
     if device.limits.write_cache {
-        // No bio is split. What a reset takes of a part that was done, while others wait, is told to nobody
-        // if a flush that fails comes before the bio ends ([reset-loss-fails-flush]).
+        // No bio is split: if a reset loses one part of a bio while other parts wait, and a flush fails before
+        // the bio ends, nobody learns of that loss ([reset-loss-fails-flush]).
         device.limits.max_sectors = device.limits.max_sectors.max(LARGEST_BIO_SECTORS);
         device.limits.max_segments = 256;
     }

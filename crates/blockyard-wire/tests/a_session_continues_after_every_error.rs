@@ -87,7 +87,6 @@ fn a_write_longer_than_the_maximum_is_refused_and_its_payload_read() {
     }
 }
 
-/// [nothing-after-end].
 #[test]
 fn a_disconnect_ends_reading_but_not_the_requests_in_flight() {
     for headers in HEADERS {

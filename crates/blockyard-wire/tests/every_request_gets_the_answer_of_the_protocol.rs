@@ -52,7 +52,6 @@ fn errors_are_the_eight_of_the_protocol() {
     assert_eq!(numbers, [1, 5, 12, 22, 28, 75, 95, 108]);
 }
 
-/// [enotsup-only-for-fast-zero].
 #[test]
 fn enotsup_is_sent_only_for_fast_zero() {
     for headers in HEADERS {
@@ -205,7 +204,6 @@ fn a_command_without_data_may_be_as_long_as_the_disk() {
     }
 }
 
-/// [empty-request-succeeds].
 #[test]
 fn a_request_for_no_bytes_is_answered() {
     for headers in HEADERS {

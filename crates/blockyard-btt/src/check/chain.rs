@@ -125,7 +125,6 @@ fn link<M: Memory>(
                 Ok(info) if info.layout.infooff == infooff => info,
                 other => return Ok(Err(no_info(start, &first, error, other.err()))),
             };
-            // [checksum-proves-damage]
             let damaged = matches!(error, InfoError::Signature | InfoError::Checksum);
             let repair = match damaged {
                 true => InfoRepair::First(error),

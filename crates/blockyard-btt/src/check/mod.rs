@@ -9,9 +9,10 @@
 //!   because nobody reads them. Nothing is certain if both lanes and sectors lack blocks, because a lane might
 //!   then write over a sector. Nothing is certain either if the unreadable log of a lane looks like a cut write:
 //!   the write may have been acknowledged, and its sector may have two blocks to choose from.
-//! - **[checksum-proves-damage]** A wrong checksum proves that an info block is damaged, and an intact one in the
-//!   other place shows its contents. If both are intact and differ, the first one counts, as for all readers, if
-//!   [owners-add-up] finds nothing against it.
+//!
+//! A wrong checksum proves that an info block is damaged, and an intact one in the other place shows its contents.
+//! If both are intact and differ, the first one counts, as for all readers, if [owners-add-up] finds nothing
+//! against it.
 //!
 //! A check writes nothing. It looks at everything as it will be once cut writes are finished; a cut write is no
 //! damage. Its memory is bounded: a bit for each block of one arena at a time (128 MiB for the largest), some

@@ -7,7 +7,7 @@ use blockyard_sim::profile::{Design, Device, builtin_designs, builtin_devices};
 
 use crate::cli::{List, Listed};
 use crate::message::Failure;
-use crate::render::table::{Align, Table};
+use crate::render::table::Table;
 
 pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
     let tables = match args.what {
@@ -21,7 +21,7 @@ pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn devices() -> Result<Table, Failure> {
-    let mut table = Table::new(&[("device", Align::Left), ("what it is", Align::Left)]);
+    let mut table = Table::of_words(&["device", "what it is"]);
     for builtin in builtin_devices() {
         table.row([builtin.name.to_owned(), Device::lookup(builtin.name)?.title]);
     }
@@ -29,7 +29,7 @@ fn devices() -> Result<Table, Failure> {
 }
 
 fn designs() -> Result<Table, Failure> {
-    let mut table = Table::new(&[("design", Align::Left), ("what it is", Align::Left)]);
+    let mut table = Table::of_words(&["design", "what it is"]);
     for builtin in builtin_designs() {
         table.row([builtin.name.to_owned(), Design::lookup(builtin.name)?.title]);
     }
@@ -37,8 +37,7 @@ fn designs() -> Result<Table, Failure> {
 }
 
 fn job_options() -> Table {
-    let columns = ["option", "also", "what it does"].map(|name| (name, Align::Left));
-    let mut table = Table::new(&columns);
+    let mut table = Table::of_words(&["option", "also", "what it does"]);
     for option in options() {
         let does = match option.effect {
             Effect::Modelled => option.doc.to_owned(),

@@ -40,7 +40,7 @@ fn named(asked: cli::Experiment) -> Experiment {
 
 /// The experiments there are, a line for each.
 fn listed() -> String {
-    let mut table = Table::new(&[("experiment", Align::Left), ("what it is", Align::Left)]);
+    let mut table = Table::of_words(&["experiment", "what it is"]);
     for experiment in cli::Experiment::value_variants() {
         if let Some(value) = experiment.to_possible_value() {
             let help = value.get_help().map(ToString::to_string).unwrap_or_default();
@@ -103,22 +103,16 @@ fn list(table: &Published, cells: &[Cell]) -> Table {
 /// A line for each workload, its designs side by side.
 fn grid(table: &Published, cells: &[Cell]) -> Table {
     let (first, others) = table.designs.split_first().expect("a table has a design");
-    let mut columns = vec![("workload", Align::Left)];
     let is_compared = !table.published.is_empty();
-    if is_compared {
-        columns.push(("published", Align::Right));
-    }
-    columns.push((first, Align::Right));
-    if is_compared {
-        columns.push((differs_name(table), Align::Right));
-    }
+    let mut columns =
+        if is_compared { vec!["published", first, differs_name(table)] } else { vec![*first] };
     for design in others {
-        columns.push((design, Align::Right));
+        columns.push(design);
         if table.less.is_none() {
-            columns.push(("change %", Align::Right));
+            columns.push("change %");
         }
     }
-    let mut lines = Table::new(&columns);
+    let mut lines = Table::of_numbers("workload", columns);
     for of_workload in cells.chunk_by(|a, b| a.workload == b.workload) {
         let mut line = vec![of_workload[0].workload.clone()];
         for cell in of_workload {
@@ -214,7 +208,7 @@ mod tests {
 
     fn cells(table: &Published) -> [Cell; 2] {
         let ratio = Ratio { ours: 1.5, least: 1.0, most: 1.75 };
-        let cell = |design, ours: f64, published: Option<f64>, ratio| Cell {
+        let cell = |design, ours, published: Option<f64>, ratio| Cell {
             table: table.title.clone(),
             device: table.device,
             workload: table.workloads[0].name.clone(),
@@ -223,7 +217,7 @@ mod tests {
             unit: table.unit,
             published,
             ours,
-            difference_percent: published.map(|it| 100.0 * (ours - it) / it),
+            difference_percent: published.map(|_| -2.0),
             ratio,
             basis: published.map_or(Basis::Prediction, |_| Basis::Outcome),
             counters: [(Unit::IosPerCommand.name(), Some(2.0))].into(),

@@ -2,8 +2,6 @@
 
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
-use core::fmt::Write as _;
-
 use blockyard::stats::Histogram;
 use blockyard_sim::answer::JobTime;
 use blockyard_sim::answer::number::approximate;
@@ -39,8 +37,7 @@ fn of_entry(entry: &Entry<'_>) -> String {
     text += &syncs(job, &report.stats);
     text += &ranges(&entry.lat_ns());
     let switches = report.stats.context_switches;
-    writeln!(text, "  cpu          : {:.2}%, ctx={switches}", entry.cpu_percent())
-        .expect("writing to a string");
+    text += &format!("  cpu          : {:.2}%, ctx={switches}\n", entry.cpu_percent());
     let stats = &report.stats;
     let times = JobTime::from(&stats.spent);
     if job_time::is_shown(&times, stats.depths.one_at_a_time()) {
@@ -100,28 +97,24 @@ fn samples(kind: &Kind) -> String {
     let mut text = String::new();
     if bandwidth.count > 0 {
         let (unit, name) = if bandwidth.min >= 1 << 20 { (1024, "MiB/s") } else { (1, "KiB/s") };
-        writeln!(
-            text,
-            "   bw (  {name}): min={:>5}, max={:>5}, per={share_percent:.2}%, avg={:.2}, stdev={:.2}, samples={}",
+        text += &format!(
+            "   bw (  {name}): min={:>5}, max={:>5}, per={share_percent:.2}%, avg={:.2}, stdev={:.2}, samples={}\n",
             bandwidth.min / unit,
             bandwidth.max / unit,
             bandwidth.mean / approximate(unit),
             bandwidth.deviation() / approximate(unit),
             bandwidth.count,
-        )
-        .expect("writing to a string");
+        );
     }
     if iops.count > 0 {
-        writeln!(
-            text,
-            "   iops        : min={:>5}, max={:>5}, avg={:.2}, stdev={:.2}, samples={}",
+        text += &format!(
+            "   iops        : min={:>5}, max={:>5}, avg={:.2}, stdev={:.2}, samples={}\n",
             iops.min,
             iops.max,
             iops.mean,
             iops.deviation(),
             iops.count,
-        )
-        .expect("writing to a string");
+        );
     }
     text
 }
@@ -195,8 +188,7 @@ fn ranges(values: &Histogram) -> String {
         let shown: Vec<_> = shown.map(|(name, share)| format!("{name}={share:.2}%")).collect();
         if !shown.is_empty() {
             // fio spells its units out: nsec, usec, msec.
-            writeln!(text, "  lat ({unit}ec)   : {}", shown.join(", "))
-                .expect("writing to a string");
+            text += &format!("  lat ({unit}ec)   : {}\n", shown.join(", "));
         }
     }
     text

@@ -3,7 +3,7 @@
 use blockyard_sim::answer::JobTime;
 use blockyard_sim::answer::number::{approximate, time};
 
-use super::table::{Align, Table};
+use super::table::Table;
 use super::time_and_share;
 
 /// Whether the times of jobs are worth showing: if they think or pause, or have one I/O in flight at a
@@ -14,9 +14,8 @@ pub(crate) const fn is_shown(times: &JobTime, one_at_a_time: bool) -> bool {
 
 /// The parts of the lives of jobs, a row for each design.
 pub(super) fn table<'a>(designs: impl Iterator<Item = (&'a str, &'a JobTime)>) -> Table {
-    let parts = JobTime::default().parts().map(|(name, _)| (name, Align::Right));
-    let head = [("design", Align::Left), ("total", Align::Right)];
-    let mut table = Table::new(&head.into_iter().chain(parts).collect::<Vec<_>>());
+    let parts = JobTime::default().parts().map(|(name, _)| name);
+    let mut table = Table::of_numbers("design", ["total"].into_iter().chain(parts));
     for (name, times) in designs {
         let cell = |(_, ns): (&str, u64)| time_and_share(approximate(ns), times.percent(ns));
         let cells = times.parts().into_iter().map(cell);

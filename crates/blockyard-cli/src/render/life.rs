@@ -5,7 +5,7 @@ use blockyard::trace::Hold;
 use blockyard_sim::answer::number::{digits, nanoseconds, percent};
 use blockyard_sim::answer::{Held, Holds, Life, LifeStage};
 
-use super::table::{Align, Table};
+use super::table::Table;
 use super::time_and_share;
 
 /// Where requests spend their time, a row for each design.
@@ -15,9 +15,8 @@ pub(super) fn lives<'a>(designs: impl Iterator<Item = (&'a str, &'a Life)> + Clo
     // The column is only there if it has something to show.
     let shown = |(stage, _): &(LifeStage, f64)| flushes || *stage != LifeStage::WaitingForFlush;
     let parts = Life::default().parts().into_iter().filter(shown);
-    let parts = parts.map(|(stage, _)| (stage.name(), Align::Right));
-    let head = [("design", Align::Left), ("total", Align::Right)];
-    let mut table = Table::new(&head.into_iter().chain(parts).collect::<Vec<_>>());
+    let parts = parts.map(|(stage, _)| stage.name());
+    let mut table = Table::of_numbers("design", ["total"].into_iter().chain(parts));
     for (name, life) in designs {
         let total = life.total();
         let cell = |(_, ns): (LifeStage, f64)| {
@@ -40,9 +39,7 @@ pub(super) fn holds<'a>(
     if reasons.is_empty() {
         return None;
     }
-    let columns = reasons.iter().map(|hold| (hold.name(), Align::Right));
-    let columns: Vec<_> = [("design", Align::Left)].into_iter().chain(columns).collect();
-    let mut table = Table::new(&columns);
+    let mut table = Table::of_numbers("design", reasons.iter().map(|hold| hold.name()));
     for (design, holds) in designs {
         let cell = |hold: &Hold| match holds.of(*hold) {
             Held { count: 0, .. } => "-".to_owned(),

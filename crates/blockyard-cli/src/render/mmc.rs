@@ -5,21 +5,20 @@ use std::collections::BTreeSet;
 use blockyard_sim::answer::number::{approximate, count, digits, exact_percent, time};
 use blockyard_sim::answer::{HostFigures, Overlapped};
 
-use super::table::{Align, Table};
+use super::table::Table;
 
 /// How the columns name CMD13 with bit 15, which reads the queue status register.
 const QUEUE_STATUS: &str = "CMD13/QSR";
 
-const COLUMNS: &[(&str, Align)] = &[
-    ("design", Align::Left),
-    ("bus %", Align::Right),
-    ("bus gap", Align::Right),
-    ("map, bus busy", Align::Right),
-    ("map, bus idle", Align::Right),
-    ("unmap, bus busy", Align::Right),
-    ("unmap, bus idle", Align::Right),
-    ("awaited wakes/I/O", Align::Right),
-    ("ctx/I/O", Align::Right),
+const COLUMNS: [&str; 8] = [
+    "bus %",
+    "bus gap",
+    "map, bus busy",
+    "map, bus idle",
+    "unmap, bus busy",
+    "unmap, bus idle",
+    "awaited wakes/I/O",
+    "ctx/I/O",
 ];
 
 /// The tables of each design, or the lines of a single run without a name; empty if there are none.
@@ -42,10 +41,10 @@ pub(super) fn text(rows: &[(Option<&str>, &HostFigures)]) -> String {
 /// A column for each command that was sent under any design, and after them what else was counted under
 /// any.
 fn commands(rows: &[(&str, &HostFigures)]) -> Table {
-    let mut table = Table::new(&[("design", Align::Left)]);
+    let mut table = Table::of_words(&["design"]);
     rows.iter().for_each(|(name, _)| table.row([(*name).to_owned()]));
     let mut column = |name: &str, cell: &dyn Fn(&HostFigures) -> String| {
-        table.column((name, Align::Right), rows.iter().map(|(_, figures)| cell(figures)));
+        table.column(name, rows.iter().map(|(_, figures)| cell(figures)));
     };
     let sent: BTreeSet<_> = rows
         .iter()
@@ -71,7 +70,7 @@ fn commands(rows: &[(&str, &HostFigures)]) -> Table {
 }
 
 fn host(rows: &[(&str, &HostFigures)]) -> Table {
-    let mut table = Table::new(COLUMNS);
+    let mut table = Table::of_numbers("design", COLUMNS);
     for (name, figures) in rows {
         table.row([
             (*name).to_owned(),
@@ -87,7 +86,7 @@ fn host(rows: &[(&str, &HostFigures)]) -> Table {
     }
     if rows.iter().any(|(_, figures)| figures.unnoticed_ns > 0) {
         let cells = rows.iter().map(|(_, figures)| time(figures.unnoticed_ns));
-        table.column(("unnoticed", Align::Right), cells);
+        table.column("unnoticed", cells);
     }
     table
 }

@@ -3,35 +3,19 @@
 use blockyard_sim::answer::PmemFigures;
 use blockyard_sim::answer::number::{digits, exact_percent, nanoseconds};
 
-use super::table::{Align, Table};
+use super::table::Table;
 
-const COLUMNS: &[(&str, Align)] = &[
-    ("design", Align::Left),
-    ("per I/O", Align::Right),
-    ("path", Align::Right),
-    ("copy", Align::Right),
-    ("readers", Align::Right),
-    ("locks", Align::Right),
-    ("log", Align::Right),
-    ("map", Align::Right),
-    ("fences", Align::Right),
-    ("channels", Align::Right),
-];
-const COUNTS: &[(&str, Align)] = &[
-    ("design", Align::Left),
-    ("fences", Align::Right),
-    ("lines written back", Align::Right),
-    ("lines fetched", Align::Right),
-    ("scans", Align::Right),
-    ("lock wait", Align::Right),
-];
+const COLUMNS: [&str; 9] =
+    ["per I/O", "path", "copy", "readers", "locks", "log", "map", "fences", "channels"];
+const COUNTS: [&str; 5] = ["fences", "lines written back", "lines fetched", "scans", "lock wait"];
 
 /// The tables of each design, or of a single run without a name; empty if there are none.
 pub(super) fn text(rows: &[(Option<&str>, &PmemFigures)]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let (mut parts, mut counts) = (Table::new(COLUMNS), Table::new(COUNTS));
+    let (mut parts, mut counts) =
+        (Table::of_numbers("design", COLUMNS), Table::of_numbers("design", COUNTS));
     for (name, figures) in rows {
         let name = name.unwrap_or("-").to_owned();
         let of = figures.percent;

@@ -70,6 +70,18 @@ impl Table {
         Self { columns: columns.collect(), rows: Vec::new() }
     }
 
+    /// A table of words.
+    pub(crate) fn of_words(columns: &[&str]) -> Self {
+        Self::new(&columns.iter().map(|name| (*name, Align::Left)).collect::<Vec<_>>())
+    }
+
+    /// A table of numbers after a first column of words.
+    pub(crate) fn of_numbers<'a>(first: &str, numbers: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut table = Self::of_words(&[first]);
+        table.columns.extend(numbers.into_iter().map(|name| Column::new(name, Align::Right)));
+        table
+    }
+
     /// Adds a row.
     ///
     /// # Panics
@@ -81,18 +93,18 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Adds a column after the others.
+    /// Adds a column of numbers after the others.
     ///
     /// # Panics
     ///
     /// If it does not have a cell for each row.
     pub(crate) fn column<C: Into<Cell>>(
         &mut self,
-        (name, align): (&str, Align),
+        name: &str,
         cells: impl ExactSizeIterator<Item = C>,
     ) {
         assert_eq!(cells.len(), self.rows.len(), "a column has a cell for each row");
-        self.columns.push(Column::new(name, align));
+        self.columns.push(Column::new(name, Align::Right));
         self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell.into()));
     }
 
@@ -172,7 +184,7 @@ mod tests {
 
     #[test]
     fn words_line_up_left_and_numbers_right() {
-        let mut table = Table::new(&[("design", Align::Left), ("IOPS", Align::Right)]);
+        let mut table = Table::of_numbers("design", ["IOPS"]);
         table.row(["none".to_owned(), "587k".to_owned()]);
         table.row(["mq-deadline".to_owned(), "9".to_owned()]);
         assert_eq!(
@@ -193,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_long_name_has_two_lines() {
-        let mut table = Table::new(&[("design", Align::Left), ("waiting for a tag", Align::Right)]);
+        let mut table = Table::of_numbers("design", ["waiting for a tag"]);
         table.row(["none".to_owned(), "9".to_owned()]);
         assert_eq!(table.to_string(), "          waiting\ndesign  for a tag\nnone            9\n");
     }
@@ -201,9 +213,7 @@ mod tests {
     #[test]
     fn a_table_of_numbers_that_is_too_wide_continues_below_itself() {
         let names: Vec<_> = (10..40).map(|number| format!("CMD{number}")).collect();
-        let columns = names.iter().map(|name| (name.as_str(), Align::Right));
-        let mut table =
-            Table::new(&[("design", Align::Left)].into_iter().chain(columns).collect::<Vec<_>>());
+        let mut table = Table::of_numbers("design", names.iter().map(String::as_str));
         table.row((0..31).map(|number| number.to_string()));
         let text = table.to_string();
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");

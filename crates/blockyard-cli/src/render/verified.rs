@@ -1,7 +1,5 @@
 //! What was found on the media.
 
-use core::fmt::Write as _;
-
 use blockyard_sim::answer::{PowerCut, Verified};
 
 /// The most losses of power that get a line each.
@@ -19,7 +17,7 @@ pub(super) fn text(verified: &Verified) -> String {
         "verified: {reads} reads ({read_sectors} sectors), {writes} writes, {flushes} flushes, \
          {cached_sectors} sectors in the cache at the end: {verdict}\n"
     );
-    let mut line = |words: String| writeln!(text, "{words}").expect("writing to a string");
+    let mut line = |words: String| text += &(words + "\n");
     let cuts = &verified.power_cuts;
     if cuts.len() <= LINES_MAX {
         for PowerCut { at_ns, lost_by_right, lost_by_wrong } in cuts {

@@ -4,28 +4,13 @@ use anstyle::{AnsiColor, Style};
 use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time};
 use blockyard_sim::answer::{Answer, Outcome};
 
-use super::table::{Align, Cell, Table, WIDTH};
+use super::table::{Cell, Table, WIDTH};
 use super::{device, job_time, life};
 
-const COLUMNS: &[(&str, Align)] = &[
-    ("design", Align::Left),
-    ("IOPS", Align::Right),
-    ("MiB/s", Align::Right),
-    ("p50", Align::Right),
-    ("p99", Align::Right),
-    ("p99.9", Align::Right),
-    ("CPU %", Align::Right),
-    ("wakes/I/O", Align::Right),
-    ("I/Os/cmd", Align::Right),
-    ("ratio", Align::Right),
-];
+const COLUMNS: [&str; 9] =
+    ["IOPS", "MiB/s", "p50", "p99", "p99.9", "CPU %", "wakes/I/O", "I/Os/cmd", "ratio"];
 
-const DEVICE_COLUMNS: &[(&str, Align)] = &[
-    ("design", Align::Left),
-    ("commands", Align::Right),
-    ("busy %", Align::Right),
-    ("mean gap", Align::Right),
-];
+const DEVICE_COLUMNS: [&str; 3] = ["commands", "busy %", "mean gap"];
 
 /// `answer` with escape sequences for a terminal.
 pub(crate) fn text(answer: &Answer) -> String {
@@ -55,7 +40,7 @@ pub(crate) fn text(answer: &Answer) -> String {
 }
 
 fn figures(answer: &Answer) -> Table {
-    let mut table = Table::new(COLUMNS);
+    let mut table = Table::of_numbers("design", COLUMNS);
     for of in &answer.designs {
         let mut cells: Vec<Cell> = cells(of).map(Cell::from).into();
         if let Some(ratio) = cells.last_mut() {
@@ -66,8 +51,8 @@ fn figures(answer: &Answer) -> Table {
     table
 }
 
-/// A cell for each of [`COLUMNS`].
-fn cells(of: &Outcome) -> [String; COLUMNS.len()] {
+/// The name of the design, and a cell for each of [`COLUMNS`].
+fn cells(of: &Outcome) -> [String; 1 + COLUMNS.len()] {
     let figures = &of.figures;
     [
         of.name.clone(),
@@ -84,7 +69,7 @@ fn cells(of: &Outcome) -> [String; COLUMNS.len()] {
 }
 
 fn utilisation(answer: &Answer) -> Table {
-    let mut table = Table::new(DEVICE_COLUMNS);
+    let mut table = Table::of_numbers("design", DEVICE_COLUMNS);
     for Outcome { name, figures, .. } in &answer.designs {
         table.row([
             name.clone(),

@@ -1,17 +1,17 @@
 //! What follows the exception bit of a status: background operations that have become urgent are run.
 //!
+//! If the host is to start background operations, and a response to a request had the exception bit, EXT_CSD is
+//! read after the request and before the bus is free. From [`Impacted`](BkopsLevel::Impacted) on, background
+//! operations are started and waited for, as in Linux. Until then the request is not reported, and none is
+//! accepted. When [`BKOPS`] is over, the card is interrupted (HPI), and gets the time to stop that it states. A
+//! card that cannot be interrupted, or does not stop, is reset.
+//!
 //! Other events than urgent background operations are only noted ([`Counts::events`](super::Counts::events)). A
 //! response with the exception bit to a command queue engine leads to background operations, too: they then are
 //! an exclusive operation of the host's own, unless another one waits, which would get the same response.
 //!
 //! # Rules
 //!
-//! - **[urgent-background-first]** If the host is to start background operations, and a response to a request
-//!   had the exception bit, EXT_CSD is read after the request and before the bus is free. From
-//!   [`Impacted`](BkopsLevel::Impacted) on, background operations are started and waited for, as in Linux.
-//!   Until then the request is not reported, and none is accepted.
-//! - **[background-is-bounded]** Background operations have [`BKOPS`]. Then the card is interrupted (HPI), and
-//!   gets the time to stop that it states. A card that cannot be interrupted, or does not stop, is reset.
 //! - **[background-failure-not-reported]** A failure of these steps is not tried again and does not fail the
 //!   request. The card is recovered as after any error.
 
@@ -28,7 +28,7 @@ use blockyard::time::Instant;
 
 impl<H: HostController> Mmc<H> {
     /// Returns whether the bus serves an exception of the card before the request, which has ended with `status`,
-    /// releases it ([urgent-background-first]).
+    /// releases it.
     pub(super) fn begins_background(&mut self, status: Status) -> bool {
         let Some(bus) = &mut self.bus else { return false };
         let asks = bus.has_exception() && self.target.bkops;
@@ -93,7 +93,7 @@ impl<H: HostController> Mmc<H> {
     }
 
     /// Returns whether a card that has been busy for too long is interrupted: once, if it runs background
-    /// operations and has just said that it is still at them ([background-is-bounded]).
+    /// operations and has just said that it is still at them.
     pub(super) fn interrupts_background(&mut self, now: Instant) -> bool {
         let Some(bus) = &mut self.bus else { return false };
         let Purpose::Background(status) = bus.purpose else { return false };

@@ -8,7 +8,7 @@ use crate::controller::HostController;
 use crate::host::Transfer;
 use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue};
 use blockyard::status::Status;
-use blockyard::time::{Instant, earlier};
+use blockyard::time::Instant;
 use blockyard::unit::{Budget, HctxId, QueueId};
 
 impl<H: HostController> Driver for Mmc<H> {
@@ -85,8 +85,7 @@ impl<H: HostController> Device for Mmc<H> {
     /// everything else.
     fn poll_at(&self) -> Option<Instant> {
         let on_bus = self.bus.as_ref().and_then(Claim::wakes_at);
-        let to_come = |at: Option<Instant>| at.filter(|&at| at > self.now);
-        let own = earlier(to_come(on_bus), to_come(self.power.wakes_at()));
-        earlier(own, to_come(self.engine_wakes_at()))
+        let instants = [on_bus, self.power.wakes_at(), self.engine_wakes_at()];
+        instants.into_iter().flatten().filter(|&at| at > self.now).min()
     }
 }

@@ -2,8 +2,12 @@
 //!
 //! None of them transfers data. Each consists of one or several commands, and the card may be busy after the
 //! last one, perhaps for long. Their acts, the end included, are the thread's in every pipeline: as in Linux,
-//! the thread that dispatches waits for them. The command queue engine is turned off for them, except for a
-//! flush.
+//! the thread that dispatches waits for them.
+//!
+//! The command queue engine is turned off for them, except for a flush: where the engine is on and takes direct
+//! commands, a flush is one, followed by a CMD13 that asks how the flush went. If one of them fails, the flush
+//! begins again without the engine; but if the flush takes longer than its limit, and the card is still busy
+//! with it, [overdue-operation-ends] holds.
 //!
 //! # Rules
 //!
@@ -21,10 +25,6 @@
 //!   had been reported. A flush that was requested before the reset, and waited, does not cover the writes
 //!   that waited behind it. No flush covers a bio that was split, if a part of it was done and lost before the
 //!   other parts came: requests do not say that they are parts.
-//! - **[flush-stays-in-engine]** Where the engine is on and takes direct commands, a flush is one, followed by
-//!   a CMD13 that asks how the flush went, and the engine stays on. If one of them fails, the flush begins
-//!   again without the engine; but if the flush takes longer than its limit, and the card is still busy with
-//!   it, [overdue-operation-ends] holds.
 
 use super::act::Context;
 use super::claim::{BUSY_LIMIT, BusStep, Claim, REQUEST_LIMIT};
@@ -209,8 +209,7 @@ impl<H: HostController> Mmc<H> {
         self.exclusive_is_next().filter(|slot| is_free || self.goes_direct(*slot))
     }
 
-    /// Returns whether the operation in `slot`, which is next, goes through the engine
-    /// ([flush-stays-in-engine]).
+    /// Returns whether the operation in `slot`, which is next, goes through the engine.
     pub(super) fn goes_direct(&self, slot: SlotId) -> bool {
         let of = &self.slots[slot.index()];
         let is_first_try = of.kind == Kind::Operation(Operation::Flush) && of.retries == 0;
@@ -240,7 +239,7 @@ impl<H: HostController> Mmc<H> {
         })
     }
 
-    /// Acts on the end of a direct command of the flush in `slot` ([flush-stays-in-engine]).
+    /// Acts on the end of a direct command of the flush in `slot`.
     pub(super) fn direct_ended(&mut self, slot: SlotId, end: DirectEnd) {
         let of = &mut self.slots[slot.index()];
         debug_assert_eq!(of.stage, Stage::Direct, "{slot:?} has no direct command");
@@ -264,7 +263,7 @@ impl<H: HostController> Mmc<H> {
     pub(super) fn claim_exclusive(&mut self, slot: SlotId) {
         debug_assert_eq!(self.exclusive, Some(slot), "[exclusive-waits-for-idle]");
         debug_assert!(self.engine_is_off(), "[engine-owns-bus]");
-        self.slots[slot.index()].restart_operation(); // [flush-stays-in-engine]
+        self.slots[slot.index()].restart_operation();
         let step = self.next_bus_step(slot);
         let mut bus = Claim::starting(slot, step, Context::Thread);
         if self.slots[slot.index()].kind == Kind::Operation(Operation::Background) {

@@ -3,16 +3,16 @@
 //! A [header](crate::command::packed) lists the requests. A packed write has it as the first block of its
 //! transfer; a packed read sends it in a transfer of its own, before that of the data.
 //!
+//! A packed write is done when the card, no longer busy, says so in response to CMD13. If that response has the
+//! exception bit, EXT_CSD is read: it names the first request that failed. The requests before that one are
+//! done. That one and those behind it are tried again, each alone and with all its tries. So are all requests
+//! if the pack failed and none is named. All requests of a packed read that failed are read again.
+//!
 //! # Rules
 //!
 //! - **[pack-keeps-order]** When a request starts, the requests that are ready right behind it join it, as long
 //!   as they move data in its direction, need nothing else of CMD23, and fit card and controller. The order
 //!   stays.
-//! - **[packed-write-asks-status]** A packed write is done when the card, no longer busy, says so in response to
-//!   CMD13. If that response has the exception bit, EXT_CSD is read: it names the first request that failed.
-//! - **[pack-failure-retried-alone]** The requests before the one that EXT_CSD names are done. That one and
-//!   those behind it are tried again, each alone and with all its tries. So are all requests if the pack failed
-//!   and none is named. All requests of a packed read that failed are read again.
 
 use super::act::Context;
 use super::claim::{BUSY_LIMIT, BusStep, Health, PackStep};
@@ -136,7 +136,7 @@ impl<H: HostController> Mmc<H> {
         let asks = match self.policy.busy {
             _ if !exchange.ends_busy() => return self.packed_transfer_succeeded(now),
             BusyDetect::Line => BusStep::PollLine,
-            BusyDetect::Status | BusyDetect::Hardware => BusStep::Status, // [packed-write-asks-status]
+            BusyDetect::Status | BusyDetect::Hardware => BusStep::Status,
         };
         let bus = self.bus.as_mut().expect("claim of a pack");
         bus.watch(asks, now + BUSY_LIMIT, now);
@@ -151,7 +151,7 @@ impl<H: HostController> Mmc<H> {
             bus.next(BusStep::Transfer, now);
         } else if !reads && bus.has_exception() {
             bus.pack_step = PackStep::Judging;
-            bus.next(BusStep::ReadExtCsd, now); // [packed-write-asks-status]
+            bus.next(BusStep::ReadExtCsd, now);
         } else {
             self.end_pack(MAX_ENTRIES);
         }
@@ -165,13 +165,13 @@ impl<H: HostController> Mmc<H> {
         if is_told && bus.pack_step != PackStep::Judging {
             bus.recovered();
             bus.pack_step = PackStep::Judging;
-            bus.next(BusStep::ReadExtCsd, now); // [packed-write-asks-status]
+            bus.next(BusStep::ReadExtCsd, now);
         } else {
             self.end_pack(0);
         }
     }
 
-    /// Acts on EXT_CSD, which names the request of the pack that failed ([pack-failure-retried-alone]).
+    /// Acts on EXT_CSD, which names the request of the pack that failed.
     pub(super) fn packed_judged(&mut self, ext_csd: Option<&ExtCsd>) {
         let failed = self.bus.as_ref().is_none_or(|bus| bus.health != Health::Well);
         let done = match ext_csd.map(ExtCsd::packed_failure) {
@@ -210,7 +210,7 @@ impl<H: HostController> Mmc<H> {
             return self.ready.advance();
         }
         for slot in &self.pack {
-            self.slots[slot.index()].scope = Scope::Alone; // [pack-failure-retried-alone]
+            self.slots[slot.index()].scope = Scope::Alone;
         }
         self.undo_pack();
     }

@@ -2,7 +2,9 @@
 //!
 //! First CMD13 asks for the card's status, CMD12 stops a transfer that the card is still at, and CMD13 is
 //! repeated until the card is ready. A card that does not answer, or does not become ready, is reset. Then
-//! the request is tried again, or ends.
+//! the request is tried again, or ends. A read that fails in its last try is read by the card's own sectors, one
+//! by one, each tried [`SECTOR_TRIES`](super::SECTOR_TRIES) times. The first sector that cannot be read ends the
+//! request with an error.
 //!
 //! An SD card could say how many blocks of a failed write are good (ACMD22, which Linux sends). It is not
 //! asked: no partial success of a write is reported, and writing the same blocks again costs nothing but time
@@ -13,9 +15,6 @@
 //! - **[retries-bounded]** A request is tried again [`RETRIES_MAX`](super::RETRIES_MAX) times. After an error of
 //!   its data, at most [`DATA_RETRIES`](super::DATA_RETRIES) tries are left.
 //! - **[reset-before-last-try]** Controller and card are reset before the last of these tries.
-//! - **[failed-read-by-sector]** A read that still fails is read by the card's own sectors, one by one, each
-//!   tried [`SECTOR_TRIES`](super::SECTOR_TRIES) times. The first sector that cannot be read ends the request
-//!   with an error.
 //! - **[only-good-blocks-count]** Blocks that came before an error of the bus stay read and are not read again,
 //!   as far as they are whole sectors of the card's own. Nothing counts of a write, nor of a transfer of which
 //!   the card reports a failure in any response up to the one to CMD13. A write has also failed if a CMD13

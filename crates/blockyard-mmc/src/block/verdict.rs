@@ -35,13 +35,13 @@ impl Slot {
         if let Scope::BySector { tries } = &mut self.scope {
             *tries += 1;
             if *tries >= SECTOR_TRIES {
-                return Verdict::Ends(status_of(failure)); // [failed-read-by-sector]
+                return Verdict::Ends(status_of(failure));
             }
         } else if self.retries == RETRIES_MAX {
             if !self.kind.is_read() || self.left() == self.unit {
                 return Verdict::Ends(status_of(failure));
             }
-            self.scope = Scope::BySector { tries: 0 }; // [failed-read-by-sector]
+            self.scope = Scope::BySector { tries: 0 };
         } else {
             if failure.part == Part::Data {
                 self.retries = self.retries.max(RETRIES_MAX - DATA_RETRIES); // [retries-bounded]

@@ -1,10 +1,10 @@
-//! One MMC request from its start to its end: which of its parts are still to be reported, and how it went.
+//! One MMC request from its start to its end: which of its parts are still to be reported, and how it went. Its
+//! first failure is kept, because later ones follow from it.
 //!
 //! # Rules
 //!
 //! - **[request-ends-once]** An MMC request ends once: with the last of its parts, or with the first error of
 //!   the controller. Parts may be reported in any order, as interrupts may.
-//! - **[first-failure-kept]** The first failure is kept: later ones follow from it.
 //! - **[earlier-bits-ignored]** Bits of a response that speak of the command *before* it fail the request
 //!   only if that command is one of the request's own. The same holds for [`Status::OF_WORK_BEFORE`], [after
 //!   a write](Exchange::after_write) that no CMD13 followed ([late-error-is-the-writes]).
@@ -196,7 +196,7 @@ impl Exchange {
 
     fn give_up(&mut self, part: Part, cause: Cause) -> Progress {
         debug_assert_ne!(self.awaited, 0, "[request-ends-once]");
-        // [first-failure-kept]: a card that refuses the command sends no data, and the host times out.
+        // A card that refuses the command sends no data, and the host times out.
         if self.failure.is_none() || cause == Cause::Gone {
             self.failure = Some(Failure { part, cause });
         }

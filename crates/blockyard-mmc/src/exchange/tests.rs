@@ -125,7 +125,7 @@ fn errors_in_a_response_fail_the_request_but_not_its_parts() {
     let refused = r1(Status::ADDRESS_MISALIGN);
     let answer = HostEvent::CommandDone { part: Part::Command, response: refused };
     assert_eq!(exchange.event(answer), Progress::Waits);
-    // [first-failure-kept]: no data comes then, and the first failure stays.
+    // No data comes then, and the first failure stays.
     let late = HostEvent::Error { part: Part::Data, error: HostError::Timeout, blocks: 0 };
     assert_eq!(exchange.event(late), Progress::Ended);
     let status = refused.status().unwrap();

@@ -1,10 +1,8 @@
 //! Tuning a bus again in its mode (JESD84-B51 6.6.5, 6.6.6; SD 4.2.4.5).
 //!
 //! HS200, SDR104 and SDR50 are tuned in their own mode. A bus with a strobe, or in a timing that was never
-//! tuned, needs no tuning.
-//!
-//! - **[hs400-tuned-in-hs200]** HS400 is tuned in HS200, the only mode in which the device takes CMD21: the
-//!   bus goes there by high speed, and back the way it came at first.
+//! tuned, needs no tuning. HS400 is tuned in HS200, the only mode in which the device takes CMD21: the bus goes
+//! there by high speed, and back the way it came at first.
 
 use super::moves::Move;
 use super::plan::{by_high_speed, high_speed, wide};
@@ -39,7 +37,7 @@ impl Retune {
         let moves = match mode.timing {
             Timing::Sdr50 | Timing::Sdr104 => vec![Move::Tune(Command::sd_tuning_block())],
             Timing::Hs200 => vec![Move::Tune(block)],
-            Timing::Hs400 => by_hs200(mode, block), // [hs400-tuned-in-hs200]
+            Timing::Hs400 => by_hs200(mode, block),
             _ => Vec::new(),
         };
         Self { rca: card.rca, switch_limit: card.switch_limit(), moves: moves.into_iter() }
@@ -65,7 +63,7 @@ impl Iterator for Retune {
 
 /// Returns the moves from `best`, which is HS400, to HS200, and back.
 fn by_hs200(best: Mode, block: Command) -> Vec<Move> {
-    debug_assert_eq!(best.timing, Timing::Hs400, "[hs400-tuned-in-hs200]");
+    debug_assert_eq!(best.timing, Timing::Hs400, "only HS400 is tuned in HS200");
     let both_edges = Mode { timing: Timing::MmcDdr52, ..high_speed(best) };
     let tuned = Mode { timing: Timing::Hs200, ..best };
     let mut moves = vec![

@@ -790,7 +790,6 @@ fn the_final_step_never_changes() {
     assert!(matches!(identify.next(), Step::Failed(_)));
 }
 
-/// [hs400-tuned-in-hs200].
 #[test]
 fn retuning_returns_the_bus_to_its_mode() {
     use Timing::*;

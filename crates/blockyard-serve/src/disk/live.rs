@@ -93,8 +93,31 @@ struct Sides {
     model: Option<(Outcome, Instant)>,
     /// The medium's outcome.
     medium: Option<Outcome>,
-    /// The model has it ([extra-flush-for-medium]), and so has the medium ([model-error-wins]).
-    has: (bool, bool),
+    holders: Holders,
+}
+
+/// The sides that have accepted a request and have to finish it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Holders {
+    /// No request has the tag.
+    #[default]
+    Neither,
+    /// Model and medium.
+    Both,
+    /// The model alone: the medium refused the request ([model-error-wins]).
+    Model,
+    /// The medium alone: the request is not for the model ([extra-flush-for-medium]).
+    Medium,
+}
+
+impl Holders {
+    const fn has_model(self) -> bool {
+        matches!(self, Self::Both | Self::Model)
+    }
+
+    const fn has_medium(self) -> bool {
+        matches!(self, Self::Both | Self::Medium)
+    }
 }
 
 /// A medium that behaves as a model. See the [module](self).
@@ -150,7 +173,7 @@ impl<M: Device> Live<M> {
     fn conclude(&mut self, finished: Finished, now: Instant) {
         let sides = self.sides[finished.tag.index()];
         let outcome = match (sides.model, sides.medium) {
-            (None, Some(medium)) if !sides.has.0 => medium,
+            (None, Some(medium)) if !sides.holders.has_model() => medium,
             (Some((model, due)), Some(medium)) => {
                 self.timing.note(now.since(due));
                 if model == Outcome::Done(Status::Ok) { medium } else { model }
@@ -200,8 +223,9 @@ impl<M: Device> Driver for Live<M> {
         } else if issue.last {
             self.model.commit(issue.queue, issue.hctx, issue.now); // [both-sides-get-every-call]: its run ends without this one
         }
-        let (medium, has) = match self.medium.queue_rq(issue) {
-            Accept::Queued => (None, true),
+        let (medium, holders) = match self.medium.queue_rq(issue) {
+            Accept::Queued if is_models => (None, Holders::Both),
+            Accept::Queued => (None, Holders::Medium),
             refused if !is_models => return refused,
             refused => {
                 self.medium.unprepare(issue); // [both-sides-get-every-call]
@@ -209,12 +233,12 @@ impl<M: Device> Driver for Live<M> {
                     self.medium.commit(issue.queue, issue.hctx, issue.now);
                 }
                 match refused {
-                    Accept::Failed(status) => (Some(Outcome::Done(status)), false),
-                    _ => (Some(Outcome::Again), false), // [model-error-wins]
+                    Accept::Failed(status) => (Some(Outcome::Done(status)), Holders::Model),
+                    _ => (Some(Outcome::Again), Holders::Model), // [model-error-wins]
                 }
             }
         };
-        self.sides[issue.tag.index()] = Sides { model: None, medium, has: (is_models, has) };
+        self.sides[issue.tag.index()] = Sides { model: None, medium, holders };
         Accept::Queued
     }
 
@@ -232,21 +256,21 @@ impl<M: Device> Driver for Live<M> {
         now: Instant,
     ) -> TimedOut {
         let sides = self.sides[tag.index()];
-        if !sides.has.0 {
+        if !sides.holders.has_model() {
             return self.medium.timed_out(queue, hctx, tag, request, now);
         }
-        if sides.model.is_some() || (sides.has.1 && sides.medium.is_none()) {
+        if sides.model.is_some() || (sides.holders.has_medium() && sides.medium.is_none()) {
             return TimedOut::Reset; // the medium still has it
         }
         self.model.timed_out(queue, hctx, tag, request, now)
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        let Sides { has: (model, medium), .. } = core::mem::take(&mut self.sides[tag.index()]);
-        if model {
+        let Sides { holders, .. } = core::mem::take(&mut self.sides[tag.index()]);
+        if holders.has_model() {
             self.model.finish(queue, hctx, tag, request);
         }
-        if medium {
+        if holders.has_medium() {
             self.medium.finish(queue, hctx, tag, request);
         }
     }

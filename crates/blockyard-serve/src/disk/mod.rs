@@ -32,16 +32,13 @@ pub use live::{Behaviour, LATE, Lateness, Timing};
 use crate::job::{Jobs, Place, SECTOR, Transfer};
 use crate::map::{Map, Pages};
 use at_once::AtOnce;
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
+use blockyard::driver::{Device, Driver};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::Faulty;
 use blockyard::layer::rate;
 use blockyard::limits::Limits;
 use blockyard::policy::{Dispatch, Policies};
-use blockyard::request::Request;
 use blockyard::tag::TagSetConfig;
-use blockyard::time::Instant;
-use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use btt::{BttDevice, Table};
@@ -321,68 +318,15 @@ impl Medium {
     }
 }
 
-macro_rules! each {
-    ($medium:expr, $device:ident => $call:expr) => {
-        match $medium {
-            Medium::Memory($device) => $call,
-            Medium::Null($device) => $call,
-            Medium::File($device) => $call,
-            Medium::Btt($device) => $call,
-            Medium::Live($device) => $call,
-            Medium::Delayed($device) => $call,
-            Medium::Rated($device) => $call,
-            Medium::Faulty($device) => $call,
-        }
-    };
-}
-
 impl Driver for Medium {
-    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        each!(self, device => device.take_budget(queue))
-    }
-
-    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        each!(self, device => device.return_budget(queue, budget));
-    }
-
-    fn prepare(&mut self, issue: &Issue<'_>) {
-        each!(self, device => device.prepare(issue));
-    }
-
-    fn unprepare(&mut self, issue: &Issue<'_>) {
-        each!(self, device => device.unprepare(issue));
-    }
-
-    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
-        each!(self, device => device.commit(queue, hctx, now));
-    }
-
-    fn timed_out(
-        &mut self,
-        queue: QueueId,
-        hctx: HctxId,
-        tag: DriverTag,
-        request: &Request,
-        now: Instant,
-    ) -> TimedOut {
-        each!(self, device => device.timed_out(queue, hctx, tag, request, now))
-    }
-
-    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        each!(self, device => device.queue_rq(issue))
-    }
-
-    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        each!(self, device => device.finish(queue, hctx, tag, request));
-    }
+    blockyard::pass_on!(
+        Self::{Memory, Null, File, Btt, Live, Delayed, Rated, Faulty}:
+        take_budget, return_budget, prepare, unprepare, queue_rq, commit, timed_out, finish
+    );
 }
 
 impl Device for Medium {
-    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
-        each!(self, device => device.next_finished(now))
-    }
-
-    fn poll_at(&self) -> Option<Instant> {
-        each!(self, device => device.poll_at())
-    }
+    blockyard::pass_on!(
+        Self::{Memory, Null, File, Btt, Live, Delayed, Rated, Faulty}: next_finished, poll_at
+    );
 }

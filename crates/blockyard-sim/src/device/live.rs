@@ -224,13 +224,12 @@ impl Device for Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::probe::{Probe, swallowed};
+    use crate::device::probe::swallowed;
     use crate::profile::Device as Profile;
 
     #[test]
     fn a_live_device_swallows_no_call() {
         let device = Profile::lookup("null").expect("a built-in device");
-        let live = Live::new(Model::Probe(Probe::default()), &device.machine);
-        assert_eq!(swallowed(live, |live| &live.model), [""; 0]);
+        assert_eq!(swallowed(|model| Live::new(model, &device.machine)), [""; 0]);
     }
 }

@@ -20,10 +20,8 @@ pub mod terms;
 
 use crate::data::event::{DataEvent, Place, ReportsData};
 use activity::Activity;
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
-use blockyard::request::Request;
+use blockyard::driver::{Device, Driver};
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use hba::Hba;
 use mmc::host::MmcHost;
 use null::Null;
@@ -54,20 +52,6 @@ pub enum Model {
     /// A device that records the calls made on it.
     #[cfg(test)]
     Probe(probe::Probe),
-}
-
-/// Makes the same call on whichever device the model is.
-macro_rules! each {
-    ($model:expr, $device:ident => $call:expr) => {
-        match $model {
-            Model::Null($device) => $call,
-            Model::Hba($device) => $call,
-            Model::Mmc($device) => $call,
-            Model::Pmem($device) => $call,
-            #[cfg(test)]
-            Model::Probe($device) => $call,
-        }
-    };
 }
 
 impl Model {
@@ -129,7 +113,14 @@ impl Model {
 
     /// The times at which this device had commands.
     const fn activity(&self) -> &Activity {
-        each!(self, device => &device.activity)
+        match self {
+            Self::Null(null) => &null.activity,
+            Self::Hba(hba) => &hba.activity,
+            Self::Mmc(mmc) => &mmc.activity,
+            Self::Pmem(pmem) => &pmem.activity,
+            #[cfg(test)]
+            Self::Probe(_) => unreachable!(),
+        }
     }
 
     /// The time until `now` in which this device was at work.
@@ -194,44 +185,10 @@ impl Model {
 }
 
 impl Driver for Model {
-    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        each!(self, device => device.take_budget(queue))
-    }
-
-    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        each!(self, device => device.return_budget(queue, budget));
-    }
-
-    fn prepare(&mut self, issue: &Issue<'_>) {
-        each!(self, device => device.prepare(issue));
-    }
-
-    fn unprepare(&mut self, issue: &Issue<'_>) {
-        each!(self, device => device.unprepare(issue));
-    }
-
-    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        each!(self, device => device.queue_rq(issue))
-    }
-
-    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
-        each!(self, device => device.commit(queue, hctx, now));
-    }
-
-    fn timed_out(
-        &mut self,
-        queue: QueueId,
-        hctx: HctxId,
-        tag: DriverTag,
-        request: &Request,
-        now: Instant,
-    ) -> TimedOut {
-        each!(self, device => device.timed_out(queue, hctx, tag, request, now))
-    }
-
-    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        each!(self, device => device.finish(queue, hctx, tag, request));
-    }
+    blockyard::pass_on!(
+        Self::{Null, Hba, Mmc, Pmem, #[cfg(test)] Probe}:
+        take_budget, return_budget, prepare, unprepare, queue_rq, commit, timed_out, finish
+    );
 }
 
 /// Cards and persistent memory know what they hold; other devices do not.
@@ -264,10 +221,7 @@ impl ReportsData for Model {
 /// Models act in time by the events that they schedule. Only the request path of an MMC host has instants
 /// at which to be polled.
 impl Device for Model {
-    #[inline]
-    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
-        each!(self, device => device.next_finished(now))
-    }
+    blockyard::pass_on!(Self::{Null, Hba, Mmc, Pmem, #[cfg(test)] Probe}: next_finished);
 
     fn poll_at(&self) -> Option<Instant> {
         self.mmc()?.poll_at()

@@ -4,14 +4,12 @@ use super::Model;
 
 use crate::data::medium::{Media, Medium};
 use crate::profile::FaultRules;
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
+use blockyard::driver::{Device, Driver};
 use blockyard::layer::checked::{Checked, Terms};
 use blockyard::layer::fault::{Count, FaultRule, Faulty};
 use blockyard::prng::Prng;
-use blockyard::request::Request;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
-use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use core::fmt::Debug;
 
 /// How often requests matched a rule of a fault file.
@@ -182,17 +180,6 @@ pub enum Stack {
     Layered(Box<dyn Layers + Send>),
 }
 
-/// Makes the same call on the device, whatever its layers are.
-macro_rules! each {
-    ($stack:expr, $device:ident => $call:expr) => {
-        match $stack {
-            Self::Bare($device) => $call,
-            Self::Checked($device) => $call,
-            Self::Layered($device) => $call,
-        }
-    };
-}
-
 /// The layers over a model.
 #[derive(Clone, Debug)]
 pub struct Layering<'a> {
@@ -221,48 +208,72 @@ impl Stack {
         }
     }
 
+    fn layers(&self) -> &dyn Layers {
+        match self {
+            Self::Bare(model) => model,
+            Self::Checked(checked) => checked,
+            Self::Layered(layers) => &**layers,
+        }
+    }
+
+    fn layers_mut(&mut self) -> &mut dyn Layers {
+        match self {
+            Self::Bare(model) => model,
+            Self::Checked(checked) => checked,
+            Self::Layered(layers) => &mut **layers,
+        }
+    }
+
     /// As [`Layers::model`].
     #[must_use]
     pub fn model(&self) -> &Model {
-        each!(self, device => device.model())
+        match self {
+            Self::Bare(model) => model,
+            Self::Checked(checked) => &checked.below,
+            Self::Layered(layers) => layers.model(),
+        }
     }
 
     /// As [`Layers::model_mut`].
     pub fn model_mut(&mut self) -> &mut Model {
-        each!(self, device => device.model_mut())
+        match self {
+            Self::Bare(model) => model,
+            Self::Checked(checked) => &mut checked.below,
+            Self::Layered(layers) => layers.model_mut(),
+        }
     }
 
     /// As [`Layers::fault_counts`].
     #[must_use]
     pub fn fault_counts(&self) -> Vec<FaultCount> {
-        each!(self, device => device.fault_counts())
+        self.layers().fault_counts()
     }
 
     /// As [`Layers::lost`].
     #[must_use]
     pub fn lost(&self) -> u64 {
-        each!(self, device => device.lost())
+        self.layers().lost()
     }
 
     /// As [`Layers::call_ended`].
     pub fn call_ended(&self) {
-        each!(self, device => device.call_ended());
+        self.layers().call_ended();
     }
 
     /// As [`Layers::media`].
     #[must_use]
     pub fn media(&self) -> Option<&Media> {
-        each!(self, device => device.media())
+        self.layers().media()
     }
 
     /// As [`Layers::media`].
     pub fn media_mut(&mut self) -> Option<&mut Media> {
-        each!(self, device => device.media_mut())
+        self.layers_mut().media_mut()
     }
 
     /// As [`Layers::update_media`].
     pub fn update_media(&mut self, now: Instant) {
-        each!(self, device => device.update_media(now));
+        self.layers_mut().update_media(now);
     }
 }
 
@@ -289,62 +300,12 @@ impl Layering<'_> {
 }
 
 impl Driver for Stack {
-    #[inline]
-    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
-        each!(self, device => device.take_budget(queue))
-    }
-
-    #[inline]
-    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        each!(self, device => device.return_budget(queue, budget));
-    }
-
-    #[inline]
-    fn prepare(&mut self, issue: &Issue<'_>) {
-        each!(self, device => device.prepare(issue));
-    }
-
-    #[inline]
-    fn unprepare(&mut self, issue: &Issue<'_>) {
-        each!(self, device => device.unprepare(issue));
-    }
-
-    #[inline]
-    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        each!(self, device => device.queue_rq(issue))
-    }
-
-    #[inline]
-    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
-        each!(self, device => device.commit(queue, hctx, now));
-    }
-
-    #[inline]
-    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        each!(self, device => device.finish(queue, hctx, tag, request));
-    }
-
-    #[inline]
-    fn timed_out(
-        &mut self,
-        queue: QueueId,
-        hctx: HctxId,
-        tag: DriverTag,
-        request: &Request,
-        now: Instant,
-    ) -> TimedOut {
-        each!(self, device => device.timed_out(queue, hctx, tag, request, now))
-    }
+    blockyard::pass_on!(
+        Self::{Bare, Checked, Layered}:
+        take_budget, return_budget, prepare, unprepare, queue_rq, commit, timed_out, finish
+    );
 }
 
 impl Device for Stack {
-    #[inline]
-    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
-        each!(self, device => device.next_finished(now))
-    }
-
-    #[inline]
-    fn poll_at(&self) -> Option<Instant> {
-        each!(self, device => device.poll_at())
-    }
+    blockyard::pass_on!(Self::{Bare, Checked, Layered}: next_finished, poll_at);
 }

@@ -17,7 +17,7 @@ pub enum Errno {
     NoSpace,
     /// EOVERFLOW: the read is too long.
     Overflow,
-    /// ENOTSUP: zeroing would not be faster than writing ([enotsup-only-for-fast-zero]).
+    /// ENOTSUP: zeroing would not be faster than writing.
     NotSupported,
     /// ESHUTDOWN: the server is shutting down.
     Shutdown,

@@ -1,3 +1,4 @@
-//! The smallest drivers, for examples and as patterns.
+//! The smallest drivers: [`null`] for examples and as a pattern, [`recorder`] for tests.
 
 pub mod null;
+pub mod recorder;

@@ -76,45 +76,78 @@ mod tests;
 ///     pass_on!(below: next_finished, poll_at);
 /// }
 /// ```
+///
+/// In an enum of devices, `Self::{...}` names all variants in place of the field:
+///
+/// ```
+/// use blockyard::device::null::NullDevice;
+/// use blockyard::driver::{Device, Driver};
+/// use blockyard::layer::delay::Delayed;
+/// use blockyard::pass_on;
+///
+/// enum Disk {
+///     Fast(NullDevice),
+///     Slow(Box<Delayed<NullDevice>>),
+/// }
+///
+/// impl Driver for Disk {
+///     pass_on!(Self::{Fast, Slow}: take_budget, return_budget, prepare, unprepare, queue_rq);
+///     pass_on!(Self::{Fast, Slow}: commit, timed_out, finish);
+/// }
+///
+/// impl Device for Disk {
+///     pass_on!(Self::{Fast, Slow}: next_finished, poll_at);
+/// }
+/// ```
 #[macro_export]
 macro_rules! pass_on {
+    (Self::$variants:tt: $($call:ident),+ $(,)?) => {
+        $($crate::pass_on!(@$call $variants);)+
+    };
     ($below:ident: $($call:ident),+ $(,)?) => { $($crate::pass_on!(@$call $below);)+ };
-    (@take_budget $below:ident) => {
+    (@take_budget $to:tt) => {
+        #[inline]
         fn take_budget(&mut self, queue: $crate::unit::QueueId) -> Option<$crate::unit::Budget> {
-            $crate::driver::Driver::take_budget(&mut self.$below, queue)
+            $crate::pass_on!(@to self $to take_budget(queue))
         }
     };
-    (@return_budget $below:ident) => {
+    (@return_budget $to:tt) => {
+        #[inline]
         fn return_budget(&mut self, queue: $crate::unit::QueueId, budget: $crate::unit::Budget) {
-            $crate::driver::Driver::return_budget(&mut self.$below, queue, budget);
+            $crate::pass_on!(@to self $to return_budget(queue, budget))
         }
     };
-    (@prepare $below:ident) => {
+    (@prepare $to:tt) => {
+        #[inline]
         fn prepare(&mut self, issue: &$crate::driver::Issue<'_>) {
-            $crate::driver::Driver::prepare(&mut self.$below, issue);
+            $crate::pass_on!(@to self $to prepare(issue))
         }
     };
-    (@unprepare $below:ident) => {
+    (@unprepare $to:tt) => {
+        #[inline]
         fn unprepare(&mut self, issue: &$crate::driver::Issue<'_>) {
-            $crate::driver::Driver::unprepare(&mut self.$below, issue);
+            $crate::pass_on!(@to self $to unprepare(issue))
         }
     };
-    (@queue_rq $below:ident) => {
+    (@queue_rq $to:tt) => {
+        #[inline]
         fn queue_rq(&mut self, issue: &$crate::driver::Issue<'_>) -> $crate::driver::Accept {
-            $crate::driver::Driver::queue_rq(&mut self.$below, issue)
+            $crate::pass_on!(@to self $to queue_rq(issue))
         }
     };
-    (@commit $below:ident) => {
+    (@commit $to:tt) => {
+        #[inline]
         fn commit(
             &mut self,
             queue: $crate::unit::QueueId,
             hctx: $crate::unit::HctxId,
             now: $crate::time::Instant,
         ) {
-            $crate::driver::Driver::commit(&mut self.$below, queue, hctx, now);
+            $crate::pass_on!(@to self $to commit(queue, hctx, now))
         }
     };
-    (@timed_out $below:ident) => {
+    (@timed_out $to:tt) => {
+        #[inline]
         fn timed_out(
             &mut self,
             queue: $crate::unit::QueueId,
@@ -123,10 +156,11 @@ macro_rules! pass_on {
             request: &$crate::request::Request,
             now: $crate::time::Instant,
         ) -> $crate::driver::TimedOut {
-            $crate::driver::Driver::timed_out(&mut self.$below, queue, hctx, tag, request, now)
+            $crate::pass_on!(@to self $to timed_out(queue, hctx, tag, request, now))
         }
     };
-    (@finish $below:ident) => {
+    (@finish $to:tt) => {
+        #[inline]
         fn finish(
             &mut self,
             queue: $crate::unit::QueueId,
@@ -134,20 +168,32 @@ macro_rules! pass_on {
             tag: $crate::unit::DriverTag,
             request: &$crate::request::Request,
         ) {
-            $crate::driver::Driver::finish(&mut self.$below, queue, hctx, tag, request);
+            $crate::pass_on!(@to self $to finish(queue, hctx, tag, request))
         }
     };
-    (@next_finished $below:ident) => {
+    (@next_finished $to:tt) => {
+        #[inline]
         fn next_finished(
             &mut self,
             now: $crate::time::Instant,
         ) -> Option<$crate::driver::Finished> {
-            $crate::driver::Device::next_finished(&mut self.$below, now)
+            $crate::pass_on!(@to self $to next_finished(now))
         }
     };
-    (@poll_at $below:ident) => {
+    (@poll_at $to:tt) => {
+        #[inline]
         fn poll_at(&self) -> Option<$crate::time::Instant> {
-            $crate::driver::Device::poll_at(&self.$below)
+            $crate::pass_on!(@to self $to poll_at())
         }
+    };
+    (@to $me:tt {$($(#[$attr:meta])* $variant:ident),+} $call:ident $args:tt) => {
+        match $me { $($(#[$attr])* Self::$variant(below) => below.$call $args,)+ }
+    };
+    (@to $me:tt $below:ident poll_at()) => { $crate::driver::Device::poll_at(&$me.$below) };
+    (@to $me:tt $below:ident next_finished($now:ident)) => {
+        $crate::driver::Device::next_finished(&mut $me.$below, $now)
+    };
+    (@to $me:tt $below:ident $call:ident($($arg:ident),+)) => {
+        $crate::driver::Driver::$call(&mut $me.$below, $($arg),+)
     };
 }

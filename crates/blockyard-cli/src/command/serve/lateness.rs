@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use blockyard_serve::{LATE, Lateness, Timing};
 
+use super::prefix;
 use crate::message::note;
 
 /// The time between two reports.
@@ -41,7 +42,7 @@ fn watch(disks: &[(String, Arc<Timing>)], ended: &Receiver<()>) {
                 note(&format!(
                     "{}too slow for the model: in the last second {} of {} completions were late by \
                      {} us or more",
-                    of(name),
+                    prefix(name),
                     now.late - before.late,
                     now.completions - before.completions,
                     LATE.as_ns() / 1000,
@@ -56,14 +57,10 @@ fn watch(disks: &[(String, Arc<Timing>)], ended: &Receiver<()>) {
         note(&format!(
             "{}of {completions} completions of the model {late} were late by {} us or more; on average \
              {} us, at most {} us",
-            of(name),
+            prefix(name),
             LATE.as_ns() / 1000,
             mean / 1000,
             most.as_ns() / 1000,
         ));
     }
-}
-
-fn of(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!("{name}: ") }
 }

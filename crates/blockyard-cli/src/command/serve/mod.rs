@@ -17,8 +17,7 @@ use blockyard::layer::rate::Rates;
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::{
-    Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, StartError,
-    TlsConfig,
+    Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, TlsConfig,
 };
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
@@ -67,10 +66,10 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         note(&format!("metrics at http://{address}/metrics"));
     }
     for name in server.assumed_persistent() {
-        let disk = if name.is_empty() { String::new() } else { format!("{name}: ") };
         note(&format!(
-            "{disk}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
-             overrides that"
+            "{}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
+             overrides that",
+            prefix(name)
         ));
     }
     let stopper = server.stopper();
@@ -113,6 +112,11 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     tell_faults(&struck);
     ended.map_err(|error| Failure::Run(error.to_string()))?;
     Ok(traced?)
+}
+
+/// What stands before a message about the disk called `name`.
+fn prefix(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("{name}: ") }
 }
 
 /// Closes `traces` in time even if a lane hangs in a system call.
@@ -267,10 +271,4 @@ fn tls(args: &Serve) -> Option<TlsConfig> {
     let client_authorities = args.tls_client_ca.clone();
     let is_required = args.tls == TlsUse::Require;
     Some(TlsConfig { certificate, key, client_authorities, is_required })
-}
-
-impl From<StartError> for Failure {
-    fn from(error: StartError) -> Self {
-        Self::Input(error.to_string())
-    }
 }

@@ -1,5 +1,6 @@
 //! What follows when a task fails: the engine and the card forget all tasks, and each task is tried again or
-//! ends.
+//! ends. A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than its limit, has
+//! failed.
 //!
 //! 1. The engine halts ([`HALT_LIMIT`]). If it does not, the bus is taken from it.
 //! 2. CMD13 asks for the card's status, CMD12 stops a transfer that the card is at, and CMD13 is repeated
@@ -21,8 +22,6 @@
 //!   with the others. It is tried again if the card then reports a failure, or may have reported one in a
 //!   response that got lost: the failure may be this task's. Once a response to a command of the engine's own
 //!   has reported a failure of earlier work, or got lost, no task is noted any more.
-//! - **[task-time-bounded]** A task that takes longer than [`TASK_LIMIT`], or a direct command that takes
-//!   longer than its limit, has failed.
 
 use super::task::task_of;
 use crate::block::claim::Phase;
@@ -46,7 +45,7 @@ pub const HALT_LIMIT: Duration = Duration::from_ms(5);
 pub const LAST_HALT_LIMIT: Duration = Duration::from_ms(20);
 /// How long the engine may take to forget its tasks.
 pub const CLEAR_LIMIT: Duration = Duration::from_ms(20);
-/// How long a task may take ([task-time-bounded]).
+/// How long a task may take.
 pub const TASK_LIMIT: Duration = Duration::from_secs(60);
 
 /// CMD46, during which no data of another task passes.
@@ -298,7 +297,7 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Gives up tasks and a direct command that have taken too long ([task-time-bounded]).
+    /// Gives up tasks and a direct command that have taken too long.
     pub(super) fn check_task_limits(&mut self, now: Instant) {
         let Some(cqe) = &self.cqe else { return };
         if self.task_limit(cqe).is_none_or(|limit| now < limit) {

@@ -145,7 +145,7 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
-    /// Resets controller and card, which leaves the engine off ([reset-disables-engine]).
+    /// Resets controller and card, which leaves the engine off.
     pub(super) fn reset_engine(&mut self, now: Instant) {
         let aim = self.change().aim;
         let comes_back = self.reset_host(now);

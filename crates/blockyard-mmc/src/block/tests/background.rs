@@ -41,7 +41,7 @@ fn urgent_background_operations_run_once_between_two_requests() {
         assert_eq!(spans[look + 1].command, Opcode::Switch);
         let is_between = policy.pipeline == Pipeline::Cqe || spans[look - 1].sector.is_some();
         assert!(is_between && spans.iter().all(|span| span.from <= span.to));
-        // [urgent-background-first]: the next transfer starts when the card is ready again.
+        // The next transfer starts when the card is ready again.
         let next = spans[look + 2..].iter().find(|span| span.sector.is_some()).unwrap();
         assert!(next.from >= spans[look + 1].from + Duration::from_ms(20), "{policy:?}");
     }
@@ -91,7 +91,6 @@ fn a_lower_level_and_a_card_with_automatic_operations_start_nothing() {
     }
 }
 
-/// [background-is-bounded].
 #[test]
 fn after_two_minutes_the_card_is_interrupted_or_otherwise_reset() {
     let way = [

@@ -51,7 +51,6 @@ fn a_data_error_leaves_two_tries() {
     assert_eq!((resets, status), (1, Status::IoError));
 }
 
-/// [failed-read-by-sector].
 #[test]
 fn a_failed_read_is_read_by_sectors_up_to_the_bad_one() {
     let fault = Fault::Error(Part::Data, HostError::Damaged, 0);

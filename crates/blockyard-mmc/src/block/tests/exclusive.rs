@@ -61,8 +61,7 @@ fn each_operation_sends_its_commands() {
     }
 }
 
-/// The commands of a flush through an engine with two tasks before it: the queue stays on
-/// ([flush-stays-in-engine]).
+/// The commands of a flush through an engine with two tasks before it: the queue stays on.
 #[test]
 fn a_flush_is_a_direct_command_if_the_engine_takes_it() {
     for direct in [true, false] {
@@ -87,7 +86,7 @@ fn a_flush_is_a_direct_command_if_the_engine_takes_it() {
     }
 }
 
-/// If a direct command of a flush fails, the flush begins again without the engine ([flush-stays-in-engine]):
+/// If a direct command of a flush fails, the flush begins again without the engine:
 /// the flush itself, or the CMD13 after it.
 #[test]
 fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {

@@ -39,7 +39,6 @@ fn packs(bench: &Bench) -> Vec<usize> {
     transfers.map(|span| span.requests).collect()
 }
 
-/// [packed-write-asks-status].
 #[test]
 fn ready_writes_go_in_one_pack_with_one_start_and_one_busy_time() {
     for policy in packing(Packed::Write) {
@@ -119,7 +118,6 @@ fn a_pack_fits_the_limits_of_the_controller() {
 }
 
 /// Returns the transfers after the first pack, in which the request at sector 1200 fails, and their requests.
-/// [pack-failure-retried-alone].
 #[test]
 fn requests_before_the_failed_entry_are_done_and_the_others_go_again_alone() {
     for packed in [Packed::Write, Packed::ReadWrite] {

@@ -143,7 +143,6 @@ fn the_recovery_survives_a_failure_of_any_of_its_commands() {
     }
 }
 
-/// [reset-disables-engine].
 #[test]
 fn a_card_that_ignores_a_recovery_command_is_reset_and_its_queue_turned_on_again() {
     let data = [HaltEngine, SendStatus, SendStop, SendStatus, DiscardTasks];
@@ -315,7 +314,6 @@ fn the_first_mark_of_a_task_counts() {
     assert_eq!(bench.mmc().counts(), counts);
 }
 
-/// [task-time-bounded].
 #[test]
 fn a_task_that_takes_too_long_is_a_failure() {
     let mut bench = failing(Fault::Silence);

@@ -81,6 +81,16 @@ fn worse_merging_is_explained_by_early_dispatch() {
     );
 }
 
+#[test]
+fn worse_merging_without_early_dispatch_is_explained_by_neighbours_that_do_not_meet() {
+    let merged = |dequeued_percent| Figures { dequeued_percent, ..run(50_000, 12.0) };
+    let words = |high| text(&[("a", merged(high)), ("b", run(50_000, 1.0))]);
+    let begin = " Of their time before the driver, requests can be merged for 100 % under";
+    let end = ", but fewer neighbours meet under b.";
+    assert!(words(0.0).ends_with(&format!("{begin} both{end}")), "{}", words(0.0));
+    assert!(words(30.0).ends_with(&format!("{begin} b and 70 % under a{end}")), "{}", words(30.0));
+}
+
 /// [larger-factor-is-named]
 #[test]
 fn a_lower_command_rate_is_explained_by_both_bottlenecks() {

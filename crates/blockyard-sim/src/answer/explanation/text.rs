@@ -149,11 +149,13 @@ fn command_rate(commands_per_s: &Pair) -> String {
 fn dequeued(share: &Pair, refusals: &Pair, runs: &Pair, low: &str, high: &str) -> String {
     // Requests are in the scheduler for about as long: it is not dispatch that prevents merging.
     if share.low <= share.high + 10.0 {
+        let times = match [share.low, share.high].map(|share| percent(100.0 - share)) {
+            [of_low, of_high] if of_low == of_high => format!("{of_low} under both"),
+            [of_low, of_high] => format!("{of_low} under {low} and {of_high} under {high}"),
+        };
         return format!(
-            "Of their time before the driver, requests cannot be merged for {} under {low} and {} under \
-             {high}: fewer neighbours meet under {low}.",
-            percent(share.low),
-            percent(share.high),
+            "Of their time before the driver, requests can be merged for {times}, but fewer neighbours \
+             meet under {low}."
         );
     }
     format!(

@@ -101,8 +101,9 @@ impl Sleepers {
 pub struct Turn {
     context: Context,
     phase: Phase,
-    /// Whether the context begins no act.
-    stands_aside: bool,
+    /// Whether the context may have something to do that this turn has not looked for: it stands aside, or
+    /// the controller had news after the context looked.
+    may_have_work: bool,
     /// The act that the context has begun, and its cost.
     act: Option<(Act, Duration)>,
     /// The cost of the wake-ups of this turn.
@@ -127,7 +128,8 @@ impl Turn {
     /// urgent to do.
     #[must_use]
     pub const fn new(context: Context, stands_aside: bool) -> Self {
-        Self { context, phase: Phase::Begin, stands_aside, act: None, waking: Duration::ZERO }
+        let may_have_work = stands_aside;
+        Self { context, phase: Phase::Begin, may_have_work, act: None, waking: Duration::ZERO }
     }
 }
 
@@ -328,10 +330,11 @@ impl Contexts {
             match turn.phase {
                 Phase::Begin => {
                     turn.phase = Phase::Wake;
-                    if !turn.stands_aside {
+                    if !turn.may_have_work {
                         turn.act = mmc.begin_act(context, now);
                     }
                     if mmc.has_news() {
+                        turn.may_have_work = true;
                         return Step::LookAtController;
                     }
                 }
@@ -350,7 +353,7 @@ impl Contexts {
                         None if turn.waking > Duration::ZERO => {
                             Step::Do(Doing::Wake(context), turn.waking)
                         }
-                        None => self.end(context, mmc, now),
+                        None => self.end(context, turn.may_have_work && mmc.pending(context, now)),
                     };
                 }
                 Phase::Ended => unreachable!("a turn of {context:?} goes on after its end"),
@@ -358,13 +361,12 @@ impl Contexts {
         }
     }
 
-    /// The context has no act to begin: a thread goes on later if it has something to do, and sleeps
-    /// otherwise.
-    fn end(&mut self, context: Context, mmc: &MmcHost, now: Instant) -> Step {
+    /// The context has begun no act: a thread goes on later if it has something to do, and sleeps otherwise.
+    fn end(&mut self, context: Context, has_work: bool) -> Step {
         if context == Context::Interrupt {
             return Step::Rest;
         }
-        if mmc.pending(context, now) {
+        if has_work {
             self.piece_follows(context);
             return Step::Again;
         }

@@ -34,14 +34,24 @@ pub(super) struct Moving {
     pub(super) end: EngineEvent,
 }
 
+/// Who has the bus of a controller with an engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Power {
+    /// The engine is disabled, and the host has the bus.
+    #[default]
+    Off,
+    /// The engine has the bus.
+    On,
+    /// The engine has the bus, and halts as soon as no data passes.
+    Halting,
+    /// The engine is enabled, and the host has the bus.
+    Halted,
+}
+
 /// The state of the engine.
 #[derive(Debug, Default)]
 pub(super) struct Engine {
-    pub(super) enabled: bool,
-    /// The engine is enabled and leaves the bus to others.
-    pub(super) halted: bool,
-    /// The engine halts as soon as no data passes.
-    pub(super) halts: bool,
+    pub(super) power: Power,
     /// [failed-engine-starts-nothing]
     pub(super) failed: bool,
     /// Tasks in the order in which they came, without the one whose data passes.
@@ -58,9 +68,14 @@ pub(super) struct Engine {
 }
 
 impl Engine {
+    /// An engine that has been enabled, without tasks.
+    pub(super) fn on() -> Self {
+        Self { power: Power::On, ..Self::default() }
+    }
+
     /// Whether the engine owns the bus.
     pub(super) const fn has_bus(&self) -> bool {
-        self.enabled && !self.halted
+        matches!(self.power, Power::On | Power::Halting)
     }
 
     /// Whether a direct command is not done.
@@ -71,7 +86,9 @@ impl Engine {
     /// The host takes the bus from the engine.
     pub(super) fn abort(&mut self) {
         self.moving = None;
-        (self.halted, self.halts) = (self.enabled, false);
+        if self.power != Power::Off {
+            self.power = Power::Halted;
+        }
     }
 
     /// Takes the events that are due by `now`.

@@ -2,7 +2,7 @@
 
 use super::card::{DataError, Reaction};
 use super::controller::{Controller, RCA};
-use super::engine::{Engine, Moving};
+use super::engine::{Engine, Moving, Power};
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::queue::TaskId;
 use blockyard_mmc::command::status::Status;
@@ -19,7 +19,7 @@ const DATA_LIMIT: Duration = Duration::from_ns((1 << 27) * 20);
 impl Controller {
     /// Handles an event of the engine. Returns whether the controller interrupts.
     pub(super) fn engine_happens(&mut self, now: Instant) -> bool {
-        if self.engine.enabled && self.faults.gone_by(now).is_some() {
+        if self.engine.power != Power::Off && self.faults.gone_by(now).is_some() {
             self.card.remove(now);
             self.engine = Engine::default();
             self.events.push_back(HostEvent::CardGone);
@@ -51,8 +51,8 @@ impl Controller {
         if self.engine.moving.is_some() {
             return;
         }
-        if core::mem::take(&mut self.engine.halts) {
-            self.engine.halted = true;
+        if self.engine.power == Power::Halting {
+            self.engine.power = Power::Halted;
             self.engine.told.push_back((now, EngineEvent::Halted));
         }
         if !self.engine.has_bus() || self.engine.failed {
@@ -216,8 +216,11 @@ const fn failed(task: TaskId, part: Part, error: HostError) -> EngineEvent {
 
 impl QueueEngine for Controller {
     fn enable(&mut self, now: Instant) {
-        assert!(!self.engine.enabled, "[engine-owns-bus]: the engine is already enabled");
-        self.engine = Engine { enabled: true, ..Engine::default() };
+        assert!(
+            self.engine.power == Power::Off,
+            "[engine-owns-bus]: the engine is already enabled"
+        );
+        self.engine = Engine::on();
         self.schedule_engine(now);
     }
 
@@ -246,14 +249,18 @@ impl QueueEngine for Controller {
     }
 
     fn halt(&mut self, now: Instant) {
-        self.engine.halts = true;
+        if self.engine.power == Power::Off {
+            self.engine.told.push_back((now, EngineEvent::Halted)); // the card is gone
+        } else {
+            self.engine.power = Power::Halting;
+        }
         self.run_engine(now);
         self.schedule_engine(now);
     }
 
     fn clear(&mut self, now: Instant) {
         let told = VecDeque::from([(now, EngineEvent::Cleared)]);
-        self.engine = Engine { enabled: true, told, ..Engine::default() };
+        self.engine = Engine { told, ..Engine::on() };
         self.schedule_engine(now);
     }
 }

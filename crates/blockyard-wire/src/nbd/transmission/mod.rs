@@ -12,14 +12,14 @@
 //!   follows it. No error ends a session, unless the next request cannot be found.
 //! - **[reply-form-as-agreed]** Without structured replies, every reply is simple. With them, a READ never has a
 //!   simple reply, not even for an error. With extended headers, no reply is simple.
-//! - **[empty-request-succeeds]** A legal request for no bytes succeeds at once. BLOCK_STATUS is the exception,
-//!   with EINVAL, because its success would have to report something.
-//! - **[enotsup-only-for-fast-zero]** ENOTSUP is sent only for FAST_ZERO. Otherwise it is replaced by EINVAL.
 //! - **[no-request-past-limits]** Past a limit, no request is taken until replies have been *sent*. DISC is always
 //!   taken.
 //! - **[read-chunks-contiguous]** The chunks of a READ follow each other without a gap, to its end. With DF there is
 //!   one chunk.
-//! - **[nothing-after-end]** Bytes after DISC, or after an invalid magic number, are ignored.
+//!
+//! A legal request for no bytes succeeds at once. BLOCK_STATUS is the exception, with EINVAL, because its success
+//! would have to report something. ENOTSUP is sent only for FAST_ZERO; otherwise it is replaced by EINVAL. Bytes
+//! after DISC, or after an invalid magic number, are ignored.
 //!
 //! These are the errors of a request. A command that the export does not offer, and a flag that is unknown, not
 //! offered or not valid for the command: EINVAL; FUA is valid for every command if it is offered. A write to a

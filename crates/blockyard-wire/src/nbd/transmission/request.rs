@@ -94,7 +94,7 @@ impl Request {
         self.kind == cmd::READ
     }
 
-    /// Returns the error to send for `errno` ([enotsup-only-for-fast-zero]).
+    /// Returns the error to send for `errno`.
     pub(super) fn legal(&self, errno: Errno) -> Errno {
         let fast = matches!(self.command, Some(Command::WriteZeroes { fast: true, .. }));
         if errno == Errno::NotSupported && !fast { Errno::Invalid } else { errno }

@@ -140,7 +140,7 @@ impl Transmission {
             Stage::Payload { left } => Event::Payload { left },
             Stage::Skip { .. } => Event::More { at_least: 1 },
             Stage::Over(end) => {
-                rest.0 = &[]; // [nothing-after-end]
+                rest.0 = &[];
                 Event::End(end)
             }
         };
@@ -236,7 +236,7 @@ impl Transmission {
 fn event(request: Request, checked: Result<Command, Errno>) -> Event {
     match checked {
         Ok(Command::Flush) => Event::Request(request),
-        Ok(_) if request.len() == 0 => Event::Settled(request, Ok(())), // [empty-request-succeeds]
+        Ok(_) if request.len() == 0 => Event::Settled(request, Ok(())),
         Ok(_) => Event::Request(request),
         Err(errno) => Event::Settled(request, Err(errno)),
     }
