@@ -47,17 +47,18 @@ pub struct Config {
     pub connections_max: usize,
     /// How long a client may take to choose a disk.
     pub handshake_deadline: Duration,
-    /// How long a client may leave a reply unread or a write unfinished while others wait for the memory
-    /// that this takes, or the server for its end: then it is cut off.
+    /// How long a client may move no byte of a reply or a WRITE while it holds memory that others wait for, or while
+    /// the server waits to end: then it is cut off.
     pub patience: Duration,
-    /// Most bytes of data under way in one lane, before it stops to take requests.
+    /// Bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own, and one
+    /// request at a time may use a reserve, which is as large as the longest request: 32 MiB.
     pub lane_bytes_max: usize,
     /// Never sleep: a processor for each lane, for the least latency.
     pub polls: bool,
 }
 
 impl Config {
-    /// `disks` at `addresses` by one lane: 1024 clients, 10 s to shake hands, 256 MiB under way,
+    /// `disks` at `addresses` by one lane: 1024 clients, 10 s to shake hands, 256 MiB to share,
     /// 30 s of patience.
     #[must_use]
     pub fn new(disks: Vec<DiskConfig>, addresses: Vec<Address>) -> Self {
