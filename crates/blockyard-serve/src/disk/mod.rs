@@ -219,10 +219,12 @@ impl Disk {
             fua: matches!(self.kept, Kept::File(..)),
             ..Limits::new(self.size_bytes.div_ceil(SECTOR))
         };
-        match &self.layers.model {
+        let mut limits = match &self.layers.model {
             None => limits,
             Some(model) => live::limits(limits, model.limits()),
-        }
+        };
+        limits.write_cache |= self.layers.wants_flushes();
+        limits
     }
 
     /// The alignment that the device needs, in bytes; 1 for none.

@@ -41,9 +41,6 @@ impl Disk {
         if lanes > 1 && !config.layers.is_empty() {
             return Err(OpenError::Lanes(lanes));
         }
-        if let Some(rule) = config.layers.impossible_fault() {
-            return Err(OpenError::Fault(rule.to_owned()));
-        }
         let modelled = config.layers.model.as_ref().map_or(u16::MAX, |model| model.depth());
         let depth = config.depth.min(modelled);
         let count = u32::try_from(lanes).ok().filter(|lanes| *lanes <= SHARING_LANES_MAX);
@@ -86,7 +83,7 @@ impl Disk {
                 return Err(OpenError::TooLarge { bytes: size_bytes, most });
             }
         }
-        Ok(Self {
+        let disk = Self {
             name: config.name.clone(),
             size_bytes,
             read_only: config.read_only,
@@ -97,7 +94,13 @@ impl Disk {
             faults: Arc::new(FaultCounts::new(&config.layers.faults)),
             damage,
             kept,
-        })
+        };
+        match disk.layers.impossible_fault(&disk.limits(), disk.read_only) {
+            None => Ok(disk),
+            Some((rule, why)) => {
+                Err(OpenError::Fault { rule: rule.to_owned(), why, disk: disk.name.clone() })
+            }
+        }
     }
 }
 
