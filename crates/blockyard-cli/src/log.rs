@@ -108,7 +108,7 @@ mod tests {
             assert_eq!(queue.next(), Some(number.to_string()));
         }
         queue.put("after".to_owned());
-        let rest: Vec<_> = std::iter::from_fn(|| queue.next()).collect();
+        let rest: Vec<_> = core::iter::from_fn(|| queue.next()).collect();
         assert_eq!(rest[LINES_MAX / 2 - 1], (LINES_MAX - 1).to_string());
         assert!(rest[LINES_MAX / 2].contains(" 7 lines of the log were dropped"));
         assert_eq!(rest[LINES_MAX / 2 + 1..], ["after"]);

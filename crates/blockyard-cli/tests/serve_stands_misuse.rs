@@ -5,14 +5,16 @@ mod nbd;
 
 use core::time::Duration;
 use nbd::{Client, socket};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-    command.arg("serve").args(args).stdin(Stdio::null()).stderr(Stdio::piped());
+    command.arg("serve").args(args).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
@@ -65,4 +67,39 @@ fn a_log_that_nobody_reads_delays_neither_clients_nor_the_end() {
     assert_eq!(status.and_then(|status| status.code()), Some(0), "it drains and ends");
     drop(reader);
     assert_eq!(filler.join().unwrap().kind(), std::io::ErrorKind::BrokenPipe);
+}
+
+/// What the server at `address` answers to a question for its health.
+fn health(address: &str) -> String {
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    peer.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Peers were once answered one after the other: each silent one took two seconds.
+#[test]
+fn silent_peers_do_not_delay_the_answer_about_health() {
+    let socket = socket();
+    let mut server = start(&socket, &["--metrics", "127.0.0.1:0"], |_| {});
+    let log = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut addresses = log.filter_map(|line| {
+        let (_, rest) = line.split_once("metrics at http://")?;
+        Some(rest.strip_suffix("/metrics")?.to_owned())
+    });
+    let address = addresses.next().unwrap();
+    for silent in [10, 100] {
+        let peers: Vec<_> = (0..silent).map(|_| TcpStream::connect(&address).unwrap()).collect();
+        for _ in 0..10 {
+            let start = Instant::now();
+            assert!(health(&address).starts_with("HTTP/1.1 200 OK\r\n"), "beside {silent}");
+            assert!(start.elapsed() < Duration::from_secs(1), "beside {silent}");
+        }
+        drop(peers);
+    }
+    let _held = TcpStream::connect(&address).unwrap();
+    signal(&server, "-TERM");
+    let status = ends_within(&mut server, Duration::from_secs(5));
+    assert_eq!(status.and_then(|status| status.code()), Some(0), "it ends beside a silent peer");
 }
