@@ -4,6 +4,7 @@
 //! door lends to the kernel.
 
 use crate::bios::{first_bio, next_bio};
+use crate::discards::Discards;
 use crate::disk::Disk;
 use crate::job::{Job, Jobs, Owner, Transfer, job_of};
 use crate::lane_memory::{Account, LaneMemory};
@@ -50,6 +51,7 @@ pub(crate) struct EndedJob {
 /// What a lane does for its doors. See the [module](self).
 pub(crate) struct Services<M> {
     pub(crate) ring: Ring<Kept<M>>,
+    pub(crate) discards: Discards,
     pool: Pool,
     jobs: Jobs,
     pub(crate) disks: Vec<DiskQueue>,
@@ -77,9 +79,15 @@ impl<M> Services<M> {
     /// # Errors
     ///
     /// There is no io_uring.
-    pub(crate) fn new(patience: Duration, memory: LaneMemory, now: Instant) -> io::Result<Self> {
+    pub(crate) fn new(
+        patience: Duration,
+        memory: LaneMemory,
+        discards: Discards,
+        now: Instant,
+    ) -> io::Result<Self> {
         Ok(Self {
             ring: Ring::new()?,
+            discards,
             pool: Pool::new(SPARE_BYTES_MAX),
             jobs: Jobs::new(RefCell::new(Slab::new())),
             disks: Vec::new(),
@@ -234,6 +242,9 @@ impl<M> Services<M> {
             let kept =
                 Kept::Disk { disk: number_of_disk, number: begun.number, _pages: begun.pages };
             self.ring.file(begun.io, kept);
+        }
+        while let Some(discard) = outbox.discards.borrow_mut().pop_front() {
+            self.discards.begin(number_of_disk, discard);
         }
     }
 }
