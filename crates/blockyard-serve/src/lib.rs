@@ -68,7 +68,7 @@ mod words;
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
 };
-pub use event::{ClientEvent, Happened};
+pub use event::{ClientEvent, DiskEvent, Event, Happened, Harm};
 pub use gauge::Gauge;
 pub use listen::{Address, ListenError};
 pub use metrics::question as http;

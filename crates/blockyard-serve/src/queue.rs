@@ -198,7 +198,7 @@ mod tests {
             layers: Layers::default(),
         };
         let bells = [Arc::new(crate::bell::bell().expect("descriptor of a bell"))];
-        let disk = Disk::open(&config, &bells).expect("disk in a file");
+        let disk = Disk::open(&config, &bells, None).expect("disk in a file");
         std::fs::remove_file(path).expect("removal of the disk's file");
         DiskQueue::new(&Arc::new(disk), 0, jobs, Meter(None))
     }

@@ -9,10 +9,12 @@
 //! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel reports lost writes once, and
 //!   may then have forgotten them. The page cache may report them in the answer to a write with FUA. Such a write
 //!   is repeated without FUA; if that succeeds, the report was about lost writes.
-//! - **[short-io-completed]** The rest of a short write is written too. A read across the end of the file returns
-//!   zeroes beyond it.
+//! - **[short-io-completed]** The rest of a short read or write is done too.
+//! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file was
+//!   cut short. The damage is reported.
 
 use super::completions::{Completions, completion};
+use super::damage::Damage;
 use super::overlap::Overlaps;
 use crate::job::{Jobs, Place, SECTOR, Transfer, job_of};
 use crate::map::{Pages, Span};
@@ -44,6 +46,7 @@ pub(crate) struct File {
     pub(crate) overlaps: Overlaps,
     /// For [failed-flush-stays-failed].
     pub(crate) has_lost_writes: AtomicBool,
+    pub(crate) damage: Arc<Damage>,
 }
 
 /// Connects a lane with its [`FileDevice`], which layers may hide: I/O for the lane to begin, and the results.
@@ -302,7 +305,8 @@ impl FileDevice {
         match (&mut active.step, result) {
             (Step::Edges { scratch, left, reading }, Ok(bytes)) => {
                 if bytes < scratch_len(self.file.block_bytes) {
-                    return Some(Outcome::Done(Status::IoError)); // the file was cut short
+                    self.file.note_cut(); // [end-is-no-zeroes]
+                    return Some(Outcome::Done(Status::IoError));
                 }
                 let pages = active.pages.first().expect("buffer of a write");
                 pages.write_from(reading.to, scratch, reading.kept.clone());
@@ -313,15 +317,20 @@ impl FileDevice {
                 None
             }
             (Step::Data, Ok(0)) if active.op == Op::Read => {
-                for span in rest_of(&active.spans, active.done) {
-                    zero(&active.pages, span); // [short-io-completed]
-                }
-                Some(Outcome::Done(Status::Ok))
+                self.file.note_cut(); // [end-is-no-zeroes]
+                Some(failed(active, Status::IoError))
             }
             (Step::Data, Ok(0)) => Some(failed(active, Status::IoError)),
             (Step::Data, Ok(bytes)) => {
                 active.done += bytes as u64;
                 let whole = active.done >= active.bytes.end - active.bytes.start;
+                if !whole && !active.done.is_multiple_of(self.file.block_bytes) {
+                    // Direct I/O of partial blocks: the end of the file, or of the room for a write.
+                    if active.op == Op::Read {
+                        self.file.note_cut(); // [end-is-no-zeroes]
+                    }
+                    return Some(failed(active, Status::IoError));
+                }
                 if whole && active.failed_durably.is_some() {
                     self.file.has_lost_writes.store(true, Ordering::SeqCst); // [failed-flush-stays-failed]
                 }
@@ -514,17 +523,6 @@ fn rest_of(spans: &[Span], done: u64) -> Vec<Span> {
         }
     }
     rest
-}
-
-/// Fills `span`, which lies in one of `pages`, with zeroes.
-fn zero(pages: &[Rc<Pages>], span: Span) {
-    let within = |pages: &&Rc<Pages>| {
-        let all = pages.span(0..pages.len());
-        (all.start.addr()..all.start.addr() + all.len).contains(&span.start.addr())
-    };
-    let pages = pages.iter().find(within).expect("buffer that holds the span");
-    let at = span.start.addr() - pages.span(0..0).start.addr();
-    pages.zero(at..at + span.len);
 }
 
 fn is_passing(error: &io::Error) -> bool {

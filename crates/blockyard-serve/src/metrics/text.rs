@@ -41,6 +41,7 @@ pub(super) fn write(
     page.disk_stats();
     page.durations();
     page.holds();
+    page.damage();
     page.faults();
     page.text
 }
@@ -181,6 +182,15 @@ impl Page<'_> {
 }
 
 impl Page<'_> {
+    fn damage(&mut self) {
+        const NAME: &str = "blockyard_damage_failures_total";
+        self.head(NAME, "counter", "Requests that failed because the file of the disk is damaged.");
+        for disk in self.disks {
+            let (name, failed) = (Escaped(&disk.name), disk.damage.failed());
+            self.line(format_args!("{NAME}{{device=\"{name}\"}} {failed}"));
+        }
+    }
+
     /// Nothing where no disk has rules.
     fn faults(&mut self) {
         let counts: Vec<_> = self.disks.iter().map(|disk| disk.faults.read()).collect();
