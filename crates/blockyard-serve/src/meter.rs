@@ -55,6 +55,8 @@ pub(crate) struct Counts {
     /// How long there was one at least, and how long all were there together, in nanoseconds.
     pub(crate) busy_ns: u128,
     pub(crate) weighted_ns: u128,
+    /// The most turns of a lane between the arrival of a request and its answer.
+    pub(crate) turns_max: u64,
     /// When `issued` changed last.
     changed: Instant,
 }
@@ -88,6 +90,7 @@ impl Counts {
         self.issued += other.issued;
         self.busy_ns += other.busy_ns;
         self.weighted_ns += other.weighted_ns;
+        self.turns_max = self.turns_max.max(other.turns_max);
     }
 
     fn pass(&mut self, now: Instant) {

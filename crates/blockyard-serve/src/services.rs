@@ -69,6 +69,8 @@ pub(crate) struct Services<M> {
     pub(crate) impatient_at: Instant,
     pub(crate) patience: Duration,
     traffic: Traffic,
+    /// The number of this turn.
+    pub(crate) turn: u64,
     /// The time of this turn.
     pub(crate) now: Instant,
 }
@@ -99,6 +101,7 @@ impl<M> Services<M> {
             impatient_at: Instant::MAX,
             patience,
             traffic: Traffic::default(),
+            turn: 0,
             now,
         })
     }

@@ -194,6 +194,7 @@ impl<D: Door> Lane<D> {
 
     /// Everything that follows from what came in.
     fn turn(&mut self) {
+        self.services.turn += 1;
         if self.services.wakes_at() <= self.services.now {
             self.wake_doors();
         }
