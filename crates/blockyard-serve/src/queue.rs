@@ -152,6 +152,14 @@ impl DiskQueue {
         self.host.sink.0.as_ref().map(|metered| metered.counts.at(now))
     }
 
+    /// Counts the turns between the arrival of a request and its answer, if the disk is metered.
+    #[inline]
+    pub(crate) fn count_turns(&mut self, turns: u64) {
+        if let Some(metered) = &mut self.host.sink.0 {
+            metered.counts.turns_max = metered.counts.turns_max.max(turns);
+        }
+    }
+
     /// Publishes how often each fault rule has matched.
     pub(crate) fn tell_faults(&self) {
         self.host.driver.tell_faults(&self.disk.faults);

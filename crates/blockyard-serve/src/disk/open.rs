@@ -152,7 +152,7 @@ impl File {
             }
         }
         Ok(Self {
-            fd,
+            fd: Arc::new(fd),
             block_bytes,
             size_bytes,
             is_block_device,
