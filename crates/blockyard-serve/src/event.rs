@@ -43,6 +43,8 @@ pub enum Harm {
         /// The size of the file, in bytes.
         file_bytes: u64,
     },
+    /// The file of a BTT cannot be read or written any more: it was truncated, or its medium failed.
+    Failed,
 }
 
 impl fmt::Display for DiskEvent {
@@ -52,6 +54,9 @@ impl fmt::Display for DiskEvent {
             Harm::CutShort { disk_bytes, file_bytes } => write!(
                 f,
                 "its file was cut short from {disk_bytes} to {file_bytes} bytes: reads beyond the end fail"
+            ),
+            Harm::Failed => f.write_str(
+                "its file failed: it was truncated or cannot be read or written; requests fail",
             ),
         }
     }

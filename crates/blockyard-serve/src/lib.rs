@@ -38,6 +38,7 @@ mod bell;
 mod bios;
 mod clock;
 pub mod depth;
+mod discards;
 mod disk;
 mod door;
 mod entrance;

@@ -16,7 +16,7 @@ pub(crate) struct Damage {
 
 impl Damage {
     /// No damage yet to the disk of this name.
-    pub(super) fn new(disk: &str, events: Option<&mpsc::SyncSender<Event>>) -> Self {
+    pub(in crate::disk) fn new(disk: &str, events: Option<&mpsc::SyncSender<Event>>) -> Self {
         Self {
             disk: disk.to_owned(),
             events: events.cloned(),
@@ -27,7 +27,7 @@ impl Damage {
 
     /// A request has failed because of `harm`. The first report that finds room in the log is the only one.
     #[cold]
-    pub(super) fn note(&self, harm: Harm) {
+    pub(in crate::disk) fn note(&self, harm: Harm) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         let Some(events) = &self.events else { return };
         if self.is_reported.swap(true, Ordering::Relaxed) {

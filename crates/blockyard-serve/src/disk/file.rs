@@ -16,6 +16,7 @@
 use super::completions::{Completions, completion};
 use super::damage::Damage;
 use super::overlap::Overlaps;
+use crate::discards::Discard;
 use crate::job::{Jobs, Place, SECTOR, Transfer, job_of};
 use crate::map::{Pages, Span};
 use crate::ring::{FileIo, FileOp};
@@ -38,7 +39,7 @@ const ZEROES_BYTES: usize = 1 << 20;
 /// An open file, shared by all lanes.
 #[derive(Debug)]
 pub(crate) struct File {
-    pub(crate) fd: OwnedFd,
+    pub(crate) fd: Arc<OwnedFd>,
     /// The alignment of direct I/O, in bytes; 1 through the page cache.
     pub(crate) block_bytes: u64,
     pub(crate) size_bytes: u64,
@@ -53,6 +54,7 @@ pub(crate) struct File {
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) begun: RefCell<VecDeque<Begun>>,
+    pub(crate) discards: RefCell<VecDeque<Discard>>,
     pub(crate) ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
 }
 
@@ -75,6 +77,8 @@ enum Step {
     Data,
     /// `fallocate`.
     Allocate,
+    /// Discards on a block device that has no `fallocate`, because it cannot unmap and zero at once.
+    Discard,
     /// Writes zeroes over whole blocks of the bytes that are left, for lack of `fallocate`.
     Zeroes { left: Range<u64> },
     /// As above, over the partial block at the start of the bytes that are left: reads the block first
@@ -289,6 +293,12 @@ impl FileDevice {
                     true => FileOp::Write { offset, fua: active.fua },
                 }
             }
+            Step::Discard => {
+                let Range { start: offset, end } = active.bytes;
+                let (number, fd) = (u32::from(active.finished.tag.0), Arc::clone(&self.file.fd));
+                let discard = Discard { number, fd, offset, len: end - offset };
+                return self.outbox.discards.borrow_mut().push_back(discard);
+            }
             Step::Sync => FileOp::Sync,
         };
         let io = FileIo { fd: self.file.fd.as_raw_fd(), op, spans };
@@ -343,7 +353,9 @@ impl FileDevice {
                 None
             }
             (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
-            (Step::Allocate, Ok(_)) => Self::changed(active),
+            (Step::Allocate | Step::Discard, Ok(_)) => Self::changed(active),
+            // A discard is only advice.
+            (Step::Discard, Err(error)) if is_unsupported(&error) => Self::changed(active),
             (Step::Allocate, Err(error)) if is_unsupported(&error) => self.without_allocate(active),
             (Step::Zeroes { left }, Ok(bytes)) => {
                 let left = left.start + bytes as u64..left.end;
@@ -377,6 +389,7 @@ impl FileDevice {
             (
                 Step::Edges { .. }
                 | Step::Allocate
+                | Step::Discard
                 | Step::Zeroes { .. }
                 | Step::ZeroesWithin { .. },
                 Err(error),
@@ -395,6 +408,10 @@ impl FileDevice {
 
     /// The file system cannot give back or zero ranges.
     fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
+        if active.op == Op::Discard && self.file.is_block_device {
+            active.step = Step::Discard;
+            return None;
+        }
         if active.op == Op::Discard {
             return Self::changed(active); // a discard is only advice
         }

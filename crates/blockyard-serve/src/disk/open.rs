@@ -64,7 +64,8 @@ impl Disk {
             Source::Btt { path, durability, container } => {
                 let (durability, container) = (*durability, *container);
                 let read_only = config.read_only;
-                let table = Table::open(path, Wanted { durability, container, read_only, lanes })?;
+                let table =
+                    Table::open(path, Wanted { durability, container, read_only, lanes }, &damage)?;
                 (table.size_bytes(), Kept::Btt(Arc::new(table)))
             }
             Source::File { path, buffered } => {
@@ -151,7 +152,7 @@ impl File {
             }
         }
         Ok(Self {
-            fd,
+            fd: Arc::new(fd),
             block_bytes,
             size_bytes,
             is_block_device,

@@ -33,6 +33,11 @@ pub(super) fn write(
     page.line(format_args!("blockyard_connections {connections}"));
     page.head("blockyard_lanes", "gauge", "Threads that serve.");
     page.line(format_args!("blockyard_lanes {lanes}"));
+    page.family(
+        "blockyard_answer_turns_max",
+        "The most turns of a lane between the arrival of a request and its answer.",
+        |counts| counts.turns_max,
+    );
     page.disk_stats();
     page.durations();
     page.holds();

@@ -126,10 +126,7 @@ impl QueueConfig {
             self.policies.model == Model::Multi || hctxs == 1,
             "the single-lock model has one hardware queue"
         );
-        assert!(
-            self.limits.logical_block_sectors.is_power_of_two(),
-            "a logical block is a power of two"
-        );
+        self.limits.check();
         assert!(self.run_batch_max > 0, "a run must be allowed to send something");
     }
 }

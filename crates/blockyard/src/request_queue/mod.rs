@@ -25,6 +25,9 @@
 //! [`RequestQueue::new`] reserves all memory; no call allocates. A refused call leaves the state
 //! unchanged.
 //!
+//! Every call that takes a host wants the one that the queue was made for. Debug builds check this, and
+//! panic if it is another.
+//!
 //! # Examples
 //!
 //! ```
@@ -67,7 +70,7 @@ mod sequence;
 use crate::driver::Driver;
 use crate::elevator::Elevator;
 use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
-use crate::host::Host;
+use crate::host::{Host, Seat};
 use crate::limits::Limits;
 use crate::plug::Plug;
 use crate::policy::{Dispatch, Policies, SwqMerge};
@@ -103,6 +106,7 @@ impl core::error::Error for NotInFlight {}
 #[derive(Debug)]
 pub struct RequestQueue {
     id: QueueId,
+    seat: Seat,
     policies: Policies,
     limits: Limits,
     map: QueueMap,
@@ -151,13 +155,16 @@ pub struct RequestQueue {
 pub const IDLE_AFTER: Duration = Duration::from_secs(30);
 
 impl RequestQueue {
-    /// Returns a queue called `id` on `host`. Reserves all its memory.
+    /// Returns a queue with the number `id` on `host`. Reserves all its memory. The number is free
+    /// again when the queue is dropped.
     ///
     /// # Panics
     ///
-    /// Panics if the map names a hardware queue that the host does not have, if its kinds serve
-    /// different numbers of processors, if the single-lock model gets more than one hardware queue,
-    /// if a logical block is not a power of two, or if a depth of kyber is 0.
+    /// Panics if the host has no such number, if another queue has it, or if a queue that had it was
+    /// dropped while its requests had driver tags. Panics if the map names a hardware queue that the
+    /// host does not have, if its kinds serve different numbers of processors, if the single-lock
+    /// model gets more than one hardware queue, if the limits contradict each other
+    /// ([`Limits::check`]), or if a depth of kyber is 0.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
         let tags = host.tags.config();
@@ -166,6 +173,7 @@ impl RequestQueue {
         let to_hctx = |feeders| HardwareQueue::new(config.policies.busy, feeders);
         Self {
             id,
+            seat: host.take_seat(id),
             requests: Requests::new(config.requests(tags)),
             bios: Bios::new(config.max_bios),
             plugs: config.map.default.iter().map(|_| Plug::default()).collect(),
@@ -220,9 +228,27 @@ impl RequestQueue {
         hctx: HctxId,
         tag: DriverTag,
     ) -> Option<&Request> {
+        self.in_flight_id(host, hctx, tag).map(|id| &self.requests[id])
+    }
+
+    fn in_flight_id<D, S>(
+        &self,
+        host: &Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+    ) -> Option<RequestId> {
+        self.check_host(host);
         let (queue, id) = host.tags.owner(hctx, tag)?;
-        let request = (queue == self.id).then(|| &self.requests[id])?;
-        is_in_flight(request).then_some(request)
+        let is_own = queue == self.id && {
+            let request = &self.requests[id];
+            is_in_flight(request) && request.hctx == hctx // hardware queues may share tags
+        };
+        is_own.then_some(id)
+    }
+
+    /// Checks that the caller passes the host that the queue was made for.
+    fn check_host<D, S>(&self, host: &Host<D, S>) {
+        debug_assert!(self.seat.is_on(host), "{:?} belongs to another host", self.id);
     }
 
     /// The number of bios, and parts of split ones, that [`Self::next_ended`] has not returned yet.
@@ -266,6 +292,7 @@ impl RequestQueue {
         host: &mut Host<D, S>,
         now: Instant,
     ) -> Option<Run> {
+        self.check_host(host);
         if self.timer <= now {
             self.handle_timer(host, now);
         }
