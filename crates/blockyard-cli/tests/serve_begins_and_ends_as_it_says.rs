@@ -100,6 +100,10 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
     let words = format!("{chain}: there is no private key in it");
     let tls = ["--tls-cert", &chain, "--tls-key", &chain];
     fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), &words);
+    let (chain, key, ca) = (of("server-cert.pem"), of("server-key.pem"), of("ca-cert.pem"));
+    let tls = ["--tls-cert", &chain, "--tls-key", &key, "--tls-client-ca", &ca, "--tls", "offer"];
+    let words = "--tls offer lets clients in without the certificate that --tls-client-ca asks for: use --tls require";
+    fails(&[&["memory:1m", "--nbd", &free], &tls[..]].concat(), words);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let words = format!("{address}: Address already in use");
@@ -122,6 +126,7 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
         (&["memory:1m", "--nbd", "nowhere"], "unix:PATH, HOST:PORT or stdio"),
         (&["--nbd", &free], "DISK"),
         (&["memory:1m", "--nbd", &free, "--depth", "0"], "0 is not in 1.."),
+        (&["memory:1m", "--nbd", &free, "--max-connections", "0"], "at least 1"),
     ] {
         let output = command(args).output().unwrap();
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -251,7 +256,7 @@ fn faults_are_counted_at_the_end() {
     let said =
         "[[rule]]\nname = \"second\"\nop = [\"write\"]\nfirst = 2\nlast = 2\nerror = \"io\"\n";
     fs::write(&rules, said).unwrap();
-    let server = start("memory:1m", &socket, &["--fault", text(&rules)]);
+    let server = start("memory:1m", &socket, &["--faults", text(&rules), "--seed", "7"]);
     let mut client = Client::connect(&socket).unwrap();
     assert_eq!([0, 0, 0].map(|at| client.write(at, &[1; 512])), [0, nbd::EIO, 0]);
     client.bye();
@@ -260,7 +265,8 @@ fn faults_are_counted_at_the_end() {
     let words = "blockyard: note: faults, of requests offered to the device:\n\
                  rule    matched  fired\nsecond        3      1\n";
     assert!(log.ends_with(words), "{log}");
-    assert!(!log.contains("MiB/s"), "rates are for terminals: {log}");
+    assert!(log.contains("note: the seed of the faults is 7\n"), "{log}");
+    assert!(!log.contains("MiB/s") && !log.contains('\x1b'), "rates are for terminals: {log}");
     fs::remove_file(rules).unwrap();
 }
 

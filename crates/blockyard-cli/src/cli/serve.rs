@@ -54,10 +54,10 @@ pub(crate) struct Serve {
     #[arg(long = "as", value_name = "DEVICE")]
     pub(crate) behaves_as: Option<String>,
 
-    /// Fault rules, as for `run --faults`
+    /// Fault rules, as for `run --faults`; --faults is the same option
     ///
     /// Rules that cannot fire on a disk, and rules for torn and misdirected writes, are refused.
-    #[arg(long, value_name = "RULES.toml")]
+    #[arg(long, alias = "faults", value_name = "RULES.toml")]
     pub(crate) fault: Option<String>,
 
     /// Delay requests by a time, or by a random time in a range: 500us, 1ms-3ms
@@ -133,6 +133,8 @@ pub(crate) struct Serve {
     pub(crate) tls_key: Option<PathBuf>,
 
     /// Certificate authorities in PEM: clients need a certificate that one of them has signed
+    ///
+    /// It cannot be used with --tls offer.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_client_ca: Option<PathBuf>,
 
@@ -145,7 +147,7 @@ pub(crate) struct Serve {
     pub(crate) poll: bool,
 
     /// The most clients at a time; further clients are disconnected
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = connections)]
     pub(crate) max_connections: usize,
 
     /// How long a client may take to choose an export
@@ -228,6 +230,11 @@ fn lanes(text: &str) -> Result<usize, String> {
         Ok(lanes @ 1..=64) => Ok(lanes),
         _ => Err("a server has 1 to 64 lanes".to_owned()),
     }
+}
+
+fn connections(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "expected a number of clients: at least 1".to_owned())
 }
 
 /// `TIME` or `TIME-TIME`.

@@ -20,7 +20,7 @@ pub(crate) struct Setting {
     pub(crate) playback: Playback,
 
     /// Faults to inject: a TOML file of rules
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, alias = "fault", value_name = "FILE")]
     faults: Option<String>,
 
     /// Check what reads return and what is on the device at the end

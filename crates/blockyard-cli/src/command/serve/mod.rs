@@ -74,6 +74,9 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
             prefix(name)
         ));
     }
+    for disk in config.disks.iter().filter(|disk| !disk.layers.faults.is_empty()) {
+        note(&format!("{}the seed of the faults is {}", prefix(&disk.name), disk.layers.seed));
+    }
     let stopper = server.stopper();
     let watch = Watch::begin(server.timing());
     let struck = server.faults();
@@ -168,7 +171,7 @@ fn asked(args: &Serve) -> Result<Asked, Failure> {
         }
     };
     Ok(Asked {
-        config: server(&args, disks),
+        config: server(&args, disks)?,
         traces: Files { perfetto: args.trace, blktrace: args.blktrace },
         design: args.design,
         drain_timeout: args.drain_timeout,
@@ -235,16 +238,16 @@ fn durability(args: &Serve) -> Result<Durability, Failure> {
     }
 }
 
-fn server(args: &Serve, disks: Vec<DiskConfig>) -> Config {
+fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     let mut config = Config::new(disks, args.nbd.clone());
     config.metrics.clone_from(&args.metrics);
-    config.tls = tls(args);
+    config.tls = tls(args)?;
     config.lanes = args.lanes;
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
     config.patience = config.patience.min(args.drain_timeout / 2); // so that there is time to flush
     config.polls = args.poll;
-    config
+    Ok(config)
 }
 
 /// Starts a thread that logs events, until their last sender is gone.
@@ -268,9 +271,15 @@ fn handed_over() -> Result<Vec<Arc<OwnedFd>>, Failure> {
     sockets.map_err(|error| Failure::Input(format!("LISTEN_FDS: {error}")))
 }
 
-fn tls(args: &Serve) -> Option<TlsConfig> {
-    let (certificate, key) = args.tls_cert.clone().zip(args.tls_key.clone())?;
+fn tls(args: &Serve) -> Result<Option<TlsConfig>, Failure> {
+    let files = args.tls_cert.clone().zip(args.tls_key.clone());
+    let Some((certificate, key)) = files else { return Ok(None) };
     let client_authorities = args.tls_client_ca.clone();
     let is_required = args.tls == TlsUse::Require;
-    Some(TlsConfig { certificate, key, client_authorities, is_required })
+    if client_authorities.is_some() && !is_required {
+        let words = "--tls offer lets clients in without the certificate that --tls-client-ca asks for: \
+                     use --tls require";
+        return Err(Failure::Input(words.to_owned()));
+    }
+    Ok(Some(TlsConfig { certificate, key, client_authorities, is_required }))
 }
