@@ -12,7 +12,7 @@
 #![allow(unsafe_code, reason = "mappings are raw memory; see Safety above")]
 #![allow(clippy::cast_possible_truncation, reason = "the bytes of a mapping are addressable")]
 
-use crate::file::{len, lock, media, relax, take_room};
+use crate::file::{hole, len, lock, media, relax, take_room};
 use crate::lines::{self, Copying, Lines};
 use blockyard_btt::{MediaError, Memory};
 use core::ffi::c_void;
@@ -235,6 +235,10 @@ impl Memory for Mapped {
             Some(_) => self.fence(),
             None => self.file.sync_data().map_err(|error| media(&error)),
         }
+    }
+
+    fn hole(&self, at: u64) -> u64 {
+        hole(&self.file, at, self.len as u64)
     }
 
     #[inline]

@@ -56,7 +56,9 @@ impl From<ImageError> for Failure {
     fn from(error: ImageError) -> Self {
         match &error {
             ImageError::File(file) => Self::new(from_io(file), &error),
-            ImageError::Pool(_) | ImageError::Btt(_) => Self::argument(&error),
+            ImageError::Pool(_) | ImageError::Btt(_) | ImageError::Broken(..) => {
+                Self::argument(&error)
+            }
         }
     }
 }
