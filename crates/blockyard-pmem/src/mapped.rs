@@ -7,14 +7,20 @@
 //! against the length. No reference into the mapping is made: bytes are copied, and words are loaded and stored by
 //! aligned atomics. Copies may race with copies of other threads and then mix bytes, which [`Memory`] allows.
 //!
-//! A process dies by SIGBUS if another process truncates a mapped file, if the medium has no space for a hole, or if it
-//! cannot read a page. So the file is locked, and [`Mapped::take_room`] fills its holes.
+//! A process gets SIGBUS if another process truncates a mapped file, if the medium has no space for a hole, or if it
+//! cannot read a page. So the file is locked, and [`Mapped::take_room`] fills its holes. The process dies, unless it asks
+//! for errors instead ([`catch_bus_errors`]).
 #![allow(unsafe_code, reason = "mappings are raw memory; see Safety above")]
 #![allow(clippy::cast_possible_truncation, reason = "the bytes of a mapping are addressable")]
+
+mod bus_errors;
+
+pub use bus_errors::catch_bus_errors;
 
 use crate::file::{hole, len, lock, media, relax, take_room};
 use crate::lines::{self, Copying, Lines};
 use blockyard_btt::{MediaError, Memory};
+use bus_errors::Guard;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -34,6 +40,7 @@ pub struct Mapped {
     /// The instructions that make cache lines durable, if the memory is persistent.
     lines: Option<Lines>,
     is_synchronous: bool,
+    guard: Guard,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and is reached by copies and atomics only.
@@ -80,7 +87,8 @@ impl Mapped {
         };
         let start = NonNull::new(start.cast::<u8>()).expect("start of a new mapping");
         assert!(start.addr().get().is_multiple_of(8), "a mapping starts at a page");
-        Ok(Self { start, len, file, writable, copying, lines, is_synchronous })
+        let guard = Guard::new(start, len);
+        Ok(Self { start, len, file, writable, copying, lines, is_synchronous, guard })
     }
 
     /// Whether the file system ensures that bytes with durable cache lines are found after a power cut
@@ -121,6 +129,12 @@ impl Mapped {
         Ok(unsafe { madvise(self.all(), self.len, advice) }?)
     }
 
+    /// The result of an access that has taken place ([lost-page-breaks-mapping]).
+    #[inline]
+    fn accessed(&self) -> Result<(), MediaError> {
+        if self.guard.is_whole() { Ok(()) } else { Err(MediaError::Failed) }
+    }
+
     const fn all(&self) -> *mut c_void {
         self.start.as_ptr().cast()
     }
@@ -150,6 +164,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
+        self.guard.end();
         // SAFETY: the mapping is ours, and nothing points into it any more.
         let unmapped = unsafe { munmap(self.all(), self.len) };
         debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
@@ -166,7 +181,7 @@ impl Memory for Mapped {
         let from = self.span(at, to.len());
         // SAFETY: both ranges have the length of `to`, and no reference into the mapping exists.
         unsafe { lines::read(self.copying, to.as_mut_ptr(), from, to.len()) };
-        Ok(())
+        self.accessed()
     }
 
     #[inline]
@@ -180,7 +195,7 @@ impl Memory for Mapped {
                 None => ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()),
             }
         }
-        Ok(())
+        self.accessed()
     }
 
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
@@ -190,26 +205,28 @@ impl Memory for Mapped {
         // SAFETY: within the mapping, where no reference points.
         unsafe { ptr::write_bytes(to, 0, len) };
         self.write_back(at, len as u64);
-        Ok(())
+        self.accessed()
     }
 
     #[inline]
     fn load(&self, at: u64) -> Result<u32, MediaError> {
-        Ok(u32::from_le(self.word(at).load(Ordering::Acquire)))
+        let word = self.word(at).load(Ordering::Acquire);
+        self.accessed()?;
+        Ok(u32::from_le(word))
     }
 
     #[inline]
     fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
         debug_assert!(self.writable, "a read-only image is not written");
         self.word(at).store(word.to_le(), Ordering::Release);
-        Ok(())
+        self.accessed()
     }
 
     #[inline]
     fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
         debug_assert!(self.writable, "a read-only image is not written");
         self.long(at).store(word.to_le(), Ordering::Release);
-        Ok(())
+        self.accessed()
     }
 
     #[inline]
@@ -227,13 +244,16 @@ impl Memory for Mapped {
             Some(lines) => lines.fence(),
             None => fence(Ordering::SeqCst),
         }
-        Ok(())
+        self.accessed() // for the write-back before
     }
 
     fn flush(&self) -> Result<(), MediaError> {
         match self.lines {
             Some(_) => self.fence(),
-            None => self.file.sync_data().map_err(|error| media(&error)),
+            None => {
+                self.accessed()?; // what was written to a broken mapping is not in the file
+                self.file.sync_data().map_err(|error| media(&error))
+            }
         }
     }
 

@@ -1,27 +1,27 @@
-//! Waking a lane: a counter that can be waited for like a socket.
+//! Bells: event counters whose descriptors a lane waits on, so that other threads can wake it.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// A bell that has not been rung.
+/// Returns a bell that has not been rung.
 ///
 /// # Errors
 ///
-/// There is no descriptor left.
+/// Fails if no descriptor is left.
 pub(crate) fn bell() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
-/// Rings it: who waits for it, or will, wakes.
+/// Rings `bell`: wakes the thread that waits on it, or the next one that will.
 pub(crate) fn ring(bell: &OwnedFd) {
-    // It cannot be rung only where it has been and nobody looked: then it rings still.
+    // The write fails only if the counter is full, and then the bell is still ringing.
     let _ = rustix::io::write(bell, &[1; 8]);
 }
 
-/// Nobody has rung it from now on.
+/// Silences `bell`, so that only a later ring wakes the thread that waits on it.
 pub(crate) fn silence(bell: &OwnedFd) {
     let mut count = [0; 8];
-    // Where nobody had rung it there is nothing to do.
+    // The read fails if nobody has rung the bell, which is then silent already.
     let _ = rustix::io::read(bell, &mut count);
 }

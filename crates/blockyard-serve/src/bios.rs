@@ -1,23 +1,23 @@
-//! The bios of a transfer: whole blocks over its bytes, one after the other where it is too long for one.
+//! The bios of a transfer. Each bio covers whole blocks; a transfer too long for one bio gets several in turn.
 
 use crate::job::{SECTOR, Transfer};
 use blockyard::bio::{Bio, Flags, Op};
 
-/// Longest bio: a range that is longer is done piece by piece, one after the other.
+/// The length of the longest bio, in sectors.
 const BIO_SECTORS_MAX: u32 = 1 << 31;
 
-/// A bio over the blocks of `transfer`, or over as many of the first ones as a bio can have.
+/// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as a bio can hold.
 pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64) -> Bio {
     let Transfer { offset, len, .. } = *transfer;
     let block = block_bytes.max(SECTOR);
     let start = offset / block * block / SECTOR;
     let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes), 0);
-    // Its neighbours' data does not continue its own; or nobody else shall fail with it for not being fast.
+    // A partial block's data does not adjoin its neighbours' in memory. A fast transfer that fails must not fail others.
     let is_whole = (offset | len).is_multiple_of(block);
     if is_whole && !transfer.fast { bio } else { bio.with_flags(Flags::NO_MERGE) }
 }
 
-/// What of `transfer` follows on `bio`, which is done; nothing where that was all.
+/// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
 #[inline]
 pub(crate) fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64) -> Option<Bio> {
     let sector = bio.sector + u64::from(bio.sectors);
@@ -27,7 +27,7 @@ pub(crate) fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64) -> Opti
     Some(Bio { sector, sectors: sectors_from(sector, transfer, block_bytes), ..*bio })
 }
 
-/// How many sectors a bio of `transfer` has from `sector` on.
+/// Returns the length in sectors of the bio of `transfer` that starts at `sector`.
 fn sectors_from(sector: u64, transfer: &Transfer, block_bytes: u64) -> u32 {
     let end = (transfer.offset + transfer.len).next_multiple_of(block_bytes.max(SECTOR));
     u32::try_from(end / SECTOR - sector).map_or(BIO_SECTORS_MAX, |left| left.min(BIO_SECTORS_MAX))

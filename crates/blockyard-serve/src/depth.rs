@@ -1,89 +1,93 @@
-//! A depth that lanes share: how much may be under way at a device, in requests and in bytes.
+//! A depth that lanes share: a limit on the requests, and on their bytes, in flight at a device.
 //!
-//! Each lane takes from one [`Depth`] and gives back to it: a request before it leaves the elevator, and
-//! its bytes when it is known which one. Who finds nothing is noted as waiting, and rung for by the next
-//! that gives back. This is all that lanes share on the way of a request, and only disks in files have
-//! it: one in memory is done before the next request is looked at.
+//! All lanes take from one [`Depth`] and give back to it. A lane takes a request before the request leaves
+//! the elevator, and takes its bytes once it knows which request that is. A lane that is refused is marked
+//! as waiting, and the next lane that gives back wakes it. Lanes share nothing else on the path of a
+//! request. Only disks in files have a depth: a disk in memory completes each request before the next.
 //!
 //! # Rules (cited by name, model-checked in `tests/depth_model.rs`)
 //!
-//! - **[depth-never-exceeded]** Never is more taken than there is, but for one request that has more bytes than there are,
-//!   while no other has any.
-//! - **[depth-waiter-rung]** No wake-up is lost: who was refused is rung for after what refused it was given back. A
-//!   lane is noted before it tries for the last time, and what is given back is there before the
-//!   notes are read. It is rung for once until it tries again.
-//! - **[even-share-while-waiting]** While another lane waits, none takes more than its even share of the requests: so every
-//!   lane gets that much, whatever the others do.
+//! - **[depth-never-exceeded]** Lanes never take more than the depth, with one exception: a request with more
+//!   bytes than the whole depth is admitted while no other request has bytes.
+//! - **[depth-waiter-rung]** No wake-up is lost: a refused lane is woken after the depth that it lacked has been
+//!   given back. A lane is marked before its last try, and the depth is given back before the marks are
+//!   read. A lane is woken once until it tries again.
+//! - **[even-share-while-waiting]** While another lane waits, no lane takes more than its even share of the
+//!   requests. So every lane gets its share, whatever the others do.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Most lanes that can share: a bit for each.
+/// The largest number of lanes that can share a depth, since each lane has a bit of a `u64`.
 pub const SHARING_LANES_MAX: u32 = u64::BITS;
 
-/// Most bytes that a depth can have.
+/// The largest limit on bytes that a depth can have.
 pub const DEPTH_BYTES_MAX: u64 = 1 << 46;
 
-/// What may be under way at a device, and what is. See the [module](self).
+/// The limits on requests and bytes in flight at a device, and their use. See the [module](self).
 #[derive(Debug)]
 pub struct Depth {
     requests: Pot,
     bytes: Pot,
     requests_max: u64,
     bytes_max: u64,
-    /// [even-share-while-waiting], in requests.
+    /// The even share of a lane, in requests ([even-share-while-waiting]).
     share: u64,
 }
 
-/// What is taken of one thing, and who waits for it.
+/// The taken amount of one resource, requests or bytes, and the lanes that wait for it.
 #[derive(Debug)]
 struct Pot {
     taken: AtomicU64,
     /// A bit for each lane that waits.
     waiting: AtomicU64,
-    /// A bit for each lane that was rung for and has not tried since.
+    /// A bit for each lane that has been woken and has not tried since.
     rung: AtomicU64,
 }
 
 impl Depth {
-    /// `requests_max` requests with `bytes_max` bytes of data together, for `lanes` lanes.
+    /// Returns a depth of `requests_max` requests and `bytes_max` bytes of data in total, for `lanes` lanes.
     ///
     /// # Panics
     ///
-    /// If there are fewer requests than lanes, no lanes, no bytes, or more than
-    /// [`SHARING_LANES_MAX`] lanes.
+    /// Panics if `lanes` is not within 1 to [`SHARING_LANES_MAX`], if `requests_max` is less than `lanes`,
+    /// or if `bytes_max` is not within 1 to [`DEPTH_BYTES_MAX`].
     #[must_use]
     pub fn new(requests_max: u64, bytes_max: u64, lanes: u32) -> Self {
-        assert!((1..=SHARING_LANES_MAX).contains(&lanes), "each lane has a bit");
+        assert!((1..=SHARING_LANES_MAX).contains(&lanes), "the lanes are between 1 and 64");
         let share = requests_max / u64::from(lanes);
-        assert!(share > 0, "each lane has a request");
-        assert!((1..=DEPTH_BYTES_MAX).contains(&bytes_max), "so many bytes can be counted");
+        assert!(share > 0, "there is at least one request for each lane");
+        assert!(
+            (1..=DEPTH_BYTES_MAX).contains(&bytes_max),
+            "the bytes are between 1 and the largest limit"
+        );
         Self { requests: Pot::new(), bytes: Pot::new(), requests_max, bytes_max, share }
     }
 
-    /// Takes one request for `lane`, which has `taken` already. Otherwise the lane is noted: it is named
-    /// when it should try again.
+    /// Takes one request for `lane`, which already holds `taken` requests. Returns `false` if it cannot; the
+    /// lane is then marked as waiting, and will be woken when it should try again.
     #[must_use]
     pub fn take_request(&self, lane: u32, taken: u64) -> bool {
         let fits = |all| all < self.requests_max;
         self.requests.take(lane, 1, fits, taken >= self.share)
     }
 
-    /// Gives back one request, without its bytes; calls `wake` for each lane that should try again.
+    /// Gives back one request, without its bytes. Calls `wake` for each lane that should try again.
     pub fn put_request(&self, wake: impl FnMut(u32)) {
         self.requests.put(1, wake);
     }
 
-    /// Takes the `bytes` of one request that `lane` has taken. Otherwise the lane is noted.
+    /// Takes the `bytes` of a request that `lane` has taken. Returns `false` if it cannot; the lane is then
+    /// marked as waiting.
     #[must_use]
     pub fn take_bytes(&self, lane: u32, bytes: u64) -> bool {
         let fits = |all: u64| all == 0 || all + bytes <= self.bytes_max;
         bytes == 0 || self.bytes.take(lane, bytes, fits, false)
     }
 
-    /// Gives back the bytes of one request; calls `wake` for each lane that should try again.
+    /// Gives back the bytes of one request. Calls `wake` for each lane that should try again.
     pub fn put_bytes(&self, bytes: u64, wake: impl FnMut(u32)) {
         if bytes > 0 {
             self.bytes.put(bytes, wake);
@@ -97,8 +101,8 @@ impl Pot {
         Self { taken: none(), waiting: none(), rung: none() }
     }
 
-    /// Takes `amount` for `lane`, where it `fits` with all that is taken. Who `has_share` gives way to
-    /// others that wait ([even-share-while-waiting]).
+    /// Takes `amount` for `lane` if `fits` accepts the amount taken so far. A lane that `has_share`, its even
+    /// share, gives way to other lanes that wait ([even-share-while-waiting]).
     fn take(&self, lane: u32, amount: u64, fits: impl Fn(u64) -> bool, has_share: bool) -> bool {
         let bit = 1 << lane;
         if self.rung.load(Ordering::Acquire) & bit != 0 {
@@ -112,9 +116,9 @@ impl Pot {
             }
             return true;
         }
-        // Who waits still will give back, and see this lane's bit then.
+        // A lane that still waits will give back later, and will see this lane's bit then.
         let others = self.waiting.fetch_or(bit, Ordering::AcqRel) & !bit;
-        fence(Ordering::SeqCst); // [depth-waiter-rung]: of this try and the look of `put`, one sees the other
+        fence(Ordering::SeqCst); // [depth-waiter-rung]: either this try sees what `put` gave back, or `put` sees the bit
         if (has_share && others != 0) || !self.try_take(amount, &fits) {
             return false;
         }
@@ -166,12 +170,22 @@ mod tests {
     fn bytes_are_limited_except_for_a_request_that_is_alone() {
         let depth = Depth::new(4, 1000, 2);
         assert!(depth.take_request(0, 0) && depth.take_request(1, 0));
-        assert!(depth.take_bytes(0, 5000), "more than there are, and no other has any");
+        assert!(
+            depth.take_bytes(0, 5000),
+            "no other request has bytes, so this one may exceed the limit"
+        );
         assert!(!depth.take_bytes(1, 1));
-        assert!(depth.take_request(1, 1) && depth.take_bytes(1, 0), "without data");
+        assert!(
+            depth.take_request(1, 1) && depth.take_bytes(1, 0),
+            "a request without data takes no bytes"
+        );
         let mut lanes = Vec::new();
         depth.put_bytes(5000, |lane| lanes.push(lane));
-        assert_eq!(lanes, [1], "its other request does not make it forgotten");
+        assert_eq!(
+            lanes,
+            [1],
+            "lane 1 still waits for bytes, although it took another request since"
+        );
         assert!(depth.take_bytes(1, 600) && depth.take_bytes(0, 400));
         assert!(!depth.take_bytes(0, 1));
     }
@@ -180,14 +194,14 @@ mod tests {
     #[test]
     fn no_lane_exceeds_its_share_while_another_waits() {
         let depth = Depth::new(4, 1000, 2);
-        assert!((0..4).all(|taken| depth.take_request(0, taken)), "nobody else wants it");
+        assert!((0..4).all(|taken| depth.take_request(0, taken)), "no other lane waits");
         assert!(!depth.take_request(1, 0));
         assert_eq!(woken(&depth), [1]);
         assert!(!depth.take_request(0, 3), "[even-share-while-waiting]");
-        assert_eq!(woken(&depth), [0], "the other was rung for and has not tried");
+        assert_eq!(woken(&depth), [0], "lane 1 was woken already and has not tried since");
         assert!(!depth.take_request(0, 2), "[even-share-while-waiting]");
         assert!(depth.take_request(1, 0));
-        assert!(!depth.take_request(1, 2), "[even-share-while-waiting]: now the first one waits");
+        assert!(!depth.take_request(1, 2), "[even-share-while-waiting]: now lane 0 waits");
         assert!(depth.take_request(1, 1));
     }
 }

@@ -1,4 +1,4 @@
-//! The way into a lane, for the threads around it: what it is told, and what it is asked.
+//! The channel through which other threads send messages to a lane and query it.
 
 use crate::bell;
 use crate::meter::Counts;
@@ -8,30 +8,30 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// How long a lane may take to answer.
+/// The time within which a lane must answer a query.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a lane is told from outside.
+/// A message from another thread to a lane.
 #[derive(Debug)]
 pub(crate) enum Message<A> {
-    /// A client has come: a door is to be opened for this.
+    /// A client has arrived: open a door for it.
     Arrival(A),
-    /// Tell what was counted, by the number of the disk.
+    /// Send the counters of each disk, in the order of the disks.
     Report(mpsc::Sender<Vec<Counts>>),
-    /// Tell what clients had.
+    /// Send the traffic of the lane's clients.
     Traffic(mpsc::Sender<Traffic>),
-    /// End: answer what is under way, flush, and go.
+    /// Answer every request in flight, flush, and end.
     Drain,
-    /// Go, whatever is under way.
+    /// End at once, even with requests in flight.
     Leave,
 }
 
-/// The outside of a lane.
+/// A handle with which other threads send messages to a lane.
 #[derive(Debug)]
 pub(crate) struct Entrance<A> {
     messages: mpsc::Sender<Message<A>>,
     bell: Arc<OwnedFd>,
-    /// Doors of the lane.
+    /// The number of doors of the lane.
     pub(crate) load: Arc<AtomicUsize>,
 }
 
@@ -43,37 +43,37 @@ impl<A> Clone for Entrance<A> {
 }
 
 impl<A> Entrance<A> {
-    /// That of a lane that `bell` wakes, and what comes through.
+    /// Returns the entrance of a lane that waits on `bell`, and the receiver of its messages.
     pub(crate) fn new(bell: Arc<OwnedFd>) -> (Self, mpsc::Receiver<Message<A>>) {
         let (messages, received) = mpsc::channel();
         (Self { messages, bell, load: Arc::default() }, received)
     }
 
     pub(crate) fn send(&self, message: Message<A>) {
-        // A lane that has ended wants no messages.
+        // A lane that has ended has dropped its receiver and needs no message.
         drop(self.messages.send(message));
         bell::ring(&self.bell);
     }
 }
 
-/// Asks all lanes at once, and has their answers by the lane.
+/// Sends a query to all lanes at once and returns their answers, in the order of `entrances`.
 ///
 /// # Errors
 ///
-/// The first lane that does not answer within a second, or has ended.
+/// Returns the index of the first lane that has ended or does not answer within a second.
 pub(crate) fn ask<A, T>(
     entrances: &[Entrance<A>],
     question: impl Fn(mpsc::Sender<T>) -> Message<A>,
 ) -> Result<Vec<T>, usize> {
     let asked = entrances.iter().map(|entrance| {
-        let (tell, told) = mpsc::channel();
-        entrance.send(question(tell));
-        told
+        let (sender, answer) = mpsc::channel();
+        entrance.send(question(sender));
+        answer
     });
     let asked: Vec<_> = asked.collect();
     let until = Instant::now() + TIMEOUT;
-    let answers = asked.into_iter().enumerate().map(|(lane, told)| {
-        told.recv_timeout(until.saturating_duration_since(Instant::now())).map_err(|_| lane)
+    let answers = asked.into_iter().enumerate().map(|(lane, answer)| {
+        answer.recv_timeout(until.saturating_duration_since(Instant::now())).map_err(|_| lane)
     });
     answers.collect()
 }

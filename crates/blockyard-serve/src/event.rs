@@ -1,10 +1,66 @@
-//! What happens to clients, for a log.
+//! What happens to clients and disks, for a log.
 
 use core::fmt;
 use rustix::fd::OwnedFd;
 use rustix::net::{getpeername, sockopt};
 use std::borrow::Cow;
 use std::net::SocketAddr;
+
+/// Something that happened while a server ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// To a client.
+    Client(ClientEvent),
+    /// To a disk.
+    Disk(DiskEvent),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Client(event) => event.fmt(f),
+            Self::Disk(event) => event.fmt(f),
+        }
+    }
+}
+
+/// Damage to a disk, reported once for each disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskEvent {
+    /// The name of the disk's export; empty for the default one.
+    pub disk: String,
+    /// The damage.
+    pub harm: Harm,
+}
+
+/// The damage to a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// A request found that the file ends before the disk.
+    CutShort {
+        /// The size of the disk, in bytes.
+        disk_bytes: u64,
+        /// The size of the file, in bytes.
+        file_bytes: u64,
+    },
+    /// The file of a BTT cannot be read or written any more: it was truncated, or its medium failed.
+    Failed,
+}
+
+impl fmt::Display for DiskEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "disk {:?}: ", self.disk)?;
+        match self.harm {
+            Harm::CutShort { disk_bytes, file_bytes } => write!(
+                f,
+                "its file was cut short from {disk_bytes} to {file_bytes} bytes: reads beyond the end fail"
+            ),
+            Harm::Failed => f.write_str(
+                "its file failed: it was truncated or cannot be read or written; requests fail",
+            ),
+        }
+    }
+}
 
 /// Something that happened to a client.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What clients have had, asked of the lanes while they run.
+//! The traffic of a running server, which other threads query from its lanes.
 
 use crate::entrance::{Entrance, Message, ask};
 use crate::traffic::Traffic;
@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Asks the lanes of a [`Server`](crate::Server) for their traffic.
+/// Queries the lanes of a [`Server`](crate::Server) for their traffic.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     pub(crate) entrances: Vec<Entrance<OwnedFd>>,
@@ -14,7 +14,7 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// The traffic of all lanes; `None` where one does not answer within a second, or has ended.
+    /// Returns the traffic of all lanes, or `None` if a lane has ended or does not answer within a second.
     #[must_use]
     pub fn read(&self) -> Option<Traffic> {
         let clients = self.connections.load(Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Requests on their way, and where their data lies: what a device looks up under the cookie of a bio.
+//! Requests in flight and the location of their data. A device finds both by the cookie of a bio.
 //!
-//! The core counts in sectors and knows no memory. A door asks for bytes: its bio covers them with
-//! whole blocks, and the transfer says which bytes are meant and where they are. What a door knows
-//! of a request it keeps itself, under a number that comes back with the end of the request.
+//! The core counts in sectors and knows nothing of memory. A door requests bytes: its bio covers them
+//! with whole blocks, and the [`Transfer`] says which bytes are meant and where their data is. The door
+//! keeps its own state of a request under a token, which the lane passes back when the request ends.
 
 use crate::map::{Map, Pages};
 use crate::slab::Slab;
@@ -12,22 +12,22 @@ use core::ops::Range;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of a sector, as offsets are counted.
+/// The size of a sector in bytes, in the type of offsets.
 pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
 
-/// Where the data of a request lies.
+/// The location of a request's data.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// There is none, or the door takes it from the disk's own memory once it was read.
+    /// There is no data, or the door copies it from the disk's own memory after the read.
     Nowhere,
-    /// It is in the disk's own memory already.
+    /// The data is already in the disk's own memory.
     Disk,
-    /// In bytes that the door keeps, from this one on; only written from.
+    /// The data is in bytes that the door keeps, from this index on. Only writes use this.
     Door(Rc<[u8]>, usize),
-    /// In a buffer of the lane, of which the first `lead` bytes are what comes before, up to the block
-    /// that the data begins in.
+    /// The data is in a buffer of the lane. The first `lead` bytes of the buffer precede the data: they
+    /// are the start of the data's first block.
     Buffer { pages: Rc<Pages>, lead: usize },
-    /// In memory of somebody else, from this byte on, as a guest's: for whole blocks only.
+    /// The data is in foreign memory, such as a guest's, from this byte on. It consists of whole blocks.
     #[cfg_attr(
         not(any(test, feature = "memory-door")),
         expect(dead_code, reason = "no door has guests yet")
@@ -36,7 +36,7 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// The mapping that data is read into or written from, and where the data begins in it.
+    /// Returns the mapping that data is read into or written from, and the offset of the data in it.
     pub(crate) fn mapping(&self) -> Option<(&Rc<Map>, usize)> {
         match self {
             Self::Buffer { pages, lead } => Some((pages, *lead)),
@@ -46,28 +46,27 @@ impl Place {
     }
 }
 
-/// One request of a door, to a device.
+/// One request from a door to a device.
 #[derive(Debug)]
 pub(crate) struct Transfer {
-    /// Its first byte on the disk.
+    /// The offset of the first byte on the disk.
     pub(crate) offset: u64,
-    /// How many it has.
+    /// The length in bytes.
     pub(crate) len: u64,
-    /// Where its data lies.
     pub(crate) place: Place,
-    /// Of zeroes: room must stay allocated.
+    /// A write of zeroes must leave the range allocated.
     pub(crate) no_hole: bool,
-    /// Of zeroes: rather fail than be as slow as a write.
+    /// A write of zeroes must fail rather than be as slow as an ordinary write.
     pub(crate) fast: bool,
 }
 
 impl Transfer {
-    /// A transfer without data.
+    /// Returns a transfer without data.
     pub(crate) const fn new(offset: u64, len: u64) -> Self {
         Self { offset, len, place: Place::Nowhere, no_hole: false, fast: false }
     }
 
-    /// The bytes of the disk that `piece` has of it.
+    /// Returns the bytes of the disk that both this transfer and `piece` cover.
     pub(crate) fn bytes_of(&self, piece: &Piece) -> Range<u64> {
         let start = (piece.sector * SECTOR).max(self.offset);
         let end = (piece.sector + u64::from(piece.sectors)) * SECTOR;
@@ -75,27 +74,27 @@ impl Transfer {
     }
 }
 
-/// Whose request it is.
+/// The owner of a request.
 #[derive(Debug)]
 pub(crate) enum Owner {
-    /// The one that this door knows by its token.
+    /// A door, which knows the request by `token`.
     Door { door: u32, token: u32 },
-    /// The lane's own: a flush before it ends.
+    /// The lane itself, which flushes each disk before it ends.
     Lane,
 }
 
-/// A request on its way, with what the lane knows of it.
+/// A request in flight, with its owner.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) transfer: Transfer,
     pub(crate) owner: Owner,
 }
 
-/// All jobs of a lane, by the cookies of their bios. Shared by the lane and its devices.
+/// All jobs of a lane, indexed by the cookies of their bios. The lane and its devices share them.
 pub(crate) type Jobs = Rc<RefCell<Slab<Job>>>;
 
-/// The number of the job that a bio with this cookie is of.
+/// Returns the number of the job to which a bio with this cookie belongs.
 #[inline]
 pub(crate) fn job_of(cookie: u64) -> u32 {
-    u32::try_from(cookie).expect("cookie that numbers a job")
+    u32::try_from(cookie).expect("the cookie of a bio is the number of its job")
 }

@@ -56,7 +56,7 @@ pub(crate) fn parts<D: Door>(
 ) -> io::Result<(Entrance<D::Arrival>, LaneParts<D>)> {
     let bell = Arc::new(bell::bell()?);
     let bells = vec![Arc::clone(&bell)];
-    let disks = vec![Arc::new(Disk::open(disk, &bells).map_err(io::Error::other)?)];
+    let disks = vec![Arc::new(Disk::open(disk, &bells, None).map_err(io::Error::other)?)];
     let doors = doors(&disks)?;
     let shared = Arc::new(Shared {
         bells,

@@ -38,6 +38,7 @@ mod bell;
 mod bios;
 mod clock;
 pub mod depth;
+mod discards;
 mod disk;
 mod door;
 mod entrance;
@@ -68,7 +69,7 @@ mod words;
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
 };
-pub use event::{ClientEvent, Happened};
+pub use event::{ClientEvent, DiskEvent, Event, Happened, Harm};
 pub use gauge::Gauge;
 pub use listen::{Address, ListenError};
 pub use metrics::question as http;

@@ -1,16 +1,16 @@
-//! Memory that the kernel reads and writes beside us: anonymous mappings, reached only by copying.
+//! Memory that the kernel accesses concurrently: anonymous mappings, which we access only by copying.
 //!
-//! A [`Map`] is the data of a disk in memory, shared by all lanes; a [`Pages`] is a buffer of one
-//! lane, aligned for direct I/O. No reference into either is ever made, as the kernel, or for a
-//! map another lane, may write there at any time: bytes are copied in and out, or named to the
-//! kernel as a [`Span`].
+//! A [`Map`] holds the data of a disk in memory and is shared by all lanes; a [`Pages`] is a buffer of
+//! one lane, aligned for direct I/O. The kernel may write to either at any time, and so may another
+//! lane in a map. So no reference into either is ever created: bytes are copied in and out, or passed
+//! to the kernel as a [`Span`].
 //!
 //! # Safety
 //!
-//! The one invariant, set by [`Map::new`] and never changed: `start` is the beginning of a mapping of
-//! `len` bytes, readable and writable, which lives until the value is dropped. Every access is
-//! checked against `len`. Two lanes that copy the same bytes at the same time get some mix of them,
-//! as two clients of a disk do that write one place at once: no invariant of ours lies in there.
+//! The only invariant is established by [`Map::new`] and never changes: `start` is the beginning of a
+//! mapping of `len` bytes, readable and writable, which lives until the value is dropped. Every access
+//! is checked against `len`. Two lanes that copy the same bytes at the same time get some mix of them,
+//! as do two clients that write one place of a disk at once: no invariant of ours depends on those bytes.
 #![allow(unsafe_code, reason = "mappings are raw memory; see Safety above")]
 
 use core::ffi::c_void;
@@ -19,7 +19,7 @@ use core::ptr::{self, NonNull};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::io;
 
-/// Bytes of a page, as far as this module cares: what discarding works on.
+/// The size of a page in bytes, which is the unit of discarding.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// An anonymous mapping. See the [module](self).
@@ -34,8 +34,8 @@ unsafe impl Send for Map {}
 // SAFETY: as above; racing copies may mix bytes, which nothing here relies on.
 unsafe impl Sync for Map {}
 
-/// A piece of memory as the kernel is told of it. Whoever hands it to the kernel keeps what it lies
-/// in alive until the kernel is done.
+/// A range of memory that is passed to the kernel. The code that passes it keeps the memory's owner alive
+/// until the kernel has finished with it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: *mut u8,
@@ -43,11 +43,11 @@ pub(crate) struct Span {
 }
 
 impl Map {
-    /// `len` bytes of zeroes, rounded up to pages. Takes memory only where something is written.
+    /// Returns `len` bytes of zeroes, rounded up to whole pages. A page takes memory once it is written.
     ///
     /// # Errors
     ///
-    /// Those of `mmap`; `len` is 0.
+    /// Fails if `mmap` fails or `len` is 0.
     pub(crate) fn new(len: usize) -> io::Result<Self> {
         let len = len.checked_next_multiple_of(PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -55,15 +55,15 @@ impl Map {
         let start = unsafe {
             mmap_anonymous(ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, flags)?
         };
-        let start = NonNull::new(start.cast()).expect("address of a mapping");
+        let start = NonNull::new(start.cast()).expect("the address of a mapping is not null");
         Ok(Self { start, len })
     }
 
-    /// Takes memory for all of it now, in huge pages where there are some.
+    /// Allocates memory for the whole mapping now, in huge pages where available.
     ///
     /// # Errors
     ///
-    /// There is not enough.
+    /// Fails if there is not enough memory.
     pub(crate) fn fill_with_huge_pages(&self) -> io::Result<()> {
         let all = self.address(0);
         // SAFETY: advice about a mapping of ours; its bytes stay as they are. A kernel without huge pages
@@ -73,7 +73,7 @@ impl Map {
         Ok(unsafe { madvise(all, self.len, Advice::LinuxPopulateWrite) }?)
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
@@ -82,7 +82,7 @@ impl Map {
     ///
     /// # Panics
     ///
-    /// If that ends beyond the mapping, as for all that follow.
+    /// Panics if the range ends beyond the mapping, as do the functions below.
     #[inline]
     pub(crate) fn write(&self, at: usize, bytes: &[u8]) {
         let span = self.span(at..at + bytes.len());
@@ -90,7 +90,7 @@ impl Map {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), span.start, span.len) };
     }
 
-    /// Copies `range` to the end of `to`.
+    /// Appends the bytes of `range` to `to`.
     pub(crate) fn read(&self, range: Range<usize>, to: &mut Vec<u8>) {
         let span = self.span(range);
         to.reserve(span.len);
@@ -108,7 +108,7 @@ impl Map {
         unsafe { ptr::copy(from.start, to.start, to.len) };
     }
 
-    /// Makes `range` zeroes, and gives back the memory of whole pages in it.
+    /// Fills `range` with zeroes and returns the memory of the whole pages in it to the system.
     pub(crate) fn discard(&self, range: Range<usize>) {
         let first_page = range.start.next_multiple_of(PAGE_BYTES).min(range.end);
         let end_page = (range.end / PAGE_BYTES * PAGE_BYTES).max(first_page);
@@ -131,7 +131,7 @@ impl Map {
         unsafe { ptr::write_bytes(span.start, 0, span.len) };
     }
 
-    /// `range`, for the kernel.
+    /// Returns `range` as a span for the kernel.
     #[inline]
     pub(crate) fn span(&self, range: Range<usize>) -> Span {
         assert!(range.start <= range.end && range.end <= self.len, "beyond the mapping");
@@ -147,13 +147,13 @@ impl Map {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing that is left points into it.
+        // SAFETY: the mapping is ours, and no remaining pointer refers to it.
         let unmapped = unsafe { munmap(self.address(0), self.len) };
         debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
     }
 }
 
-/// A buffer of one lane. See the [module](self).
+/// A buffer of one lane, aligned for direct I/O.
 pub(crate) type Pages = Map;
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn discarded_bytes_are_zeroes_and_no_others() {
-        let map = Map::new(5 * PAGE_BYTES).expect("mapping of a few pages");
+        let map = Map::new(5 * PAGE_BYTES).expect("a mapping of five pages should succeed");
         map.write(0, &[7; 5 * PAGE_BYTES]);
         let range = 100..3 * PAGE_BYTES + 9;
         map.discard(range.clone());
@@ -183,6 +183,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "beyond the mapping")]
     fn a_write_beyond_the_end_panics() {
-        Map::new(1).expect("mapping of a few pages").write(PAGE_BYTES - 1, &[1, 2]);
+        Map::new(1).expect("a mapping of one page should succeed").write(PAGE_BYTES - 1, &[1, 2]);
     }
 }

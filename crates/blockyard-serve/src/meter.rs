@@ -1,11 +1,10 @@
-//! What a lane counts of a disk: a sink of the core's events, and copies of it for whoever asks; and
-//! whoever is told all of them.
+//! A lane's counters of one disk: a sink of the core's trace events, which also passes them to a watcher.
 //!
-//! Nothing is counted where nobody can ask. Where somebody can, the lane counts in memory of its own,
-//! and is told to copy it: so asking costs the requests of others a copy now and then, and nothing else.
+//! A lane keeps counters only if the server can be queried for them. The counters are in the lane's own
+//! memory, and the lane sends a copy on demand, so a query costs requests no more than that copy.
 //!
-//! Times are those of the lane's clock, which is read once a turn: what a disk in memory does within one
-//! takes no time.
+//! Times are those of the lane's clock, which is read once per turn. A request that a disk in memory
+//! handles within one turn therefore takes no time.
 
 use crate::watcher::LaneWatcher;
 use blockyard::bio::Op;
@@ -14,7 +13,7 @@ use blockyard::stats::StageStats;
 use blockyard::time::Instant;
 use blockyard::trace::{Action, Event, Sink};
 
-/// The kinds that node_exporter keeps apart.
+/// The kinds of request that node_exporter distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Read,
@@ -34,33 +33,36 @@ impl Kind {
     }
 }
 
-/// Requests of one kind that the device was done with.
+/// Completed requests of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Done {
     pub(crate) requests: u64,
     pub(crate) sectors: u64,
-    /// From their submission, or for flushes from when the device had them, in nanoseconds.
+    /// The total time in nanoseconds from submission to completion; for flushes, from issue to completion.
     pub(crate) ns: u128,
-    /// Bios, or requests, that joined others.
+    /// Bios or requests that were merged into others.
     pub(crate) merged: u64,
 }
 
-/// What was counted of one disk, by one lane or by all.
+/// The counters of one disk, for one lane or for all lanes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) stages: StageStats,
     done: [Done; 4],
-    /// Requests at the device.
+    /// Requests in the driver.
     pub(crate) issued: u64,
-    /// How long there was one at least, and how long all were there together, in nanoseconds.
+    /// The time in nanoseconds with at least one request in the driver.
     pub(crate) busy_ns: u128,
+    /// The sum of the times in nanoseconds that all requests were in the driver.
     pub(crate) weighted_ns: u128,
-    /// When `issued` changed last.
+    /// The most turns of a lane between the arrival of a request and its answer.
+    pub(crate) turns_max: u64,
+    /// The last instant that `busy_ns` and `weighted_ns` cover.
     changed: Instant,
 }
 
 impl Counts {
-    /// Nothing counted.
+    /// Returns counters of zero.
     pub(crate) fn new() -> Self {
         Self { stages: StageStats::watching(1, 1), ..Self::default() }
     }
@@ -69,14 +71,14 @@ impl Counts {
         &self.done[kind as usize]
     }
 
-    /// As it will be at `now`, if nothing happens until then.
+    /// Returns the counters with the busy times extended to `now`, if no event has occurred since the last one.
     pub(crate) fn at(&self, now: Instant) -> Self {
         let mut counts = self.clone();
         counts.pass(now);
         counts
     }
 
-    /// Adds what another lane counted of the same disk.
+    /// Adds the counters of another lane for the same disk.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.stages.merge(&other.stages);
         for (to, from) in self.done.iter_mut().zip(&other.done) {
@@ -88,6 +90,7 @@ impl Counts {
         self.issued += other.issued;
         self.busy_ns += other.busy_ns;
         self.weighted_ns += other.weighted_ns;
+        self.turns_max = self.turns_max.max(other.turns_max);
     }
 
     fn pass(&mut self, now: Instant) {
@@ -136,15 +139,15 @@ impl Sink for Counts {
     }
 }
 
-/// Counts, where somebody can ask, and tells, where somebody wants to hear.
+/// A sink that counts the events and passes them to the watcher, or ignores them if it is `None`.
 #[derive(Debug, Default)]
 pub(crate) struct Meter(pub(crate) Option<Box<Metered>>);
 
-/// What is counted of a disk, and who is told.
+/// The counters of a disk and the watcher of its events.
 #[derive(Debug)]
 pub(crate) struct Metered {
     pub(crate) counts: Counts,
-    /// The number of the disk, and who hears of all disks of the lane.
+    /// The number of the disk, and the watcher of all disks of the lane.
     pub(crate) watcher: Option<(u16, LaneWatcher)>,
 }
 

@@ -1,17 +1,17 @@
-//! A list of doors that has each of them once.
+//! A first-in, first-out list that holds each number at most once.
 
 use std::collections::VecDeque;
 
-/// Numbers in the order in which they were put in, each once.
+/// Numbers in the order of their insertion, each at most once.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     order: VecDeque<u32>,
-    /// By number: whether it is in the list.
+    /// Whether each number is in the list, indexed by the number.
     has: Vec<bool>,
 }
 
 impl Numbers {
-    /// Puts `number` at the end, unless the list has it.
+    /// Appends `number` unless the list already holds it.
     #[inline]
     pub(crate) fn put(&mut self, number: u32) {
         let at = number as usize;
@@ -23,7 +23,7 @@ impl Numbers {
         }
     }
 
-    /// Takes the first number out.
+    /// Removes and returns the first number.
     #[inline]
     pub(crate) fn take_first(&mut self) -> Option<u32> {
         let number = self.order.pop_front()?;
@@ -32,13 +32,13 @@ impl Numbers {
         Some(number)
     }
 
-    /// The number at this place of the order.
+    /// Returns the number at index `place` of the list.
     #[inline]
     pub(crate) fn at(&self, place: usize) -> Option<u32> {
         self.order.get(place).copied()
     }
 
-    /// Whether the list has `number`.
+    /// Returns whether the list holds `number`.
     #[inline]
     pub(crate) fn has(&self, number: u32) -> bool {
         self.has.get(number as usize).is_some_and(|has| *has)
@@ -52,7 +52,7 @@ impl Numbers {
         self.order.is_empty()
     }
 
-    /// Takes `number` out, wherever it is.
+    /// Removes `number` from any place in the list.
     pub(crate) fn remove(&mut self, number: u32) {
         if self.has(number) {
             self.has[number as usize] = false;

@@ -1,4 +1,4 @@
-//! A disk as one lane sees it: the core's request queue, the device below, and what waits for a tag.
+//! A disk as one lane sees it: the core's request queue, the device below it, and the bios that wait for a tag.
 
 use crate::disk::{Disk, Medium, Outbox};
 use crate::job::Jobs;
@@ -16,9 +16,9 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The one processor of a lane.
+/// The only CPU of a lane.
 const CPU: CpuId = CpuId(0);
-/// Its one hardware queue.
+/// The only hardware queue of a lane's disk.
 const HCTX: HctxId = HctxId(0);
 
 /// A disk as one lane sees it. See the [module](self).
@@ -28,9 +28,9 @@ pub(crate) struct DiskQueue {
     pub(crate) outbox: Rc<Outbox>,
     queue: RequestQueue,
     host: Host<Medium, Meter>,
-    /// Bios that found no tag, oldest first.
+    /// Bios that wait for a tag, the oldest first.
     waiting: VecDeque<Bio>,
-    /// Bios that the queue will never take.
+    /// Bios that the queue rejected for good.
     refused: VecDeque<Ended>,
     is_plugged: bool,
 }
@@ -49,7 +49,7 @@ impl DiskQueue {
         let host = Host::new(disk.medium(lane, jobs, &outbox, &tags), meter, tags);
         let mut config = QueueConfig::new(1, 1, disk.limits(), disk.policies);
         if disk.layers.is_empty() {
-            // The kernel does not give up on a file, and neither do we.
+            // The kernel never times out an I/O of a file, so the queue does not either.
             config.timeout = Duration::MAX;
         }
         Self {
@@ -63,7 +63,7 @@ impl DiskQueue {
         }
     }
 
-    /// A bio enters, now or when there is a tag. It comes back by [`Self::next_ended`].
+    /// Submits `bio` now, or as soon as a tag is free. [`Self::next_ended`] returns the bio when it ends.
     #[inline]
     pub(crate) fn submit(&mut self, bio: Bio, now: Instant) {
         if !self.is_plugged {
@@ -80,7 +80,8 @@ impl DiskQueue {
         }
     }
 
-    /// Whether the queue took it, or will never.
+    /// Submits `bio`. Returns whether the queue accepted it or rejected it for good; `false` means that no
+    /// tag is free.
     fn enters(&mut self, bio: Bio, now: Instant) -> bool {
         let status = match self.queue.submit(&mut self.host, CPU, bio, now) {
             Ok(()) => return true,
@@ -92,7 +93,8 @@ impl DiskQueue {
         true
     }
 
-    /// Everything that can be done now: runs, completions, and bios that waited for these.
+    /// Does everything that can be done now: runs the queue, concludes completed requests, and submits the
+    /// bios that waited for their tags.
     pub(crate) fn advance(&mut self, now: Instant) {
         if self.is_plugged {
             self.is_plugged = false;
@@ -104,13 +106,13 @@ impl DiskQueue {
             while let Some(finished) = self.host.driver.next_finished(now) {
                 has_finished = true;
                 let concluded = self.queue.conclude(&mut self.host, &finished, now);
-                concluded.expect("request that the device owned");
+                concluded.expect("a request that the device completes is one that it owned");
             }
             if !has_finished {
                 return;
             }
             if !self.waiting.is_empty() {
-                self.run(now); // who is in the queue came first
+                self.run(now); // bios in the queue precede the waiting ones
             }
             while let Some(&bio) = self.waiting.front() {
                 if !self.enters(bio, now) {
@@ -121,7 +123,7 @@ impl DiskQueue {
         }
     }
 
-    /// Another lane has given back some of the depth: what was refused for want of it is tried again.
+    /// Runs the queue after another lane has given back depth, since requests may wait for that.
     pub(crate) fn try_again(&mut self, now: Instant) {
         let _ = self.queue.run(&mut self.host, HCTX, now);
     }
@@ -139,23 +141,31 @@ impl DiskQueue {
         }
     }
 
-    /// A bio that is over, exactly once.
+    /// Returns a bio that has ended. Each bio is returned exactly once.
     #[inline]
     pub(crate) fn next_ended(&mut self) -> Option<Ended> {
         self.queue.next_ended().or_else(|| self.refused.pop_front())
     }
 
-    /// What was counted until `now`; nothing where it is not counted.
+    /// Returns the counters as of `now`, or `None` if the lane keeps none.
     pub(crate) fn counts(&self, now: Instant) -> Option<Counts> {
         self.host.sink.0.as_ref().map(|metered| metered.counts.at(now))
     }
 
-    /// Tells those outside how often each fault rule was met.
+    /// Counts the turns between the arrival of a request and its answer, if the disk is metered.
+    #[inline]
+    pub(crate) fn count_turns(&mut self, turns: u64) {
+        if let Some(metered) = &mut self.host.sink.0 {
+            metered.counts.turns_max = metered.counts.turns_max.max(turns);
+        }
+    }
+
+    /// Publishes how often each fault rule has matched.
     pub(crate) fn tell_faults(&self) {
         self.host.driver.tell_faults(&self.disk.faults);
     }
 
-    /// When to call [`Self::advance`] if nothing happens before.
+    /// Returns the instant at which to call [`Self::advance`] if no event occurs earlier.
     pub(crate) fn poll_at(&self) -> Option<Instant> {
         self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()
     }
@@ -174,12 +184,12 @@ mod tests {
     use std::cell::RefCell;
     use std::io;
 
-    /// A queue to a file of 64 KiB that has no name any more, through the page cache.
+    /// Returns a queue over an unlinked file of 64 KiB, which uses the page cache.
     fn queue(jobs: &Jobs) -> DiskQueue {
         let path = std::env::temp_dir().join(format!("blockyard-queue-{}", std::process::id()));
-        let file =
-            std::fs::File::create(&path).expect("new file in the folder for temporary files");
-        file.set_len(64 << 10).expect("file of 64 KiB");
+        let file = std::fs::File::create(&path)
+            .expect("the folder for temporary files should accept a new file");
+        file.set_len(64 << 10).expect("the file should grow to 64 KiB");
         let config = DiskConfig {
             name: String::new(),
             source: Source::File { path: path.clone(), buffered: true },
@@ -189,20 +199,21 @@ mod tests {
             depth_bytes: 1 << 20,
             layers: Layers::default(),
         };
-        let bells = [Arc::new(crate::bell::bell().expect("descriptor of a bell"))];
-        let disk = Disk::open(&config, &bells).expect("disk in a file");
-        std::fs::remove_file(path).expect("removal of the disk's file");
+        let bells =
+            [Arc::new(crate::bell::bell().expect("a descriptor should be left for the bell"))];
+        let disk = Disk::open(&config, &bells, None).expect("the disk's file should open");
+        std::fs::remove_file(path).expect("the disk's file should be removable");
         DiskQueue::new(&Arc::new(disk), 0, jobs, Meter(None))
     }
 
-    /// Submits it, answers its I/O with `answers` in turn, and returns how it ends.
+    /// Submits `bio`, completes its I/O operations with `answers` in turn, and returns its status.
     fn ends(
         queue: &mut DiskQueue,
         jobs: &Jobs,
         bio: Bio,
         answers: &[Result<usize, i32>],
     ) -> Status {
-        let pages = Rc::new(Pages::new(4096).expect("buffer of one page"));
+        let pages = Rc::new(Pages::new(4096).expect("memory should suffice for one page"));
         let place = Place::Buffer { pages, lead: 0 };
         let len = u64::from(bio.sectors) * 512;
         let transfer = Transfer { place, ..Transfer::new(bio.sector * 512, len) };
@@ -212,20 +223,24 @@ mod tests {
         loop {
             queue.advance(Instant::ZERO);
             if let Some(ended) = queue.next_ended() {
-                assert_eq!(answers.next(), None, "it asks for more");
+                assert_eq!(answers.next(), None, "the bio ended before it used every answer");
                 jobs.borrow_mut().remove(number);
                 return ended.status;
             }
-            let Begun { number, io, .. } =
-                queue.outbox.begun.borrow_mut().pop_front().expect("I/O that the device has begun");
-            let answer = answers.next().unwrap_or_else(|| panic!("nobody expects {:?}", io.op));
+            let Begun { number, io, .. } = queue
+                .outbox
+                .begun
+                .borrow_mut()
+                .pop_front()
+                .expect("a bio that has not ended has I/O in flight");
+            let answer = answers.next().unwrap_or_else(|| panic!("unexpected I/O: {:?}", io.op));
             let answer = answer.map_err(io::Error::from_raw_os_error);
             queue.outbox.ended.borrow_mut().push_back((number, answer));
         }
     }
 
-    /// The kernel tells of writes that it lost once. Where that was in the answer to a write with FUA, no
-    /// flush after it may succeed; where the write itself failed, flushes go on.
+    /// The kernel reports lost writes only once. If a write with FUA received that report, every later flush
+    /// must fail; if the write itself failed, later flushes may succeed.
     ///
     /// Checks [failed-flush-stays-failed].
     #[test]
@@ -236,9 +251,17 @@ mod tests {
             let jobs = Jobs::new(RefCell::new(Slab::new()));
             let mut queue = queue(&jobs);
             assert_ne!(ends(&mut queue, &jobs, write, &[Err(error), Err(error)]), Status::Ok);
-            assert_eq!(ends(&mut queue, &jobs, flush, &[Ok(0)]), Status::Ok, "it was this write");
+            assert_eq!(
+                ends(&mut queue, &jobs, flush, &[Ok(0)]),
+                Status::Ok,
+                "only this write was lost"
+            );
             assert_ne!(ends(&mut queue, &jobs, write, &[Err(error), Ok(4096)]), Status::Ok);
-            assert_eq!(ends(&mut queue, &jobs, flush, &[]), Status::IoError, "it was others");
+            assert_eq!(
+                ends(&mut queue, &jobs, flush, &[]),
+                Status::IoError,
+                "earlier writes were lost"
+            );
         }
     }
 }

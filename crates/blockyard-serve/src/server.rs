@@ -5,7 +5,7 @@ use crate::clock;
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
 use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
-use crate::event::{ClientEvent, Happened, name_of};
+use crate::event::{ClientEvent, Event, Happened, name_of};
 use crate::gauge::Gauge;
 use crate::lane::{Lane, LaneParts, Shared};
 use crate::listen::{ACCEPT_REST, Address, ListenError, Listener, client_at_stdin};
@@ -34,9 +34,9 @@ pub struct Config {
     pub listeners: Vec<Arc<OwnedFd>>,
     /// Where metrics and health are told, as `HOST:PORT`; nothing is counted without.
     pub metrics: Option<String>,
-    /// Where it is told what happens to clients. What finds no room there is lost: no client waits
-    /// for a log.
-    pub events: Option<mpsc::SyncSender<ClientEvent>>,
+    /// Where it is told what happens to clients and disks. An event of a client that finds no room there is lost: no
+    /// lane waits for a log.
+    pub events: Option<mpsc::SyncSender<Event>>,
     /// Who is told every step of every request.
     pub watcher: Option<Arc<dyn Watcher>>,
     /// TLS, where there is some.
@@ -159,7 +159,8 @@ impl Server {
         let lanes_count = config.lanes.max(1);
         let bells =
             (0..lanes_count).map(|_| bell().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
-        let disks = config.disks.iter().map(|disk| Disk::open(disk, &bells));
+        let disks =
+            config.disks.iter().map(|disk| Disk::open(disk, &bells, config.events.as_ref()));
         let disks = disks.collect::<Result<Vec<_>, _>>().map_err(StartError::Open)?;
         let disks: Vec<_> = disks.into_iter().map(Arc::new).collect();
         let modelled = disks.iter().filter(|disk| disk.layers.model.is_some());
@@ -314,7 +315,7 @@ struct Acceptor {
     lanes: Begun,
     shared: Arc<Shared>,
     /// Whom to tell of clients that are cut off.
-    events: Option<mpsc::SyncSender<ClientEvent>>,
+    events: Option<mpsc::SyncSender<Event>>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
 }
@@ -370,7 +371,8 @@ impl Acceptor {
         if self.shared.connections.load(Ordering::Relaxed) >= self.connections_max {
             if let Some(events) = &self.events {
                 let client = name_of(&client);
-                drop(events.try_send(ClientEvent { client, happened: Happened::CutOff }));
+                let event = ClientEvent { client, happened: Happened::CutOff };
+                drop(events.try_send(Event::Client(event)));
             }
             return; // closed
         }

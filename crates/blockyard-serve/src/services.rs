@@ -1,9 +1,10 @@
-//! What a lane does for its doors: disks, jobs, buffers, the ring, and their turns.
+//! The services of a lane for its doors: disks, jobs, buffers, the ring, and the list of doors to call.
 //!
-//! A door is called with these and asks them for what it needs. `M` is the type of the memory that a
-//! door lends to the kernel.
+//! The lane passes its [`Services`] to each call of a door. `M` is the type of the memory that a door
+//! lends to the kernel.
 
 use crate::bios::{first_bio, next_bio};
+use crate::discards::Discards;
 use crate::disk::Disk;
 use crate::job::{Job, Jobs, Owner, Transfer, job_of};
 use crate::lane_memory::{Account, LaneMemory};
@@ -23,63 +24,72 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Spare buffers that a lane keeps, in bytes.
+/// The largest total size of the spare buffers that a lane keeps, in bytes.
 const SPARE_BYTES_MAX: usize = 64 << 20;
 
-/// The most runs of data and holes that doors look up in one turn: each may be a system call.
+/// The largest number of runs of data and holes that doors look up in one turn. Each lookup may be a system call.
 pub(crate) const LOOKUPS_OF_A_TURN: usize = 64;
 
-/// Whose operation the ring has, with the memory that the kernel works on.
+/// The owner of an operation in the ring, with the memory that the kernel uses.
 #[derive(Debug)]
 pub(crate) enum Kept<M> {
-    /// That of a door.
+    /// A door.
     Door { door: u32, memory: M },
-    /// An I/O of a disk, under its own number.
+    /// A disk, which knows the I/O by `number`.
     Disk { disk: u16, number: u32, _pages: Vec<Rc<Pages>> },
-    /// Waiting for the lane's bell.
+    /// The lane, which waits on its bell.
     Bell,
 }
 
-/// A job that is over.
+/// A job that has ended.
 #[derive(Debug)]
 pub(crate) struct EndedJob {
     pub(crate) status: Status,
     pub(crate) job: Job,
 }
 
-/// What a lane does for its doors. See the [module](self).
+/// The services of a lane for its doors. See the [module](self).
 pub(crate) struct Services<M> {
     pub(crate) ring: Ring<Kept<M>>,
+    pub(crate) discards: Discards,
     pool: Pool,
     jobs: Jobs,
     pub(crate) disks: Vec<DiskQueue>,
-    /// Doors to be called in this turn.
+    /// Doors to call in this turn.
     pub(crate) listed: Numbers,
     /// Memory for data in flight.
     pub(crate) memory: LaneMemory,
     /// Doors that wait for a turn in which they may look up runs.
     pub(crate) lookups_wanted: Numbers,
-    /// Runs that the door which is called may still look up.
+    /// The number of runs that the door being called may still look up.
     pub(crate) lookups_left: usize,
-    /// When the first door wants to be woken.
+    /// The earliest instant at which a door wants to be woken.
     wake_at: Instant,
-    /// When to look for doors that keep others, or the end, waiting ([idle-holder-cut-off]).
+    /// The instant at which to look for doors that delay other doors or the lane's end ([idle-holder-cut-off]).
     pub(crate) impatient_at: Instant,
     pub(crate) patience: Duration,
     traffic: Traffic,
+    /// The number of this turn.
+    pub(crate) turn: u64,
     /// The time of this turn.
     pub(crate) now: Instant,
 }
 
 impl<M> Services<M> {
-    /// Those of this thread's lane, which has no disks yet.
+    /// Returns the services of this thread's lane, without disks.
     ///
     /// # Errors
     ///
-    /// There is no io_uring.
-    pub(crate) fn new(patience: Duration, memory: LaneMemory, now: Instant) -> io::Result<Self> {
+    /// Fails if the kernel offers no io_uring.
+    pub(crate) fn new(
+        patience: Duration,
+        memory: LaneMemory,
+        discards: Discards,
+        now: Instant,
+    ) -> io::Result<Self> {
         Ok(Self {
             ring: Ring::new()?,
+            discards,
             pool: Pool::new(SPARE_BYTES_MAX),
             jobs: Jobs::new(RefCell::new(Slab::new())),
             disks: Vec::new(),
@@ -91,33 +101,34 @@ impl<M> Services<M> {
             impatient_at: Instant::MAX,
             patience,
             traffic: Traffic::default(),
+            turn: 0,
             now,
         })
     }
 
-    /// All jobs, for a device of this lane.
+    /// Returns all jobs of the lane, which its devices share.
     pub(crate) fn jobs(&self) -> &Jobs {
         &self.jobs
     }
 
-    /// The disk of this number.
     #[inline]
     pub(crate) fn disk(&self, disk: usize) -> &Arc<Disk> {
         &self.disks[disk].disk
     }
 
-    /// What was done for doors, and what is under way.
+    /// Returns the traffic of the lane's doors, without the number of clients.
     pub(crate) fn traffic(&self) -> Traffic {
         Traffic { in_flight: self.jobs.borrow().len(), ..self.traffic }
     }
 
-    /// Calls `door` in this turn, or where it was called in this one, in the next.
+    /// Lists `door` to be called in this turn, or in the next one if it has been called already.
     #[inline]
     pub(crate) fn list(&mut self, door: u32) {
         self.listed.put(door);
     }
 
-    /// Grants `bytes` of memory to `door`, for a request that holds `so_far`. Where there are none, the door waits: it is ready again when there may be some.
+    /// Grants `bytes` of memory to `door`, for a request that holds `so_far` bytes. Returns `false` if too
+    /// little is free; the lane then calls the door again when more may be free.
     #[must_use]
     pub(crate) fn take_memory(
         &mut self,
@@ -133,7 +144,7 @@ impl<M> Services<M> {
         is_granted
     }
 
-    /// Takes one of the lookups of this turn, or lets `door` wait for its turn.
+    /// Takes one of the lookups of this turn. If none is left, lists `door` for a later turn and returns `false`.
     pub(crate) fn take_lookup(&mut self, door: u32) -> bool {
         if self.lookups_left == 0 {
             self.lookups_wanted.put(door);
@@ -143,27 +154,27 @@ impl<M> Services<M> {
         true
     }
 
-    /// Asks for doors to be woken at `instant`, or earlier.
+    /// Schedules a wake-up of all doors at `instant` or earlier.
     pub(crate) fn wake_at(&mut self, instant: Instant) {
         self.wake_at = self.wake_at.min(instant);
     }
 
-    /// When doors are to be woken.
+    /// Returns the instant of the next wake-up.
     pub(crate) fn wakes_at(&self) -> Instant {
         self.wake_at
     }
 
-    /// Doors are being woken: those that want to be again ask for it.
+    /// Clears the wake-up. Each door that needs another one schedules it when it is woken.
     pub(crate) fn forget_wake(&mut self) {
         self.wake_at = Instant::MAX;
     }
 
-    /// A buffer for `len` bytes at `offset` of a disk and for the rest of the blocks at its ends, and
-    /// where in it the bytes begin.
+    /// Returns a buffer for all blocks that `len` bytes at `offset` of a disk touch, and the offset of
+    /// those bytes in the buffer.
     ///
     /// # Errors
     ///
-    /// There is no memory.
+    /// Fails if there is no memory.
     pub(crate) fn buffer(
         &mut self,
         disk: usize,
@@ -173,17 +184,17 @@ impl<M> Services<M> {
         let block = self.disk(disk).block_bytes();
         let lead = offset % block;
         let all = (lead + len).next_multiple_of(block);
-        let bytes = |count| usize::try_from(count).expect("requests are short");
+        let bytes = |count| usize::try_from(count).expect("the length of a request fits in usize");
         Ok((self.pool.take(bytes(all))?, bytes(lead)))
     }
 
-    /// Takes a buffer back, once for each that was given, with the bytes that `account` was charged for it.
+    /// Takes back a buffer from [`Self::buffer`], and the `bytes` that `account` was charged for it.
     pub(crate) fn give_back(&mut self, account: &mut Account, pages: Rc<Pages>, bytes: usize) {
         self.memory.give(account, bytes);
         self.pool.give(pages);
     }
 
-    /// Submits a request of `owner` to a disk. Its end comes to the owner when all of it is done.
+    /// Submits a request of `owner` to a disk. The lane notifies the owner when the whole request has ended.
     pub(crate) fn submit(
         &mut self,
         owner: Owner,
@@ -200,7 +211,8 @@ impl<M> Services<M> {
         self.disks[disk].submit(Bio { cookie, ..bio }, self.now);
     }
 
-    /// The next job of `disk` that is over. Bios that follow on bios which ended are submitted.
+    /// Returns the next job of `disk` that has ended. If a job has more bios, submits the next one instead and
+    /// sets `submitted`.
     #[inline]
     pub(crate) fn next_ended(&mut self, disk: usize, submitted: &mut bool) -> Option<EndedJob> {
         loop {
@@ -226,14 +238,17 @@ impl<M> Services<M> {
         next_bio(&ended.bio, transfer, self.disk(disk).block_bytes())
     }
 
-    /// Begins the I/O of files that devices of `disk` have asked for.
+    /// Pushes the file I/O that the device of `disk` has begun to the ring.
     pub(crate) fn begin_io(&mut self, disk: usize) {
-        let number_of_disk = u16::try_from(disk).expect("number of an export, of at most 1024");
+        let number_of_disk = u16::try_from(disk).expect("there are at most 1024 disks");
         let outbox = Rc::clone(&self.disks[disk].outbox);
         while let Some(begun) = outbox.begun.borrow_mut().pop_front() {
             let kept =
                 Kept::Disk { disk: number_of_disk, number: begun.number, _pages: begun.pages };
             self.ring.file(begun.io, kept);
+        }
+        while let Some(discard) = outbox.discards.borrow_mut().pop_front() {
+            self.discards.begin(number_of_disk, discard);
         }
     }
 }

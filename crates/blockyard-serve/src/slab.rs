@@ -1,6 +1,6 @@
-//! Values under small numbers that are used again.
+//! A table of values with small, reusable numbers.
 
-/// Values under small numbers; a number is used again once its value was removed.
+/// A table of values by small numbers. A number is reused after its value has been removed.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Option<T>>,
@@ -12,7 +12,7 @@ impl<T> Slab<T> {
         Self { slots: Vec::new(), free: Vec::new() }
     }
 
-    /// Keeps `value`; its number.
+    /// Stores `value` and returns its number.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         if let Some(at) = self.free.pop() {
@@ -23,18 +23,18 @@ impl<T> Slab<T> {
         u32::try_from(self.slots.len() - 1).expect("number of entries within 32 bits")
     }
 
-    /// Takes the value of `at` out.
+    /// Removes and returns the value at `at`.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// Panics if there is no value at `at`.
     #[inline]
     pub(crate) fn remove(&mut self, at: u32) -> T {
         self.free.push(at);
         self.slots[at as usize].take().expect("entry at a number that was inserted")
     }
 
-    /// The value of `at`, if there is one.
+    /// Returns the value at `at`, or `None` if there is none.
     #[inline]
     pub(crate) fn find_mut(&mut self, at: u32) -> Option<&mut T> {
         self.slots.get_mut(at as usize)?.as_mut()
@@ -44,7 +44,7 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// One more than the largest number there ever was.
+    /// Returns one more than the largest number ever used.
     pub(crate) fn end(&self) -> u32 {
         u32::try_from(self.slots.len()).expect("number of entries within 32 bits")
     }

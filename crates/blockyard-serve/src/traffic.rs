@@ -1,26 +1,26 @@
-//! What a server does for its clients, for who watches it run.
+//! Counters of the requests that a server handles for its clients.
 
 use blockyard::bio::Op;
 
-/// What was done for clients since the begin, and what there is now.
+/// The requests that clients have made since the server started, and its present load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Reads that were answered, however they ended.
+    /// Reads that have ended, successfully or not.
     pub reads: u64,
-    /// Bytes of these.
+    /// Bytes of these reads.
     pub read_bytes: u64,
-    /// Writes that were answered, however they ended.
+    /// Writes that have ended, successfully or not.
     pub writes: u64,
-    /// Bytes of these.
+    /// Bytes of these writes.
     pub written_bytes: u64,
-    /// Requests under way now.
+    /// Requests in flight.
     pub in_flight: usize,
-    /// Clients there are now.
+    /// Connected clients.
     pub clients: usize,
 }
 
 impl Traffic {
-    /// A request with so many bytes is over.
+    /// Counts a request of `bytes` that has ended.
     #[inline]
     pub(crate) const fn count(&mut self, op: Op, bytes: u64) {
         match op {
@@ -36,7 +36,7 @@ impl Traffic {
         }
     }
 
-    /// What another lane has, too.
+    /// Adds the traffic of another lane, whose `clients` are not counted.
     pub(crate) const fn add(&mut self, other: &Self) {
         self.reads += other.reads;
         self.read_bytes += other.read_bytes;

@@ -1,4 +1,4 @@
-//! Who is told every step of every request, as a trace is.
+//! Watchers: callbacks that receive every trace event of every request.
 
 use blockyard::time::Instant;
 use blockyard::trace::Event;
@@ -6,18 +6,18 @@ use core::fmt;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What a lane calls with the number of a disk, counted as in [`Config::disks`](crate::Config::disks),
-/// and each event of its queue to this disk. The lane waits for it.
+/// A callback that a lane calls for each event of its request queues. The first argument is the index of
+/// the disk in [`Config::disks`](crate::Config::disks). The lane waits until the call returns.
 pub type Tell = Box<dyn FnMut(u16, &Event<'_>)>;
 
-/// Who is told every step of every request, by each lane.
+/// An observer of every trace event of every request, on all lanes.
 pub trait Watcher: fmt::Debug + Send + Sync {
-    /// What `lane`, which begins at `now` by the clock of events, is to call. It is asked for by the
-    /// lane's thread, and dropped at the lane's end.
+    /// Returns the callback for `lane`, which starts at `now` on the clock of the events. The lane's thread
+    /// calls this function, and drops the callback when the lane ends.
     fn lane(&self, lane: u32, now: Instant) -> Tell;
 }
 
-/// A [`Tell`] for all disks of a lane.
+/// A [`Tell`] that all disks of a lane share.
 #[derive(Clone)]
 pub(crate) struct LaneWatcher(Rc<RefCell<Tell>>);
 

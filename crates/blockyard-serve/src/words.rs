@@ -1,8 +1,8 @@
-//! Errors of the system, in words.
+//! System errors as text.
 
 use std::io;
 
-/// An error of the system without its number.
+/// Returns the message of a system error without its error number.
 pub(crate) fn error_words(error: &io::Error) -> String {
     let words = error.to_string();
     match words.find(" (os error") {

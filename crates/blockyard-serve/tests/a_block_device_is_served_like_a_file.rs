@@ -10,6 +10,7 @@ use extended::Extended;
 use nbd::{FLUSH, Running, TRIM, ZEROES, disk, header};
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -36,6 +37,54 @@ impl Drop for Loop {
         let gone = Command::new("losetup").arg("--detach").arg(&self.0).status();
         assert!(gone.is_ok_and(|gone| gone.success()), "{} stays behind", self.0.display());
     }
+}
+
+/// A loop device over a file in tmpfs stops to zero after the first failure: tmpfs has no `FALLOC_FL_ZERO_RANGE`. From then
+/// on it discards, but `fallocate` has no way to punch holes. TRIM did nothing on such devices.
+#[test]
+fn trim_frees_room_on_a_device_that_cannot_zero() {
+    let name = format!("blockyard-trim-{}", std::process::id());
+    let file = Path::new("/dev/shm").join(name);
+    for buffered in [false, true] {
+        if fs::write(&file, vec![9; usize::try_from(BYTES).unwrap()]).is_err() {
+            nbd::not_checked("TRIM without zeroing, as there is no /dev/shm");
+            return;
+        }
+        let Some(device) = Loop::over(&file) else { break };
+        let zero = Command::new("fallocate").args(["-z", "-l", "4096"]).arg(&device.0).output();
+        let queue = Path::new("/sys/block").join(device.0.file_name().unwrap()).join("queue");
+        let most = |what: &str| fs::read_to_string(queue.join(what)).unwrap().trim().to_owned();
+        if zero.is_err()
+            || most("write_zeroes_max_bytes") != "0"
+            || most("discard_max_bytes") == "0"
+        {
+            nbd::not_checked("TRIM without zeroing, as loop devices over tmpfs zero here");
+            break;
+        }
+        let room = || fs::metadata(&file).unwrap().blocks() * 512;
+        assert_eq!(room(), BYTES);
+        let source = Source::File { path: device.0.clone(), buffered };
+        let running = Running::start(disk(source), |_| ());
+        let mut client = running.client();
+        assert_eq!(client.call(TRIM, 2 << 20, 3 << 20), 0);
+        assert_eq!(room(), BYTES - (3 << 20), "TRIM gives room back, buffered {buffered}");
+        // Many at once, and a write in between.
+        let asked: Vec<_> =
+            (0..16).map(|at| client.ask(TRIM, (5 << 20) + at * 65536, 65536).unwrap()).collect();
+        let mut ended: Vec<_> = asked.iter().map(|_| client.reply().unwrap()).collect();
+        ended.sort_unstable();
+        assert_eq!(ended, asked.iter().map(|cookie| (*cookie, 0)).collect::<Vec<_>>());
+        assert_eq!(room(), BYTES - (4 << 20));
+        assert_eq!(client.write(2 << 20, &[1; 4096]), 0);
+        assert_eq!(client.call(FLUSH, 0, 0), 0);
+        assert_eq!(
+            client.read((2 << 20) - 512, 5120),
+            [&[9; 512][..], &[1; 4096], &[0; 512]].concat()
+        );
+        client.bye();
+        running.stop();
+    }
+    fs::remove_file(file).unwrap();
 }
 
 #[test]

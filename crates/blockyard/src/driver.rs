@@ -8,7 +8,12 @@
 //!
 //! - **[owned-until-completed]** After [`Accept::Queued`] the driver owns the request until its owner calls
 //!   [`complete`](crate::request_queue::RequestQueue::complete) with the tag, once. After any other
-//!   answer the driver keeps nothing of the request.
+//!   answer the driver owns nothing of the request; at most its preparation is left.
+//! - **[prepared-until-undone]** A request is prepared once before it is offered. It stays prepared, and
+//!   does not change, while the driver refuses it for now ([`Accept::Busy`]) or gives it back prepared
+//!   ([`Outcome::AgainPrepared`]). The preparation is undone once: by [`Driver::finish`] after the driver
+//!   owned the request, or by [`Driver::unprepare`] after [`Accept::Failed`], before any other call for
+//!   the queue.
 //! - **[last-or-commit]** A run of [`Driver::queue_rq`] calls for a hardware queue ends, before the core's
 //!   own call returns, with an accepted request whose `last` is set, or with [`Driver::commit`]. The
 //!   driver may wait until then before it notifies the device.
@@ -33,7 +38,7 @@ pub enum Accept {
     Queued,
     /// Refused for now.
     Busy(Busy),
-    /// Refused for good: the request ends with this status.
+    /// Refused for good: the request ends with this status, after [`Driver::unprepare`].
     Failed(Status),
 }
 
@@ -226,12 +231,15 @@ pub trait Driver {
     /// Takes back a permit ([budget-given-back]).
     fn return_budget(&mut self, queue: QueueId, budget: Budget);
 
-    /// Prepares a request. The core calls this once for each request before it first offers the
-    /// request to [`Self::queue_rq`], and once more after [`Self::finish`] if the request was requeued.
+    /// Prepares a request ([prepared-until-undone]). The core calls this once for each request before
+    /// it first offers the request to [`Self::queue_rq`], and once more after [`Self::finish`] if the
+    /// request was requeued.
     fn prepare(&mut self, issue: &Issue<'_>);
 
-    /// Undoes [`Self::prepare`] for a request that was not accepted and will not be offered again.
-    /// A layer that fails a request itself makes this call on the device below.
+    /// Undoes [`Self::prepare`] for a request that the driver does not own and that will not be offered
+    /// again ([prepared-until-undone]). The core makes this call after [`Accept::Failed`]; a layer that
+    /// fails a request itself only passes the call on. A layer that accepts a request which the device
+    /// below did not accept makes the call itself.
     fn unprepare(&mut self, issue: &Issue<'_>);
 
     /// Offers a request to the device.

@@ -11,6 +11,8 @@
 use crate::tag::{TagSet, TagSetConfig};
 use crate::unit::{HctxId, QueueId};
 use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// A driver, its tags, and the sink of events.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub struct Host<D, S = ()> {
     /// Receives every event of every queue.
     pub sink: S,
     pub(crate) tags: TagSet,
+    /// By number of the queue: whether a queue has it.
+    taken: Arc<[AtomicBool]>,
     /// Hardware queues that the driver refused because the whole host was full.
     starved: VecDeque<(QueueId, HctxId)>,
     /// Whether a request has completed since the host last refused one.
@@ -39,6 +43,7 @@ impl<D, S> Host<D, S> {
             driver,
             sink,
             tags: TagSet::new(config),
+            taken: (0..config.queues).map(|_| AtomicBool::new(false)).collect(),
             starved: VecDeque::with_capacity(pairs),
             has_room: false,
         }
@@ -66,6 +71,20 @@ impl<D, S> Host<D, S> {
         self.tags.next_woken()
     }
 
+    /// Takes the number `id` for a queue, until the queue drops the [`Seat`].
+    ///
+    /// # Panics
+    ///
+    /// Panics if `id` is out of range, or has a queue, or had one that left requests behind.
+    pub(crate) fn take_seat(&self, id: QueueId) -> Seat {
+        let queues = self.taken.len();
+        assert!(id.index() < queues, "{id:?} on a host for {queues} queues");
+        assert!(!self.tags.has_requests_of(id), "{id:?} has requests of a queue that was dropped");
+        let was_taken = self.taken[id.index()].swap(true, Ordering::Relaxed);
+        assert!(!was_taken, "{id:?} is the number of another queue of this host");
+        Seat { id, taken: Arc::clone(&self.taken) }
+    }
+
     /// Registers `hctx`, which was refused because the host is full. Hardware queues that have
     /// waited longer stay ahead of it.
     pub(crate) fn starve(&mut self, queue: QueueId, hctx: HctxId) {
@@ -79,5 +98,25 @@ impl<D, S> Host<D, S> {
     /// in turn, until the host refuses one.
     pub(crate) const fn note_room(&mut self) {
         self.has_room = true;
+    }
+}
+
+/// The right of one queue to its number on its host.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    id: QueueId,
+    taken: Arc<[AtomicBool]>,
+}
+
+impl Seat {
+    /// Whether this is a seat on `host`.
+    pub(crate) fn is_on<D, S>(&self, host: &Host<D, S>) -> bool {
+        Arc::ptr_eq(&self.taken, &host.taken)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.taken[self.id.index()].store(false, Ordering::Relaxed);
     }
 }

@@ -52,6 +52,35 @@ impl Limits {
         }
     }
 
+    /// Checks that no limit contradicts another: one logical block fits into every request.
+    ///
+    /// # Panics
+    ///
+    /// Panics, and names the field, if a logical block is not a power of two, if the most sectors of
+    /// a supported operation are less than a logical block, if a chunk is not a whole number of
+    /// logical blocks, or if a request may have no segment or no range.
+    pub fn check(&self) {
+        let block = self.logical_block_sectors;
+        assert!(block.is_power_of_two(), "logical_block_sectors is {block}, not a power of two");
+        let check_max = |name, max| {
+            assert!(max >= block, "{name} is {max}, less than a logical block of {block} sectors");
+        };
+        check_max("max_sectors", self.max_sectors);
+        if self.max_discard_sectors > 0 {
+            check_max("max_discard_sectors", self.max_discard_sectors);
+        }
+        if self.max_write_zeroes_sectors > 0 {
+            check_max("max_write_zeroes_sectors", self.max_write_zeroes_sectors);
+        }
+        let chunk = self.chunk_sectors;
+        assert!(
+            chunk.is_multiple_of(block),
+            "chunk_sectors is {chunk}, not a multiple of a logical block of {block} sectors"
+        );
+        assert!(self.max_segments > 0, "max_segments is 0");
+        assert!(self.max_discard_segments > 0, "max_discard_segments is 0");
+    }
+
     /// Returns the most sectors of a request of `op`, wherever it starts; 0 if the op is not
     /// supported.
     #[must_use]

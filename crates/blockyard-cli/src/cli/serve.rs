@@ -56,7 +56,7 @@ pub(crate) struct Serve {
 
     /// Fault rules, as for `run --faults`
     ///
-    /// Rules for torn and misdirected writes are refused.
+    /// Rules that cannot fire on a disk, and rules for torn and misdirected writes, are refused.
     #[arg(long, value_name = "RULES.toml")]
     pub(crate) fault: Option<String>,
 

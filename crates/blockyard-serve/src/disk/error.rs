@@ -37,8 +37,15 @@ pub enum OpenError {
         /// Bytes of the model.
         most: u64,
     },
-    /// A fault rule of this name wants a part of a write, or another place for it.
-    Fault(String),
+    /// A fault rule cannot fire on the disk, or cannot be obeyed.
+    Fault {
+        /// The name of the rule.
+        rule: String,
+        /// The reason.
+        why: &'static str,
+        /// The name of the disk's export; empty for the default one.
+        disk: String,
+    },
 }
 
 impl fmt::Display for OpenError {
@@ -61,11 +68,7 @@ impl fmt::Display for OpenError {
             Self::TooLarge { bytes, most } => {
                 write!(f, "the disk has {bytes} bytes, but the device has only {most}")
             }
-            Self::Fault(rule) => write!(
-                f,
-                "rule {rule:?}: torn and misdirected writes are for simulations; a disk that is \
-                 served can lose a write or fail it"
-            ),
+            Self::Fault { rule, why, disk } => write!(f, "rule {rule:?}: {why} (disk {disk:?})"),
         }
     }
 }

@@ -9,11 +9,14 @@
 //! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel reports lost writes once, and
 //!   may then have forgotten them. The page cache may report them in the answer to a write with FUA. Such a write
 //!   is repeated without FUA; if that succeeds, the report was about lost writes.
-//! - **[short-io-completed]** The rest of a short write is written too. A read across the end of the file returns
-//!   zeroes beyond it.
+//! - **[short-io-completed]** The rest of a short read or write is done too.
+//! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file was
+//!   cut short. The damage is reported.
 
 use super::completions::{Completions, completion};
+use super::damage::Damage;
 use super::overlap::Overlaps;
+use crate::discards::Discard;
 use crate::job::{Jobs, Place, SECTOR, Transfer, job_of};
 use crate::map::{Pages, Span};
 use crate::ring::{FileIo, FileOp};
@@ -36,7 +39,7 @@ const ZEROES_BYTES: usize = 1 << 20;
 /// An open file, shared by all lanes.
 #[derive(Debug)]
 pub(crate) struct File {
-    pub(crate) fd: OwnedFd,
+    pub(crate) fd: Arc<OwnedFd>,
     /// The alignment of direct I/O, in bytes; 1 through the page cache.
     pub(crate) block_bytes: u64,
     pub(crate) size_bytes: u64,
@@ -44,12 +47,14 @@ pub(crate) struct File {
     pub(crate) overlaps: Overlaps,
     /// For [failed-flush-stays-failed].
     pub(crate) has_lost_writes: AtomicBool,
+    pub(crate) damage: Arc<Damage>,
 }
 
 /// Connects a lane with its [`FileDevice`], which layers may hide: I/O for the lane to begin, and the results.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) begun: RefCell<VecDeque<Begun>>,
+    pub(crate) discards: RefCell<VecDeque<Discard>>,
     pub(crate) ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
 }
 
@@ -72,6 +77,8 @@ enum Step {
     Data,
     /// `fallocate`.
     Allocate,
+    /// Discards on a block device that has no `fallocate`, because it cannot unmap and zero at once.
+    Discard,
     /// Writes zeroes over whole blocks of the bytes that are left, for lack of `fallocate`.
     Zeroes { left: Range<u64> },
     /// As above, over the partial block at the start of the bytes that are left: reads the block first
@@ -286,6 +293,12 @@ impl FileDevice {
                     true => FileOp::Write { offset, fua: active.fua },
                 }
             }
+            Step::Discard => {
+                let Range { start: offset, end } = active.bytes;
+                let (number, fd) = (u32::from(active.finished.tag.0), Arc::clone(&self.file.fd));
+                let discard = Discard { number, fd, offset, len: end - offset };
+                return self.outbox.discards.borrow_mut().push_back(discard);
+            }
             Step::Sync => FileOp::Sync,
         };
         let io = FileIo { fd: self.file.fd.as_raw_fd(), op, spans };
@@ -302,7 +315,8 @@ impl FileDevice {
         match (&mut active.step, result) {
             (Step::Edges { scratch, left, reading }, Ok(bytes)) => {
                 if bytes < scratch_len(self.file.block_bytes) {
-                    return Some(Outcome::Done(Status::IoError)); // the file was cut short
+                    self.file.note_cut(); // [end-is-no-zeroes]
+                    return Some(Outcome::Done(Status::IoError));
                 }
                 let pages = active.pages.first().expect("buffer of a write");
                 pages.write_from(reading.to, scratch, reading.kept.clone());
@@ -313,15 +327,20 @@ impl FileDevice {
                 None
             }
             (Step::Data, Ok(0)) if active.op == Op::Read => {
-                for span in rest_of(&active.spans, active.done) {
-                    zero(&active.pages, span); // [short-io-completed]
-                }
-                Some(Outcome::Done(Status::Ok))
+                self.file.note_cut(); // [end-is-no-zeroes]
+                Some(failed(active, Status::IoError))
             }
             (Step::Data, Ok(0)) => Some(failed(active, Status::IoError)),
             (Step::Data, Ok(bytes)) => {
                 active.done += bytes as u64;
                 let whole = active.done >= active.bytes.end - active.bytes.start;
+                if !whole && !active.done.is_multiple_of(self.file.block_bytes) {
+                    // Direct I/O of partial blocks: the end of the file, or of the room for a write.
+                    if active.op == Op::Read {
+                        self.file.note_cut(); // [end-is-no-zeroes]
+                    }
+                    return Some(failed(active, Status::IoError));
+                }
                 if whole && active.failed_durably.is_some() {
                     self.file.has_lost_writes.store(true, Ordering::SeqCst); // [failed-flush-stays-failed]
                 }
@@ -334,7 +353,9 @@ impl FileDevice {
                 None
             }
             (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
-            (Step::Allocate, Ok(_)) => Self::changed(active),
+            (Step::Allocate | Step::Discard, Ok(_)) => Self::changed(active),
+            // A discard is only advice.
+            (Step::Discard, Err(error)) if is_unsupported(&error) => Self::changed(active),
             (Step::Allocate, Err(error)) if is_unsupported(&error) => self.without_allocate(active),
             (Step::Zeroes { left }, Ok(bytes)) => {
                 let left = left.start + bytes as u64..left.end;
@@ -368,6 +389,7 @@ impl FileDevice {
             (
                 Step::Edges { .. }
                 | Step::Allocate
+                | Step::Discard
                 | Step::Zeroes { .. }
                 | Step::ZeroesWithin { .. },
                 Err(error),
@@ -386,6 +408,10 @@ impl FileDevice {
 
     /// The file system cannot give back or zero ranges.
     fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
+        if active.op == Op::Discard && self.file.is_block_device {
+            active.step = Step::Discard;
+            return None;
+        }
         if active.op == Op::Discard {
             return Self::changed(active); // a discard is only advice
         }
@@ -514,17 +540,6 @@ fn rest_of(spans: &[Span], done: u64) -> Vec<Span> {
         }
     }
     rest
-}
-
-/// Fills `span`, which lies in one of `pages`, with zeroes.
-fn zero(pages: &[Rc<Pages>], span: Span) {
-    let within = |pages: &&Rc<Pages>| {
-        let all = pages.span(0..pages.len());
-        (all.start.addr()..all.start.addr() + all.len).contains(&span.start.addr())
-    };
-    let pages = pages.iter().find(within).expect("buffer that holds the span");
-    let at = span.start.addr() - pages.span(0..0).start.addr();
-    pages.zero(at..at + span.len);
 }
 
 fn is_passing(error: &io::Error) -> bool {

@@ -309,7 +309,7 @@ pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::tests::{Calls, Recorder};
+    use crate::disk::tests::{Calls, probe};
     use blockyard::bio::Bio;
     use blockyard::host::Host;
     use blockyard::policy::Policies;
@@ -333,7 +333,7 @@ mod tests {
         }
 
         fn device(&self) -> Box<dyn Device> {
-            Box::new(Recorder::new("model", &self.calls, 0))
+            Box::new(probe("model", &self.calls, 0))
         }
     }
 
@@ -342,7 +342,7 @@ mod tests {
         let calls = Calls::default();
         let limits = Limits::new(1 << 20);
         let model = Model { limits: limits.clone(), calls: Arc::clone(&calls) };
-        let medium = Recorder::new("medium", &calls, refusals);
+        let medium = probe("medium", &calls, refusals);
         let live = Live::new(medium, &model, Arc::default());
         let tags = TagSetConfig::single(4);
         let mut host = Host::new(live, (), tags);
@@ -397,7 +397,7 @@ mod tests {
     fn a_commit_reaches_model_and_medium() {
         let calls = Calls::default();
         let model = Model { limits: Limits::new(1 << 20), calls: Arc::clone(&calls) };
-        let mut live = Live::new(Recorder::new("medium", &calls, 0), &model, Arc::default());
+        let mut live = Live::new(probe("medium", &calls, 0), &model, Arc::default());
         live.commit(QueueId(0), HctxId(0), Instant::ZERO);
         let expected = [("model", "commit"), ("medium", "commit")];
         assert_eq!(*calls.lock().expect("no call panics"), expected);

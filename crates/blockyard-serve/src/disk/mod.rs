@@ -6,6 +6,7 @@
 mod at_once;
 mod btt;
 mod completions;
+mod damage;
 mod error;
 mod extents;
 mod fault_counts;
@@ -20,6 +21,7 @@ mod overlap;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use damage::Damage;
 pub use error::OpenError;
 pub use fault_counts::FaultCounts;
 #[cfg(test)]
@@ -141,6 +143,7 @@ pub(crate) struct Disk {
     pub(crate) timing: Arc<Timing>,
     /// How often each fault rule fired.
     pub(crate) faults: Arc<FaultCounts>,
+    pub(crate) damage: Arc<Damage>,
     kept: Kept,
 }
 
@@ -218,10 +221,12 @@ impl Disk {
             fua: matches!(self.kept, Kept::File(..)),
             ..Limits::new(self.size_bytes.div_ceil(SECTOR))
         };
-        match &self.layers.model {
+        let mut limits = match &self.layers.model {
             None => limits,
             Some(model) => live::limits(limits, model.limits()),
-        }
+        };
+        limits.write_cache |= self.layers.wants_flushes();
+        limits
     }
 
     /// The alignment that the device needs, in bytes; 1 for none.

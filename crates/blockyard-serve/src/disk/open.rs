@@ -7,8 +7,9 @@ use super::limited::SharedDepth;
 use super::live::Timing;
 use super::memory::Memory;
 use super::overlap::Overlaps;
-use super::{Disk, DiskConfig, FaultCounts, Kept, NULL_READ_BYTES_MAX, Source};
+use super::{Damage, Disk, DiskConfig, FaultCounts, Kept, NULL_READ_BYTES_MAX, Source};
 use crate::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
+use crate::event::{Event, Harm};
 use crate::job::SECTOR;
 use crate::map::Map;
 use core::sync::atomic::AtomicBool;
@@ -17,7 +18,7 @@ use rustix::io::Errno;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long who was killed may have a file yet: its I/O ends some time after it.
@@ -26,18 +27,19 @@ const DYING: Duration = Duration::from_secs(2);
 const BLOCK_BYTES_MAX: u64 = 4096;
 
 impl Disk {
-    /// Opens what `config` says, for as many lanes as there are bells to wake them.
+    /// Opens what `config` says, for as many lanes as there are bells to wake them. Damage is reported to `events`.
     ///
     /// # Errors
     ///
     /// Each [`OpenError`].
-    pub(crate) fn open(config: &DiskConfig, bells: &[Arc<OwnedFd>]) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        config: &DiskConfig,
+        bells: &[Arc<OwnedFd>],
+        events: Option<&mpsc::SyncSender<Event>>,
+    ) -> Result<Self, OpenError> {
         let lanes = bells.len();
         if lanes > 1 && !config.layers.is_empty() {
             return Err(OpenError::Lanes(lanes));
-        }
-        if let Some(rule) = config.layers.impossible_fault() {
-            return Err(OpenError::Fault(rule.to_owned()));
         }
         let modelled = config.layers.model.as_ref().map_or(u16::MAX, |model| model.depth());
         let depth = config.depth.min(modelled);
@@ -45,6 +47,7 @@ impl Disk {
         let Some(count) = count.filter(|_| usize::from(depth) >= lanes) else {
             return Err(OpenError::Depth { depth, lanes });
         };
+        let damage = Arc::new(Damage::new(&config.name, events));
         let (size_bytes, kept) = match &config.source {
             Source::Memory { bytes: 0, .. } => return Err(OpenError::Empty("memory".to_owned())),
             Source::Null { bytes: 0 } => return Err(OpenError::Empty("null".to_owned())),
@@ -62,11 +65,11 @@ impl Disk {
                 let (durability, container, force) = (*durability, *container, *force);
                 let read_only = config.read_only;
                 let wanted = Wanted { durability, container, read_only, force, lanes };
-                let table = Table::open(path, wanted)?;
+                let table = Table::open(path, wanted, &damage)?;
                 (table.size_bytes(), Kept::Btt(Arc::new(table)))
             }
             Source::File { path, buffered } => {
-                let file = File::open(path, config.read_only, *buffered, bells)?;
+                let file = File::open(path, config.read_only, *buffered, bells, &damage)?;
                 // Of a model the depth is its own, in requests.
                 let is_modelled = config.layers.model.is_some();
                 let bytes = if is_modelled { DEPTH_BYTES_MAX } else { config.depth_bytes };
@@ -81,7 +84,7 @@ impl Disk {
                 return Err(OpenError::TooLarge { bytes: size_bytes, most });
             }
         }
-        Ok(Self {
+        let disk = Self {
             name: config.name.clone(),
             size_bytes,
             read_only: config.read_only,
@@ -90,8 +93,15 @@ impl Disk {
             layers: config.layers.clone(),
             timing: Arc::new(Timing::default()),
             faults: Arc::new(FaultCounts::new(&config.layers.faults)),
+            damage,
             kept,
-        })
+        };
+        match disk.layers.impossible_fault(&disk.limits(), disk.read_only) {
+            None => Ok(disk),
+            Some((rule, why)) => {
+                Err(OpenError::Fault { rule: rule.to_owned(), why, disk: disk.name.clone() })
+            }
+        }
     }
 }
 
@@ -101,6 +111,7 @@ impl File {
         read_only: bool,
         buffered: bool,
         bells: &[Arc<OwnedFd>],
+        damage: &Arc<Damage>,
     ) -> Result<Self, OpenError> {
         let name = path.display().to_string();
         let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
@@ -141,12 +152,13 @@ impl File {
             }
         }
         Ok(Self {
-            fd,
+            fd: Arc::new(fd),
             block_bytes,
             size_bytes,
             is_block_device,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
+            damage: Arc::clone(damage),
         })
     }
 
@@ -163,9 +175,22 @@ impl File {
                 Ok(hole) if hole > offset => ((hole - offset).min(to_end), true),
                 _ => (to_end, true),
             },
-            Err(Errno::NXIO) => (to_end, false), // a hole up to the end
-            Err(_) => (to_end, true),            // nobody knows
+            // A hole up to the end of the file. Reads beyond an end that was cut off fail.
+            Err(Errno::NXIO) => (to_end, self.end_bytes() < self.size_bytes),
+            Err(_) => (to_end, true), // nobody knows
         }
+    }
+
+    /// The size that the file has now.
+    fn end_bytes(&self) -> u64 {
+        rustix::fs::seek(&self.fd, SeekFrom::End(0)).unwrap_or(0)
+    }
+
+    /// A read found nothing beyond the end of the file.
+    #[cold]
+    pub(super) fn note_cut(&self) {
+        let (disk_bytes, file_bytes) = (self.size_bytes, self.end_bytes());
+        self.damage.note(Harm::CutShort { disk_bytes, file_bytes });
     }
 
     /// Reads ahead, through the page cache.

@@ -1,103 +1,33 @@
 //! Every call of `Driver` and `Device` passes through [`Limited`], and [`AtOnce`] answers each one.
 
 use super::at_once::{AtOnce, CarryOut};
-use super::completions::{Completions, completion};
+use super::completions::completion;
 use super::limited::{Limited, SharedDepth};
 use crate::depth::Depth;
 use blockyard::bio::Bio;
-use blockyard::driver::{Accept, Device, Driver, Finished, Issue, TimedOut};
+use blockyard::device::recorder::Recorder;
+use blockyard::driver::{Accept, Device, Issue, TimedOut};
 use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::Policies;
-use blockyard::request::Request;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
-use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId};
+use blockyard::unit::{CpuId, QueueId};
 use std::sync::{Arc, Mutex};
 
 /// The calls that were made, in order: which recorder, and which call.
 pub(super) type Calls = Arc<Mutex<Vec<(&'static str, &'static str)>>>;
 
-/// A device that records each call. It refuses the first `refusals` requests and finishes the others at once.
-#[derive(Debug)]
-pub(super) struct Recorder {
-    name: &'static str,
-    calls: Calls,
-    refusals: u32,
-    finished: Completions,
-}
+/// Passes the name of each call to a closure.
+pub(super) type Probe = Recorder<Box<dyn Fn(&'static str)>>;
 
-impl Recorder {
-    pub(super) fn new(name: &'static str, calls: &Calls, refusals: u32) -> Self {
-        Self { name, calls: Arc::clone(calls), refusals, finished: Completions::default() }
-    }
-
-    fn record(&self, call: &'static str) {
-        self.calls.lock().expect("no call panics").push((self.name, call));
-    }
-}
-
-impl Driver for Recorder {
-    fn take_budget(&mut self, _: QueueId) -> Option<Budget> {
-        self.record("take_budget");
-        Some(Budget(0))
-    }
-
-    fn return_budget(&mut self, _: QueueId, _: Budget) {
-        self.record("return_budget");
-    }
-
-    fn prepare(&mut self, _: &Issue<'_>) {
-        self.record("prepare");
-    }
-
-    fn unprepare(&mut self, _: &Issue<'_>) {
-        self.record("unprepare");
-    }
-
-    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        self.record("queue_rq");
-        if self.refusals > 0 {
-            self.refusals -= 1;
-            return Accept::Failed(Status::IoError);
-        }
-        self.finished.push(completion(issue, Status::Ok));
-        Accept::Queued
-    }
-
-    fn commit(&mut self, _: QueueId, _: HctxId, _: Instant) {
-        self.record("commit");
-    }
-
-    fn timed_out(
-        &mut self,
-        _: QueueId,
-        _: HctxId,
-        _: DriverTag,
-        _: &Request,
-        _: Instant,
-    ) -> TimedOut {
-        self.record("timed_out");
-        TimedOut::Reset
-    }
-
-    fn finish(&mut self, _: QueueId, _: HctxId, _: DriverTag, _: &Request) {
-        self.record("finish");
-    }
-}
-
-impl Device for Recorder {
-    fn next_finished(&mut self, _: Instant) -> Option<Finished> {
-        self.record("next_finished");
-        self.finished.next()
-    }
-
-    fn poll_at(&self) -> Option<Instant> {
-        self.record("poll_at");
-        self.finished.poll_at()
-    }
+/// A device that records each call under `name`. It fails the first `refusals` requests and finishes the others at once.
+pub(super) fn probe(name: &'static str, calls: &Calls, refusals: u32) -> Probe {
+    let calls = Arc::clone(calls);
+    let record = move |call| calls.lock().expect("no call panics").push((name, call));
+    Recorder::new(Box::new(record), refusals)
 }
 
 /// Makes every call on `device` for the request that a queue issues, in an order that a core may choose.
@@ -151,9 +81,9 @@ fn make_every_call(device: impl Device, made: impl FnMut(&'static str)) {
 }
 
 /// The calls that `layer` does not pass to the device below it.
-fn swallowed<D: Device>(layer: impl FnOnce(Recorder) -> D) -> Vec<&'static str> {
+fn swallowed<D: Device>(layer: impl FnOnce(Probe) -> D) -> Vec<&'static str> {
     let calls = Calls::default();
-    let layer = layer(Recorder::new("below", &calls, 0));
+    let layer = layer(probe("below", &calls, 0));
     let mut swallowed = Vec::new();
     make_every_call(layer, |call| {
         let passed: Vec<_> = calls.lock().expect("no call panics").drain(..).collect();

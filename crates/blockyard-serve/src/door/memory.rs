@@ -1,8 +1,9 @@
-//! A door without a socket: its client is a list of rounds, and its memory is a guest's.
+//! A door without a socket. Its client is a callback that gives rounds of requests, and its memory
+//! stands for a guest's.
 //!
 //! The requests of a round are submitted together, and the next round follows when all of them have
-//! ended. Data is read into the client's memory and written from there, wherever the disk keeps it. For
-//! tests of what a lane does for its doors, and for counts of what that costs.
+//! ended. Data moves directly between the disk and the client's memory. Tests use this door to check a
+//! lane without a protocol, and benchmarks use it to measure the lane's own cost.
 
 use super::Door;
 use crate::disk::Data;
@@ -20,20 +21,20 @@ use std::sync::mpsc;
 /// A request of a client in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// What is to be done.
+    /// The operation.
     pub op: Op,
     /// The first byte on the disk.
     pub offset: u64,
-    /// How many bytes; of data, whole blocks.
+    /// The length in bytes. A read or write covers whole blocks.
     pub len: u64,
-    /// Where the data is in the client's memory.
+    /// The offset of the data in the client's memory, in bytes.
     pub at: usize,
-    /// Durable when it is answered.
+    /// The write must be durable at completion.
     pub fua: bool,
 }
 
-/// What gives the next round of requests, and no more when there is none: it sees the client's memory, with
-/// what the rounds before read into it.
+/// A callback that appends the requests of the next round, or none to end the client. It sees the client's
+/// memory with the data that earlier rounds have read.
 pub type Next = Box<dyn FnMut(&Memory, &mut Vec<Ask>) + Send>;
 
 /// The memory of a client.
@@ -41,20 +42,20 @@ pub type Next = Box<dyn FnMut(&Memory, &mut Vec<Ask>) + Send>;
 pub struct Memory(Rc<Map>);
 
 impl Memory {
-    /// Puts `bytes` there from `at` on.
+    /// Copies `bytes` into the memory at offset `at`.
     ///
     /// # Panics
     ///
-    /// If that ends beyond the memory.
+    /// Panics if the bytes end beyond the memory.
     pub fn write(&self, at: usize, bytes: &[u8]) {
         self.0.write(at, bytes);
     }
 
-    /// The bytes there.
+    /// Returns a copy of the bytes of `range`.
     ///
     /// # Panics
     ///
-    /// If some are beyond the memory.
+    /// Panics if `range` ends beyond the memory.
     #[must_use]
     pub fn read(&self, range: Range<usize>) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -65,24 +66,24 @@ impl Memory {
 
 /// A client in memory.
 pub struct Rounds {
-    /// Which disk it asks.
+    /// The index of the disk that the client uses.
     pub disk: usize,
-    /// Bytes of its memory.
+    /// The size of the client's memory in bytes.
     pub memory_bytes: usize,
-    /// What it asks for.
+    /// The source of the client's requests.
     pub next: Next,
-    /// Where it is told how each request ended, in the order of their ends; nowhere where nobody asks.
+    /// A channel that receives the status of each request, in the order in which the requests end.
     pub ended: Option<mpsc::Sender<(Ask, Status)>>,
 }
 
-/// What the client is about to do.
+/// The progress of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It asks for the next round.
+    /// The client is ready for its next round.
     Asking,
-    /// It waits for the requests of a round.
+    /// The client waits for the requests of a round to end.
     Waiting,
-    /// It asks for nothing any more.
+    /// The client submits no more requests.
     Over,
 }
 
@@ -92,14 +93,14 @@ pub(crate) struct MemoryDoor {
     memory: Memory,
     next: Next,
     ended: Option<mpsc::Sender<(Ask, Status)>>,
-    /// The requests of a round; a token is a place here.
+    /// The requests of the current round. A token is an index into this list.
     round: Vec<Ask>,
-    /// How many of them have not ended.
+    /// The number of requests of the round that have not ended.
     left: usize,
     stage: Stage,
 }
 
-/// It lends nothing to the kernel.
+/// The memory that this door lends to the kernel: none.
 #[derive(Debug)]
 pub(crate) enum Nothing {}
 
@@ -135,7 +136,7 @@ impl Door for MemoryDoor {
 
     fn open(arrival: Rounds, (): &(), _lane: &mut Lane) -> Self {
         let Rounds { disk, memory_bytes, next, ended } = arrival;
-        let memory = Map::new(memory_bytes).expect("mapping of the client's memory");
+        let memory = Map::new(memory_bytes).expect("the client's memory should be mappable");
         let (memory, stage) = (Memory(Rc::new(memory)), Stage::Asking);
         Self { disk, memory, next, ended, round: Vec::new(), left: 0, stage }
     }
@@ -160,7 +161,7 @@ impl Door for MemoryDoor {
             self.memory.0.write_from(ask.at, map, range);
         }
         if let Some(ended) = &self.ended {
-            // Who asked may have gone.
+            // The receiver may have been dropped.
             let _ = ended.send((ask, status));
         }
         self.left -= 1;

@@ -20,6 +20,7 @@
 
 use crate::bell;
 use crate::clock;
+use crate::discards::Discards;
 use crate::disk::Disk;
 use crate::door::Door;
 use crate::entrance::Message;
@@ -110,7 +111,8 @@ impl<D: Door> Lane<D> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);
         let memory = LaneMemory::new(shared.lane_bytes_max, shared.disks.len());
-        let mut services = Services::new(patience, memory, now)?;
+        let mut services =
+            Services::new(patience, memory, Discards::new(Arc::clone(&parts.bell)), now)?;
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
         let is_metered = shared.is_metered || watcher.is_some();
@@ -192,6 +194,7 @@ impl<D: Door> Lane<D> {
 
     /// Everything that follows from what came in.
     fn turn(&mut self) {
+        self.services.turn += 1;
         if self.services.wakes_at() <= self.services.now {
             self.wake_doors();
         }
@@ -281,9 +284,13 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// There are messages, or some of a depth was given back.
+    /// There are messages, discards have ended, or some of a depth was given back.
     fn rung(&mut self) {
         bell::silence(&self.parts.bell);
+        while let Some((disk, number, result)) = self.services.discards.next_ended() {
+            let ended = &self.services.disks[usize::from(disk)].outbox.ended;
+            ended.borrow_mut().push_back((number, result));
+        }
         for disk in &mut self.services.disks {
             disk.try_again(self.services.now);
         }

@@ -33,9 +33,15 @@ pub(super) fn write(
     page.line(format_args!("blockyard_connections {connections}"));
     page.head("blockyard_lanes", "gauge", "Threads that serve.");
     page.line(format_args!("blockyard_lanes {lanes}"));
+    page.family(
+        "blockyard_answer_turns_max",
+        "The most turns of a lane between the arrival of a request and its answer.",
+        |counts| counts.turns_max,
+    );
     page.disk_stats();
     page.durations();
     page.holds();
+    page.damage();
     page.faults();
     page.text
 }
@@ -176,6 +182,15 @@ impl Page<'_> {
 }
 
 impl Page<'_> {
+    fn damage(&mut self) {
+        const NAME: &str = "blockyard_damage_failures_total";
+        self.head(NAME, "counter", "Requests that failed because the file of the disk is damaged.");
+        for disk in self.disks {
+            let (name, failed) = (Escaped(&disk.name), disk.damage.failed());
+            self.line(format_args!("{NAME}{{device=\"{name}\"}} {failed}"));
+        }
+    }
+
     /// Nothing where no disk has rules.
     fn faults(&mut self) {
         let counts: Vec<_> = self.disks.iter().map(|disk| disk.faults.read()).collect();

@@ -29,7 +29,7 @@ const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::StopEarly, &["[nothing-left-over]"]),
     (Flaw::KeepBudget, &["[budget-given-back]", "[no-lost-wake-up]"]),
     (Flaw::DropCommit, &["[last-or-commit]"]),
-    (Flaw::PrepareTwice, &["[prepared-once]"]),
+    (Flaw::PrepareTwice, &["[prepared-until-undone]"]),
     (Flaw::ShiftPiece, &["[cover]"]),
     (Flaw::DuplicateRequest, &["[cover]"]),
     (Flaw::LoseRequest, &["[cover]", "[flush-waits-for-data]"]),

@@ -42,10 +42,7 @@ impl RequestQueue {
         hctx: HctxId,
         now: Instant,
     ) -> RunStop {
-        debug_assert!(
-            hctx.index() < self.hctxs.len(),
-            "{hctx:?} is not a hardware queue of this queue"
-        );
+        self.check_host(host);
         self.runs.begin_run(hctx);
         if !self.cursors.is_empty() {
             self.enter_waiting_splits(host, now);
@@ -559,6 +556,7 @@ impl RequestQueue {
             }
             Accept::Busy(busy) => self.emit(host, now, Action::Refuse(busy), id),
             Accept::Failed(status) => {
+                host.driver.unprepare(&issue); // [prepared-until-undone]
                 if last {
                     host.driver.commit(self.id, hctx, now); // [last-or-commit]
                 }

@@ -7,7 +7,6 @@ use crate::host::Host;
 use crate::policy::{BusyTrack, Dispatch};
 use crate::request::State;
 use crate::status::Status;
-use crate::tag::TagSet;
 use crate::time::Instant;
 use crate::trace::{Action, Sink};
 use crate::unit::{DriverTag, HctxId, RequestId};
@@ -99,7 +98,7 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let id = self.take_back(hctx, tag, &host.tags)?;
+        let id = self.take_back(host, hctx, tag)?;
         host.driver.finish(self.id, hctx, tag, &self.requests[id]);
         self.requests[id].done = sectors;
         self.finish(host, id, status, now);
@@ -122,7 +121,7 @@ impl RequestQueue {
         tag: DriverTag,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let id = self.take_back(hctx, tag, &host.tags)?;
+        let id = self.take_back(host, hctx, tag)?;
         host.driver.finish(self.id, hctx, tag, &self.requests[id]);
         self.requests[id].prepared = false;
         self.stage_again(host, id, now);
@@ -155,7 +154,7 @@ impl RequestQueue {
         tag: DriverTag,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let id = self.take_back(hctx, tag, &host.tags)?;
+        let id = self.take_back(host, hctx, tag)?;
         self.stage_again(host, id, now);
         self.leave_elevator(id, now);
         self.dispatch_next(id);
@@ -164,16 +163,13 @@ impl RequestQueue {
     }
 
     /// Takes the request behind a tag back from the driver ([first-end-wins]).
-    fn take_back(
+    fn take_back<D, S>(
         &mut self,
+        host: &Host<D, S>,
         hctx: HctxId,
         tag: DriverTag,
-        tags: &TagSet,
     ) -> Result<RequestId, NotInFlight> {
-        let (queue, id) = tags.owner(hctx, tag).ok_or(NotInFlight)?;
-        if queue != self.id || !is_in_flight(&self.requests[id]) {
-            return Err(NotInFlight);
-        }
+        let id = self.in_flight_id(host, hctx, tag).ok_or(NotInFlight)?;
         debug_assert!(self.in_flight > 0, "requests in flight");
         self.in_flight -= 1;
         Ok(id)

@@ -41,6 +41,7 @@ impl RequestQueue {
         bio: Bio,
         now: Instant,
     ) -> Result<(), SubmitError> {
+        self.check_host(host);
         let bio = self.check(cpu, bio)?;
         let nowait = bio.flags.contains(Flags::NOWAIT);
         if self.is_frozen() {
@@ -91,6 +92,7 @@ impl RequestQueue {
         waiter: u64,
         now: Instant,
     ) -> Result<(), Full> {
+        self.check_host(host);
         let hctx = self.hctx_of(cpu, bio);
         let (reserved, frozen) = (bio.flags.contains(Flags::RESERVED), self.is_frozen());
         match self.sched_tags.get_mut(hctx.index()) {

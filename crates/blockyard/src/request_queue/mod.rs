@@ -25,6 +25,9 @@
 //! [`RequestQueue::new`] reserves all memory; no call allocates. A refused call leaves the state
 //! unchanged.
 //!
+//! Every call that takes a host wants the one that the queue was made for. Debug builds check this, and
+//! panic if it is another.
+//!
 //! # Examples
 //!
 //! ```
@@ -52,6 +55,7 @@
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
 //! ```
 
+mod config;
 mod cursor;
 pub mod dispatch;
 pub mod end;
@@ -65,87 +69,26 @@ mod sequence;
 
 use crate::driver::Driver;
 use crate::elevator::Elevator;
-use crate::elevator::deadline::Deadline;
-use crate::elevator::kyber::Kyber;
 use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
-use crate::host::Host;
+use crate::host::{Host, Seat};
 use crate::limits::Limits;
 use crate::plug::Plug;
-use crate::policy::{Dispatch, ElevatorKind, Model, Policies, SwqMerge};
+use crate::policy::{Dispatch, Policies, SwqMerge};
 use crate::request::{Bios, Ended, List, Request, Requests, State};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
-use crate::tag::{TagPool, TagSetConfig};
+use crate::tag::TagPool;
 use crate::time::{Duration, Instant, earlier};
 use crate::trace::{Action, Event, Sink};
 use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+pub use config::QueueConfig;
 use cursor::Cursor;
 use number::{driver_tag, index32, request_id};
 use pauses::Pauses;
 use run_list::RunList;
-
-/// The configuration of a [`RequestQueue`].
-#[derive(Clone, Debug)]
-pub struct QueueConfig {
-    /// Which hardware queue serves which processor. Names at most as many hardware queues as the
-    /// host's tag set has.
-    pub map: QueueMap,
-    /// What the device accepts.
-    pub limits: Limits,
-    /// The design.
-    pub policies: Policies,
-    /// The most bios, counting the parts of split ones, that have not ended.
-    pub max_bios: u32,
-    /// The most submitters that wait for a scheduler tag of one hardware queue.
-    pub max_waiters: u32,
-    /// The most requests that one run passes to the driver.
-    pub run_batch_max: u32,
-    /// The time after which the driver is asked about a request that it owns
-    /// ([`Driver::timed_out`]), at whole seconds. [`Duration::MAX`]: never.
-    pub timeout: Duration,
-}
-
-impl QueueConfig {
-    /// Returns a configuration with `cpus` processors spread evenly over `hctxs` hardware queues,
-    /// memory for 4096 bios and 1024 waiters, runs of at most 1024 requests, and a timeout of 30 s,
-    /// as most Linux drivers have.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `cpus` or `hctxs` is 0.
-    #[must_use]
-    pub fn new(cpus: u16, hctxs: u16, limits: Limits, policies: Policies) -> Self {
-        Self {
-            map: QueueMap::even(cpus, hctxs),
-            limits,
-            policies,
-            max_bios: 4096,
-            max_waiters: 1024,
-            run_batch_max: 1024,
-            timeout: Duration::from_secs(30),
-        }
-    }
-
-    /// The number of requests that each hardware queue may hold on a host with these tags:
-    /// scheduler tags plus the host's reserved tags, or, without an elevator, driver tags.
-    fn tags_per_hctx(&self, tags: &TagSetConfig) -> u32 {
-        let device_depth = u32::from(tags.depth);
-        if self.policies.elevator == ElevatorKind::None {
-            return device_depth;
-        }
-        self.policies.sched_depth.tags(device_depth) + u32::from(tags.reserved)
-    }
-
-    /// The number of requests that a queue with this configuration has on a host with these tags,
-    /// flush commands included.
-    #[must_use]
-    pub fn requests(&self, tags: &TagSetConfig) -> usize {
-        hctxs_of(&self.map) * (self.tags_per_hctx(tags) as usize + 1)
-    }
-}
 
 /// A completion named a tag under which the driver owns no request of this queue. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +106,7 @@ impl core::error::Error for NotInFlight {}
 #[derive(Debug)]
 pub struct RequestQueue {
     id: QueueId,
+    seat: Seat,
     policies: Policies,
     limits: Limits,
     map: QueueMap,
@@ -211,74 +155,50 @@ pub struct RequestQueue {
 pub const IDLE_AFTER: Duration = Duration::from_secs(30);
 
 impl RequestQueue {
-    /// Returns a queue called `id` on `host`. Reserves all its memory.
+    /// Returns a queue with the number `id` on `host`. Reserves all its memory. The number is free
+    /// again when the queue is dropped.
     ///
     /// # Panics
     ///
-    /// Panics if the map names a hardware queue that the host does not have, if its kinds serve
-    /// different numbers of processors, if the single-lock model gets more than one hardware queue,
-    /// if a logical block is not a power of two, or if a depth of kyber is 0.
+    /// Panics if the host has no such number, if another queue has it, or if a queue that had it was
+    /// dropped while its requests had driver tags. Panics if the map names a hardware queue that the
+    /// host does not have, if its kinds serve different numbers of processors, if the single-lock
+    /// model gets more than one hardware queue, if the limits contradict each other
+    /// ([`Limits::check`]), or if a depth of kyber is 0.
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
-        let tag_config = host.tags.config();
-        let tags_per_hctx = config.tags_per_hctx(tag_config);
-        let requests = config.requests(tag_config);
-        let QueueConfig { map, limits, policies, max_bios, max_waiters, run_batch_max, timeout } =
-            config;
-        let count = hctxs_of(&map);
-        assert!(count <= usize::from(tag_config.hctxs), "the map names {count} hardware queues");
-        assert!(
-            policies.model == Model::Multi || count == 1,
-            "the single-lock model has one hardware queue"
-        );
-        assert!(
-            limits.logical_block_sectors.is_power_of_two(),
-            "a logical block is a power of two"
-        );
-        assert!(run_batch_max > 0, "a run must be allowed to send something");
-        let has_elevator = policies.elevator != ElevatorKind::None;
-        let reserved = u32::from(tag_config.reserved);
-        let capacity = count * tags_per_hctx as usize;
-        let (ctxs, feeder_at, feeders) = software_queues(&map, count, policies.swq_merge);
-        let hashed = if policies.swq_merge == SwqMerge::Hash { capacity } else { 0 };
-        let waiting_lines = if has_elevator { count * (1 + usize::from(reserved > 0)) } else { 0 };
-        let elevator: Option<Box<dyn Elevator + Send>> = match policies.elevator {
-            ElevatorKind::None => None,
-            ElevatorKind::Deadline(tunables) => Some(Box::new(Deadline::new(capacity, tunables))),
-            ElevatorKind::Kyber(tunables) => Some(Box::new(Kyber::new(&map, tunables))),
-        };
+        let tags = host.tags.config();
+        config.check(tags);
+        let (ctxs, feeder_at, feeders) = software_queues(&config.map, config.policies.swq_merge);
+        let to_hctx = |feeders| HardwareQueue::new(config.policies.busy, feeders);
         Self {
             id,
-            plugs: map.default.iter().map(|_| Plug::default()).collect(),
-            map,
-            run_batch_max,
-            timeout,
-            requests: Requests::new(requests),
-            bios: Bios::new(max_bios),
+            seat: host.take_seat(id),
+            requests: Requests::new(config.requests(tags)),
+            bios: Bios::new(config.max_bios),
+            plugs: config.map.default.iter().map(|_| Plug::default()).collect(),
             ctxs,
             feeder_at,
-            end_nodes: HashNodes::new(hashed),
-            elevator,
-            sched_tags: (0..if has_elevator { count } else { 0 })
-                .map(|_| TagPool::new(tags_per_hctx, reserved, max_waiters))
-                .collect(),
-            tags_per_hctx,
-            reserved,
-            hctxs: feeders
-                .into_iter()
-                .map(|feeders| HardwareQueue::new(policies.busy, feeders))
-                .collect(),
+            end_nodes: HashNodes::new(config.hashed_requests(tags)),
+            elevator: config.elevator(tags),
+            sched_tags: config.sched_tags(tags),
+            tags_per_hctx: config.tags_per_hctx(tags),
+            reserved: u32::from(tags.reserved),
+            runs: RunList::new(feeders.len()),
+            hctxs: feeders.into_iter().map(to_hctx).collect(),
             shared_dispatch: List::new(),
-            runs: RunList::new(count),
-            cursors: VecDeque::with_capacity(max_bios as usize),
-            woken: VecDeque::with_capacity((waiting_lines + 1) * max_waiters as usize),
+            cursors: VecDeque::with_capacity(config.max_bios as usize),
+            woken: VecDeque::with_capacity(config.max_woken(tags)),
             held: 0,
             in_flight: 0,
             timer: Instant::MAX,
-            pauses: Pauses::new(max_waiters),
+            pauses: Pauses::new(config.max_waiters),
             idle_at: None,
-            policies,
-            limits,
+            run_batch_max: config.run_batch_max,
+            timeout: config.timeout,
+            map: config.map,
+            policies: config.policies,
+            limits: config.limits,
         }
     }
 
@@ -308,9 +228,27 @@ impl RequestQueue {
         hctx: HctxId,
         tag: DriverTag,
     ) -> Option<&Request> {
+        self.in_flight_id(host, hctx, tag).map(|id| &self.requests[id])
+    }
+
+    fn in_flight_id<D, S>(
+        &self,
+        host: &Host<D, S>,
+        hctx: HctxId,
+        tag: DriverTag,
+    ) -> Option<RequestId> {
+        self.check_host(host);
         let (queue, id) = host.tags.owner(hctx, tag)?;
-        let request = (queue == self.id).then(|| &self.requests[id])?;
-        is_in_flight(request).then_some(request)
+        let is_own = queue == self.id && {
+            let request = &self.requests[id];
+            is_in_flight(request) && request.hctx == hctx // hardware queues may share tags
+        };
+        is_own.then_some(id)
+    }
+
+    /// Checks that the caller passes the host that the queue was made for.
+    fn check_host<D, S>(&self, host: &Host<D, S>) {
+        debug_assert!(self.seat.is_on(host), "{:?} belongs to another host", self.id);
     }
 
     /// The number of bios, and parts of split ones, that [`Self::next_ended`] has not returned yet.
@@ -354,6 +292,7 @@ impl RequestQueue {
         host: &mut Host<D, S>,
         now: Instant,
     ) -> Option<Run> {
+        self.check_host(host);
         if self.timer <= now {
             self.handle_timer(host, now);
         }
@@ -521,26 +460,13 @@ impl RequestQueue {
     }
 }
 
-/// Returns how many hardware queues `map` names.
-fn hctxs_of(map: &QueueMap) -> usize {
-    let cpus = map.default.len();
-    for kind in map.kinds() {
-        assert!(
-            kind.is_empty() || kind.len() == cpus,
-            "every kind of map serves {cpus} processors"
-        );
-    }
-    map.hctxs()
-}
-
 /// Returns the software queues of `map`, the position of each among the feeders of its hardware
-/// queue, and the feeders of each of `hctxs` hardware queues.
+/// queue, and the feeders of each hardware queue.
 fn software_queues(
     map: &QueueMap,
-    hctxs: usize,
     merge: SwqMerge,
 ) -> (Vec<SoftwareQueue>, Vec<u32>, Vec<Vec<u32>>) {
-    let mut feeders = alloc::vec![Vec::new(); hctxs];
+    let mut feeders = alloc::vec![Vec::new(); map.hctxs()];
     let mut feeder_at = Vec::new();
     let cpus = map.default.len();
     for (kind, hctx_of) in map.kinds().into_iter().enumerate() {

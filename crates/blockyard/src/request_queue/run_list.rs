@@ -86,8 +86,11 @@ impl RunList {
 
     /// A run of `hctx` begins. It answers the restart mark and the retry instant.
     pub(super) fn begin_run(&mut self, hctx: HctxId) {
+        let entry = self.entries.get_mut(hctx.index());
+        let entry =
+            entry.unwrap_or_else(|| panic!("{hctx:?} is not a hardware queue of this queue"));
         self.restarts.remove(hctx.index());
-        if self.entries[hctx.index()].retry_at.take().is_some() {
+        if entry.retry_at.take().is_some() {
             debug_assert!(self.retries > 0, "the retry instant of {hctx:?} was not counted");
             self.retries -= 1;
         }

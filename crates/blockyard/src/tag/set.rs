@@ -43,6 +43,9 @@ impl TagSetConfig {
 
 /// The driver tags of one host, used by one request queue or shared by several.
 ///
+/// A call that takes a [`QueueId`] or [`HctxId`] panics if the configuration has no such queue, unless
+/// the call says otherwise.
+///
 /// ```
 /// use blockyard::tag::{TagSet, TagSetConfig};
 /// use blockyard::unit::{HctxId, QueueId, RequestId};
@@ -149,7 +152,7 @@ impl TagSet {
     /// Returns the request that `tag` was assigned to, and its queue; `None` for any other number.
     #[must_use]
     pub fn owner(&self, hctx: HctxId, tag: DriverTag) -> Option<(QueueId, RequestId)> {
-        let owner = self.pools[self.pool_of(hctx)].owners.get(tag.index())?;
+        let owner = self.pools.get(self.pool_of(hctx))?.owners.get(tag.index())?;
         Some((owner.queue, owner.request?))
     }
 
@@ -176,11 +179,21 @@ impl TagSet {
         self.woken |= woken;
     }
 
+    /// Whether a request of `queue` has a tag.
+    pub(crate) fn has_requests_of(&self, queue: QueueId) -> bool {
+        let mut owners = self.pools.iter().flat_map(|pool| &pool.owners);
+        owners.any(|owner| owner.request.is_some() && owner.queue == queue)
+    }
+
     /// Returns how many unreserved tags of `hctx` are in use; with shared tags, of all hardware
     /// queues.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `hctx` is not a hardware queue of this set.
     #[must_use]
     pub fn in_use(&self, hctx: HctxId) -> u32 {
-        self.pools[self.pool_of(hctx)].tags.map().in_use()
+        self.pool(hctx).tags.map().in_use()
     }
 
     /// Notes that `queue` has been idle for a while: it no longer counts as a queue that shares the
@@ -270,7 +283,7 @@ impl TagSet {
 
     /// Whether a take without a limit would succeed.
     fn may_take(&self, starving: &Starving) -> bool {
-        let pool = &self.pools[self.pool_of(starving.hctx)];
+        let pool = self.pool(starving.hctx);
         let map = pool.tags.map();
         if starving.reserved {
             return map.reserved_in_use() < map.reserved();
@@ -282,10 +295,19 @@ impl TagSet {
         if self.config.shared_over_hctxs { 0 } else { hctx.index() }
     }
 
+    fn pool(&self, hctx: HctxId) -> &Pool {
+        self.pools.get(self.pool_of(hctx)).unwrap_or_else(|| unknown_hctx(hctx))
+    }
+
     fn pool_mut(&mut self, hctx: HctxId) -> &mut Pool {
         let at = self.pool_of(hctx);
-        &mut self.pools[at]
+        self.pools.get_mut(at).unwrap_or_else(|| unknown_hctx(hctx))
     }
+}
+
+#[cold]
+fn unknown_hctx(hctx: HctxId) -> ! {
+    panic!("{hctx:?} is not a hardware queue of this tag set")
 }
 
 /// The tags of a pool, their holders and their waiters.

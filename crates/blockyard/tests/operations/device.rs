@@ -153,8 +153,6 @@ impl Device {
 }
 
 impl Driver for Device {
-    blockyard::leaf_calls!(unprepare);
-
     fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
         if self.budgets.len() >= self.budget {
             return None;
@@ -173,6 +171,10 @@ impl Driver for Device {
 
     fn prepare(&mut self, issue: &Issue<'_>) {
         assert!(self.prepared.insert((issue.queue, issue.id())), "{issue:?} is prepared already");
+    }
+
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        assert!(self.prepared.remove(&(issue.queue, issue.id())), "{issue:?} is not prepared");
     }
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
@@ -223,7 +225,6 @@ impl Driver for Device {
                 if is_flush {
                     accounts.flush_refused(status);
                 }
-                self.prepared.remove(&(issue.queue, issue.id()));
             }
             Accept::Busy(_) => {}
         }

@@ -17,7 +17,7 @@ use blockyard::layer::rate::Rates;
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::{
-    Behaviour, ClientEvent, Config, DiskConfig, FaultCounts, Layers, Server, Source, TlsConfig,
+    Behaviour, Config, DiskConfig, Event, FaultCounts, Layers, Server, Source, TlsConfig,
 };
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
@@ -246,9 +246,9 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Config {
     config
 }
 
-/// Starts a thread that logs the events of clients, until their last sender is gone.
+/// Starts a thread that logs events, until their last sender is gone.
 fn start_log(config: &mut Config) -> JoinHandle<()> {
-    let (events, happened) = mpsc::sync_channel::<ClientEvent>(LOG_LINES);
+    let (events, happened) = mpsc::sync_channel::<Event>(LOG_LINES);
     config.events = Some(events);
     std::thread::spawn(move || happened.iter().for_each(|event| note(&event.to_string())))
 }

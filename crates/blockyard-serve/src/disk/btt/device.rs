@@ -3,6 +3,8 @@
 use super::Table;
 use super::gathered::{Gathered, Way};
 use crate::disk::completions::{Completions, completion};
+use crate::disk::damage::Damage;
+use crate::event::Harm;
 use crate::job::{Jobs, Transfer, job_of};
 use crate::map::Map;
 use blockyard::bio::Op;
@@ -27,6 +29,7 @@ pub(crate) struct BttDevice {
     /// Requests whose changes are gathered, by their numbers in `gathered`.
     waiting: Vec<(Finished, Result<(), IoError>)>,
     finished: Completions,
+    damage: Arc<Damage>,
 }
 
 impl BttDevice {
@@ -41,6 +44,7 @@ impl BttDevice {
             gathered,
             waiting: Vec::new(),
             finished: Completions::default(),
+            damage: Arc::clone(&table.damage),
         }
     }
 
@@ -95,7 +99,7 @@ impl BttDevice {
 
     /// Carries out all gathered changes.
     fn carry_out(&mut self) {
-        let Self { gathered, way, waiting, finished, .. } = self;
+        let Self { gathered, way, waiting, finished, damage, .. } = self;
         gathered.carry_out(way, |of, done| {
             let (_, before) = &mut waiting[of];
             if before.is_ok() {
@@ -103,7 +107,7 @@ impl BttDevice {
             }
         });
         for (request, done) in waiting.drain(..) {
-            finished.push(Finished { outcome: Outcome::Done(status(done)), ..request });
+            finished.push(Finished { outcome: Outcome::Done(status(done, damage)), ..request });
         }
     }
 
@@ -134,7 +138,7 @@ impl Driver for BttDevice {
             self.finished.push(completion(issue, Status::Ok));
         } else if issue.request().op == Op::Read {
             let done = self.read(issue);
-            self.finished.push(completion(issue, status(done)));
+            self.finished.push(completion(issue, status(done, &self.damage)));
         } else {
             self.gather(self.waiting.len(), issue);
             self.waiting.push((completion(issue, Status::Ok), Ok(())));
@@ -161,11 +165,15 @@ impl Device for BttDevice {
     }
 }
 
-fn status(done: Result<(), IoError>) -> Status {
+fn status(done: Result<(), IoError>, damage: &Damage) -> Status {
     match done {
         Ok(()) => Status::Ok,
         Err(IoError::Lost | IoError::Media(MediaError::Bad)) => Status::Medium,
         Err(IoError::Media(MediaError::NoSpace)) => Status::NoSpace,
+        Err(IoError::Media(MediaError::Failed) | IoError::Broken) => {
+            damage.note(Harm::Failed);
+            Status::IoError
+        }
         Err(_) => Status::IoError,
     }
 }

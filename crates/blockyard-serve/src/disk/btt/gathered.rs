@@ -119,6 +119,7 @@ impl Gathered {
 mod tests {
     use super::super::{Table, Wanted};
     use super::*;
+    use crate::disk::damage::Damage;
     use blockyard::prng::Prng;
     use blockyard_btt::find::find;
     use blockyard_btt::{Container, Memory};
@@ -136,7 +137,8 @@ mod tests {
         drop(Image::create(&path, &new, &options).expect("new image"));
         let wanted =
             Wanted { durability, container: None, read_only: false, force: false, lanes: 1 };
-        let table = Table::open(&path, wanted).expect("table of a new image");
+        let table = Table::open(&path, wanted, &Arc::new(Damage::new("", None)))
+            .expect("table of a new image");
         std::fs::remove_file(path).expect("removal of the image");
         table
     }

@@ -7,8 +7,10 @@ mod gathered;
 
 pub(super) use device::BttDevice;
 
+use super::damage::Damage;
 use super::error::OpenError;
 use blockyard_btt::{Btt, Container, LaneChoice, Policy};
+use blockyard_pmem::mapped::catch_bus_errors;
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ pub(crate) struct Table {
     pub(crate) data_bytes: u64,
     /// Writes are durable only after a flush.
     pub(crate) has_cache: bool,
+    damage: Arc<Damage>,
 }
 
 /// How to open a BTT.
@@ -49,12 +52,20 @@ impl Wanted {
 }
 
 impl Table {
-    /// Opens the BTT in the file at `path`.
+    /// Opens the BTT in the file at `path`. If it maps the file, the process catches bus errors from then on: if
+    /// somebody truncates the file, the disk fails and not the server.
     ///
     /// # Errors
     ///
     /// It cannot be opened, is none, or its sectors have less than 512 bytes.
-    pub(super) fn open(path: &Path, wanted: Wanted) -> Result<Self, OpenError> {
+    pub(super) fn open(
+        path: &Path,
+        wanted: Wanted,
+        damage: &Arc<Damage>,
+    ) -> Result<Self, OpenError> {
+        if matches!(wanted.durability, Durability::Process | Durability::Memory) {
+            catch_bus_errors();
+        }
         let name = path.display().to_string();
         let Wanted { durability, container, read_only, force, .. } = wanted;
         let policy = wanted.policy();
@@ -80,7 +91,7 @@ impl Table {
             _ => 4096,
         };
         let has_cache = matches!(durability, Durability::Process | Durability::Calls);
-        Ok(Self { btt: Arc::new(btt), data_bytes, has_cache })
+        Ok(Self { btt: Arc::new(btt), data_bytes, has_cache, damage: Arc::clone(damage) })
     }
 
     /// Bytes of the disk.

@@ -5,7 +5,7 @@ use super::input::{Input, Receiving};
 use super::session::{Choosing, Payload, Serving, Session, Target};
 use super::shared::Shared;
 use super::tls::TlsSession;
-use crate::event::{ClientEvent, Happened, name_of};
+use crate::event::{ClientEvent, Event, Happened, name_of};
 use crate::lane_memory::Account;
 use crate::map::Span;
 use crate::ring::SPANS_MAX;
@@ -364,7 +364,8 @@ impl Client {
         if let Some(events) = &self.shared.events {
             // A lane never waits for the log: a full channel drops the event.
             let client = name_of(&self.fd);
-            drop(events.try_send(ClientEvent { client, happened: happened() }));
+            let event = ClientEvent { client, happened: happened() };
+            drop(events.try_send(Event::Client(event)));
         }
     }
 

@@ -1,7 +1,7 @@
 //! A client as a door of its lane.
 
 use super::client::{Client, Lane, Lent};
-use super::session::Session;
+use super::session::{AtDisk, Session};
 use super::shared::Shared;
 use crate::door::Door;
 use crate::event::ENDING;
@@ -37,13 +37,18 @@ impl Door for Client {
     ) {
         match memory {
             Lent::Batch(batch) => self.sent(number, batch, result, lane),
-            received => self.received(received, result, more, lane.now),
+            received => {
+                self.input.arrived = lane.turn + 1; // the turn that follows on this
+                self.received(received, result, more, lane.now);
+            }
         }
     }
 
     #[inline]
     fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Lane) {
-        let request = self.session.serving().at_disk.remove(token);
+        let serving = self.session.serving();
+        let AtDisk { request, arrived } = serving.at_disk.remove(token);
+        lane.disks[serving.disk].count_turns(lane.turn - arrived);
         self.reply(request, status, transfer, lane);
     }
 

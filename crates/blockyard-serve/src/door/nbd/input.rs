@@ -23,13 +23,21 @@ pub(super) struct Input {
     from: usize,
     to: usize,
     pub(super) receiving: Receiving,
+    /// The turn in which bytes arrived last.
+    pub(super) arrived: u64,
 }
 
 impl Input {
     /// An empty input with room for `room_bytes`.
     pub(super) fn new(room_bytes: usize) -> Self {
         let bytes = Some(vec![0; room_bytes].into());
-        Self { bytes, from: 0, to: 0, receiving: Receiving::Nothing { has_more: false } }
+        Self {
+            bytes,
+            from: 0,
+            to: 0,
+            receiving: Receiving::Nothing { has_more: false },
+            arrived: 0,
+        }
     }
 
     /// The bytes that were not parsed yet.

@@ -2,7 +2,7 @@
 
 use super::client::{Client, Lane};
 use super::input::Receiving;
-use super::session::{INLINE_BYTES, Payload, Scan, Serving, Session, Target};
+use super::session::{AtDisk, INLINE_BYTES, Payload, Scan, Serving, Session, Target};
 use super::words::words_of_transmission;
 use crate::job::{Owner, Place, Transfer};
 use crate::lane_memory::SMALL_BYTES;
@@ -244,7 +244,7 @@ impl Client {
             }
         };
         let fua = request.fua();
-        let token = serving.at_disk.insert(request);
+        let token = serving.at_disk.insert(AtDisk { request, arrived: self.input.arrived });
         lane.submit(Owner::Door { door: number, token }, disk, op, transfer, fua);
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct Serving {
     /// The number of requests so far.
     pub(super) requests: u64,
     /// Requests at the disk, by their tokens.
-    pub(super) at_disk: Slab<Request>,
+    pub(super) at_disk: Slab<AtDisk>,
 }
 
 /// A request whose header has come, and which waits for memory or for its payload.
@@ -66,6 +66,14 @@ pub(super) enum Payload {
     Status(Box<Scan>),
     /// It is received to its target: of the bytes that the lane granted memory for, so many are there, the last since that instant.
     Landing { request: Request, since: Instant, target: Target, received: usize, granted: usize },
+}
+
+/// A request at the disk.
+#[derive(Debug)]
+pub(super) struct AtDisk {
+    pub(super) request: Request,
+    /// The turn in which its last bytes arrived.
+    pub(super) arrived: u64,
 }
 
 /// What is known of the range of a BLOCK_STATUS.

@@ -1,6 +1,6 @@
 //! The state that all NBD clients of a server share.
 
-use crate::event::ClientEvent;
+use crate::event::Event;
 use blockyard::time::Duration;
 use blockyard_wire::nbd::{Exports, Tls as Offer};
 use std::sync::{Arc, mpsc};
@@ -13,7 +13,7 @@ pub(crate) struct Shared {
     /// How long a client may take to choose an export.
     pub(crate) handshake_deadline: Duration,
     /// The receiver of log events.
-    pub(crate) events: Option<mpsc::SyncSender<ClientEvent>>,
+    pub(crate) events: Option<mpsc::SyncSender<Event>>,
 }
 
 /// How clients may use TLS.

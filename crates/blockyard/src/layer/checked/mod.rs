@@ -10,6 +10,9 @@
 //! - [owned-until-completed]: nothing is offered under a tag that is owned. A request is reported as
 //!   finished, or ended on time-out, only while it is owned, and once; it is given back only while it is
 //!   owned.
+//! - [prepared-until-undone]: a request is prepared when it is offered, not twice, and does not change
+//!   meanwhile. A request that failed is unprepared before any other call for its queue. A request that is
+//!   owned is not unprepared.
 //! - [last-or-commit]: no run of a hardware queue is open when the caller's call has returned
 //!   ([`Checked::call_ended`]).
 //! - [budget-given-back]: only a design with budget takes permits; each of its requests carries one, and
@@ -21,7 +24,6 @@
 //!
 //! - **[partial-completion-valid]** Only a read or write of one range completes in part, for less than all
 //!   of its sectors, and the rest has failed.
-//! - **[prepared-once]** A request is prepared once before it is offered, and does not change afterwards.
 //! - **[limits-kept]** A request keeps the limits of its queue, and its pieces tile it.
 //! - **[time-moves-forward]** Time does not go backwards.
 //! - **[no-idle-polling]** A device that has just reported nothing does not ask to be polled at once.
@@ -84,8 +86,18 @@ struct Account {
     permits: Vec<Budget>,
     /// By request number, the request as it was when it was prepared.
     prepared: Vec<Option<Extent>>,
+    /// The request that the driver has just failed, until it is unprepared.
+    failed: Option<RequestId>,
     /// Whether each hardware queue has a run that has not ended.
     open: Vec<bool>,
+}
+
+impl Account {
+    /// Checks that no request that failed is still prepared.
+    fn check_none_failed(&self) {
+        let failed = self.failed;
+        assert!(failed.is_none(), "[prepared-until-undone] {failed:?} failed and stays prepared");
+    }
 }
 
 /// The layer.
@@ -109,6 +121,7 @@ impl<D> Checked<D> {
             owned: 0,
             permits: Vec::with_capacity(terms.requests + 1),
             prepared: alloc::vec![None; terms.requests],
+            failed: None,
             open: alloc::vec![false; usize::from(tags.hctxs)],
             terms,
         };
@@ -136,6 +149,7 @@ impl<D> Checked<D> {
     /// Panics if a run is open ([last-or-commit]).
     pub fn call_ended(&self) {
         for (queue, account) in self.accounts.iter().enumerate() {
+            account.check_none_failed();
             let open = account.open.iter().position(|open| *open);
             assert!(
                 open.is_none(),
@@ -180,6 +194,7 @@ impl<D> Checked<D> {
         let owned = self.owned[self.slot(issue.hctx, issue.tag)];
         assert!(owned.is_none(), "[owned-until-completed] {issue:?} under the tag of {owned:?}");
         let account = &self.accounts[issue.queue.index()];
+        account.check_none_failed();
         assert_eq!(
             issue.budget.is_some(),
             account.terms.budget,
@@ -191,10 +206,14 @@ impl<D> Checked<D> {
                 "[budget-given-back] {budget:?} is not out: {issue:?}"
             );
         }
-        // [prepared-once]
+        // [prepared-until-undone]
         let prepared = account.prepared[issue.id().index()].as_ref();
         let now = content(issue.request());
-        assert_eq!(prepared, Some(&now), "[prepared-once] changed, or not prepared: {issue:?}");
+        assert_eq!(
+            prepared,
+            Some(&now),
+            "[prepared-until-undone] changed, or not prepared: {issue:?}"
+        );
         check_limits(issue.request(), &account.terms.limits, issue.pieces());
     }
 
@@ -233,7 +252,7 @@ impl<D> Checked<D> {
 
     fn drop_preparation(&mut self, queue: QueueId, id: RequestId) {
         let before = self.accounts[queue.index()].prepared[id.index()].take();
-        assert!(before.is_some(), "[prepared-once] {id:?} of {queue:?} was not prepared");
+        assert!(before.is_some(), "[prepared-until-undone] {id:?} of {queue:?} was not prepared");
     }
 }
 
@@ -298,11 +317,16 @@ impl<D: Driver> Driver for Checked<D> {
     fn prepare(&mut self, issue: &Issue<'_>) {
         let prepared = &mut self.accounts[issue.queue.index()].prepared[issue.id().index()];
         let before = prepared.replace(content(issue.request()));
-        assert!(before.is_none(), "[prepared-once] twice: {issue:?}");
+        assert!(before.is_none(), "[prepared-until-undone] twice: {issue:?}");
         self.below.prepare(issue);
     }
 
     fn unprepare(&mut self, issue: &Issue<'_>) {
+        let owned = self.owned[self.slot(issue.hctx, issue.tag)];
+        let is_owned =
+            owned.is_some_and(|owned| (owned.queue, owned.id) == (issue.queue, issue.id()));
+        assert!(!is_owned, "[prepared-until-undone] unprepared while it is owned: {issue:?}");
+        self.accounts[issue.queue.index()].failed.take_if(|failed| *failed == issue.id());
         self.drop_preparation(issue.queue, issue.id());
         self.below.unprepare(issue);
     }
@@ -322,7 +346,7 @@ impl<D: Driver> Driver for Checked<D> {
                 self.accounts[queue.index()].owned += 1;
             }
             Accept::Busy(busy) => self.check_promise(queue, busy),
-            Accept::Failed(_) => self.drop_preparation(queue, issue.id()),
+            Accept::Failed(_) => self.accounts[queue.index()].failed = Some(issue.id()),
         }
         let open = &mut self.accounts[queue.index()].open[hctx.index()];
         *open = !issue.last && (*open || answer == Accept::Queued);
@@ -331,6 +355,7 @@ impl<D: Driver> Driver for Checked<D> {
 
     fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
         self.check_time(now);
+        self.accounts[queue.index()].check_none_failed();
         self.accounts[queue.index()].open[hctx.index()] = false;
         self.below.commit(queue, hctx, now);
     }

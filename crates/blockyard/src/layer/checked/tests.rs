@@ -317,31 +317,60 @@ fn d4_promises() {
     rig.send(1);
 }
 
-/// [prepared-once].
+/// [prepared-until-undone].
 #[test]
 fn requests_are_prepared_once_and_do_not_change() {
-    assert_caught("[prepared-once]", "an offer of what was not prepared", || {
+    assert_caught("[prepared-until-undone]", "an offer of what was not prepared", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         let _ = rig.offer(0);
     });
-    assert_caught("[prepared-once]", "a second preparation", || {
+    assert_caught("[prepared-until-undone]", "a second preparation", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.prepare(0);
         rig.prepare(0);
     });
-    assert_caught("[prepared-once]", "a request that changed", || {
+    assert_caught("[prepared-until-undone]", "a request that changed", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.prepare(0);
         rig.pools.requests[RequestId(0)].sectors += 1;
         let _ = rig.offer(0);
     });
-    assert_caught("[prepared-once]", "dropping a preparation that was not made", || {
+    assert_caught("[prepared-until-undone]", "dropping a preparation that was not made", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.checked.unprepare(&rig.pools.issue(HCTX, 0, true, NOW));
+    });
+}
+
+/// [prepared-until-undone].
+#[test]
+fn a_request_that_failed_is_unprepared_at_once() {
+    let unprepare = |rig: &mut Rig| rig.checked.unprepare(&rig.pools.issue(HCTX, 0, true, NOW));
+    let failed = || {
+        let mut rig = Rig::new();
+        rig.checked.below.answer = Accept::Failed(Status::IoError);
+        rig.send(0);
+        rig
+    };
+    let mut rig = failed();
+    unprepare(&mut rig);
+    rig.checked.call_ended();
+    rig.prepare(0);
+    let _ = rig.offer(0);
+    unprepare(&mut rig);
+    rig.checked.all_ended();
+
+    let rule = "[prepared-until-undone]";
+    assert_caught(rule, "the end of a call", || failed().checked.call_ended());
+    assert_caught(rule, "a commit", || failed().checked.commit(QUEUE, HCTX, NOW));
+    assert_caught(rule, "another offer", || _ = failed().offer(0));
+    assert_caught(rule, "a request unprepared while it is owned", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        unprepare(&mut rig);
     });
 }
 

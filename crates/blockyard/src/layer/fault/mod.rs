@@ -132,9 +132,6 @@ impl<D> Faulty<D> {
 impl<D: Driver> Faulty<D> {
     /// Answers with a refusal or failure of this layer's own.
     fn answer(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
-        if let Accept::Failed(_) = answer {
-            self.below.unprepare(issue);
-        }
         if issue.last {
             self.below.commit(issue.queue, issue.hctx, issue.now); // [last-or-commit]: the device below does not see the last request
         }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::driver::Busy;
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
-use crate::policy::{Dequeue, Dispatch, KyberTunables, SchedDepth};
+use crate::policy::{Dequeue, Dispatch, ElevatorKind, KyberTunables, SchedDepth};
 use crate::trace::Hold;
 
 #[test]

@@ -1,0 +1,85 @@
+//! Discards of block devices, by a thread of their own for each lane: io_uring has no such operation before Linux 6.12,
+//! and the call lasts as long as the device takes.
+//!
+//! # Safety
+//!
+//! The only unsafe call is an ioctl that reads two numbers, of which a copy is passed.
+#![allow(unsafe_code, reason = "an ioctl has no safe form; see Safety above")]
+
+use crate::bell;
+use rustix::ioctl::{Setter, ioctl, opcode};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, mpsc};
+
+/// A discard for the lane to begin.
+#[derive(Debug)]
+pub(crate) struct Discard {
+    /// The device's number for the operation, which its result carries.
+    pub(crate) number: u32,
+    pub(crate) fd: Arc<OwnedFd>,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+/// The result of a discard: the number of the disk, that of the operation, and what the system returned.
+pub(crate) type Discarded = (u16, u32, io::Result<usize>);
+
+/// The discards of a lane. The thread begins with the first one, and ends with the lane.
+#[derive(Debug)]
+pub(crate) struct Discards {
+    /// Rings when there is a result.
+    bell: Arc<OwnedFd>,
+    thread: Option<mpsc::Sender<(u16, Discard)>>,
+    ended: (mpsc::Sender<Discarded>, mpsc::Receiver<Discarded>),
+}
+
+impl Discards {
+    /// None yet. `bell` wakes the lane.
+    pub(crate) fn new(bell: Arc<OwnedFd>) -> Self {
+        Self { bell, thread: None, ended: mpsc::channel() }
+    }
+
+    /// Begins a discard of the disk with this number.
+    pub(crate) fn begin(&mut self, disk: u16, discard: Discard) {
+        let number = discard.number;
+        let begun = self.thread().and_then(|thread| {
+            thread.send((disk, discard)).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        });
+        if let Err(error) = begun {
+            drop(self.ended.0.send((disk, number, Err(error)))); // this lane receives it
+            bell::ring(&self.bell);
+        }
+    }
+
+    /// A discard that has ended.
+    pub(crate) fn next_ended(&self) -> Option<Discarded> {
+        self.ended.1.try_recv().ok()
+    }
+
+    fn thread(&mut self) -> io::Result<&mpsc::Sender<(u16, Discard)>> {
+        if self.thread.is_none() {
+            let (begin, begun) = mpsc::channel::<(u16, Discard)>();
+            let (bell, ended) = (Arc::clone(&self.bell), self.ended.0.clone());
+            std::thread::Builder::new().name("discards".to_owned()).spawn(move || {
+                for (disk, one) in begun {
+                    // A lane that has left wants no result.
+                    drop(ended.send((disk, one.number, discard(&one))));
+                    bell::ring(&bell);
+                }
+            })?;
+            self.thread = Some(begin);
+        }
+        Ok(self.thread.as_ref().expect("thread that was begun"))
+    }
+}
+
+/// `BLKDISCARD`.
+fn discard(Discard { fd, offset, len, .. }: &Discard) -> io::Result<usize> {
+    // SAFETY: the kernel reads the first byte and the length, two numbers of 64 bits.
+    unsafe {
+        let call = Setter::<{ opcode::none(0x12, 119) }, [u64; 2]>::new([*offset, *len]);
+        ioctl(fd, call)?;
+    }
+    Ok(0)
+}

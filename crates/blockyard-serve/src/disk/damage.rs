@@ -1,0 +1,46 @@
+//! Damage to the file of a disk: counted by request, reported once by disk.
+
+use crate::event::{DiskEvent, Event, Harm};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+
+/// The damage to the file of one disk.
+#[derive(Debug)]
+pub(crate) struct Damage {
+    disk: String,
+    events: Option<mpsc::SyncSender<Event>>,
+    is_reported: AtomicBool,
+    /// Requests that failed because of it.
+    failed: AtomicU64,
+}
+
+impl Damage {
+    /// No damage yet to the disk of this name.
+    pub(in crate::disk) fn new(disk: &str, events: Option<&mpsc::SyncSender<Event>>) -> Self {
+        Self {
+            disk: disk.to_owned(),
+            events: events.cloned(),
+            is_reported: AtomicBool::new(false),
+            failed: AtomicU64::new(0),
+        }
+    }
+
+    /// A request has failed because of `harm`. The first report that finds room in the log is the only one.
+    #[cold]
+    pub(in crate::disk) fn note(&self, harm: Harm) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        let Some(events) = &self.events else { return };
+        if self.is_reported.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let event = DiskEvent { disk: self.disk.clone(), harm };
+        // A lane never waits for the log: the next failure tries again.
+        let has_room = events.try_send(Event::Disk(event)).is_ok();
+        self.is_reported.store(has_room, Ordering::Relaxed);
+    }
+
+    /// How many requests failed because of it.
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+}

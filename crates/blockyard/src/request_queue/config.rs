@@ -1,0 +1,132 @@
+//! What a request queue is made of: its map, limits, design and sizes.
+
+use crate::elevator::Elevator;
+use crate::elevator::deadline::Deadline;
+use crate::elevator::kyber::Kyber;
+use crate::hardware_queue::QueueMap;
+use crate::limits::Limits;
+use crate::policy::{ElevatorKind, Model, Policies, SwqMerge};
+use crate::tag::{TagPool, TagSetConfig};
+use crate::time::Duration;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// The configuration of a [`RequestQueue`].
+#[derive(Clone, Debug)]
+pub struct QueueConfig {
+    /// Which hardware queue serves which processor. Names at most as many hardware queues as the
+    /// host's tag set has.
+    pub map: QueueMap,
+    /// What the device accepts.
+    pub limits: Limits,
+    /// The design.
+    pub policies: Policies,
+    /// The most bios, counting the parts of split ones, that have not ended.
+    pub max_bios: u32,
+    /// The most submitters that wait for a scheduler tag of one hardware queue.
+    pub max_waiters: u32,
+    /// The most requests that one run passes to the driver.
+    pub run_batch_max: u32,
+    /// The time after which the driver is asked about a request that it owns
+    /// ([`Driver::timed_out`](crate::driver::Driver::timed_out)), at whole seconds. [`Duration::MAX`]: never.
+    pub timeout: Duration,
+}
+
+impl QueueConfig {
+    /// Returns a configuration with `cpus` processors spread evenly over `hctxs` hardware queues,
+    /// memory for 4096 bios and 1024 waiters, runs of at most 1024 requests, and a timeout of 30 s,
+    /// as most Linux drivers have.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `cpus` or `hctxs` is 0.
+    #[must_use]
+    pub fn new(cpus: u16, hctxs: u16, limits: Limits, policies: Policies) -> Self {
+        Self {
+            map: QueueMap::even(cpus, hctxs),
+            limits,
+            policies,
+            max_bios: 4096,
+            max_waiters: 1024,
+            run_batch_max: 1024,
+            timeout: Duration::from_secs(30),
+        }
+    }
+
+    /// The number of requests that a queue with this configuration has on a host with these tags,
+    /// flush commands included.
+    #[must_use]
+    pub fn requests(&self, tags: &TagSetConfig) -> usize {
+        self.bio_requests(tags) + self.map.hctxs()
+    }
+
+    /// The number of those that carry bios.
+    fn bio_requests(&self, tags: &TagSetConfig) -> usize {
+        self.map.hctxs() * self.tags_per_hctx(tags) as usize
+    }
+
+    /// The number of those that an index of the software queues must have room for.
+    pub(super) fn hashed_requests(&self, tags: &TagSetConfig) -> usize {
+        if self.policies.swq_merge == SwqMerge::Hash { self.bio_requests(tags) } else { 0 }
+    }
+
+    /// The number of requests that each hardware queue may hold on a host with these tags:
+    /// scheduler tags plus the host's reserved tags, or, without an elevator, driver tags.
+    pub(super) fn tags_per_hctx(&self, tags: &TagSetConfig) -> u32 {
+        let device_depth = u32::from(tags.depth);
+        if !self.has_elevator() {
+            return device_depth;
+        }
+        self.policies.sched_depth.tags(device_depth) + u32::from(tags.reserved)
+    }
+
+    /// The most submitters that are woken at once.
+    pub(super) fn max_woken(&self, tags: &TagSetConfig) -> usize {
+        let lines_per_hctx = 1 + usize::from(tags.reserved > 0);
+        let lines = if self.has_elevator() { self.map.hctxs() * lines_per_hctx } else { 0 };
+        (lines + 1) * self.max_waiters as usize
+    }
+
+    /// Returns the scheduler tags of each hardware queue; none without an elevator.
+    pub(super) fn sched_tags(&self, tags: &TagSetConfig) -> Vec<TagPool> {
+        let (depth, reserved) = (self.tags_per_hctx(tags), u32::from(tags.reserved));
+        let hctxs = if self.has_elevator() { self.map.hctxs() } else { 0 };
+        (0..hctxs).map(|_| TagPool::new(depth, reserved, self.max_waiters)).collect()
+    }
+
+    pub(super) fn elevator(&self, tags: &TagSetConfig) -> Option<Box<dyn Elevator + Send>> {
+        match self.policies.elevator {
+            ElevatorKind::None => None,
+            ElevatorKind::Deadline(tunables) => {
+                Some(Box::new(Deadline::new(self.bio_requests(tags), tunables)))
+            }
+            ElevatorKind::Kyber(tunables) => Some(Box::new(Kyber::new(&self.map, tunables))),
+        }
+    }
+
+    fn has_elevator(&self) -> bool {
+        self.policies.elevator != ElevatorKind::None
+    }
+
+    /// Checks that a queue can be built by this configuration on a host with these tags.
+    ///
+    /// # Panics
+    ///
+    /// Panics if it cannot: see [`RequestQueue::new`](super::RequestQueue::new).
+    pub(super) fn check(&self, tags: &TagSetConfig) {
+        let (cpus, hctxs) = (self.map.default.len(), self.map.hctxs());
+        for kind in self.map.kinds() {
+            assert!(
+                kind.is_empty() || kind.len() == cpus,
+                "every kind of map serves {cpus} processors"
+            );
+        }
+        assert!(hctxs <= usize::from(tags.hctxs), "the map names {hctxs} hardware queues");
+        assert!(
+            self.policies.model == Model::Multi || hctxs == 1,
+            "the single-lock model has one hardware queue"
+        );
+        self.limits.check();
+        assert!(self.run_batch_max > 0, "a run must be allowed to send something");
+    }
+}

@@ -1,0 +1,175 @@
+//! Wrong calls of the core are refused, by an error or by a panic that names the wrong value.
+
+use blockyard::bio::Bio;
+use blockyard::device::null::NullDevice;
+use blockyard::device::recorder::Recorder;
+use blockyard::host::Host;
+use blockyard::limits::Limits;
+use blockyard::policy::Policies;
+use blockyard::request_queue::{NotInFlight, QueueConfig, RequestQueue};
+use blockyard::status::Status;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Instant;
+use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
+use core::cell::RefCell;
+use core::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
+
+const NOW: Instant = Instant::ZERO;
+const TAGS: TagSetConfig = TagSetConfig {
+    hctxs: 2,
+    depth: 4,
+    reserved: 0,
+    shared_over_hctxs: false,
+    queues: 2,
+    max_waiters: 4,
+};
+
+fn host(tags: TagSetConfig) -> Host<NullDevice> {
+    Host::new(NullDevice::new(2, 4), (), tags)
+}
+
+fn queue_with<D>(id: QueueId, limits: Limits, host: &Host<D>) -> RequestQueue {
+    RequestQueue::new(id, QueueConfig::new(2, 2, limits, Policies::NONE), host)
+}
+
+fn queue<D>(id: u16, host: &Host<D>) -> RequestQueue {
+    queue_with(QueueId(id), Limits::new(1 << 20), host)
+}
+
+/// The message of the panic that `call` ends with.
+fn message<R>(call: impl FnOnce() -> R) -> String {
+    let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else { return "no panic".to_owned() };
+    let literal = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    literal.or_else(|| panic.downcast_ref().cloned()).expect("message of a panic")
+}
+
+#[track_caller]
+fn assert_named<R>(name: &str, call: impl FnOnce() -> R) {
+    let message = message(call);
+    assert!(message.contains(name), "{name} is missing in: {message}");
+}
+
+fn submit<D: blockyard::driver::Driver>(queue: &mut RequestQueue, host: &mut Host<D>) {
+    queue.submit(host, CpuId(0), Bio::read(0, 8, 1), NOW).expect("submission to an idle queue");
+}
+
+#[test]
+fn the_number_of_a_queue_is_in_range_and_of_one_queue_of_its_host() {
+    let host = host(TAGS);
+    let first = queue(0, &host);
+    let _second = queue(1, &host);
+    assert_named("QueueId(0)", || queue(0, &host));
+    assert_named("QueueId(2)", || queue(2, &host));
+    drop(first);
+    let _third = queue(0, &host);
+}
+
+#[test]
+fn a_queue_does_not_inherit_requests_of_the_one_that_had_its_number() {
+    let mut host = host(TAGS);
+    let mut first = queue(0, &host);
+    submit(&mut first, &mut host);
+    drop(first);
+    assert_named("QueueId(0)", || queue(0, &host));
+}
+
+#[cfg(debug_assertions)]
+#[test]
+fn a_foreign_host_is_named() {
+    let (mut own, mut foreign) = (host(TAGS), host(TAGS));
+    let mut queue = queue(0, &own);
+    let name = "QueueId(0) belongs to another host";
+    assert_named(name, || submit(&mut queue, &mut foreign));
+    assert_named(name, || queue.run(&mut foreign, HctxId(0), NOW));
+    assert_named(name, || queue.next_run(&mut foreign, NOW));
+    let complete = |queue: &mut RequestQueue, host: &mut Host<_>| {
+        queue.complete(host, HctxId(0), DriverTag(0), Status::Ok, NOW)
+    };
+    assert_named(name, || complete(&mut queue, &mut foreign));
+    assert_eq!(complete(&mut queue, &mut own), Err(NotInFlight));
+}
+
+#[test]
+fn a_completion_of_a_hardware_queue_that_does_not_own_the_tag_is_not_in_flight() {
+    for shared_over_hctxs in [false, true] {
+        let mut host = host(TagSetConfig { shared_over_hctxs, ..TAGS });
+        let mut queue = queue(0, &host);
+        submit(&mut queue, &mut host);
+        while let Some(run) = queue.next_run(&mut host, NOW) {
+            let _ = queue.run(&mut host, run.hctx, NOW);
+        }
+        let tag = DriverTag(0);
+        for hctx in [HctxId(1), HctxId(7), HctxId(u16::MAX)] {
+            let ended = queue.complete(&mut host, hctx, tag, Status::Ok, NOW);
+            assert_eq!(ended, Err(NotInFlight), "{hctx:?}");
+            assert!(queue.in_flight_request(&host, hctx, tag).is_none(), "{hctx:?}");
+        }
+        let unknown = DriverTag(7);
+        let ended = queue.complete(&mut host, HctxId(0), unknown, Status::Ok, NOW);
+        assert_eq!(ended, Err(NotInFlight));
+        assert!(queue.in_flight_request(&host, HctxId(0), tag).is_some());
+        assert_eq!(queue.complete(&mut host, HctxId(0), tag, Status::Ok, NOW), Ok(()));
+        assert_eq!(queue.next_ended().map(|ended| ended.bio.cookie), Some(1));
+    }
+}
+
+#[test]
+fn a_run_of_an_unknown_hardware_queue_is_named() {
+    let mut host = host(TAGS);
+    let mut queue = queue(0, &host);
+    assert_named("HctxId(7)", || queue.run(&mut host, HctxId(7), NOW));
+    assert_named("HctxId(7)", || host.tags().in_use(HctxId(7)));
+}
+
+/// [prepared-until-undone]
+#[test]
+fn a_request_that_the_driver_fails_is_unprepared() {
+    let calls = RefCell::new(Vec::new());
+    let record = |call: &'static str| calls.borrow_mut().push(call);
+    let mut host = Host::new(Recorder::new(record, 1), (), TAGS);
+    let mut queue = queue(0, &host);
+    let mut calls_of_a_read = || {
+        submit(&mut queue, &mut host);
+        queue.turn(&mut host, NOW);
+        let ended = queue.next_ended().expect("end of a read");
+        let mut calls = calls.take();
+        calls.retain(|call| {
+            !call.ends_with("budget") && !matches!(*call, "next_finished" | "poll_at")
+        });
+        (ended.status, calls)
+    };
+    let failed = vec!["prepare", "queue_rq", "unprepare", "commit"];
+    assert_eq!(calls_of_a_read(), (Status::IoError, failed));
+    let accepted = vec!["prepare", "queue_rq", "finish"];
+    assert_eq!(calls_of_a_read(), (Status::Ok, accepted), "under the same number");
+}
+
+#[test]
+fn limits_that_contradict_each_other_are_refused() {
+    let blocks_of_8 = || Limits { logical_block_sectors: 8, ..Limits::new(1 << 20) };
+    let host = host(TAGS);
+    let refused = |name: &str, limits: Limits| {
+        assert_named(name, || queue_with(QueueId(0), limits, &host));
+    };
+    refused("logical_block_sectors is 0", Limits { logical_block_sectors: 0, ..blocks_of_8() });
+    refused("logical_block_sectors is 6", Limits { logical_block_sectors: 6, ..blocks_of_8() });
+    refused("max_sectors is 4", Limits { max_sectors: 4, ..blocks_of_8() });
+    refused("max_sectors is 0", Limits { max_sectors: 0, ..Limits::new(8) });
+    refused("max_segments is 0", Limits { max_segments: 0, ..Limits::new(8) });
+    refused("max_discard_sectors is 7", Limits { max_discard_sectors: 7, ..blocks_of_8() });
+    refused("max_discard_segments is 0", Limits { max_discard_segments: 0, ..Limits::new(8) });
+    let zeroes = Limits { max_write_zeroes_sectors: 1, ..blocks_of_8() };
+    refused("max_write_zeroes_sectors is 1", zeroes);
+    refused("chunk_sectors is 4", Limits { chunk_sectors: 4, ..blocks_of_8() });
+    refused("chunk_sectors is 12", Limits { chunk_sectors: 12, ..blocks_of_8() });
+    let smallest = Limits {
+        max_sectors: 8,
+        max_segments: 1,
+        max_discard_sectors: 8,
+        max_write_zeroes_sectors: 8,
+        chunk_sectors: 8,
+        ..blocks_of_8()
+    };
+    assert_eq!(queue_with(QueueId(0), smallest, &host).limits().max_sectors, 8);
+}
