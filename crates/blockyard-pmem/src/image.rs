@@ -2,6 +2,7 @@
 
 use crate::durability::Durability;
 use crate::error::ImageError;
+use crate::file::{hole, len, lock};
 use crate::lines::Copying;
 use crate::memory::ImageMemory;
 use crate::pool::{POOL_BYTES, Pool};
@@ -190,6 +191,43 @@ impl Image {
         made
     }
 
+    /// Writes an empty BTT into an existing file, of any size, and allocates its space. Its first page must be zero. If
+    /// this fails, that page is still zero, so it can be tried again.
+    ///
+    /// # Errors
+    ///
+    /// The file is in use or not empty, the space is not available, or such a BTT is impossible.
+    pub fn create_in(
+        path: &Path,
+        sector_bytes: u32,
+        container: Container,
+        options: &ImageOptions,
+    ) -> Result<Btt<ImageMemory>, ImageError> {
+        let file = FileOptions::new().read(true).write(true).open(path)?;
+        lock(&file, true)?;
+        let bytes = len(&file)?;
+        let parent_uuid = if container == Container::Pool { random()? } else { Uuid::NIL };
+        let blank = hole(&file, 0, bytes) == bytes;
+        let uuid = random()?;
+        let format = Format { container, sector_bytes, uuid, parent_uuid, blank };
+        let plan = format.plan(bytes).map_err(OpenError::from)?;
+        let mut first = [0; 4096];
+        file.read_exact_at(&mut first, 0)?;
+        if first.iter().any(|&byte| byte != 0) {
+            return Err(
+                io::Error::new(io::ErrorKind::AlreadyExists, "the file is not empty").into()
+            );
+        }
+        let again = file.try_clone()?;
+        let new = NewImage { bytes, sector_bytes, container };
+        let arenas = plan.into_iter().map(|(start, info)| (start, info.layout));
+        let made = Self::fill(file, &new, &format, arenas, options);
+        if made.is_err() {
+            again.write_all_at(&[0; 4096], 0)?;
+        }
+        made
+    }
+
     fn fill(
         file: File,
         new: &NewImage,
@@ -197,10 +235,15 @@ impl Image {
         arenas: impl Iterator<Item = (u64, Layout)>,
         options: &ImageOptions,
     ) -> Result<Btt<ImageMemory>, ImageError> {
-        file.set_len(new.bytes)?;
+        if len(&file)? != new.bytes {
+            file.set_len(new.bytes)?;
+        }
         if new.container == Container::Pool {
-            let pool =
-                Pool { uuid: format.parent_uuid, sector_bytes: new.sector_bytes, blank: true };
+            let pool = Pool {
+                uuid: format.parent_uuid,
+                sector_bytes: new.sector_bytes,
+                blank: format.blank,
+            };
             file.write_all_at(&pool.to_bytes(random()?, 0), 0)?;
         }
         file.sync_all()?;
