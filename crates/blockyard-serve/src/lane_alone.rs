@@ -1,4 +1,4 @@
-//! A lane without a server, in the thread of its caller: for benchmarks and tests.
+//! A lane without a server, which runs on the caller's thread, for benchmarks and tests.
 
 use crate::bell;
 use crate::disk::{Disk, DiskConfig};
@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 pub use crate::door::memory::{Ask, Memory, Next, Rounds};
 
-/// Serves one client, which is connected to a socket, until it leaves.
+/// Serves one client, connected through the socket `client`, until it disconnects.
 ///
 /// # Errors
 ///
-/// The disk cannot be opened, there is no io_uring, or the lane fails.
+/// Fails if the disk cannot be opened, the kernel offers no io_uring, or the lane fails.
 pub fn serve(disk: &DiskConfig, client: OwnedFd) -> io::Result<()> {
     run::<nbd::Client>(disk, client, |disks| {
         let exports = nbd::exports(disks).map_err(io::Error::other)?;
@@ -28,16 +28,16 @@ pub fn serve(disk: &DiskConfig, client: OwnedFd) -> io::Result<()> {
     })
 }
 
-/// Serves one client in memory until it asks for nothing more.
+/// Serves one client in memory until it submits no more requests.
 ///
 /// # Errors
 ///
-/// As [`serve`].
+/// Fails as [`serve`] does.
 pub fn serve_memory(disk: &DiskConfig, client: Rounds) -> io::Result<()> {
     run::<MemoryDoor>(disk, client, |_| Ok(()))
 }
 
-/// A lane of one disk, with one door for `arrival`, which drains when that is closed.
+/// Runs a lane of one disk with one door for `arrival`. The lane drains when the door closes.
 fn run<D: Door>(
     disk: &DiskConfig,
     arrival: D::Arrival,
@@ -49,7 +49,7 @@ fn run<D: Door>(
     Lane::new(parts)?.serve()
 }
 
-/// What a lane of one disk is made of, and the way in for one client.
+/// Returns the parts of a lane of one disk, and its entrance for one client.
 pub(crate) fn parts<D: Door>(
     disk: &DiskConfig,
     doors: impl FnOnce(&[Arc<Disk>]) -> io::Result<D::Shared>,

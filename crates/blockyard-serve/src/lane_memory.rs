@@ -12,34 +12,34 @@
 //! **The bound.** A lane holds at most the pool, the longest request, and `OWN_BYTES` for each client. A client
 //! whose requests have at most [`SMALL_BYTES`] waits only for its own replies and writes, never for memory that
 //! another client holds. A longer request waits at most until each client before it in the queue has had its turn.
-//! The lane cuts off a client that moves no byte for as long as the lane has patience, so each turn ends if each client
-//! that moves bytes goes on.
+//! The lane cuts off a client that moves no byte for the lane's patience, so each turn ends as long as the other clients
+//! keep moving bytes.
 //!
 //! # Rules (cited by name)
 //!
 //! - **[own-memory-for-each-client]** Other clients cannot use the memory that is a client's own.
 //! - **[share-leaves-as-much-free]** A grant from the pool leaves at least as much free as the client then holds of the
 //!   pool. Where there are several exports, it also leaves a third of what all clients of the export then hold.
-//! - **[turn-finishes-a-request]** Of the clients that hold nothing of the pool but for the request that waits, the one that has waited
-//!   longest gets the turn: its request takes what it needs from the reserve. The next turn begins when all of the reserve has
-//!   been given back.
+//! - **[turn-finishes-a-request]** A client is eligible for the turn if it holds memory of the pool only for the request
+//!   that waits. The eligible client that has waited longest gets the turn: its request takes the rest of its memory from
+//!   the reserve. The next turn begins when the whole reserve has been given back.
 
 use crate::numbers::Numbers;
 use std::collections::VecDeque;
 
-/// A request of at most this length needs only memory of its own client, in bytes.
+/// The length in bytes of the longest request that needs only its client's own memory.
 pub(crate) const SMALL_BYTES: usize = 64 << 10;
-/// Memory of each client that no other client can use, in bytes: one small request at the disk or on its way to the client,
-/// while the next one arrives.
+/// Memory of each client that no other client can use, in bytes. It suffices for one small request at the disk or in
+/// its reply, while the next request arrives.
 const OWN_BYTES: usize = 2 * SMALL_BYTES;
-/// One of several exports may hold this many times what it leaves free in the pool.
+/// If there are several exports, the clients of one may hold this many times the memory that they leave free in the pool.
 const EXPORT_SHARE: usize = 3;
 
-/// What one client holds.
+/// The memory that one client holds.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     export: usize,
-    /// Bytes of its own and of the pool.
+    /// Bytes of the client's own memory and of the pool.
     bytes: usize,
     reserve_bytes: usize,
 }
@@ -50,7 +50,7 @@ pub(crate) struct LaneMemory {
     pool_bytes: usize,
     /// Bytes of the pool that clients hold.
     taken_bytes: usize,
-    /// The same by export.
+    /// Bytes of the pool that the clients of each export hold.
     by_export: Vec<usize>,
     /// The client whose request has the turn, until that request needs no more.
     turn: Option<u32>,
@@ -58,9 +58,9 @@ pub(crate) struct LaneMemory {
     reserve_bytes: usize,
     /// Clients that wait for memory, the oldest first.
     waiting: Numbers,
-    /// Those of them that wait for the turn.
+    /// The waiting clients that wait for the turn.
     queue: Numbers,
-    /// Memory or the turn was given back since clients last tried.
+    /// Memory or the turn has been given back since the waiting clients last tried.
     is_worth_a_try: bool,
 }
 
@@ -86,7 +86,7 @@ impl Account {
 }
 
 impl LaneMemory {
-    /// Memory with a pool of `pool_bytes`, for the clients of so many exports.
+    /// Returns memory with a pool of `pool_bytes`, for the clients of `exports` exports.
     pub(crate) fn new(pool_bytes: usize, exports: usize) -> Self {
         Self {
             pool_bytes,
@@ -100,8 +100,8 @@ impl LaneMemory {
         }
     }
 
-    /// Grants `bytes` to `client`, for a request that holds `so_far`. Otherwise the client waits: it is among
-    /// those that [`Self::retry`] returns.
+    /// Grants `bytes` to `client`, for a request that holds `so_far` bytes. If it returns `false`, the client
+    /// waits until [`Self::retry`] returns it.
     #[must_use]
     pub(crate) fn take(
         &mut self,
@@ -137,7 +137,7 @@ impl LaneMemory {
         pool_bytes <= free && (is_alone || self.by_export[export] + more <= EXPORT_SHARE * free)
     }
 
-    /// [turn-finishes-a-request]: whether `client` has the turn, for which it queues here.
+    /// Returns whether `client` has the turn, and queues the client if not ([turn-finishes-a-request]).
     fn has_turn(&mut self, client: u32) -> bool {
         if self.turn == Some(client) {
             return true;
@@ -151,7 +151,7 @@ impl LaneMemory {
         is_next
     }
 
-    /// The request of `client` for which it took memory has all that it needs, or will not need more.
+    /// Ends the turn of `client`, whose request has all its memory or will need no more.
     pub(crate) fn has_all(&mut self, client: u32) {
         if self.turn == Some(client) {
             self.turn = None;
@@ -165,8 +165,10 @@ impl LaneMemory {
         account.reserve_bytes -= reserve_bytes;
         self.reserve_bytes -= reserve_bytes;
         let before = account.pool_bytes();
-        account.bytes =
-            account.bytes.checked_sub(bytes - reserve_bytes).expect("memory that the client holds");
+        account.bytes = account
+            .bytes
+            .checked_sub(bytes - reserve_bytes)
+            .expect("a client gives back only memory that it holds");
         let less = before - account.pool_bytes();
         self.taken_bytes -= less;
         self.by_export[account.export] -= less;
@@ -179,7 +181,7 @@ impl LaneMemory {
         !self.waiting.is_empty()
     }
 
-    /// The clients that should try again, the oldest first. Those that still find no memory keep their order.
+    /// Returns the clients that should try again, the oldest first. Clients that are refused again keep their order.
     pub(crate) fn retry(&mut self) -> VecDeque<u32> {
         match core::mem::take(&mut self.is_worth_a_try) {
             true => self.waiting.take_all(),

@@ -1,6 +1,6 @@
 //! A lane's counters of one disk: a sink of the core's trace events, which also passes them to a watcher.
 //!
-//! A lane keeps counters only if the server can be queried for them. The counters are in the lane's own
+//! A lane keeps counters only if the server can be queried for them or has a watcher. The counters are in the lane's own
 //! memory, and the lane sends a copy on demand, so a query costs requests no more than that copy.
 //!
 //! Times are those of the lane's clock, which is read once per turn. A request that a disk in memory
@@ -71,7 +71,7 @@ impl Counts {
         &self.done[kind as usize]
     }
 
-    /// Returns the counters with the busy times extended to `now`, if no event has occurred since the last one.
+    /// Returns the counters as of `now`, with the busy times extended to it.
     pub(crate) fn at(&self, now: Instant) -> Self {
         let mut counts = self.clone();
         counts.pass(now);

@@ -1,27 +1,27 @@
-//! The io_uring of a lane: everything the lane asks of the kernel, in one call a turn.
+//! The io_uring of a lane, which submits all of the lane's operations with one system call per turn.
 //!
-//! An operation keeps what it is given, a value of any type `K`, from when it is pushed until it is
+//! Each operation is pushed with a value of a type `K`, which the ring keeps until the operation is
 //! [`Done`]. The value owns the memory that the operation works on, so nothing that the kernel reads or
-//! writes can be freed or used meanwhile. The value also says whose operation it is.
+//! writes can be freed or used meanwhile. The value also identifies the owner of the operation.
 //!
 //! # Rules (cited by name)
 //!
 //! - **[kernel-memory-stays]** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
-//!   alive and in place; the entry is removed when the kernel has said that it is done. Whoever pushes
-//!   an operation gives, with each [`Span`], the owner of its memory.
+//!   alive and in place; the entry is removed when the kernel has said that it is done. The code that pushes
+//!   an operation passes, with each [`Span`], the owner of its memory.
 //! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::map::Map), which is never
 //!   referred to, or memory that nobody else holds until the operation is done.
-//! - **[quick-send-never-waits]** A *quick* send does not wait and reports only failure: it is done when the call that
-//!   submitted it returns, as what cannot go at once fails. So answers cost no completion of their
-//!   own, and a turn that answers is one call.
+//! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message at once or fails. The send is
+//!   therefore done when the system call that submitted it returns, and only a failure posts a completion. So a
+//!   successful reply costs no completion, and a turn that replies needs one system call.
 //!
-//! I/O of files goes to the kernel two operations at a time. What comes in one call beyond these it keeps from the disk
-//! until it has looked at everything in the call, sends with their copies included.
+//! File I/O is submitted two operations at a time. The kernel would hold back further operations of the same call from
+//! the disk until it has processed the whole call, including its sends and their copies.
 //!
 //! # Safety
 //!
-//! [kernel-memory-stays] and [kernel-writes-alone] are all there is to it. [`Ring`] is dropped with operations under way only when its
-//! thread ends in a panic, or is told to leave whatever is under way; their memory is then leaked.
+//! Safety depends only on [kernel-memory-stays] and [kernel-writes-alone]. A [`Ring`] is dropped with operations in flight
+//! only when its thread panics or is told to leave at once; the memory of these operations is then leaked.
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
 use crate::map::Span;
@@ -33,51 +33,51 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-/// Entries of the submission queue; when they are used up the kernel is called once more.
+/// Entries of the submission queue. A full queue costs one more system call.
 const SUBMISSIONS: u32 = 512;
-/// I/Os of files in one call, whose first ones the kernel does not keep back.
+/// File I/O operations per system call: the kernel does not hold back the first ones of a call.
 const FILES_MAX: u32 = 2;
-/// Entries of the completion queue: beyond these the kernel keeps completions elsewhere, slowly.
+/// Entries of the completion queue. The kernel keeps further completions in a slower list.
 const COMPLETIONS: u32 = 8192;
-/// Most pieces of memory in one operation: `IOV_MAX`.
+/// The largest number of spans in one operation: `IOV_MAX`.
 pub(crate) const SPANS_MAX: usize = 1024;
-/// Wait for the socket before the first try: `IORING_RECVSEND_POLL_FIRST`.
+/// The flag to wait for the socket before the first try: `IORING_RECVSEND_POLL_FIRST`.
 const POLL_FIRST: u16 = 1;
 
-/// What a disk asks of a file.
+/// An operation on a file.
 #[derive(Debug)]
 pub(crate) enum FileOp {
-    /// Read at this offset.
+    /// Read at `offset`.
     Read { offset: u64 },
-    /// Write there, durably if `fua`.
+    /// Write at `offset`, durably if `fua`.
     Write { offset: u64, fua: bool },
-    /// Make durable what was written.
+    /// Make all completed writes durable.
     Sync,
     /// `fallocate`.
     Allocate { mode: i32, offset: u64, len: u64 },
 }
 
-/// An I/O of a file.
+/// A file I/O operation and its memory.
 #[derive(Debug)]
 pub(crate) struct FileIo {
     pub(crate) fd: RawFd,
     pub(crate) op: FileOp,
-    /// The memory it is about.
+    /// The memory that is read into or written from.
     pub(crate) spans: Vec<Span>,
 }
 
-/// An operation that is over.
+/// An operation that is done.
 #[derive(Debug)]
 pub(crate) struct Done<K> {
-    /// What the system call would have returned.
+    /// The result that the equivalent system call would have returned.
     pub(crate) result: io::Result<usize>,
-    /// More is to be received already.
+    /// The socket already has more bytes to receive.
     pub(crate) more: bool,
-    /// What the operation was given.
+    /// The value that was pushed with the operation.
     pub(crate) kept: K,
 }
 
-/// A message as the kernel wants it.
+/// A message in the form that the kernel requires.
 #[derive(Debug)]
 pub(crate) struct Message {
     header: libc::msghdr,
@@ -86,7 +86,7 @@ pub(crate) struct Message {
     iovecs: Vec<libc::iovec>,
 }
 
-/// What the kernel reads besides the memory of an operation.
+/// The descriptors of an operation's memory, which the kernel reads too.
 #[derive(Debug)]
 enum Pieces {
     None,
@@ -109,27 +109,27 @@ pub(crate) struct Ring<K> {
     #[expect(clippy::vec_box, reason = "the kernel wants each to stay in place")]
     spare_messages: Vec<Box<Message>>,
     done: VecDeque<Done<K>>,
-    /// I/Os of files pushed since the last call.
+    /// File I/O operations pushed since the last system call.
     files: u32,
 }
 
 impl<K> Ring<K> {
-    /// A ring of this thread.
+    /// Returns a ring for use by this thread.
     ///
     /// # Errors
     ///
-    /// The kernel has none, or may not be asked for one.
+    /// Fails if the kernel does not offer io_uring or does not permit its use.
     pub(crate) fn new() -> io::Result<Self> {
         let today = || {
             IoUring::builder()
                 .setup_single_issuer()
                 .setup_defer_taskrun()
-                .setup_taskrun_flag() // who does not wait learns by it that there is something
+                .setup_taskrun_flag() // a caller that does not wait sees pending completions by this flag
                 .setup_submit_all()
                 .setup_cqsize(COMPLETIONS)
                 .build(SUBMISSIONS)
         };
-        // Linux before 6.1 knows not all of these; they matter to speed only.
+        // Linux before 6.1 does not support all of these flags, which only improve speed.
         let older = |_| IoUring::builder().setup_cqsize(COMPLETIONS).build(SUBMISSIONS);
         let ring = today().or_else(older)?;
         Ok(Self {
@@ -142,8 +142,8 @@ impl<K> Ring<K> {
         })
     }
 
-    /// Receives to `span`: all of it where it is `whole`, else what there is. With `expected`, something
-    /// is there to be received already. Nobody but the kernel uses the span until this is done ([kernel-writes-alone]).
+    /// Receives into `span`: the whole span if `whole` is set, otherwise the bytes that are available. Set `expected`
+    /// if the socket already has bytes. Only the kernel uses the span until the operation is done ([kernel-writes-alone]).
     pub(crate) fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
         let len = u32::try_from(span.len).expect("buffer length within 32 bits");
         let flags = if whole { libc::MSG_WAITALL } else { 0 };
@@ -154,15 +154,15 @@ impl<K> Ring<K> {
         self.push(entry, Op { kept, pieces: Pieces::None });
     }
 
-    /// An empty message for [`Self::send`], which takes [`SPANS_MAX`] spans.
+    /// Returns an empty message for [`Self::send`], which may hold up to [`SPANS_MAX`] spans.
     pub(crate) fn message(&mut self) -> Box<Message> {
         self.spare_messages.pop().unwrap_or_else(Message::new)
     }
 
-    /// Sends `message`, if it can go at once and `quick` is set ([quick-send-never-waits]); else as soon as it can.
+    /// Sends `message`. A `quick` send fails if it cannot send at once ([quick-send-never-waits]); any other send waits.
     pub(crate) fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
         message.point_to_spans();
-        // A send that may take long reports each part of it, so that a slow client is seen to move.
+        // A send that may wait reports each part that is sent, so that a slow client is seen to move bytes.
         let now = if quick { libc::MSG_DONTWAIT | libc::MSG_WAITALL } else { 0 };
         let flags = libc::MSG_NOSIGNAL | now;
         let mut entry = opcode::SendMsg::new(Fd(fd), &raw const message.header)
@@ -177,14 +177,14 @@ impl<K> Ring<K> {
         }
     }
 
-    /// Waits until `fd` can be read.
+    /// Pushes an operation that is done when `fd` is readable.
     pub(crate) fn readable(&mut self, fd: RawFd, kept: K) {
         let events = u32::from(libc::POLLIN.cast_unsigned());
         let entry = opcode::PollAdd::new(Fd(fd), events).build();
         self.push(entry, Op { kept, pieces: Pieces::None });
     }
 
-    /// An I/O of a file.
+    /// Pushes a file I/O operation.
     pub(crate) fn file(&mut self, io: FileIo, kept: K) {
         let FileIo { fd, op, spans } = io;
         let fd = Fd(fd);
@@ -196,7 +196,8 @@ impl<K> Ring<K> {
                 None
             }
         };
-        let count = u32::try_from(iovecs.len()).expect("segments of one request");
+        let count = u32::try_from(iovecs.len())
+            .expect("the number of segments of a request fits in 32 bits");
         let len_of = |span: Span| u32::try_from(span.len).expect("segment length within 32 bits");
         let entry = match (op, one) {
             (FileOp::Read { offset }, Some(span)) => {
@@ -229,14 +230,14 @@ impl<K> Ring<K> {
         }
     }
 
-    /// Tells the kernel of everything pushed; with `wait`, waits until something is done, for so
-    /// long at most.
+    /// Submits all pushed operations to the kernel. With `wait`, waits at most that long until an operation
+    /// is done.
     ///
     /// # Errors
     ///
-    /// Those of `io_uring_enter`, which leave nothing to go on with.
+    /// Fails if `io_uring_enter` fails. The ring cannot be used afterwards.
     pub(crate) fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
-        // Only failed quick sends and rings of old kernels have something to tell before.
+        // Operations can be done already only after a quick send, or with the ring of an older kernel.
         let wait = if self.done.is_empty() { wait } else { None };
         self.call(wait)?;
         while !self.ring.submission().is_empty() {
@@ -246,7 +247,7 @@ impl<K> Ring<K> {
         Ok(())
     }
 
-    /// An operation that is over.
+    /// Returns an operation that is done.
     pub(crate) fn next_done(&mut self) -> Option<Done<K>> {
         self.done.pop_front()
     }
@@ -267,22 +268,23 @@ impl<K> Ring<K> {
         }
     }
 
-    /// Takes in what the kernel has done.
+    /// Collects the completions that the kernel has posted.
     fn collect(&mut self) {
         let completed = self.ring.completion();
         for entry in completed {
-            let at = u32::try_from(entry.user_data()).expect("number of an operation");
+            let at = u32::try_from(entry.user_data())
+                .expect("the user data of a completion is the number of its operation");
             if let Some(quick) = self.quick.iter().position(|quick| *quick == at) {
                 self.quick.swap_remove(quick);
             }
             let result = match entry.result() {
-                bytes @ 0.. => Ok(usize::try_from(bytes).expect("length that is not negative")),
+                bytes @ 0.. => Ok(usize::try_from(bytes).expect("the length is not negative")),
                 errno => Err(io::Error::from_raw_os_error(-errno)),
             };
             let more = cqueue::sock_nonempty(entry.flags());
             self.done.push_back(done(&mut self.ops, &mut self.spare_messages, at, result, more));
         }
-        // [quick-send-never-waits]: those are done of which the kernel has told nothing.
+        // [quick-send-never-waits]: the quick sends without a completion have succeeded.
         for at in self.quick.drain(..) {
             let sent = match &self.ops[at].pieces {
                 Pieces::Message(message) => message.spans.iter().map(|span| span.len).sum(),
@@ -306,7 +308,7 @@ impl<K> Ring<K> {
     }
 
     fn submit(&mut self) {
-        self.call(None).expect("submission of pushed operations");
+        self.call(None).expect("the kernel should accept the pushed operations");
     }
 }
 
@@ -329,7 +331,7 @@ fn done<K>(
 impl<K> Drop for Ring<K> {
     fn drop(&mut self) {
         if self.ops.len() > 0 {
-            // The kernel may still write there.
+            // The kernel may still write to the memory of these operations.
             core::mem::forget(core::mem::replace(&mut self.ops, Slab::new()));
         }
     }
@@ -338,7 +340,7 @@ impl<K> Drop for Ring<K> {
 impl Message {
     #[expect(clippy::unnecessary_box_returns, reason = "the kernel wants it to stay in place")]
     fn new() -> Box<Self> {
-        // SAFETY: a `msghdr` of zeroes is one without name, data and control.
+        // SAFETY: all zeroes are a valid `msghdr`, without name, data or control.
         let header = unsafe { core::mem::zeroed() };
         Box::new(Self { header, spans: Vec::new(), iovecs: Vec::new() })
     }
@@ -356,7 +358,7 @@ fn iovec(span: &Span) -> libc::iovec {
     libc::iovec { iov_base: span.start.cast(), iov_len: span.len }
 }
 
-/// Whether it says only that the wait ended early.
+/// Returns whether `error` is transient: the wait ended early, or the kernel was short of resources.
 fn is_passing(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     [libc::ETIME, libc::EINTR, libc::EBUSY, libc::EAGAIN].map(Some).contains(&errno)

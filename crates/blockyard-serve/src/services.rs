@@ -211,7 +211,7 @@ impl<M> Services<M> {
         self.disks[disk].submit(Bio { cookie, ..bio }, self.now);
     }
 
-    /// Returns the next job of `disk` that has ended. If a job has more bios, submits the next one instead and
+    /// Returns the next job of `disk` that has ended. If a bio succeeded and its job has more, submits the next one and
     /// sets `submitted`.
     #[inline]
     pub(crate) fn next_ended(&mut self, disk: usize, submitted: &mut bool) -> Option<EndedJob> {

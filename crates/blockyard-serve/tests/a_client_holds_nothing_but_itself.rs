@@ -1,4 +1,4 @@
-//! Clients that are slow, many, or say nothing: others do not notice.
+//! Slow, numerous or silent clients do not affect other clients.
 
 mod extended;
 mod nbd;
@@ -19,7 +19,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// One client asks for far more than it reads: another one is answered.
+/// One client requests far more than it reads, and another client is still answered.
 ///
 /// Checks [unread-replies-hold-one-client] and [quick-send-never-waits].
 #[test]
@@ -27,7 +27,7 @@ fn a_slow_reader_waits_alone() {
     let path = nbd::file(64 << 20);
     let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
     for disk in [memory(64 << 20), nbd::disk(file)] {
-        // Room for the slow one's limit of 64 MiB, and a little.
+        // The pool exceeds the slow client's limit of 64 MiB a little.
         let running = Running::start(disk, |config| config.lane_bytes_max = 80 << 20);
         let mut slow = running.client();
         slow.stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -42,7 +42,7 @@ fn a_slow_reader_waits_alone() {
             assert_eq!(other.read(round * 5000, 5000), [9; 5000]);
         }
         other.bye();
-        // It is not forgotten either.
+        // The slow client is still served.
         let (_, error) = slow.reply().unwrap();
         assert_eq!(error, 0);
         let mut data = vec![0; 1 << 20];
@@ -53,7 +53,7 @@ fn a_slow_reader_waits_alone() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// More requests at once than a connection may have: those beyond wait, and all are answered.
+/// A client sends more requests at once than a connection may have in flight. All are answered.
 #[test]
 fn a_flood_is_answered_to_its_end() {
     let running = Running::start(memory(1 << 20), |_| ());
@@ -70,7 +70,7 @@ fn a_flood_is_answered_to_its_end() {
     running.stop();
 }
 
-/// Memory for one large request at a time: several clients get theirs, one after the other.
+/// The lane has memory for one large request at a time. Several clients get it in turn.
 ///
 /// Checks [turn-finishes-a-request].
 #[test]
@@ -96,7 +96,7 @@ fn a_request_that_finds_no_memory_waits_for_it() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A server of a file of 64 MiB in this folder, with a pool of 4 MiB in its only lane.
+/// Starts a server of a file of 64 MiB, with a pool of 4 MiB in its only lane.
 fn with_little_memory(patience: Duration) -> (Running, std::path::PathBuf) {
     let path = nbd::file(64 << 20);
     let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
@@ -120,7 +120,7 @@ fn a_client_that_keeps_memory_from_others_is_cut_off() {
             client.stream.set_write_timeout(Some(patience / 5)).unwrap();
             if does_write {
                 client.stream.write_all(&header(WRITE, 1, 0, 2 << 20)).unwrap();
-                // As much as the server takes.
+                // The server may stop reading before the end.
                 let _ = client.stream.write_all(&[9; (2 << 20) - 1]);
             } else {
                 client.ask(READ, 0, 2 << 20).unwrap();
@@ -183,8 +183,8 @@ fn a_client_that_moves_bytes_is_never_cut_off() {
         });
         let (read, written) = (reader.join(), writer.join());
         is_done.store(true, Ordering::Relaxed);
-        read.unwrap().expect("the reader was not cut off");
-        assert_eq!(written.unwrap().expect("the writer was not cut off"), (7, 0));
+        read.unwrap().expect("the reader should not be cut off");
+        assert_eq!(written.unwrap().expect("the writer should not be cut off"), (7, 0));
     });
     running.stop();
     std::fs::remove_file(path).unwrap();
@@ -236,8 +236,8 @@ fn slow_readers_leave_others_a_share() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// One client asks for the status of a file with a thousand runs, a hundred times: another client's read does not wait for that, and
-/// each status is answered, though the client sends nothing more.
+/// One client requests the status of a file with a thousand runs a hundred times. Another client's read does not wait for
+/// these requests, and each of them is answered although the client sends nothing more.
 ///
 /// Checks [status-in-slices].
 #[test]

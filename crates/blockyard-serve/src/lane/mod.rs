@@ -15,8 +15,8 @@
 //!
 //! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
 //!   memory of the door and no disk holds a request of it.
-//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte is cut off once the lane has had
-//!   patience, if another client waits for memory or the server ends. A client that moves bytes is never cut off.
+//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut off
+//!   if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 use crate::bell;
 use crate::clock;
@@ -41,55 +41,54 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// What all lanes share.
+/// The state that all lanes share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// What wakes each lane, by its number: for a message, or some of a shared depth.
+    /// The bell of each lane, by the lane's number. It wakes the lane for messages, ended discards and shared depth.
     pub(crate) bells: Vec<Arc<OwnedFd>>,
     pub(crate) disks: Vec<Arc<Disk>>,
-    /// For [idle-holder-cut-off].
+    /// The time after which an idle client is cut off ([idle-holder-cut-off]).
     pub(crate) patience: Duration,
     /// The pool of a lane's memory, in bytes.
     pub(crate) lane_bytes_max: usize,
-    /// Never sleep.
+    /// The lanes poll and never sleep.
     pub(crate) polls: bool,
-    /// Somebody can ask what was counted.
+    /// The server can be queried for counters.
     pub(crate) is_metered: bool,
-    /// Who is told every step of every request.
+    /// The observer of every trace event.
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
-    /// Doors there are, of all lanes.
+    /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
     /// Rung when the last door closes, if the server is to end with it.
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
 
-/// What a lane is made of.
+/// The parts from which a lane is constructed.
 #[derive(Debug)]
 pub(crate) struct LaneParts<D: Door> {
-    /// Which lane it is.
     pub(crate) number: u32,
     pub(crate) shared: Arc<Shared>,
-    /// What all doors share.
+    /// The state that all doors share.
     pub(crate) doors: D::Shared,
     pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
     /// Rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
-    /// Doors of this lane.
+    /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
 }
 
-/// How far a lane is from its end.
+/// The stages of a lane's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
-    /// Doors end, and no new one opens.
+    /// The doors end, and no new door opens.
     Draining,
-    /// The last flushes: how many have not ended, and whether one failed.
+    /// The last flushes are in flight: `left` of them have not ended, and at least one failed if `has_failed`.
     Flushing {
         left: usize,
         has_failed: bool,
     },
-    /// Leaves whatever is under way.
+    /// The lane ends at once, even with requests in flight.
     Leaving,
 }
 
@@ -102,11 +101,11 @@ pub(crate) struct Lane<D: Door> {
 }
 
 impl<D: Door> Lane<D> {
-    /// A lane of this thread.
+    /// Returns a lane for this thread.
     ///
     /// # Errors
     ///
-    /// There is no io_uring.
+    /// Fails if the kernel offers no io_uring.
     pub(crate) fn new(parts: LaneParts<D>) -> io::Result<Self> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);
@@ -127,11 +126,11 @@ impl<D: Door> Lane<D> {
         Ok(Self { parts, services, doors: Slab::new(), stage: Stage::Serving })
     }
 
-    /// Serves until it was told to drain and has, or to leave.
+    /// Serves until the lane has drained or is told to leave.
     ///
     /// # Errors
     ///
-    /// The io_uring or a last flush failed.
+    /// Fails if the io_uring or one of the last flushes fails.
     pub(crate) fn serve(mut self) -> io::Result<()> {
         let ended = self.run();
         self.services.disks.iter().for_each(DiskQueue::tell_faults);
@@ -160,7 +159,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// How long nothing happens by itself.
+    /// Returns how long the lane may sleep, or `None` if it must not.
     fn wait(&self) -> Option<Duration> {
         let services = &self.services;
         let is_busy = !services.listed.is_empty() || !services.lookups_wanted.is_empty();
@@ -176,7 +175,7 @@ impl<D: Door> Lane<D> {
         Some(Duration::from_nanos(until.since(clock::now()).as_ns()))
     }
 
-    /// What the kernel has done.
+    /// Passes a completed operation to its owner.
     fn take_in(&mut self, done: Done<Kept<D::Memory>>) {
         match done.kept {
             Kept::Door { door, memory } => {
@@ -192,7 +191,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Everything that follows from what came in.
+    /// Lets doors and disks react to the completed operations.
     fn turn(&mut self) {
         self.services.turn += 1;
         if self.services.wakes_at() <= self.services.now {
@@ -224,13 +223,13 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Lets `disk` do what it can, and tells doors of what has ended.
+    /// Advances the queue of `disk` and notifies the owners of the jobs that have ended.
     fn advance(&mut self, disk: usize) {
-        let mut goes_on = true;
-        while goes_on {
-            goes_on = false;
+        let mut has_submitted = true;
+        while has_submitted {
+            has_submitted = false;
             self.services.disks[disk].advance(self.services.now);
-            while let Some(ended) = self.services.next_ended(disk, &mut goes_on) {
+            while let Some(ended) = self.services.next_ended(disk, &mut has_submitted) {
                 self.ended(ended);
             }
         }
@@ -254,7 +253,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// The next door that wants to look up runs does so.
+    /// Lets the first door that waits for lookups look up runs.
     fn look_up(&mut self) {
         let Some(door) = self.services.lookups_wanted.take_first() else { return };
         self.services.lookups_left = LOOKUPS_OF_A_TURN;
@@ -266,7 +265,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Doors that wait for memory try again where some was given back.
+    /// Lets the doors that wait for memory try again if some has been given back.
     fn retry_memory(&mut self) {
         let waiting = self.services.memory.retry();
         if waiting.is_empty() {
@@ -284,7 +283,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// There are messages, discards have ended, or some of a depth was given back.
+    /// Handles the bell: collects ended discards, retries requests that wait for shared depth, and reads the messages.
     fn rung(&mut self) {
         bell::silence(&self.parts.bell);
         while let Some((disk, number, result)) = self.services.discards.next_ended() {
@@ -299,7 +298,7 @@ impl<D: Door> Lane<D> {
                 Ok(message) => message,
                 Err(mpsc::TryRecvError::Empty) => break,
                 Err(mpsc::TryRecvError::Disconnected) => {
-                    // Nobody can come any more.
+                    // No client can arrive any more.
                     if self.doors.len() == 0 {
                         self.drain();
                     }
@@ -312,7 +311,7 @@ impl<D: Door> Lane<D> {
                     let disks = &self.services.disks;
                     disks.iter().for_each(DiskQueue::tell_faults);
                     let counts = disks.iter().filter_map(|disk| disk.counts(self.services.now));
-                    // Who asked may have gone.
+                    // The receiver may have been dropped.
                     drop(answer.send(counts.collect()));
                 }
                 Message::Traffic(answer) => {
@@ -345,7 +344,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// [idle-holder-cut-off]: doors have waited for memory for long, or the server ends.
+    /// Cuts off idle doors if another door waits for memory or the server ends ([idle-holder-cut-off]).
     fn cut_off_idlers(&mut self) {
         let services = &mut self.services;
         let is_ending = self.stage != Stage::Serving;
@@ -365,7 +364,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Forgets a door that is done.
+    /// Closes a door that is done.
     fn forget(&mut self, door: u32) {
         self.doors.remove(door).close(&mut self.services);
         self.services.memory.forget(door);
@@ -384,10 +383,10 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Nothing new: what was received is answered, and every door ends.
+    /// Starts to drain: the doors answer the requests received so far, and then end.
     fn drain(&mut self) {
         if self.stage != Stage::Serving {
-            return; // it leaves already
+            return;
         }
         self.stage = Stage::Draining;
         self.services.impatient_at = self.services.now;
@@ -398,7 +397,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// The last thing: every disk is flushed.
+    /// Submits the last flush of every disk.
     fn flush_all(&mut self) {
         let disks = self.services.disks.len();
         self.stage = Stage::Flushing { left: disks, has_failed: false };

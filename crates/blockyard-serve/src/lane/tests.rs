@@ -1,4 +1,4 @@
-//! What a lane does for a door that is not NBD: a client in memory.
+//! Tests of a lane without a protocol, with a client in memory.
 
 use crate::disk::{DiskConfig, Layers, Source};
 use crate::door::memory::{Ask, Memory, MemoryDoor, Next, Rounds};
@@ -33,13 +33,13 @@ fn in_memory() -> DiskConfig {
     disk(Source::Memory { bytes: DISK_BYTES, huge_pages: false })
 }
 
-/// A request for `blocks` blocks from this one on, with its data at `at`.
+/// Returns a request for `blocks` blocks from `block` on, with its data at offset `at` of the client's memory.
 fn ask(op: Op, block: u64, blocks: usize, at: usize) -> Ask {
     let (offset, len) = (block * BLOCK as u64, (blocks * BLOCK) as u64);
     Ask { op, offset, len, at, fua: false }
 }
 
-/// Gives `rounds` one after the other, and the memory that `last` sees after them.
+/// Returns a callback that gives `rounds` in turn and then calls `last` with the client's memory.
 fn in_turn(rounds: Vec<Vec<Ask>>, last: impl Fn(&Memory) + Send + 'static) -> Next {
     let mut rounds = rounds.into_iter();
     Box::new(move |memory, round| match rounds.next() {
@@ -48,11 +48,11 @@ fn in_turn(rounds: Vec<Vec<Ask>>, last: impl Fn(&Memory) + Send + 'static) -> Ne
     })
 }
 
-/// Serves `next` on `disk`; how each request ended, in order.
+/// Serves `next` on `disk` and returns the status of each request, in the order in which they end.
 fn ends(disk: &DiskConfig, next: Next) -> Vec<(Ask, Status)> {
     let (ended, ends) = mpsc::channel();
     let client = Rounds { disk: 0, memory_bytes: 1 << 20, next, ended: Some(ended) };
-    lane_alone::serve_memory(disk, client).expect("a lane that serves and flushes");
+    lane_alone::serve_memory(disk, client).expect("the lane should serve and flush");
     ends.into_iter().collect()
 }
 
@@ -91,17 +91,17 @@ fn a_client_without_a_socket_reads_what_it_wrote_to_memory() {
     write_flush_and_read(&in_memory());
 }
 
-/// A file's data goes from and to the client's own memory, by direct I/O where there is any.
+/// The data of a file moves directly to and from the client's memory, with and without the page cache.
 #[test]
 fn a_client_without_a_socket_reads_what_it_wrote_to_a_file() {
     let path = std::env::temp_dir().join(format!("blockyard-door-{}", std::process::id()));
     for buffered in [true, false] {
-        let file =
-            std::fs::File::create(&path).expect("new file in the folder for temporary files");
-        file.set_len(DISK_BYTES).expect("file as large as the disk");
+        let file = std::fs::File::create(&path)
+            .expect("the folder for temporary files should accept a new file");
+        file.set_len(DISK_BYTES).expect("the file should grow to the size of the disk");
         write_flush_and_read(&disk(Source::File { path: PathBuf::from(&path), buffered }));
     }
-    std::fs::remove_file(path).expect("removal of the disk's file");
+    std::fs::remove_file(path).expect("the disk's file should be removable");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
     let layers = Layers { faults: vec![rule], ..Layers::default() };
     let disk = DiskConfig { layers, policies: Policies::NONE, ..in_memory() };
     let beyond = ask(Op::Read, DISK_BYTES / BLOCK as u64, 1, 0);
-    // Far apart, so that none merges with another.
+    // The reads are far apart, so that none merges with another.
     let reads = [0, 50, 100].map(|block| ask(Op::Read, block, 1, 0));
     let ends = ends(&disk, in_turn(vec![reads.to_vec(), vec![beyond]], |_| {}));
     let statuses = [Status::Ok, Status::Medium, Status::Ok, Status::IoError];
@@ -125,19 +125,19 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
     assert_eq!(by_offset, expected_by_offset);
 }
 
-/// A lane that drains answers what is under way, takes nothing new of a door, and flushes its disks.
+/// A lane that drains answers the requests in flight, accepts no new ones from a door, and flushes its disks.
 #[test]
 fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
     let delay = Some(Extra::fixed(Duration::from_ms(20)));
     let disk = DiskConfig { layers: Layers { delay, ..Layers::default() }, ..in_memory() };
-    let (entrance, parts) =
-        lane_alone::parts::<MemoryDoor>(&disk, |_| Ok(())).expect("a disk in memory");
+    let (entrance, parts) = lane_alone::parts::<MemoryDoor>(&disk, |_| Ok(()))
+        .expect("a lane with a disk in memory should be constructible");
     let (ended, ends) = mpsc::channel();
     let own = entrance.clone();
     let mut rounds = 0;
     let next: Next = Box::new(move |_, round| {
         rounds += 1;
-        assert_eq!(rounds, 1, "a door that ends asks for nothing more");
+        assert_eq!(rounds, 1, "a door that ends requests no further round");
         round.extend([0, 40, 80].map(|block| ask(Op::Write, block, 1, 0)));
         own.send(Message::Drain);
     });
@@ -147,7 +147,10 @@ fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
         next,
         ended: Some(ended),
     }));
-    Lane::new(parts).expect("an io_uring").serve().expect("last flushes that succeed");
+    Lane::new(parts)
+        .expect("the kernel should offer io_uring")
+        .serve()
+        .expect("the last flushes should succeed");
     let ends: Vec<_> = ends.into_iter().collect();
     all_well(&ends, 3);
 }
