@@ -11,6 +11,7 @@ mod cli;
 mod command;
 mod fio;
 mod job;
+mod log;
 mod message;
 mod progress;
 mod render;
@@ -26,10 +27,12 @@ use message::Failure;
 /// Answers the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    match answer() {
+    let code = match answer() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
-    }
+    };
+    log::finish();
+    code
 }
 
 fn answer() -> Result<(), Failure> {

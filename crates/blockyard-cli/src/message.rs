@@ -11,6 +11,7 @@ use blockyard_sim::profile::ProfileError;
 use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
 
+use crate::log;
 use crate::terminal::above_progress;
 
 /// Why a command failed.
@@ -62,10 +63,15 @@ pub(crate) fn warning(words: &str) {
 }
 
 fn say(kind: &str, style: Style, words: &str) {
+    if let Some(line) = log::take(format!("blockyard: {style}{kind}{style:#}: {words}\n")) {
+        print(&line);
+    }
+}
+
+/// Writes a line to standard error, however long that takes.
+pub(crate) fn print(line: &str) {
     // What cannot be printed cannot be reported either.
-    above_progress(|| {
-        drop(writeln!(anstream::stderr(), "blockyard: {style}{kind}{style:#}: {words}"));
-    });
+    above_progress(|| drop(anstream::stderr().write_all(line.as_bytes())));
 }
 
 impl From<clap::Error> for Failure {

@@ -55,7 +55,7 @@ impl Answer {
 ///
 /// The client is too slow, or has gone.
 pub(super) fn serve(
-    client: &mut TcpStream,
+    mut client: &TcpStream,
     answer: impl FnOnce(Asked) -> Answer,
 ) -> io::Result<()> {
     let received = receive(client)?;
@@ -84,7 +84,7 @@ pub(super) fn serve(
 }
 
 /// All of a question, or what tells that it is none.
-fn receive(client: &mut TcpStream) -> io::Result<Vec<u8>> {
+fn receive(mut client: &TcpStream) -> io::Result<Vec<u8>> {
     let until = Instant::now() + TIMEOUT;
     let mut received = Vec::new();
     let mut bytes = [0; 1024];

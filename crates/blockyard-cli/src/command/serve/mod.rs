@@ -26,6 +26,7 @@ use listenfd::ListenFd;
 
 use super::serve_file::{self, Given};
 use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
+use crate::log;
 use crate::message::{Failure, note};
 use crate::render::faults;
 use ending::{Ending, Heard};
@@ -38,8 +39,8 @@ use trace::Traces;
 const DEPTH: u16 = 128;
 /// The most bytes in flight at a disk.
 const DEPTH_BYTES: u64 = 64 << 20;
-/// The most lines of the log that wait to be written; further lines are lost.
-const LOG_LINES: usize = 1024;
+/// The most events of clients that wait for the log; further events are lost.
+const EVENTS_MAX: usize = 1024;
 /// How long lanes may take to end when requests in flight are abandoned. After that, traces end without the
 /// events that lanes have not handed over.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -55,7 +56,8 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     }
     let traces = Traces::begin(&traces, &mut config, &design)
         .map_err(|error| Failure::Input(error.to_string()))?;
-    let log = start_log(&mut config);
+    log::begin();
+    let events = start_log(&mut config);
     // Before the first client comes.
     let (mut ending, bell) = Ending::listen()?;
     let server = Server::start(&config)?;
@@ -107,7 +109,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let (ended, traced) = ended.join().expect("the threads of the server do not panic");
     ticker.end();
     drop(config); // the last that could tell the log something
-    log.join().expect("the thread of the log does not panic");
+    events.join().expect("the thread of the log does not panic");
     watch.end();
     tell_faults(&struck);
     ended.map_err(|error| Failure::Run(error.to_string()))?;
@@ -248,7 +250,7 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Config {
 
 /// Starts a thread that logs events, until their last sender is gone.
 fn start_log(config: &mut Config) -> JoinHandle<()> {
-    let (events, happened) = mpsc::sync_channel::<Event>(LOG_LINES);
+    let (events, happened) = mpsc::sync_channel::<Event>(EVENTS_MAX);
     config.events = Some(events);
     std::thread::spawn(move || happened.iter().for_each(|event| note(&event.to_string())))
 }

@@ -3,8 +3,7 @@
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
 use core::time::Duration;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Instant;
 
 use blockyard_serve::{Gauge, Traffic};
@@ -16,16 +15,19 @@ use blockyard_sim::answer::number::{approximate, count, digits};
 
 /// The time between two updates.
 const PERIOD: Duration = Duration::from_secs(1);
+/// How long the terminal may take to erase the line.
+const ERASING: Duration = Duration::from_millis(500);
 
 /// A thread that updates the line; there is none if standard error is not a terminal.
-pub(super) struct Ticker(Option<(Sender<()>, JoinHandle<()>)>);
+pub(super) struct Ticker(Option<(Sender<()>, Receiver<()>)>);
 
 impl Ticker {
     pub(super) fn begin(gauge: Gauge) -> Self {
         Self(std::io::stderr().is_terminal().then(|| {
             let line = ProgressLine::new("{msg}", None);
             let (end, ended) = channel();
-            let tell = move || {
+            let (erased, is_erased) = channel();
+            std::thread::spawn(move || {
                 let mut before = (Instant::now(), Traffic::default());
                 while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PERIOD) {
                     let Some(traffic) = gauge.read() else { continue };
@@ -33,16 +35,18 @@ impl Ticker {
                     line.bar().set_message(text(&before.1, &traffic, now - before.0));
                     before = (now, traffic);
                 }
-            };
-            (end, std::thread::spawn(tell))
+                drop(line);
+                drop(erased);
+            });
+            (end, is_erased)
         }))
     }
 
-    /// Erases the line, and ends the thread.
+    /// Erases the line, and ends the thread. A terminal that takes nothing is not waited for.
     pub(super) fn end(self) {
-        if let Some((end, thread)) = self.0 {
+        if let Some((end, is_erased)) = self.0 {
             drop(end);
-            thread.join().expect("the thread that shows rates does not panic");
+            let _ = is_erased.recv_timeout(ERASING);
         }
     }
 }

@@ -1,0 +1,105 @@
+//! `serve` under bad conditions: a log that nobody reads, peers that say nothing, options that cannot be.
+
+#[path = "../../blockyard-serve/tests/nbd/mod.rs"]
+mod nbd;
+
+use core::time::Duration;
+use nbd::{Client, socket};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.arg("serve").args(args).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command
+}
+
+/// A server of a disk in memory at `socket`, once it answers.
+fn start(socket: &Path, more: &[&str], change: impl FnOnce(&mut Command)) -> Child {
+    let address = format!("unix:{}", socket.to_str().unwrap());
+    let mut command = command(&[&["memory:1m", "--nbd", &address], more].concat());
+    change(&mut command);
+    nbd::answers(command.spawn().unwrap(), socket)
+}
+
+fn signal(server: &Child, signal: &str) {
+    let sent = Command::new("kill").args([signal, &server.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Waits until the server ends, within `time`; kills it otherwise.
+fn ends_within(server: &mut Child, time: Duration) -> Option<ExitStatus> {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        if let Some(status) = server.try_wait().unwrap() {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    None
+}
+
+/// A server once did not end, because its main thread waited for a log line to be taken.
+#[test]
+fn a_log_that_nobody_reads_delays_neither_clients_nor_the_end() {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let stderr = writer.try_clone().unwrap();
+    // Fills the pipe, and ends when its reader is dropped.
+    let filler = std::thread::spawn(move || writer.write_all(&[b'x'; 1 << 22]).unwrap_err());
+    std::thread::sleep(Duration::from_millis(100));
+    let socket = socket();
+    let mut server = start(&socket, &["--drain-timeout", "10s"], |command| {
+        command.stderr(stderr);
+    });
+    for _ in 0..1500 {
+        Client::connect(&socket).unwrap().bye();
+    }
+    let mut client = Client::connect(&socket).unwrap();
+    assert_eq!(client.write(5, &[7; 3]), 0);
+    signal(&server, "-TERM");
+    let status = ends_within(&mut server, Duration::from_secs(5));
+    assert_eq!(status.and_then(|status| status.code()), Some(0), "it drains and ends");
+    drop(reader);
+    assert_eq!(filler.join().unwrap().kind(), std::io::ErrorKind::BrokenPipe);
+}
+
+/// What the server at `address` answers to a question for its health.
+fn health(address: &str) -> String {
+    let mut peer = TcpStream::connect(address).unwrap();
+    peer.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    peer.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Peers were once answered one after the other: each silent one took two seconds.
+#[test]
+fn silent_peers_do_not_delay_the_answer_about_health() {
+    let socket = socket();
+    let mut server = start(&socket, &["--metrics", "127.0.0.1:0"], |_| {});
+    let log = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut addresses = log.filter_map(|line| {
+        let (_, rest) = line.split_once("metrics at http://")?;
+        Some(rest.strip_suffix("/metrics")?.to_owned())
+    });
+    let address = addresses.next().unwrap();
+    for silent in [10, 100] {
+        let peers: Vec<_> = (0..silent).map(|_| TcpStream::connect(&address).unwrap()).collect();
+        for _ in 0..10 {
+            let start = Instant::now();
+            assert!(health(&address).starts_with("HTTP/1.1 200 OK\r\n"), "beside {silent}");
+            assert!(start.elapsed() < Duration::from_secs(1), "beside {silent}");
+        }
+        drop(peers);
+    }
+    let _held = TcpStream::connect(&address).unwrap();
+    signal(&server, "-TERM");
+    let status = ends_within(&mut server, Duration::from_secs(5));
+    assert_eq!(status.and_then(|status| status.code()), Some(0), "it ends beside a silent peer");
+}
