@@ -132,6 +132,8 @@ mod tests {
         }
         assert_eq!(Container::Namespace.internal_lbasize(1000), None);
         assert_eq!(Container::Pool.internal_lbasize(0), None);
+        assert_eq!(Container::Pool.internal_lbasize(5000), Some(5120));
+        assert_eq!(Container::Pool.internal_lbasize((1 << 20) + 1), None);
     }
 
     #[test]

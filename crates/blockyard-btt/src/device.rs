@@ -226,6 +226,12 @@ impl<M: Memory> Btt<M> {
         finished.map_or(entry, |&(_, entry)| entry)
     }
 
+    /// The sectors of cut writes that may not be finished.
+    pub(super) fn unfinished(&self) -> impl Iterator<Item = u64> {
+        let sector = |spot: &Spot| self.arena(*spot).first_lba + u64::from(spot.lba.0);
+        self.unfinished.iter().map(move |(spot, _)| sector(spot))
+    }
+
     /// Whether readers publish the blocks they read.
     pub(super) fn readers_publish(&self) -> bool {
         self.policy.tracking != ReadTracking::Versions

@@ -41,7 +41,7 @@ impl core::fmt::Display for FormatError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::SectorSize => f.write_str(
-                "a sector must have 512, 520, 528, 4096, 4104, 4160 or 4224 bytes, in a pool 1 to 4224",
+                "a sector must have 512, 520, 528, 4096, 4104, 4160 or 4224 bytes, in a pool 1 to 1048576",
             ),
             Self::Layout(error) => error.fmt(f),
             Self::Media(error) => error.fmt(f),

@@ -11,7 +11,7 @@
 
 use super::layout::{
     ARENA_BYTES_MAX, FLOG_GROUP_BYTES, INFO_BYTES, Layout, MAP_ENTRY_BYTES, NFREE_MAX,
-    OPEN_SECTOR_BYTES_MAX,
+    SECTOR_BYTES_MAX,
 };
 use super::map_entry::BLOCKS_MAX;
 
@@ -200,7 +200,7 @@ impl InfoBlock {
         let Layout { dataoff, mapoff, flogoff, infooff, .. } = self.layout;
         let (internal, external) = (self.layout.internal_lbasize, self.layout.external_lbasize);
         let all = |is: bool, name| if is { Ok(()) } else { Err(name) };
-        all((1..=OPEN_SECTOR_BYTES_MAX).contains(&external), "external_lbasize")?;
+        all((1..=SECTOR_BYTES_MAX).contains(&external), "external_lbasize")?;
         all(internal >= external, "internal_lbasize")?;
         all((1..=NFREE_MAX).contains(&nfree), "nfree")?;
         all((1..=BLOCKS_MAX).contains(&internal_nlba), "internal_nlba")?;

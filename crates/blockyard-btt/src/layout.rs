@@ -16,12 +16,10 @@ pub const NFREE_MAX: u32 = 4096;
 pub const FLOG_GROUP_BYTES: u64 = 64;
 /// Bytes of a map entry.
 pub const MAP_ENTRY_BYTES: u64 = 4;
-/// The largest sector that this crate opens. libpmemblk accepts any size, but buffers must be bounded.
-pub const OPEN_SECTOR_BYTES_MAX: u32 = 1 << 20;
-/// The largest sector that this crate formats: 4096 bytes of data and 128 bytes of metadata.
-pub const SECTOR_BYTES_MAX: u32 = 4224;
+/// The largest sector. libpmemblk accepts any size, but buffers must be bounded.
+pub const SECTOR_BYTES_MAX: u32 = 1 << 20;
 
-const _: () = assert!(NFREE <= NFREE_MAX && SECTOR_BYTES_MAX <= OPEN_SECTOR_BYTES_MAX);
+const _: () = assert!(NFREE <= NFREE_MAX);
 const _: () = assert!(ARENA_BYTES_MIN.is_multiple_of(INFO_BYTES));
 const _: () = assert!(ARENA_BYTES_MAX.is_multiple_of(ARENA_BYTES_MIN));
 

@@ -91,6 +91,7 @@ mod read;
 pub mod readers;
 pub mod recover;
 pub mod repair;
+mod runs;
 mod sector_state;
 mod shared_words;
 mod sync;
@@ -108,6 +109,7 @@ pub use info_block::{Uuid, Version};
 pub use map_entry::{MapEntry, SectorState};
 pub use memory::{MediaError, Memory};
 pub use policy::{LaneChoice, Policy, ReadTracking};
+pub use runs::Runs;
 pub use touch::{Touch, Word};
 pub use worker::{Seat, Worker};
 

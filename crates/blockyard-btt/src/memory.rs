@@ -95,6 +95,12 @@ pub trait Memory {
         self.fence()
     }
 
+    /// The number of bytes at `at` that are known to be zero without reading them, as in a hole of a file.
+    fn hole(&self, at: u64) -> u64 {
+        let _ = at;
+        0
+    }
+
     /// Hints that these bytes are needed soon.
     fn prefetch(&self, at: u64, len: u64) {
         let _ = (at, len);
@@ -167,6 +173,9 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
     fn flush(&self) -> Result<(), MediaError> {
         (**self).flush()
+    }
+    fn hole(&self, at: u64) -> u64 {
+        (**self).hole(at)
     }
     fn prefetch(&self, at: u64, len: u64) {
         (**self).prefetch(at, len);

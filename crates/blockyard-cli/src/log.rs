@@ -1,12 +1,14 @@
-//! The log of a server: lines for standard error, for which nobody waits.
+//! Lines for standard error. A server waits for none of them.
 //!
-//! One thread writes. Lines that find no room are dropped, and their count is written when there is room again.
+//! Without [`begin`], a line is written at once, however long that takes. After it, one thread writes. Lines that find no
+//! room are dropped, and their count is written when there is room again.
 
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::message::print;
+use crate::terminal::above_progress;
 
 /// The most lines that wait to be written.
 const LINES_MAX: usize = 1024;
@@ -77,15 +79,21 @@ pub(crate) fn begin() {
     });
 }
 
-/// Takes a line for the thread that writes; returns the line if there is no such thread.
-pub(crate) fn take(line: String) -> Option<String> {
+/// Takes a line for the thread that writes. Writes the line if there is no such thread.
+pub(crate) fn put(line: String) {
     let mut queue = queue();
-    if !queue.has_writer {
-        return Some(line);
+    if queue.has_writer {
+        queue.put(line);
+        CHANGED.notify_all();
+    } else {
+        drop(queue);
+        print(&line);
     }
-    queue.put(line);
-    CHANGED.notify_all();
-    None
+}
+
+fn print(line: &str) {
+    // What cannot be printed cannot be reported either.
+    above_progress(|| drop(anstream::stderr().write_all(line.as_bytes())));
 }
 
 /// Waits until all lines are written, but not for long.

@@ -1,6 +1,6 @@
 //! Messages and exit codes.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -12,7 +12,6 @@ use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
 
 use crate::log;
-use crate::terminal::above_progress;
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -63,15 +62,7 @@ pub(crate) fn warning(words: &str) {
 }
 
 fn say(kind: &str, style: Style, words: &str) {
-    if let Some(line) = log::take(format!("blockyard: {style}{kind}{style:#}: {words}\n")) {
-        print(&line);
-    }
-}
-
-/// Writes a line to standard error, however long that takes.
-pub(crate) fn print(line: &str) {
-    // What cannot be printed cannot be reported either.
-    above_progress(|| drop(anstream::stderr().write_all(line.as_bytes())));
+    log::put(format!("blockyard: {style}{kind}{style:#}: {words}\n"));
 }
 
 impl From<clap::Error> for Failure {

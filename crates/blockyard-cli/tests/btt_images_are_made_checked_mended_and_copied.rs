@@ -2,6 +2,8 @@
 
 use blockyard_btt::Uuid;
 use blockyard_pmem::pool::Pool;
+use blockyard_pmem::{Image, ImageOptions};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -122,7 +124,7 @@ fn an_arena_that_is_marked_as_broken_is_written_again_when_it_is_said_so() {
     put(&file, 0, &info);
     put(&file, (16 << 20) - 4096, &info);
     assert!(answers(&["check", &file], 4).contains("marked as broken"));
-    assert!(fails(&["copy", &source, &file], 1).contains("read-only"));
+    assert!(fails(&["copy", "--force", &source, &file], 1).contains("read-only"));
     answers(&["repair", "--yes", &file], 4);
     let plan = answers(&["repair", "--dry-run", "--unmark", &file], 4);
     assert!(plan.starts_with("arena 0: remove its broken mark"), "{plan}");
@@ -242,12 +244,12 @@ fn sectors_that_cannot_be_read_do_not_end_a_copy_that_goes_on() {
     put(&file, map + 40 * 4, &0x4000_0028_u32.to_le_bytes());
     (50..60).for_each(|lba: u64| put(&file, map + lba * 4, &[0xff; 4]));
 
-    let words = fails(&["copy", &file, &to], 1);
+    let words = fails(&["copy", "--force", &file, &to], 1);
     assert!(
         words.contains("sector 40: the sector was lost") && !Path::new(&to).exists(),
         "{words}"
     );
-    let words = fails(&["copy", "--zero-lost", &file, &to], 1);
+    let words = fails(&["copy", "--force", "--zero-lost", &file, &to], 1);
     assert!(
         words.contains(": 11 (40, 50, 51, 52, 53, 54, 55, 56, ...), which are zeroes"),
         "{words}"
@@ -260,7 +262,7 @@ fn sectors_that_cannot_be_read_do_not_end_a_copy_that_goes_on() {
     }
 
     let next = folder.file("next");
-    let words = fails(&["convert", &file, &next, "--to", "pool"], 1);
+    let words = fails(&["convert", "--force", &file, &next, "--to", "pool"], 1);
     assert!(
         words.contains(": 10 (50, 51, 52, 53, 54, 55, 56, 57, ...), which are marked"),
         "{words}"
@@ -300,4 +302,135 @@ fn what_a_file_is_can_be_said() {
     assert!(serve(&said).contains("/no/such/folder/socket"), "{}", serve(&said));
     let back = fs::read(&raw).expect("it is there");
     assert_eq!(back[..9 * 512], fs::read(&source).expect("it is there"));
+}
+
+#[test]
+fn holes_are_neither_read_nor_copied() {
+    let folder = Folder::new("holes");
+    let (file, source, back) = (folder.file("btt"), folder.file("source"), folder.file("back"));
+    answers(&["create", &file, "--size", "64g"], 0);
+    // Sectors that holes will replace.
+    raw(&source, 9, 512);
+    answers(&["copy", &source, &file], 0);
+    let sectors = {
+        let begun = std::time::Instant::now();
+        answers(&["copy", &file, &back], 0);
+        assert!(begun.elapsed().as_secs() < 10, "a copy of holes: {:?}", begun.elapsed());
+        fs::metadata(&back).expect("it is there").len() / 512
+    };
+    assert!(sectors > 100_000_000);
+    fs::write(&source, []).expect("there is room");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&source)
+        .and_then(|f| f.set_len(sectors * 512))
+        .expect("a hole");
+    put(&source, (sectors - 1) * 512, &[7; 512]);
+    let begun = std::time::Instant::now();
+    answers(&["copy", &source, &file], 0);
+    let next = folder.file("next");
+    answers(&["convert", &file, &next, "--to", "labelled"], 0);
+    answers(&["check", &next], 0);
+    assert!(begun.elapsed().as_secs() < 30, "copies of holes: {:?}", begun.elapsed());
+    let used = |file: &str| {
+        let map = answers(&["dump-map", file], 0);
+        assert!(!map.contains("initial"), "{map}");
+        map.lines().filter(|line| line.contains(" normal ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let last = format!("{} normal ", sectors - 1);
+    for file in [&file, &next] {
+        let used = used(file);
+        assert!(used.len() == 1 && used[0].starts_with(&last), "{used:?}");
+    }
+}
+
+/// An image with 300 sectors, whose map gives two of them one block.
+fn broken(folder: &Folder) -> String {
+    let (file, source) = (folder.file("broken"), folder.file("source"));
+    raw(&source, 300, 512);
+    answers(&["create", &file, "--size", "17m", "--version", "2.0"], 0);
+    answers(&["copy", &source, &file], 0);
+    let info = answers(&["info", &file], 0);
+    let map = info.lines().find_map(|line| line.trim().strip_prefix("map ")).expect("a map");
+    let map: u64 = map.trim().parse().expect("a byte");
+    let mut entry = [0; 4];
+    let bytes = fs::File::open(&file).expect("it is there");
+    bytes.read_exact_at(&mut entry, map + 4).expect("it is read");
+    put(&file, map + 8, &entry);
+    assert!(answers(&["check", &file], 4).contains("broken"));
+    file
+}
+
+#[test]
+fn a_broken_image_is_copied_and_served_only_by_force() {
+    let folder = Folder::new("refused");
+    let file = broken(&folder);
+    let (source, raw, next) = (folder.file("source"), folder.file("raw"), folder.file("next"));
+    let before = fs::read(&file).expect("it is there");
+    for command in [
+        &["copy", &file, &raw][..],
+        &["copy", &source, &file],
+        &["convert", &file, &next, "--to", "pool"],
+    ] {
+        let words = fails(command, 2);
+        assert!(words.contains("broken, data at risk: arena 0, byte "), "{words}");
+        assert!(words.contains(" sectors 1 and 2") && words.contains("--force"), "{words}");
+        assert!(!Path::new(&raw).exists() && !Path::new(&next).exists(), "nothing is left");
+    }
+    assert!(fs::read(&file).expect("it is there") == before, "nothing was written");
+    let serve = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+        let nowhere = ["--nbd", "unix:/no/such/folder/socket"];
+        let args = [&["serve", &file, "--btt"][..], options, &nowhere].concat();
+        let output = command.args(args).output().expect("it runs");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    for options in [&[][..], &["--sync"], &["--readonly"]] {
+        let words = serve(options);
+        assert!(words.contains(" sectors 1 and 2") && words.contains("--force"), "{words}");
+    }
+    assert!(serve(&["--force"]).contains("/no/such/folder/socket"), "{}", serve(&["--force"]));
+    answers(&["copy", "--force", &file, &raw], 0);
+    answers(&["convert", "--force", &file, &next, "--to", "pool"], 0);
+    answers(&["check", &next], 0);
+}
+
+#[test]
+fn an_image_in_use_is_looked_at() {
+    let folder = Folder::new("use");
+    let (file, source) = (broken(&folder), folder.file("source"));
+    let good = folder.file("good");
+    answers(&["create", &good, "--size", "17m", "--version", "2.0"], 0);
+    answers(&["copy", &source, &good], 0);
+    let (info, map) = (answers(&["info", &good], 0), answers(&["dump-map", &good], 0));
+    let options = ImageOptions::default();
+    let open = |file: &str| {
+        let image = Image::identify(file.as_ref(), &options).expect("an image");
+        image.open(&options).expect("a BTT that can be opened")
+    };
+    let (used, _broken) = (open(&good), open(&file));
+    assert_eq!(answers(&["dump-map", &good], 0), map);
+    let (stop, writes) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let n = writes.fetch_add(1, Ordering::Relaxed);
+                used.write(n * 7 % 300, &[n.to_le_bytes()[0]; 512]).expect("a write that succeeds");
+            }
+        });
+        for command in ["info", "check", "dump-map"] {
+            let output = btt(&[command, &good]);
+            let words = String::from_utf8_lossy(&output.stderr);
+            assert!(words.contains("good: in use and changing"), "{command}: {words}");
+            assert_eq!(output.status.code(), Some(0), "{command}: {output:?}");
+        }
+        assert_eq!(answers(&["info", &good], 0), info);
+        assert!(answers(&["check", &good], 0).contains(": clean: namespace with a label, in use"));
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert!(writes.load(Ordering::Relaxed) > 0);
+    // Damage lasts, and is found in use too.
+    let check = answers(&["check", &file], 4);
+    assert!(check.contains(" sectors 1 and 2") && check.contains(": broken: "), "{check}");
+    assert!(fails(&["repair", "--yes", &good], 2).contains("another process"));
 }

@@ -1,6 +1,7 @@
 //! The errors of opening and creating images.
 
 use blockyard_btt::OpenError;
+use blockyard_btt::check::Finding;
 use blockyard_btt::find::FindError;
 use std::io;
 
@@ -13,6 +14,8 @@ pub enum ImageError {
     Pool(&'static str),
     /// The BTT is missing, damaged or impossible.
     Btt(OpenError),
+    /// A check found that the BTT is broken: the first such finding, and the number of others.
+    Broken(Finding, u64),
 }
 
 impl core::fmt::Display for ImageError {
@@ -21,6 +24,8 @@ impl core::fmt::Display for ImageError {
             Self::File(error) => error.fmt(f),
             Self::Pool(error) => f.write_str(error),
             Self::Btt(error) => error.fmt(f),
+            Self::Broken(first, 0) => first.fmt(f),
+            Self::Broken(first, others) => write!(f, "{first}, and {others} other findings"),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Operations on files that mappings and system calls share: locks, lengths, space, and the meaning of errors.
 
 use blockyard_btt::MediaError;
-use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io;
 
 /// Locks a file for one writer or several readers, until it is closed.
 ///
@@ -29,8 +29,21 @@ pub(crate) fn lock(file: &File, writable: bool) -> io::Result<()> {
 /// # Errors
 ///
 /// The file has no end.
-pub(crate) fn len(mut file: &File) -> io::Result<u64> {
-    file.seek(SeekFrom::End(0))
+pub(crate) fn len(file: &File) -> io::Result<u64> {
+    Ok(seek(file, SeekFrom::End(0))?)
+}
+
+/// Returns the number of bytes at `at` that are a hole of a file of `len` bytes. Without reading, nothing is known of
+/// other bytes, of a file system without holes, and of a block device.
+#[must_use]
+pub fn hole(file: &File, at: u64, len: u64) -> u64 {
+    debug_assert!(at <= len, "a position within the file");
+    match seek(file, SeekFrom::Data(at)) {
+        Ok(data) => data.clamp(at, len) - at,
+        // No data follow: in a file that is still whole, because what another process cut off is no hole.
+        Err(Errno::NXIO) if file.metadata().is_ok_and(|now| now.len() >= len) => len - at,
+        Err(_) => 0,
+    }
 }
 
 /// Allocates the space for `len` bytes at `at`, so that no store meets a hole that cannot be filled.

@@ -2,11 +2,14 @@
 
 use crate::durability::Durability;
 use crate::error::ImageError;
+use crate::file::{hole, len, lock};
 use crate::lines::Copying;
 use crate::memory::ImageMemory;
 use crate::pool::{POOL_BYTES, Pool};
+use crate::unmapped::Unmapped;
 use crate::unwritten;
-use blockyard_btt::find::find;
+use blockyard_btt::check::{self, Finding, Progress, Severity};
+use blockyard_btt::find::{FindError, find};
 use blockyard_btt::layout::Layout;
 use blockyard_btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
 use std::fs::{File, OpenOptions as FileOptions};
@@ -19,6 +22,9 @@ use std::path::Path;
 pub struct ImageOptions {
     /// Nothing is written. Cut writes are not finished either.
     pub read_only: bool,
+    /// The file is opened for reading, by system calls, even while another process writes it. What is read may then be
+    /// of different times: a BTT that is looked at may seem damaged, and is not to be opened.
+    pub unlocked: bool,
     /// How the file is accessed, and what the BTT survives.
     pub durability: Durability,
     /// How bytes of a mapping are copied.
@@ -40,6 +46,7 @@ impl Default for ImageOptions {
         };
         Self {
             read_only: false,
+            unlocked: false,
             durability: Durability::Process,
             copying: Copying::NonTemporal,
             policy,
@@ -79,10 +86,13 @@ impl Image {
     ///
     /// The file cannot be opened or mapped, or has no BTT.
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
-        let writable = !options.read_only;
+        let writable = !options.read_only && !options.unlocked;
         let file = FileOptions::new().read(true).write(writable).open(path)?;
         let pool = pool(&file)?;
-        let memory = ImageMemory::new(file, writable, options.durability, options.copying)?;
+        let memory = match options.unlocked {
+            true => ImageMemory::Unmapped(Unmapped::unlocked(file)?),
+            false => ImageMemory::new(file, writable, options.durability, options.copying)?,
+        };
         let image = match (options.container, pool) {
             (None | Some(Container::Pool), Some(pool)) => {
                 let unwritten = unwritten::plan(&memory, &pool, random()?)?;
@@ -95,6 +105,27 @@ impl Image {
             }
         };
         Ok(image)
+    }
+
+    /// Checks the image, and refuses it if it is broken. Damage that can be repaired with certainty is accepted, and so
+    /// is a pool without a BTT. Calls `progress` from time to time.
+    ///
+    /// # Errors
+    ///
+    /// The image is broken ([`ImageError::Broken`]), or the medium failed.
+    pub fn refuse_broken(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), ImageError> {
+        if self.unwritten.is_some() {
+            return Ok(());
+        }
+        let Self { container, own_uuid, .. } = *self;
+        let options = check::Options { container, own_uuid, keep: 1 };
+        let (report, _) =
+            check::check(&self.memory, &options, progress).map_err(FindError::from)?;
+        let worst = |found: &&Finding| found.severity == Severity::Broken;
+        match report.findings().iter().find(worst) {
+            Some(&first) => Err(ImageError::Broken(first, report.count(Severity::Broken) - 1)),
+            None => Ok(()),
+        }
     }
 
     /// Opens the BTT with the design in `options`. A pool without a BTT is formatted first if it is opened for
@@ -160,6 +191,43 @@ impl Image {
         made
     }
 
+    /// Writes an empty BTT into an existing file, of any size, and allocates its space. Its first page must be zero. If
+    /// this fails, that page is still zero, so it can be tried again.
+    ///
+    /// # Errors
+    ///
+    /// The file is in use or not empty, the space is not available, or such a BTT is impossible.
+    pub fn create_in(
+        path: &Path,
+        sector_bytes: u32,
+        container: Container,
+        options: &ImageOptions,
+    ) -> Result<Btt<ImageMemory>, ImageError> {
+        let file = FileOptions::new().read(true).write(true).open(path)?;
+        lock(&file, true)?;
+        let bytes = len(&file)?;
+        let parent_uuid = if container == Container::Pool { random()? } else { Uuid::NIL };
+        let blank = hole(&file, 0, bytes) == bytes;
+        let uuid = random()?;
+        let format = Format { container, sector_bytes, uuid, parent_uuid, blank };
+        let plan = format.plan(bytes).map_err(OpenError::from)?;
+        let mut first = [0; 4096];
+        file.read_exact_at(&mut first, 0)?;
+        if first.iter().any(|&byte| byte != 0) {
+            return Err(
+                io::Error::new(io::ErrorKind::AlreadyExists, "the file is not empty").into()
+            );
+        }
+        let again = file.try_clone()?;
+        let new = NewImage { bytes, sector_bytes, container };
+        let arenas = plan.into_iter().map(|(start, info)| (start, info.layout));
+        let made = Self::fill(file, &new, &format, arenas, options);
+        if made.is_err() {
+            again.write_all_at(&[0; 4096], 0)?;
+        }
+        made
+    }
+
     fn fill(
         file: File,
         new: &NewImage,
@@ -167,10 +235,15 @@ impl Image {
         arenas: impl Iterator<Item = (u64, Layout)>,
         options: &ImageOptions,
     ) -> Result<Btt<ImageMemory>, ImageError> {
-        file.set_len(new.bytes)?;
+        if len(&file)? != new.bytes {
+            file.set_len(new.bytes)?;
+        }
         if new.container == Container::Pool {
-            let pool =
-                Pool { uuid: format.parent_uuid, sector_bytes: new.sector_bytes, blank: true };
+            let pool = Pool {
+                uuid: format.parent_uuid,
+                sector_bytes: new.sector_bytes,
+                blank: format.blank,
+            };
             file.write_all_at(&pool.to_bytes(random()?, 0), 0)?;
         }
         file.sync_all()?;

@@ -35,6 +35,7 @@ mod unwritten;
 
 pub use durability::Durability;
 pub use error::ImageError;
+pub use file::hole;
 pub use image::{Image, ImageOptions, NewImage};
 pub use lines::Copying;
 pub use mapped::Mapped;

@@ -17,7 +17,7 @@ mod bus_errors;
 
 pub use bus_errors::catch_bus_errors;
 
-use crate::file::{len, lock, media, relax, take_room};
+use crate::file::{hole, len, lock, media, relax, take_room};
 use crate::lines::{self, Copying, Lines};
 use blockyard_btt::{MediaError, Memory};
 use bus_errors::Guard;
@@ -255,6 +255,10 @@ impl Memory for Mapped {
                 self.file.sync_data().map_err(|error| media(&error))
             }
         }
+    }
+
+    fn hole(&self, at: u64) -> u64 {
+        hole(&self.file, at, self.len as u64)
     }
 
     #[inline]

@@ -128,6 +128,10 @@ impl Memory for ImageMemory {
         each!(self, memory => memory.flush())
     }
 
+    fn hole(&self, at: u64) -> u64 {
+        each!(self, memory => memory.hole(at))
+    }
+
     #[inline]
     fn prefetch(&self, at: u64, len: u64) {
         each!(self, memory => memory.prefetch(at, len));

@@ -16,10 +16,11 @@
 //! - [fence-orders-threads]: the calls of one thread reach the page cache in order, and other threads see it like
 //!   any memory. A fence orders like any other fence.
 
-use crate::file::{len, lock, media, media_read, relax, take_room};
+use crate::file::{hole, len, lock, media, media_read, relax, take_room};
 use crate::group::Group;
 use blockyard_btt::{MediaError, Memory};
 use core::sync::atomic::{Ordering, fence};
+use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -63,6 +64,21 @@ impl Unmapped {
     /// Another process has the file open, or it has no end.
     pub fn new(file: File, writable: bool, synchronised: bool) -> io::Result<Self> {
         lock(&file, writable)?;
+        Self::without_lock(file, synchronised)
+    }
+
+    /// Opens a whole file or block device for reading while another process may write it.
+    ///
+    /// # Errors
+    ///
+    /// It has no end.
+    pub fn unlocked(file: File) -> io::Result<Self> {
+        Self::without_lock(file, false)
+    }
+
+    fn without_lock(file: File, synchronised: bool) -> io::Result<Self> {
+        // Pages that were read ahead from allocated space would no longer count as holes. Advice may be ignored.
+        let _ = fadvise(&file, 0, None, Advice::Random);
         let locks = (0..LOCKS).map(|_| Mutex::default()).collect();
         Ok(Self { len: len(&file)?, file, locks, sync: synchronised.then(Sync::default) })
     }
@@ -172,6 +188,10 @@ impl Memory for Unmapped {
             Some(_) => self.fence(),
             None => self.file.sync_data().map_err(|error| media(&error)),
         }
+    }
+
+    fn hole(&self, at: u64) -> u64 {
+        hole(&self.file, at, self.len)
     }
 
     fn relax(&self, turn: u32) {

@@ -9,7 +9,14 @@
  *
  * Calls that return int return 0, or -1 and set errno. pmemblk_errormsg returns the text of the thread's last error.
  * Errors: EINVAL for a block that does not exist, EIO for a block that was lost or whose medium failed, EROFS for a
- * pool that must not be written, ENOSPC.
+ * pool that must not be written, ENOSPC also for a pool larger than its file system, EINVAL for a NULL pointer. Texts
+ * name the call and the file. pmemblk_bsize and pmemblk_nblock return 0 for NULL.
+ *
+ * fork: the child inherits the pool's mapping or descriptor and the lock on its file, but not the other threads, and
+ * its copies of the free blocks and locks no longer follow the parent's. So after fork only one of the two processes
+ * may use the pool, and no thread may be in a call during fork. The other process must not even close the pool: it
+ * calls exec or _exit. The file stays locked until both have ended, closed the pool, or called exec (descriptors are
+ * close-on-exec). To use a pool in a child, open it there, after every other process has closed it.
  */
 #ifndef BLOCKYARD_PMEMBLK_H
 #define BLOCKYARD_PMEMBLK_H
@@ -27,11 +34,16 @@ typedef struct pmemblk PMEMblkpool;
 #define PMEMBLK_MINOR_VERSION 1
 /* The smallest pool, and the smallest block that is stored: smaller blocks take the same space. */
 #define PMEMBLK_MIN_POOL ((size_t)((16u << 20) + 8192))
+/* The smallest part of a pool set. */
+#define PMEMBLK_MIN_PART ((size_t)(2u << 20))
 #define PMEMBLK_MIN_BLK ((size_t)512)
 
 /* Opens a pool with blocks of bsize bytes, or of any size if bsize is 0. Returns NULL and sets errno on failure. */
 PMEMblkpool *pmemblk_open(const char *path, size_t bsize);
-/* Creates a pool in a new file of poolsize bytes. A poolsize of 0, for an existing file, is not supported (EINVAL). */
+/*
+ * Creates a pool in a new file of poolsize bytes (EEXIST if the file exists), or, with a poolsize of 0, in an existing
+ * file, which keeps its size and mode, and whose first 4096 bytes must be zero (EEXIST). A block has 1 to 1048576 bytes.
+ */
 PMEMblkpool *pmemblk_create(const char *path, size_t bsize, size_t poolsize, mode_t mode);
 /* Closes a pool. No other thread may be in a call with it. */
 void pmemblk_close(PMEMblkpool *pbp);
@@ -57,7 +69,11 @@ const char *pmemblk_errormsg(void);
 /* Accepted and ignored: the library does not allocate with these functions. */
 void pmemblk_set_funcs(void *(*malloc_func)(size_t size), void (*free_func)(void *ptr),
                        void *(*realloc_func)(void *ptr, size_t size), char *(*strdup_func)(const char *s));
-/* No setting or action exists: these return -1 and set errno to ENOENT. */
+/*
+ * Settings of the process, by name: sds.at_create, prefault.at_open, prefault.at_create and copy_on_write.at_open. arg
+ * points to an int. EINVAL for other names, and for every action. They are stored but have no effect, except that with
+ * copy_on_write.at_open, pmemblk_open fails with ENOTSUP.
+ */
 int pmemblk_ctl_get(PMEMblkpool *pbp, const char *name, void *arg);
 int pmemblk_ctl_set(PMEMblkpool *pbp, const char *name, void *arg);
 int pmemblk_ctl_exec(PMEMblkpool *pbp, const char *name, void *arg);

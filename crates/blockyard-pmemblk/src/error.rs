@@ -8,6 +8,7 @@ use core::ffi::{c_char, c_int};
 use core::fmt::Display;
 use std::ffi::CString;
 use std::io;
+use std::path::Path;
 
 /// Why a call failed.
 pub(crate) struct Failure {
@@ -29,6 +30,12 @@ impl Failure {
     /// Makes a failure for an impossible argument.
     pub(crate) fn argument(text: impl Display) -> Self {
         Self::new(libc::EINVAL, text)
+    }
+
+    /// Names the call that failed, and its file.
+    pub(crate) fn of(self, call: &str, file: &Path) -> Self {
+        let text = format!("{call}: {}: {}", file.display(), self.text);
+        Self { text: text.replace('\0', ""), ..self }
     }
 
     /// Sets `errno` and the thread's text.
@@ -56,7 +63,9 @@ impl From<ImageError> for Failure {
     fn from(error: ImageError) -> Self {
         match &error {
             ImageError::File(file) => Self::new(from_io(file), &error),
-            ImageError::Pool(_) | ImageError::Btt(_) => Self::argument(&error),
+            ImageError::Pool(_) | ImageError::Btt(_) | ImageError::Broken(..) => {
+                Self::argument(&error)
+            }
         }
     }
 }
@@ -70,6 +79,7 @@ impl From<io::Error> for Failure {
 fn from_io(error: &io::Error) -> c_int {
     let by_kind = match error.kind() {
         io::ErrorKind::InvalidInput => libc::EINVAL,
+        io::ErrorKind::AlreadyExists => libc::EEXIST,
         io::ErrorKind::ResourceBusy => libc::EWOULDBLOCK,
         io::ErrorKind::Unsupported => libc::ENOTSUP,
         _ => libc::EIO,
@@ -86,6 +96,14 @@ pub(crate) fn number(done: Result<(), Failure>) -> c_int {
             -1
         }
     }
+}
+
+/// Returns the value, or keeps the failure and returns 0.
+pub(crate) fn or_zero(done: Result<usize, Failure>) -> usize {
+    done.unwrap_or_else(|failure| {
+        failure.keep();
+        0
+    })
 }
 
 /// Returns a pointer to the value in an allocation of its own, or keeps the failure and returns null.

@@ -1,15 +1,15 @@
 //! An open pool, and a worker for each of its threads.
 
 use crate::error::Failure;
-use crate::seat;
+use crate::{seat, setting};
 use blockyard_btt::{Btt, Container, IoError, Worker};
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, NewImage};
 use core::cell::UnsafeCell;
-use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statvfs, statx};
 use std::fs::Permissions;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The number of threads that can have a worker of their own. Others make one for each call.
@@ -23,6 +23,7 @@ pub struct Pool {
     // Workers are dropped before the BTT.
     workers: Box<[UnsafeCell<Option<OwnWorker>>]>,
     btt: Arc<Btt<ImageMemory>>,
+    path: PathBuf,
 }
 
 // SAFETY: a worker is used only by the thread that has its seat (`act`), or by the one that closes the pool, when no
@@ -35,9 +36,13 @@ unsafe impl Send for Pool {}
 impl Pool {
     /// Opens a pool with blocks of `bytes`, or of any size if `bytes` is 0.
     pub(crate) fn open(path: &Path, bytes: u32) -> Result<Self, ImageError> {
+        if setting::copies_on_write() {
+            let why = "copy_on_write.at_open is not supported";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why).into());
+        }
         let options = options(path)?;
         let image = Image::identify(path, &options)?;
-        let pool = Self::new(image.open(&options)?);
+        let pool = Self::new(image.open(&options)?, path);
         if bytes != 0 && pool.btt.sector_bytes() != bytes {
             let why = format!("the blocks have {} bytes, not {bytes}", pool.btt.sector_bytes());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why).into());
@@ -45,29 +50,42 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Creates a pool with blocks of `sector_bytes` in a new file of `bytes`, with permissions `mode`.
+    /// Creates a pool with blocks of `sector_bytes` in a new file of `bytes`, with permissions `mode`; or, if
+    /// `bytes` is 0, in an existing file, which keeps its size and permissions.
     pub(crate) fn create(
         path: &Path,
         sector_bytes: u32,
         bytes: u64,
         mode: libc::mode_t,
     ) -> Result<Self, Failure> {
+        if sector_bytes == 0 {
+            return Err(Failure::argument("a block has at least one byte"));
+        }
         if bytes == 0 {
-            return Err(Failure::argument(
-                "a pool needs a new file and a size: remove the existing file",
-            ));
+            let options = options(path)?;
+            let made = Image::create_in(path, sector_bytes, Container::Pool, &options)?;
+            return Ok(Self::new(made, path));
         }
         let new = NewImage { bytes, sector_bytes, container: Container::Pool };
         let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let options = options(beside.unwrap_or(Path::new(".")))?;
-        let pool = Self::new(Image::create(path, &new, &options)?);
+        let folder = statvfs(beside.unwrap_or(Path::new("."))).map_err(io::Error::from)?;
+        if bytes / folder.f_frsize.max(1) > folder.f_blocks {
+            return Err(Failure::new(libc::ENOSPC, "the pool is larger than its file system"));
+        }
+        let pool = Self::new(Image::create(path, &new, &options)?, path);
         std::fs::set_permissions(path, Permissions::from_mode(mode))?;
         Ok(pool)
     }
 
-    fn new(btt: Btt<ImageMemory>) -> Self {
+    fn new(btt: Btt<ImageMemory>, path: &Path) -> Self {
         let workers = (0..SEATS).map(|_| UnsafeCell::new(None)).collect();
-        Self { workers, btt: Arc::new(btt) }
+        Self { workers, btt: Arc::new(btt), path: path.to_owned() }
+    }
+
+    /// The file of the pool.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The BTT of the pool.

@@ -144,13 +144,14 @@ int main(int argc, char **argv) {
     let out = run(&folder, &program);
     let said = String::from_utf8_lossy(&out.stdout);
     assert_eq!(out.status.code(), Some(0), "{said}");
+    let pool = folder.join("program.pool").display().to_string();
     let expected = [
         "write 0 ",
         "beyond -1 Invalid argument",
         "negative -1 Invalid argument",
         "error 0 ",
         "lost -1 Input/output error",
-        "the sector was lost and not written since",
+        &format!("pmemblk_read: {pool}: the sector was lost and not written since"),
         "zero 0 ",
         "zeroes 0 ",
         "again 0 ",
@@ -159,6 +160,114 @@ int main(int argc, char **argv) {
         "read 0 ",
         "check 1",
         "no file -1 No such file or directory",
+    ];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected);
+}
+
+/// What libpmemblk 1.12 answers to the same calls, which its users rely on.
+#[test]
+fn odd_calls_are_answered_as_by_libpmemblk() {
+    const PROGRAM: &str = r#"
+#include "blockyard_pmemblk.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static void say(const char *what, int done) { printf("%s %d %s\n", what, done, done ? strerror(errno) : ""); }
+static void made(const char *what, PMEMblkpool *pool) {
+    say(what, !pool);
+    if (pool) pmemblk_close(pool);
+}
+int main(int argc, char **argv) {
+    const char *path = argv[1];
+    char block[8192] = {1}, back[8192];
+    made("none", pmemblk_create(path, 512, 0, 0600));
+    int fd = open(path, O_RDWR | O_CREAT, 0640);
+    if (ftruncate(fd, 32 << 20)) return 1;
+    PMEMblkpool *pool = pmemblk_create(path, 8192, 0, 0600);
+    if (!pool) { puts(pmemblk_errormsg()); return 2; }
+    say("write", pmemblk_write(pool, block, 5));
+    say("read", pmemblk_read(pool, back, 5) || memcmp(block, back, sizeof block));
+    say("buffer", pmemblk_write(pool, NULL, 5));
+    int value = 7;
+    say("get", pmemblk_ctl_get(pool, "sds.at_create", &value) || value != 1);
+    say("set", pmemblk_ctl_set(NULL, "prefault.at_open", &value));
+    say("unknown", pmemblk_ctl_get(pool, "nosuch", &value));
+    say("action", pmemblk_ctl_exec(pool, "sds.at_create", &value));
+    say("no name", pmemblk_ctl_get(pool, NULL, &value));
+    pmemblk_close(pool);
+    struct stat stat;
+    fstat(fd, &stat);
+    say("mode", (stat.st_mode & 0777) != 0640 || stat.st_size != 32 << 20);
+    made("not empty", pmemblk_create(path, 512, 0, 0600));
+    made("exists", pmemblk_create(path, 512, 32 << 20, 0600));
+    made("reopened", pmemblk_open(path, 8192));
+    unlink(path);
+    made("huge", pmemblk_create(path, 512, (size_t)1 << 60, 0600));
+    puts(pmemblk_errormsg());
+    say("left", access(path, F_OK));
+    made("no bytes", pmemblk_create(path, 0, 32 << 20, 0600));
+    made("large", pmemblk_create(path, 1 << 20, 32 << 20, 0600));
+    made("no path", pmemblk_open(NULL, 512));
+    made("no path", pmemblk_create(NULL, 512, 32 << 20, 0600));
+    say("check", pmemblk_check(NULL, 512));
+    say("pool", pmemblk_read(NULL, back, 0));
+    say("pool", pmemblk_write(NULL, back, 0));
+    say("pool", pmemblk_set_zero(NULL, 0));
+    say("pool", pmemblk_set_error(NULL, 0));
+    say("sizes", pmemblk_bsize(NULL) || pmemblk_nblock(NULL));
+    pmemblk_close(NULL);
+    // Bytes of an older use behind the first page.
+    fd = open(path, O_RDWR | O_CREAT, 0600);
+    memset(block, 9, sizeof block);
+    for (int n = 1; n < 4096; n++) if (pwrite(fd, block, sizeof block, n * 8192L) < 0) return 3;
+    pool = pmemblk_create(path, 4096, 0, 0600);
+    if (!pool) { puts(pmemblk_errormsg()); return 4; }
+    int old = 0;
+    for (size_t n = 0; n < pmemblk_nblock(pool); n++) old += pmemblk_read(pool, back, (long long)n) || back[9];
+    say("old bytes", old);
+    pmemblk_close(pool);
+    printf("consistent %d\n", pmemblk_check(path, 4096));
+    return 0;
+}
+"#;
+    let folder = folder();
+    let program = compile(&folder, "odd", PROGRAM);
+    let out = run(&folder, &program);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let pool = folder.join("odd.pool").display().to_string();
+    let expected = [
+        "none 1 No such file or directory",
+        "write 0 ",
+        "read 0 ",
+        "buffer -1 Invalid argument",
+        "get 0 ",
+        "set 0 ",
+        "unknown -1 Invalid argument",
+        "action -1 Invalid argument",
+        "no name -1 Invalid argument",
+        "mode 0 ",
+        "not empty 1 File exists",
+        "exists 1 File exists",
+        "reopened 0 ",
+        "huge 1 No space left on device",
+        &format!("pmemblk_create: {pool}: the pool is larger than its file system"),
+        "left -1 No such file or directory",
+        "no bytes 1 Invalid argument",
+        "large 1 Invalid argument",
+        "no path 1 Invalid argument",
+        "no path 1 Invalid argument",
+        "check -1 Invalid argument",
+        "pool -1 Invalid argument",
+        "pool -1 Invalid argument",
+        "pool -1 Invalid argument",
+        "pool -1 Invalid argument",
+        "sizes 0 ",
+        "old bytes 0 ",
+        "consistent 1",
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 }

@@ -34,8 +34,12 @@ fn the_export_fails_and_the_others_continue() {
     for durability in [Durability::Process, Durability::Disk] {
         for cut in [0, 20 << 20] {
             let (path, other_path) = (image(), image());
-            let source =
-                |path: &Path| Source::Btt { path: path.to_owned(), durability, container: None };
+            let source = |path: &Path| Source::Btt {
+                path: path.to_owned(),
+                durability,
+                container: None,
+                force: false,
+            };
             let (events, happened) = mpsc::sync_channel(64);
             let running = Running::start(disk(source(&path)), |config| {
                 config.events = Some(events);

@@ -62,7 +62,7 @@ fn btt(durability: Durability) -> (PathBuf, Source) {
     let path = path("btt");
     let new = NewImage { bytes: 32 * MIB, sector_bytes: 512, container: Container::Namespace };
     drop(Image::create(&path, &new, &ImageOptions::default()).unwrap());
-    (path.clone(), Source::Btt { path, durability, container: None })
+    (path.clone(), Source::Btt { path, durability, container: None, force: false })
 }
 
 /// The disk with one rule, which fails what it strikes.

@@ -79,7 +79,7 @@ pub(crate) struct Create {
 
     /// Bytes per sector: 512, 520, 528, 4096, 4104, 4160 or 4224
     ///
-    /// In a pool any size up to 4224 is possible.
+    /// In a pool any size up to 1048576 is possible.
     #[arg(long, value_name = "BYTES", default_value_t = 512)]
     pub(crate) sector_size: u32,
 
@@ -165,6 +165,10 @@ pub(crate) struct CopySectors {
     #[arg(long)]
     pub(crate) zero_lost: bool,
 
+    /// Use the BTT even if `btt check` calls it broken
+    #[arg(long)]
+    pub(crate) force: bool,
+
     /// The container of the BTT, if it cannot be detected
     #[arg(long, value_name = "CONTAINER", value_enum)]
     pub(crate) container: Option<ContainerName>,
@@ -184,6 +188,10 @@ pub(crate) struct Convert {
     #[arg(long = "to", value_name = "CONTAINER", value_enum)]
     pub(crate) into: ContainerName,
 
+    /// Use the BTT even if `btt check` calls it broken
+    #[arg(long)]
+    pub(crate) force: bool,
+
     /// The container of the source, if it cannot be detected
     #[arg(long, value_name = "CONTAINER", value_enum)]
     pub(crate) container: Option<ContainerName>,
@@ -195,6 +203,9 @@ repaired by `btt repair`; broken means that the image does not hold enough to
 tell what is right. Writes that a loss of power interrupted are not damage: they
 are completed when the BTT is opened. Data is not checked, because a BTT has no
 checksums of its data.
+
+An image in use is checked several times. Only damage that was found each time
+is printed and counted, because writes in progress look like damage.
 
 Exit codes: 0 clean, 3 repairable, 4 broken; 1 the check failed, 2 bad usage or
 a file that cannot be opened.";
@@ -217,17 +228,20 @@ const COPY_HELP: &str = "\
 If TO exists, it is the BTT, and FROM is a raw image of whole sectors that is no
 larger; sectors beyond the end of the image are not changed. If TO does not
 exist, FROM is the BTT, and TO becomes a raw image. Sectors of zeroes take no
-space on either side. If the power fails during a copy into a BTT, check the BTT
+space on either side; the holes of a file are skipped. If the power fails during a copy into a BTT, check the BTT
 afterwards: its file is synchronised only at the end.
 
+A BTT that `btt check` calls broken is refused without --force.
+
 Exit codes: 0 everything was copied; 1 something failed, or sectors were lost
-(with --zero-lost they are zeroes in TO); 2 bad usage or a file that cannot be
-opened.";
+(with --zero-lost they are zeroes in TO); 2 bad usage, or a file that cannot be
+opened or is refused.";
 
 const CONVERT_HELP: &str = "\
 Sectors that are marked as lost in FROM are marked as lost in TO. So are sectors
 that cannot be read because their map entry names no block or the medium lost
-them; these are counted.
+them; these are counted. A BTT that `btt check` calls broken is
+refused without --force.
 
 Exit codes: 0 everything was copied; 1 something failed, or sectors could not be
-read; 2 bad usage or a file that cannot be opened.";
+read; 2 bad usage, or a file that cannot be opened or is refused.";

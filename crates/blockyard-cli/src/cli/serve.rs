@@ -100,6 +100,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "CONTAINER", value_enum, requires = "btt")]
     pub(crate) container: Option<ContainerName>,
 
+    /// Serve a block translation table even if `btt check` calls it broken
+    #[arg(long, requires = "btt")]
+    pub(crate) force: bool,
+
     /// Allocate the memory of `memory:SIZE` disks at start-up, in huge pages if possible
     #[arg(long)]
     pub(crate) huge_pages: bool,

@@ -48,6 +48,7 @@ const DISK: &[&str] = &[
     "survives",
     "sync",
     "container",
+    "force",
     "huge-pages",
     "readonly",
 ];

@@ -95,6 +95,8 @@ pub enum Source {
         durability: Durability,
         /// The container of the table; `None` detects it.
         container: Option<Container>,
+        /// A table that a check calls broken is served too.
+        force: bool,
     },
 }
 

@@ -61,11 +61,11 @@ impl Disk {
                     .map_err(|error| OpenError::Memory(*bytes, error))?;
                 (*bytes, Kept::Null(Arc::new(zeroes)))
             }
-            Source::Btt { path, durability, container } => {
-                let (durability, container) = (*durability, *container);
+            Source::Btt { path, durability, container, force } => {
+                let (durability, container, force) = (*durability, *container, *force);
                 let read_only = config.read_only;
-                let table =
-                    Table::open(path, Wanted { durability, container, read_only, lanes }, &damage)?;
+                let wanted = Wanted { durability, container, read_only, force, lanes };
+                let table = Table::open(path, wanted, &damage)?;
                 (table.size_bytes(), Kept::Btt(Arc::new(table)))
             }
             Source::File { path, buffered } => {

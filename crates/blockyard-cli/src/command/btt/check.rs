@@ -1,27 +1,67 @@
 //! `btt check` and `btt repair`: find damage in a BTT, and repair it.
 
+use core::time::Duration;
 use std::io::Write;
 use std::path::Path;
+use std::thread::sleep;
 
-use blockyard_btt::check::{Report, Severity};
+use blockyard_btt::check::{Finding, Report, Severity};
+use blockyard_pmem::Image;
 
-use super::{checked, failed, identify, is_unlaid, name};
+use super::{checked, failed, identify, is_unlaid, look_at, name};
 use crate::cli::{Check, Repair};
 use crate::message::Failure;
 use crate::progress::{share, show_share};
 
 /// How many findings of each severity `repair` prints.
 const FINDINGS: usize = 100;
+/// How often an image in use is checked, how much later each time, and how many findings of each severity are compared.
+const LOOKS: usize = 8;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const KEPT: usize = 10_000;
 
 pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     let file = &args.inspected.file;
-    let image = identify(&args.inspected, true)?;
+    let (image, in_use) = look_at(&args.inspected)?;
     if is_unlaid(&image, file, out)? {
         return Ok(());
+    }
+    if in_use {
+        return check_in_use(args, &image, out);
     }
     let (report, _) = checked(&image, args.findings).map_err(|error| failed(file, error))?;
     tell(file, &report, out)?;
     verdict(&report)
+}
+
+/// Checks an image that another process writes. Damage lasts, unlike what looks like damage during a write, so only
+/// findings of every look count.
+fn check_in_use(args: &Check, image: &Image, out: &mut dyn Write) -> Result<(), Failure> {
+    let file = &args.inspected.file;
+    let mut lasting: Option<Vec<Finding>> = None;
+    for _ in 0..LOOKS {
+        let (report, _) = checked(image, KEPT).map_err(|error| failed(file, error))?;
+        let found = report.findings();
+        match &mut lasting {
+            Some(lasting) => lasting.retain(|finding| found.contains(finding)),
+            None => lasting = Some(found.to_vec()),
+        }
+        if lasting.as_ref().is_some_and(Vec::is_empty) {
+            break;
+        }
+        sleep(BETWEEN_LOOKS);
+    }
+    let lasting = lasting.unwrap_or_default();
+    for finding in lasting.iter().take(args.findings) {
+        writeln!(out, "{finding}")?;
+    }
+    let worst = lasting.iter().map(|finding| finding.severity).max();
+    let worst = worst.filter(|worst| *worst != Severity::Note);
+    let word = worst.map_or("clean".to_owned(), |worst| worst.to_string());
+    let (file, container, count) = (file.display(), name(image.container), lasting.len());
+    writeln!(out, "{file}: {word}: {container}, in use, findings that lasted: {count}")?;
+    out.flush()?;
+    exit_of(worst)
 }
 
 pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> {
@@ -79,7 +119,11 @@ fn tell(file: &Path, report: &Report, out: &mut dyn Write) -> Result<(), Failure
 }
 
 fn verdict(report: &Report) -> Result<(), Failure> {
-    match report.worst() {
+    exit_of(report.worst())
+}
+
+fn exit_of(worst: Option<Severity>) -> Result<(), Failure> {
+    match worst {
         None | Some(Severity::Note) => Ok(()),
         Some(Severity::Repairable) => Err(Failure::Verdict(3)),
         Some(Severity::Broken) => Err(Failure::Verdict(4)),

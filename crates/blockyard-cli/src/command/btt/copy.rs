@@ -1,12 +1,13 @@
-//! `btt copy` and `btt convert`: copy all sectors of a BTT, without allocating zeroes.
+//! `btt copy` and `btt convert`: copy all sectors of a BTT. Sectors without data are neither read nor allocated.
 
+use core::ops::Range;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use blockyard_btt::{Btt, Container, Format, FormatError, IoError, MediaError, Memory, Uuid};
-use blockyard_pmem::{Image, ImageMemory, NewImage};
+use blockyard_pmem::{Image, ImageMemory, NewImage, hole};
 
 use super::{failed, open, options, unusable};
 use crate::cli::{Convert, CopySectors};
@@ -22,12 +23,12 @@ pub(super) fn copy(args: &CopySectors) -> Result<(), Failure> {
 
 fn from_raw(args: &CopySectors) -> Result<(), Failure> {
     let raw = File::open(&args.from).map_err(|error| unusable(&args.from, error))?;
-    if open(&args.from, None, true).is_ok() {
+    if Image::identify(&args.from, &options(true, None)).is_ok() {
         let words =
             "it holds a BTT itself: copy its sectors to a raw image that does not exist yet";
         return Err(unusable(&args.from, words));
     }
-    let (_, btt) = open(&args.to, args.container, false)?;
+    let (_, btt) = open(&args.to, args.container, false, args.force)?;
     let len = raw.metadata().map_err(|error| unusable(&args.from, error))?.len();
     let bytes = u64::from(btt.sector_bytes());
     if !len.is_multiple_of(bytes) {
@@ -44,7 +45,9 @@ fn from_raw(args: &CopySectors) -> Result<(), Failure> {
         return Err(unusable(&args.from, words));
     }
     let mut worker = btt.worker();
-    each_run(sectors, btt.sector_bytes(), |lba, run| {
+    let data =
+        raw_runs(&raw, sectors, bytes).filter_map(|(run, is_hole)| (!is_hole).then_some(run));
+    each_run(data, sectors, btt.sector_bytes(), |lba, run| {
         raw.read_exact_at(run, lba * bytes).map_err(|error| failed(&args.from, error))?;
         for one in alike(lba, btt.sector_bytes(), run) {
             match one.is_zeroes {
@@ -55,12 +58,17 @@ fn from_raw(args: &CopySectors) -> Result<(), Failure> {
         }
         Ok(())
     })?;
+    let holes = raw_runs(&raw, sectors, bytes).filter_map(|(run, is_hole)| is_hole.then_some(run));
+    for run in holes.flat_map(|hole| btt.runs(hole)) {
+        let zeroed = worker.set_zero(run.start, run.end - run.start);
+        zeroed.map_err(|error| sector(&args.to, run.start, error))?;
+    }
     drop(worker);
     btt.flush().map_err(|error| failed(&args.to, error))
 }
 
 fn to_raw(args: &CopySectors) -> Result<(), Failure> {
-    let (_, btt) = open(&args.from, args.container, true)?;
+    let (_, btt) = open(&args.from, args.container, true, args.force)?;
     let made = OpenOptions::new().write(true).create_new(true).open(&args.to);
     let raw = made.map_err(|error| unusable(&args.to, error))?;
     let copied = fill_raw(args, &btt, &raw);
@@ -76,7 +84,7 @@ fn fill_raw(args: &CopySectors, btt: &Btt<ImageMemory>, raw: &File) -> Result<Un
     let bytes = u64::from(btt.sector_bytes());
     let unwritten = |error: io::Error| failed(&args.to, error);
     raw.set_len(btt.sectors() * bytes).map_err(unwritten)?;
-    each_run(btt.sectors(), btt.sector_bytes(), |lba, run| {
+    each_run(btt.runs(0..btt.sectors()), btt.sectors(), btt.sector_bytes(), |lba, run| {
         read(btt, &args.from, lba, run, |lba, _| {
             unreadable.add(lba);
             args.zero_lost
@@ -91,7 +99,7 @@ fn fill_raw(args: &CopySectors, btt: &Btt<ImageMemory>, raw: &File) -> Result<Un
 }
 
 pub(super) fn convert(args: &Convert) -> Result<(), Failure> {
-    let (was, from) = open(&args.from, args.container, true)?;
+    let (was, from) = open(&args.from, args.container, true, args.force)?;
     let container = Container::from(args.into);
     let bytes = room_for(&from, was, container).map_err(|error| unusable(&args.from, error))?;
     let new = NewImage { bytes, sector_bytes: from.sector_bytes(), container };
@@ -113,7 +121,8 @@ fn fill(
 ) -> Result<Unreadable, Failure> {
     let mut unreadable = Unreadable::default();
     let mut worker = to.worker();
-    each_run(from.sectors(), from.sector_bytes(), |first, run| {
+    let all = from.runs(0..from.sectors());
+    each_run(all, from.sectors(), from.sector_bytes(), |first, run| {
         let mut lost = Vec::new();
         read(from, &args.from, first, run, |lba, error| {
             lost.push(lba);
@@ -161,8 +170,22 @@ fn room_for(
     }
 }
 
-/// Calls `copy` with the first sector and a buffer for each run of sectors, until a call fails.
+/// Splits the sectors of a raw image into runs, with whether each of them is a hole.
+fn raw_runs(raw: &File, sectors: u64, bytes: u64) -> impl Iterator<Item = (Range<u64>, bool)> {
+    let mut next = 0;
+    core::iter::from_fn(move || {
+        let first = next;
+        let in_hole = hole(raw, first * bytes, sectors * bytes) / bytes;
+        let count = if in_hole > 0 { in_hole } else { u64::from(RUN).min(sectors - first) };
+        next = first + count;
+        (count > 0).then_some((first..next, in_hole > 0))
+    })
+}
+
+/// Calls `copy` with the first sector and a buffer for each part of the runs, until a call fails. There are `sectors`
+/// sectors in all.
 fn each_run(
+    runs: impl Iterator<Item = Range<u64>>,
     sectors: u64,
     sector_bytes: u32,
     mut copy: impl FnMut(u64, &mut [u8]) -> Result<(), Failure>,
@@ -170,15 +193,15 @@ fn each_run(
     let bytes = sector_bytes as usize;
     let mut run = vec![0; bytes * usize::from(RUN)];
     let line = share();
-    let mut copied = Ok(());
-    let mut lba = 0;
-    while lba < sectors && copied.is_ok() {
-        let count = u8::try_from(sectors - lba).map_or(RUN, |left| left.min(RUN));
-        copied = copy(lba, &mut run[..bytes * usize::from(count)]);
-        lba += u64::from(count);
-        show_share(&line, "copying", lba, sectors);
+    for Range { start: mut lba, end } in runs {
+        while lba < end {
+            let count = u8::try_from(end - lba).map_or(RUN, |left| left.min(RUN));
+            copy(lba, &mut run[..bytes * usize::from(count)])?;
+            lba += u64::from(count);
+            show_share(&line, "copying", lba, sectors);
+        }
     }
-    copied
+    Ok(())
 }
 
 /// Reads sectors from `first` on. Sectors that cannot be read are zeroed if `may` allows it.

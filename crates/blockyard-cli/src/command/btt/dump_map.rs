@@ -2,19 +2,22 @@
 
 use std::io::{BufWriter, Write};
 
-use blockyard_btt::PremapAba;
-use blockyard_btt::SectorState;
 use blockyard_btt::arena::Arena;
 use blockyard_btt::find::{Found, find};
 use blockyard_btt::flog::SlotLayout;
+use blockyard_btt::layout::MAP_ENTRY_BYTES;
+use blockyard_btt::{Memory, PremapAba, SectorState};
 
-use super::{failed, identify, is_unlaid, unusable};
+use super::{failed, is_unlaid, look_at, unusable};
 use crate::cli::DumpMap;
 use crate::message::Failure;
 
+/// The smallest hole that a file has.
+const HOLE_BYTES: u64 = 4096;
+
 pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failure> {
     let file = &args.inspected.file;
-    let image = identify(&args.inspected, true)?;
+    let (image, _) = look_at(&args.inspected)?;
     if is_unlaid(&image, file, out)? {
         return Ok(());
     }
@@ -35,9 +38,18 @@ pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failur
         let dialect = image.container.dialect();
         let arena =
             Arena { start, first_lba, layout: info.layout, slots: SlotLayout::Standard, dialect };
-        for lba in (0..info.layout.external_nlba).map(PremapAba) {
-            let sector = first_lba + u64::from(lba.0);
-            if sector < args.first || sector >= end {
+        let within = args.first.saturating_sub(first_lba)..end.saturating_sub(first_lba);
+        let clamped = |sector: u64| u32::try_from(sector).map_or(u32::MAX, |lba| lba);
+        let end_lba = clamped(within.end).min(info.layout.external_nlba);
+        let (mut hole_end, mut looked_at) = (0, 0);
+        for lba in (clamped(within.start)..end_lba).map(PremapAba) {
+            let (sector, at) = (first_lba + u64::from(lba.0), arena.map_at(lba));
+            // Holes are looked for once a page of the map.
+            if !args.all && at >= looked_at {
+                hole_end = at + image.memory.hole(at);
+                looked_at = hole_end.max(at + HOLE_BYTES);
+            }
+            if !args.all && at + MAP_ENTRY_BYTES <= hole_end {
                 continue;
             }
             let entry =

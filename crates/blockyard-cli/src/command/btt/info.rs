@@ -4,12 +4,12 @@ use std::io::Write;
 
 use blockyard_btt::find::{Found, find};
 
-use super::{identify, name, unusable};
+use super::{look_at, name, unusable};
 use crate::cli::Inspected;
 use crate::message::Failure;
 
 pub(super) fn info(args: &Inspected, out: &mut dyn Write) -> Result<(), Failure> {
-    let image = identify(args, true)?;
+    let (image, _) = look_at(args)?;
     if let Some(format) = &image.unwritten {
         writeln!(out, "container    {}", name(image.container))?;
         writeln!(out, "parent uuid  {}", format.parent_uuid)?;

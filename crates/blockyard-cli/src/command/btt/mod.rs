@@ -6,16 +6,16 @@ mod create;
 mod dump_map;
 mod info;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
-use blockyard_btt::check::{Options, Report, check as look};
+use blockyard_btt::check::{Options, Progress, Report, check as look};
 use blockyard_btt::repair::Plan;
 use blockyard_btt::{Btt, Container, MediaError};
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 
 use crate::cli::{BttCommand, ContainerName, Inspected};
-use crate::message::Failure;
+use crate::message::{Failure, note};
 use crate::progress::{share, show_share};
 
 pub(super) fn btt(command: &BttCommand, out: &mut dyn Write) -> Result<(), Failure> {
@@ -46,13 +46,31 @@ fn options(read_only: bool, container: Option<Container>) -> ImageOptions {
     ImageOptions { read_only, container, durability, ..ImageOptions::default() }
 }
 
+/// Opens a file with a BTT, damaged or not, to look at it. Returns whether another process writes it.
+fn look_at(args: &Inspected) -> Result<(Image, bool), Failure> {
+    let (image, in_use) = match identify_as(args, true, false) {
+        Err(ImageError::File(error)) if error.kind() == io::ErrorKind::ResourceBusy => {
+            let file = args.file.display();
+            note(&format!("{file}: in use and changing: what is shown may be of different times"));
+            (identify_as(args, true, true), true)
+        }
+        other => (other, false),
+    };
+    Ok((image.map_err(|error| unusable(&args.file, error))?, in_use))
+}
+
 /// Opens a file with a BTT, damaged or not.
 fn identify(args: &Inspected, read_only: bool) -> Result<Image, Failure> {
+    identify_as(args, read_only, false).map_err(|error| unusable(&args.file, error))
+}
+
+fn identify_as(args: &Inspected, read_only: bool, unlocked: bool) -> Result<Image, ImageError> {
     let container = args.container.map(Container::from);
     // What is repaired is on the medium step by step.
     let durability = Durability::Disk;
     let opened = |container| {
-        Image::identify(&args.file, &ImageOptions { durability, ..options(read_only, container) })
+        let options = ImageOptions { durability, unlocked, ..options(read_only, container) };
+        Image::identify(&args.file, &options)
     };
     match opened(container) {
         // None was found anywhere: what is wrong is told of the container where most is in order.
@@ -65,7 +83,6 @@ fn identify(args: &Inspected, read_only: bool) -> Result<Image, Failure> {
         }
         other => other,
     }
-    .map_err(|error| unusable(&args.file, error))
 }
 
 /// The number of arenas that are found intact.
@@ -90,23 +107,36 @@ fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Fa
 fn checked(image: &Image, keep: usize) -> Result<(Report, Plan), MediaError> {
     let Image { memory, container, own_uuid, .. } = image;
     let options = Options { container: *container, own_uuid: *own_uuid, keep };
-    let line = share();
-    look(memory, &options, &mut |progress| {
-        let what = format!("checking arena {}", progress.arena);
-        show_share(&line, &what, progress.done.into(), progress.of.into());
-    })
+    look(memory, &options, &mut show_check())
 }
 
-/// Opens the BTT in a file, and returns its container too.
+/// Shows the progress of a check.
+fn show_check() -> impl FnMut(Progress) {
+    let line = share();
+    move |progress| {
+        let what = format!("checking arena {}", progress.arena);
+        show_share(&line, &what, progress.done.into(), progress.of.into());
+    }
+}
+
+/// Opens the BTT in a file, and returns its container too. A broken BTT is refused unless it is opened by `force`.
 fn open(
     file: &Path,
     container: Option<ContainerName>,
     read_only: bool,
+    force: bool,
 ) -> Result<(Container, Btt<ImageMemory>), Failure> {
     let options = options(read_only, container.map(Container::from));
-    let opened = Image::identify(file, &options)
-        .and_then(|image| Ok((image.container, image.open(&options)?)));
-    opened.map_err(|error| unusable(file, error))
+    let image = Image::identify(file, &options).map_err(|error| unusable(file, error))?;
+    if !force {
+        image.refuse_broken(&mut show_check()).map_err(|error| {
+            let broken = matches!(error, ImageError::Broken(..));
+            let force = if broken { "; --force uses the BTT as it is" } else { "" };
+            unusable(file, format_args!("{error}{force}"))
+        })?;
+    }
+    let container = image.container;
+    Ok((container, image.open(&options).map_err(|error| unusable(file, error))?))
 }
 
 /// The name of a container.

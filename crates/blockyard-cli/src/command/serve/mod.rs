@@ -211,7 +211,8 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
             DiskSource::Null(bytes) => Source::Null { bytes: *bytes },
             DiskSource::File(path) if args.btt => {
                 let container = args.container.map(Container::from);
-                Source::Btt { path: PathBuf::from(path), durability, container }
+                let force = args.force;
+                Source::Btt { path: PathBuf::from(path), durability, container, force }
             }
             DiskSource::File(path) => {
                 Source::File { path: PathBuf::from(path), buffered: args.buffered }

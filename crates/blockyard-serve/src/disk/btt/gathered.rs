@@ -135,7 +135,8 @@ mod tests {
         let durability = Durability::Disk;
         let options = ImageOptions { durability, ..ImageOptions::default() };
         drop(Image::create(&path, &new, &options).expect("new image"));
-        let wanted = Wanted { durability, container: None, read_only: false, lanes: 1 };
+        let wanted =
+            Wanted { durability, container: None, read_only: false, force: false, lanes: 1 };
         let table = Table::open(&path, wanted, &Arc::new(Damage::new("", None)))
             .expect("table of a new image");
         std::fs::remove_file(path).expect("removal of the image");

@@ -11,7 +11,7 @@ use super::damage::Damage;
 use super::error::OpenError;
 use blockyard_btt::{Btt, Container, LaneChoice, Policy};
 use blockyard_pmem::mapped::catch_bus_errors;
-use blockyard_pmem::{Durability, Image, ImageMemory, ImageOptions};
+use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,6 +33,8 @@ pub(super) struct Wanted {
     pub(super) durability: Durability,
     pub(super) container: Option<Container>,
     pub(super) read_only: bool,
+    /// A BTT that a check calls broken is served too.
+    pub(super) force: bool,
     /// Lanes of the server.
     pub(super) lanes: usize,
 }
@@ -65,12 +67,21 @@ impl Table {
             catch_bus_errors();
         }
         let name = path.display().to_string();
-        let Wanted { durability, container, read_only, .. } = wanted;
+        let Wanted { durability, container, read_only, force, .. } = wanted;
         let policy = wanted.policy();
         let options =
             ImageOptions { read_only, durability, policy, container, ..ImageOptions::default() };
-        let opened = Image::identify(path, &options).and_then(|image| image.open(&options));
-        let btt = opened.map_err(|error| OpenError::Btt(name.clone(), error.to_string()))?;
+        let refused = |error: ImageError| OpenError::Btt(name.clone(), error.to_string());
+        let image = Image::identify(path, &options).map_err(refused)?;
+        if !force {
+            image.refuse_broken(&mut |_| ()).map_err(|error| match error {
+                ImageError::Broken(..) => {
+                    OpenError::Btt(name.clone(), format!("{error}; --force serves it as it is"))
+                }
+                other => refused(other),
+            })?;
+        }
+        let btt = image.open(&options).map_err(refused)?;
         let data_bytes = match btt.sector_bytes() {
             0..512 => {
                 let why = "its sectors have less than 512 bytes".to_owned();
