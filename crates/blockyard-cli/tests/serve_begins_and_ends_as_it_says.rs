@@ -115,7 +115,7 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
     fs::write(&config, "lanes = 1\n[[disk]]\nsorce = \"null:1k\"\n").unwrap();
     let words = "3: unknown key `sorce` in `[disk]`: did you mean `source`? (one of name, source, \
                  design, depth, as, delay, rate, fault, seed, buffered, btt, survives, sync, \
-                 container, huge-pages, readonly)";
+                 container, force, huge-pages, readonly)";
     fails(&["--config", text(&config)], &format!("{}:{words}", text(&config)));
     fs::remove_file(&config).unwrap();
 
