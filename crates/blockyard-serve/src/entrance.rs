@@ -16,6 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) enum Message<A> {
     /// A client has arrived: open a door for it.
     Arrival(A),
+    /// Cut off the oldest client that has not chosen an export.
+    MakeRoom,
     /// Send the counters of each disk, in the order of the disks.
     Report(mpsc::Sender<Vec<Counts>>),
     /// Send the traffic of the lane's clients.
@@ -33,12 +35,15 @@ pub(crate) struct Entrance<A> {
     bell: Arc<OwnedFd>,
     /// The number of doors of the lane.
     pub(crate) load: Arc<AtomicUsize>,
+    /// The number of those whose clients have not chosen an export.
+    pub(crate) newcomers: Arc<AtomicUsize>,
 }
 
 impl<A> Clone for Entrance<A> {
     fn clone(&self) -> Self {
-        let Self { messages, bell, load } = self;
-        Self { messages: messages.clone(), bell: Arc::clone(bell), load: Arc::clone(load) }
+        let Self { messages, bell, load, newcomers } = self;
+        let (bell, load, newcomers) = (Arc::clone(bell), Arc::clone(load), Arc::clone(newcomers));
+        Self { messages: messages.clone(), bell, load, newcomers }
     }
 }
 
@@ -46,7 +51,8 @@ impl<A> Entrance<A> {
     /// Returns the entrance of a lane that waits on `bell`, and the receiver of its messages.
     pub(crate) fn new(bell: Arc<OwnedFd>) -> (Self, mpsc::Receiver<Message<A>>) {
         let (messages, received) = mpsc::channel();
-        (Self { messages, bell, load: Arc::default() }, received)
+        let (load, newcomers) = (Arc::default(), Arc::default());
+        (Self { messages, bell, load, newcomers }, received)
     }
 
     pub(crate) fn send(&self, message: Message<A>) {

@@ -72,6 +72,8 @@ pub(crate) fn parts<D: Door>(
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
     let load = Arc::clone(&entrance.load);
     load.store(1, Ordering::Relaxed);
+    let newcomers = Arc::clone(&entrance.newcomers);
+    newcomers.store(1, Ordering::Relaxed);
     shared.connections.store(1, Ordering::Relaxed);
-    Ok((entrance, LaneParts { number: 0, shared, doors, messages, bell, load }))
+    Ok((entrance, LaneParts { number: 0, shared, doors, messages, bell, load, newcomers }))
 }

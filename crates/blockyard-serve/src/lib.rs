@@ -54,6 +54,7 @@ mod listen;
 mod map;
 mod meter;
 mod metrics;
+mod newcomers;
 mod numbers;
 mod pool;
 mod queue;

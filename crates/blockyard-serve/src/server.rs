@@ -1,4 +1,9 @@
 //! A server: lanes, and a thread that deals clients to them.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[silent-client-makes-room]** If a client arrives and the server is full, or has as many clients that have not chosen an
+//!   export as it may have, the oldest client of that kind in one lane is cut off.
 
 use crate::bell;
 use crate::clock;
@@ -21,7 +26,12 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long the server waits for a lane to cut off a silent client.
+const ROOM_WAIT: Duration = Duration::from_secs(1);
+/// How often the server looks whether the lane has done so.
+const ROOM_POLL: Duration = Duration::from_micros(100);
 
 /// What is served, where, and how.
 #[derive(Clone, Debug)]
@@ -220,6 +230,7 @@ impl Server {
             events: config.events.clone(),
             stop: Arc::clone(&stop),
             connections_max: config.connections_max,
+            newcomers_max: newcomers_max(config.connections_max),
         };
         let acceptor = std::thread::Builder::new()
             .name("acceptor".to_owned())
@@ -318,6 +329,8 @@ struct Acceptor {
     events: Option<mpsc::SyncSender<Event>>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
+    /// The most of them that have not chosen an export.
+    newcomers_max: usize,
 }
 
 /// Lanes that have begun. They drain when nobody is left to give them clients: at the end, or where the rest of
@@ -366,9 +379,23 @@ impl Acceptor {
         }
     }
 
-    /// To the lane with the fewest clients.
+    /// Sends a client to the lane with the fewest clients, if there is room ([silent-client-makes-room]).
     fn deal(&self, client: OwnedFd) {
-        if self.shared.connections.load(Ordering::Relaxed) >= self.connections_max {
+        let connections = || self.shared.connections.load(Ordering::Relaxed);
+        let newcomers = |entrance: &Entrance<OwnedFd>| entrance.newcomers.load(Ordering::Relaxed);
+        let has_room = || {
+            let newcomers: usize = self.lanes.0.iter().map(newcomers).sum();
+            newcomers < self.newcomers_max && connections() < self.connections_max
+        };
+        let silent = self.lanes.0.iter().max_by_key(|entrance| newcomers(entrance));
+        if let Some(silent) = silent.filter(|entrance| !has_room() && newcomers(entrance) > 0) {
+            silent.send(Message::MakeRoom);
+            let until = Instant::now() + ROOM_WAIT;
+            while !has_room() && Instant::now() < until {
+                std::thread::sleep(ROOM_POLL);
+            }
+        }
+        if connections() >= self.connections_max {
             if let Some(events) = &self.events {
                 let client = name_of(&client);
                 let event = ClientEvent { client, happened: Happened::CutOff };
@@ -380,8 +407,15 @@ impl Acceptor {
         let entrance = self.lanes.0.iter().min_by_key(load).expect("at least one lane");
         self.shared.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
+        entrance.newcomers.fetch_add(1, Ordering::Relaxed);
         entrance.send(Message::Arrival(client));
     }
+}
+
+/// Returns the most clients that may have chosen no export yet: a quarter of all, but up to sixteen in any case, so that a client can
+/// open several connections at once.
+fn newcomers_max(connections_max: usize) -> usize {
+    (connections_max / 4).max(connections_max.min(16))
 }
 
 fn start_lane(
@@ -398,6 +432,7 @@ fn start_lane(
         messages,
         bell,
         load: Arc::clone(&entrance.load),
+        newcomers: Arc::clone(&entrance.newcomers),
     };
     let (tell, told) = mpsc::channel();
     // The ring belongs to the thread that makes it.

@@ -9,6 +9,7 @@ use crate::disk::Disk;
 use crate::job::{Job, Jobs, Owner, Transfer, job_of};
 use crate::lane_memory::{Account, LaneMemory};
 use crate::map::Pages;
+use crate::newcomers::Newcomers;
 use crate::numbers::Numbers;
 use crate::pool::Pool;
 use crate::queue::DiskQueue;
@@ -57,6 +58,8 @@ pub(crate) struct Services<M> {
     pub(crate) disks: Vec<DiskQueue>,
     /// Doors to call in this turn.
     pub(crate) listed: Numbers,
+    /// Doors whose clients have not chosen an export.
+    pub(crate) newcomers: Newcomers,
     /// Memory for data in flight.
     pub(crate) memory: LaneMemory,
     /// Doors that wait for a turn in which they may look up runs.
@@ -84,6 +87,7 @@ impl<M> Services<M> {
     pub(crate) fn new(
         patience: Duration,
         memory: LaneMemory,
+        newcomers: Newcomers,
         discards: Discards,
         now: Instant,
     ) -> io::Result<Self> {
@@ -94,6 +98,7 @@ impl<M> Services<M> {
             jobs: Jobs::new(RefCell::new(Slab::new())),
             disks: Vec::new(),
             listed: Numbers::default(),
+            newcomers,
             memory,
             lookups_wanted: Numbers::default(),
             lookups_left: 0,

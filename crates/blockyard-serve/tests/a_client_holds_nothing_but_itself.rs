@@ -277,6 +277,36 @@ fn a_client_that_chooses_no_export_in_time_is_cut_off() {
     running.stop();
 }
 
+/// Clients that choose no export, as many as the server has room for and again and again, do not keep out a client that does.
+///
+/// Checks [silent-client-makes-room].
+#[test]
+fn silent_clients_make_room_for_others() {
+    let running = Running::start(memory(1 << 20), |config| {
+        (config.connections_max, config.lanes) = (64, 2);
+    });
+    let mut served = running.client();
+    let mut silent = Vec::new();
+    for _ in 0..3 {
+        silent.extend((0..200).map(|_| UnixStream::connect(&running.socket).unwrap()));
+        running.client().bye();
+    }
+    // The youngest are still there, and the oldest are not.
+    let is_open = |client: &mut UnixStream| {
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut greeting = [0; 18];
+        client.read_exact(&mut greeting).and_then(|()| {
+            client.write_all(&[0, 0, 0, 3])?;
+            client.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
+            client.read_exact(&mut [0; 10])
+        })
+    };
+    assert!(is_open(silent.last_mut().unwrap()).is_ok());
+    assert!(is_open(&mut silent[0]).is_err());
+    assert_eq!(served.read(0, 10), [0; 10]);
+    running.stop();
+}
+
 #[test]
 fn there_are_no_more_connections_than_allowed() {
     let running = Running::start(memory(1 << 20), |config| config.connections_max = 2);

@@ -183,7 +183,7 @@ impl Door for MemoryDoor {
         None
     }
 
-    fn cut_off(&mut self, _number: u32, _lane: &mut Lane) {
+    fn cut_off(&mut self, _number: u32, _why: &'static str, _lane: &mut Lane) {
         unreachable!("a client in memory holds nothing of the lane")
     }
 

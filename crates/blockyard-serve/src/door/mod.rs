@@ -68,8 +68,8 @@ pub(crate) trait Door: Sized {
     /// With `anything`, a reply counts even if it uses no such memory.
     fn holds_since(&self, anything: bool) -> Option<Instant>;
 
-    /// The client kept others waiting for too long: breaks the connection.
-    fn cut_off(&mut self, number: u32, lane: &mut Services<Self::Memory>);
+    /// The client kept others waiting: breaks the connection, for the reason `why`.
+    fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services<Self::Memory>);
 
     /// The server ends: takes no new request, answers those in flight, and is done then.
     fn end(&mut self, number: u32, lane: &mut Services<Self::Memory>);

@@ -27,6 +27,7 @@ use crate::entrance::Message;
 use crate::job::{Job, Owner, Transfer};
 use crate::lane_memory::LaneMemory;
 use crate::meter::{Counts, Meter, Metered};
+use crate::newcomers::Newcomers;
 use crate::queue::DiskQueue;
 use crate::ring::Done;
 use crate::services::{EndedJob, Kept, LOOKUPS_OF_A_TURN, Services};
@@ -75,7 +76,14 @@ pub(crate) struct LaneParts<D: Door> {
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
+    /// The number of those whose clients have not chosen an export.
+    pub(crate) newcomers: Arc<AtomicUsize>,
 }
+
+/// Why a lane cuts off a client that holds memory.
+const IDLE: &str = "it took too long, and others waited for that";
+/// Why a lane cuts off a client that has not chosen an export.
+const SILENT: &str = "it chose no export, and others needed its place";
 
 /// The stages of a lane's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,9 +117,15 @@ impl<D: Door> Lane<D> {
     pub(crate) fn new(parts: LaneParts<D>) -> io::Result<Self> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);
+        let newcomers = Newcomers::new(Arc::clone(&parts.newcomers));
         let memory = LaneMemory::new(shared.lane_bytes_max, shared.disks.len());
-        let mut services =
-            Services::new(patience, memory, Discards::new(Arc::clone(&parts.bell)), now)?;
+        let mut services = Services::new(
+            patience,
+            memory,
+            newcomers,
+            Discards::new(Arc::clone(&parts.bell)),
+            now,
+        )?;
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
         let is_metered = shared.is_metered || watcher.is_some();
@@ -318,6 +332,11 @@ impl<D: Door> Lane<D> {
                     // As above.
                     let _ = answer.send(self.services.traffic());
                 }
+                Message::MakeRoom => {
+                    if let Some(oldest) = self.services.newcomers.take_oldest() {
+                        self.doors[oldest].cut_off(oldest, SILENT, &mut self.services);
+                    }
+                }
                 Message::Drain => self.drain(),
                 Message::Leave => self.stage = Stage::Leaving,
             }
@@ -327,11 +346,13 @@ impl<D: Door> Lane<D> {
 
     fn open(&mut self, arrival: D::Arrival) {
         if self.stage != Stage::Serving {
+            self.services.newcomers.forget_one();
             self.forget_one();
             return;
         }
         let door = D::open(arrival, &self.parts.doors, &mut self.services);
         let number = self.doors.insert(door);
+        self.services.newcomers.put(number);
         self.services.list(number);
     }
 
@@ -357,7 +378,7 @@ impl<D: Door> Lane<D> {
             let Some(door) = self.doors.find_mut(number) else { continue };
             let Some(since) = door.holds_since(is_ending) else { continue };
             if since + services.patience <= services.now {
-                door.cut_off(number, services);
+                door.cut_off(number, IDLE, services);
             } else {
                 services.impatient_at = services.impatient_at.min(since + services.patience);
             }
@@ -367,6 +388,7 @@ impl<D: Door> Lane<D> {
     /// Closes a door that is done.
     fn forget(&mut self, door: u32) {
         self.doors.remove(door).close(&mut self.services);
+        self.services.newcomers.remove(door);
         self.services.memory.forget(door);
         self.services.lookups_wanted.remove(door);
         self.forget_one();

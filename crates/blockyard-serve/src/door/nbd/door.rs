@@ -79,8 +79,8 @@ impl Door for Client {
         self.idles_since(anything)
     }
 
-    fn cut_off(&mut self, number: u32, lane: &mut Lane) {
-        self.kill("it took too long, and others waited for that");
+    fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Lane) {
+        self.kill(why);
         lane.list(number);
     }
 

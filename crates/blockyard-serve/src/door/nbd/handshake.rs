@@ -8,7 +8,7 @@ use blockyard_wire::nbd::{Limits, Step, Transmission};
 
 impl Client {
     /// Answers the client's options. Returns whether it has chosen an export, so that requests follow.
-    pub(super) fn choose(&mut self, lane: &Lane) -> bool {
+    pub(super) fn choose(&mut self, number: u32, lane: &mut Lane) -> bool {
         loop {
             if self.is_over() || self.is_answering() {
                 return false; // the answer first
@@ -30,6 +30,7 @@ impl Client {
                     let transmission = Transmission::new(agreed, Limits::DEFAULT);
                     self.account = Account::new(disk);
                     self.session = Session::Transmission(Serving::new(disk, transmission));
+                    lane.newcomers.remove(number);
                     self.tell_entered(lane);
                     return true;
                 }

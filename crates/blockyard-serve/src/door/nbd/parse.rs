@@ -56,7 +56,7 @@ impl Client {
     }
 
     fn understand(&mut self, number: u32, lane: &mut Lane) {
-        if matches!(self.session, Session::Handshake(_)) && !self.choose(lane) {
+        if matches!(self.session, Session::Handshake(_)) && !self.choose(number, lane) {
             return;
         }
         // The limits of the connection bound it ([no-request-past-limits]).
