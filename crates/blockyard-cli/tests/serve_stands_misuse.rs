@@ -103,3 +103,31 @@ fn silent_peers_do_not_delay_the_answer_about_health() {
     let status = ends_within(&mut server, Duration::from_secs(5));
     assert_eq!(status.and_then(|status| status.code()), Some(0), "it ends beside a silent peer");
 }
+
+/// SIGHUP and SIGUSR1 once ended the server without draining.
+#[test]
+fn sighup_and_sigusr1_do_not_end_the_server() {
+    let socket = socket();
+    let mut server = start(&socket, &[], |_| ());
+    let mut client = Client::connect(&socket).unwrap();
+    for name in ["-HUP", "-USR1", "-HUP", "-USR1"] {
+        signal(&server, name);
+        assert_eq!(client.read(0, 10), [0; 10]);
+    }
+    let log = BufReader::new(server.stderr.take().unwrap());
+    let lines = log.lines().map(Result::unwrap).filter(|line| line.contains("SIG"));
+    let lines: Vec<_> = lines.take(2).collect();
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.ends_with("SIGHUP: nothing to reload, as the server has no TLS")),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|line| line.contains("SIGUSR1: read ") && line.contains("1 client")),
+        "{lines:?}"
+    );
+    client.bye();
+    signal(&server, "-TERM");
+    assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
+}

@@ -15,6 +15,7 @@ use crate::gauge::Gauge;
 use crate::lane::{Lane, LaneParts, Shared};
 use crate::listen::{ACCEPT_REST, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
+use crate::reloader::Reloader;
 use crate::tls::{TlsConfig, TlsError};
 use crate::watcher::Watcher;
 use crate::words::error_words;
@@ -127,6 +128,7 @@ pub struct Server {
     faults: Vec<(String, Arc<FaultCounts>)>,
     assumed_persistent: Vec<String>,
     gauge: Gauge,
+    reloader: Reloader,
     stop: Arc<OwnedFd>,
     metrics_address: Option<Address>,
     acceptor: JoinHandle<()>,
@@ -182,7 +184,7 @@ impl Server {
         let exports = nbd::exports(&disks);
         let tls = config.tls.as_ref().map(|tls| {
             let is_required = tls.is_required;
-            tls.load().map(|config| nbd::Tls { config, is_required })
+            tls.load().map(|config| Arc::new(nbd::Tls::new(config, is_required)))
         });
         let tls = tls.transpose().map_err(StartError::Tls)?;
         let client = client_at_stdin(&config.addresses).map_err(StartError::Listen)?;
@@ -222,6 +224,7 @@ impl Server {
         let metrics_address = metrics.as_ref().map(|listener| listener.address.clone());
         let connections = Arc::clone(&shared.connections);
         let gauge = Gauge { entrances: begun.0.clone(), connections };
+        let reloader = Reloader { tls: doors.tls.clone().zip(config.tls.clone()) };
         let acceptor = Acceptor {
             listeners,
             client,
@@ -244,6 +247,7 @@ impl Server {
             faults,
             assumed_persistent,
             gauge,
+            reloader,
             stop,
             metrics_address,
             acceptor,
@@ -287,6 +291,12 @@ impl Server {
     #[must_use]
     pub fn gauge(&self) -> Gauge {
         self.gauge.clone()
+    }
+
+    /// Returns what reads the server's certificates again.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
     }
 
     /// What ends it.

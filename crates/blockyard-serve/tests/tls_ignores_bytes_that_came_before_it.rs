@@ -101,6 +101,37 @@ fn starttls_drops_the_bytes_before_and_behind_it() {
     running.stop();
 }
 
+/// The certificate that the server shows to a client that asks for no more.
+fn shown(running: &Running, config: &Arc<ClientConfig>) -> CertificateDer<'static> {
+    let stream = protected(running, config, STARTTLS).unwrap();
+    stream.conn.peer_certificates().unwrap()[0].clone()
+}
+
+#[test]
+fn reloaded_certificates_are_shown_to_new_sessions_only() {
+    let certificates = Certificates::new();
+    let running =
+        Running::start(memory(1 << 20), |server| server.tls = Some(certificates.config(false)));
+    let config = config(&certificates, None);
+    let before = shown(&running, &config);
+    let mut old = Client::enter(protected(&running, &config, STARTTLS).unwrap()).unwrap();
+    let reloader = running.server.reloader();
+
+    // A key without its certificate: the server keeps what it has.
+    std::fs::copy(certificates.file("client-key.pem"), certificates.file("server-key.pem"))
+        .unwrap();
+    let error = reloader.reload().unwrap_err().to_string();
+    assert!(error.contains("not the key of"), "{error}");
+    assert_eq!(shown(&running, &config), before);
+
+    std::fs::copy(certificates.file("client-cert.pem"), certificates.file("server-cert.pem"))
+        .unwrap();
+    assert!(reloader.reload().unwrap());
+    assert_ne!(shown(&running, &config), before);
+    assert_eq!(old.read(0, 3), [0; 3], "a session that has begun goes on");
+    running.stop();
+}
+
 #[test]
 fn required_tls_keeps_plain_clients_out() {
     let certificates = Certificates::new();

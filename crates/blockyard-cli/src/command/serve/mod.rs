@@ -3,6 +3,7 @@
 mod ending;
 mod lateness;
 mod model;
+mod operator;
 mod ticker;
 mod trace;
 
@@ -32,6 +33,7 @@ use crate::render::faults;
 use ending::{Ending, Heard};
 use lateness::Watch;
 use model::{Modelled, no_card};
+use operator::Operator;
 use ticker::Ticker;
 use trace::Traces;
 
@@ -60,7 +62,9 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let events = start_log(&mut config);
     // Before the first client comes.
     let (mut ending, bell) = Ending::listen()?;
+    let operator = Operator::listen()?;
     let server = Server::start(&config)?;
+    operator.obey(&server);
     for address in server.addresses() {
         note(&format!("serving at {address}"));
     }
@@ -90,8 +94,12 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
             ended
         })
     };
-    if ending.wait(None)? == Heard::Signal {
-        note(&format!("draining, for at most {} s", drain_timeout.as_secs()));
+    let is_asked = ending.wait(None)? == Heard::Signal;
+    if is_asked {
+        note(&format!(
+            "draining, for at most {} s, after a signal to end",
+            drain_timeout.as_secs()
+        ));
         stopper.stop();
         let cut_short = match ending.wait(Some(drain_timeout))? {
             Heard::End => None,
@@ -115,6 +123,9 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     events.join().expect("the thread of the log does not panic");
     watch.end();
     tell_faults(&struck);
+    if !is_asked && ended.is_ok() {
+        note("ended, as the client at standard input has gone");
+    }
     ended.map_err(|error| Failure::Run(error.to_string()))?;
     Ok(traced?)
 }

@@ -32,7 +32,7 @@ impl Ticker {
                 while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PERIOD) {
                     let Some(traffic) = gauge.read() else { continue };
                     let now = Instant::now();
-                    line.bar().set_message(text(&before.1, &traffic, now - before.0));
+                    line.bar().set_message(rates(&before.1, &traffic, now - before.0));
                     before = (now, traffic);
                 }
                 drop(line);
@@ -52,7 +52,7 @@ impl Ticker {
 }
 
 /// The rates between `before` and `now`, with `passed` in between.
-fn text(before: &Traffic, now: &Traffic, passed: Duration) -> String {
+pub(super) fn rates(before: &Traffic, now: &Traffic, passed: Duration) -> String {
     let rate = |now: u64, before: u64| approximate(now - before) / passed.as_secs_f64();
     let mib = |now, before| digits(rate(now, before) / f64::from(1 << 20));
     let clients = if now.clients == 1 { "1 client" } else { &format!("{} clients", now.clients) };
@@ -82,10 +82,11 @@ mod tests {
             clients: 2,
         };
         assert_eq!(
-            text(&before, &now, Duration::from_secs(2)),
+            rates(&before, &now, Duration::from_secs(2)),
             "read 30.0k/s, 128 MiB/s; write 2/s, 0.25 MiB/s; 2 clients, 17 in flight"
         );
-        let idle = text(&now, &Traffic { clients: 1, in_flight: 0, ..now }, Duration::from_secs(1));
+        let idle =
+            rates(&now, &Traffic { clients: 1, in_flight: 0, ..now }, Duration::from_secs(1));
         assert_eq!(idle, "read 0/s, 0.00 MiB/s; write 0/s, 0.00 MiB/s; 1 client, 0 in flight");
     }
 }

@@ -136,9 +136,8 @@ impl Client {
     pub(super) fn start_tls(&mut self) {
         assert!(!self.is_answering(), "the answer to STARTTLS must be sent before TLS starts");
         self.input.clear();
-        let config =
-            &self.shared.tls.as_ref().expect("configuration of the TLS that was offered").config;
-        self.tls = Some(Box::new(TlsSession::new(config)));
+        let tls = self.shared.tls.as_ref().expect("TLS that was offered");
+        self.tls = Some(Box::new(TlsSession::new(tls.config())));
     }
 
     /// The version of TLS, if it has started.

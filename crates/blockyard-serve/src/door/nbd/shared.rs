@@ -3,13 +3,13 @@
 use crate::event::Event;
 use blockyard::time::Duration;
 use blockyard_wire::nbd::{Exports, Tls as Offer};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, PoisonError, RwLock, mpsc};
 
 /// The state that all NBD clients of a server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) exports: Exports,
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<Arc<Tls>>,
     /// How long a client may take to choose an export.
     pub(crate) handshake_deadline: Duration,
     /// The receiver of log events.
@@ -19,8 +19,24 @@ pub(crate) struct Shared {
 /// How clients may use TLS.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    pub(crate) config: Arc<rustls::ServerConfig>,
-    pub(crate) is_required: bool,
+    config: RwLock<Arc<rustls::ServerConfig>>,
+    is_required: bool,
+}
+
+impl Tls {
+    pub(crate) fn new(config: Arc<rustls::ServerConfig>, is_required: bool) -> Self {
+        Self { config: RwLock::new(config), is_required }
+    }
+
+    /// Returns the configuration of a new session.
+    pub(super) fn config(&self) -> Arc<rustls::ServerConfig> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the configuration of new sessions.
+    pub(crate) fn replace(&self, config: Arc<rustls::ServerConfig>) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+    }
 }
 
 impl Shared {

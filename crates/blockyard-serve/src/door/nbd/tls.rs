@@ -31,8 +31,8 @@ pub(super) struct TlsSession {
 
 impl TlsSession {
     /// A session before its handshake.
-    pub(super) fn new(config: &Arc<ServerConfig>) -> Self {
-        let session = ServerConnection::new(Arc::clone(config));
+    pub(super) fn new(config: Arc<ServerConfig>) -> Self {
+        let session = ServerConnection::new(config);
         let mut session = session.expect("TLS configuration of a server");
         session.set_buffer_limit(None); // records are sent as soon as they are made
         let received = Some(vec![0; RECEIVED_BYTES].into());

@@ -1,0 +1,26 @@
+//! Reading the certificates of a running server again.
+
+use crate::door::nbd;
+use crate::tls::{TlsConfig, TlsError};
+use std::sync::Arc;
+
+/// Reads the certificates of a [`Server`](crate::Server) again.
+#[derive(Clone, Debug)]
+pub struct Reloader {
+    /// The TLS of the server, with its files.
+    pub(crate) tls: Option<(Arc<nbd::Tls>, TlsConfig)>,
+}
+
+impl Reloader {
+    /// Reads the files of the server's TLS again. Clients that start TLS from now on meet the new certificates; those
+    /// that have started it keep theirs. Returns whether the server has TLS.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or the files do not fit together. The server keeps its certificates then.
+    pub fn reload(&self) -> Result<bool, TlsError> {
+        let Some((tls, files)) = &self.tls else { return Ok(false) };
+        tls.replace(files.load()?);
+        Ok(true)
+    }
+}
