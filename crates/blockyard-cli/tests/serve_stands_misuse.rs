@@ -131,3 +131,22 @@ fn sighup_and_sigusr1_do_not_end_the_server() {
     signal(&server, "-TERM");
     assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
 }
+
+/// The log once called a client that had hung up "an unknown address".
+#[test]
+fn a_client_that_hung_up_keeps_its_name() {
+    let mut server = command(&["memory:1m", "--nbd", "127.0.0.1:0"]).spawn().unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let serving = lines.next().unwrap();
+    let address = serving.rsplit(' ').next().unwrap();
+    for _ in 0..10 {
+        let client = TcpStream::connect(address).unwrap();
+        let name = client.local_addr().unwrap().to_string();
+        client.peek(&mut [0]).unwrap();
+        drop(client); // with the greeting unread, which resets the connection
+        let gone = lines.next().unwrap();
+        assert!(gone.contains(&format!("client {name}: gone before it chose an export")), "{gone}");
+    }
+    signal(&server, "-TERM");
+    assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
+}

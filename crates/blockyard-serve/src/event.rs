@@ -1,10 +1,7 @@
 //! What happens to clients and disks, for a log.
 
 use core::fmt;
-use rustix::fd::OwnedFd;
-use rustix::net::{getpeername, sockopt};
 use std::borrow::Cow;
-use std::net::SocketAddr;
 
 /// Something that happened while a server ran.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,21 +106,6 @@ impl fmt::Display for ClientEvent {
                 write!(f, "gone before it chose an export: {why}")
             }
         }
-    }
-}
-
-/// Who is at the other end.
-pub(crate) fn name_of(client: &OwnedFd) -> String {
-    let address =
-        getpeername(client).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok());
-    if let Some(address) = address {
-        return address.to_string();
-    }
-    match sockopt::socket_peercred(client) {
-        Ok(process) => {
-            format!("process {} of user {}", process.pid.as_raw_nonzero(), process.uid.as_raw())
-        }
-        Err(_) => "of an unknown address".to_owned(),
     }
 }
 

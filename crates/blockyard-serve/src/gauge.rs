@@ -1,15 +1,15 @@
 //! The traffic of a running server, which other threads query from its lanes.
 
 use crate::entrance::{Entrance, Message, ask};
+use crate::peer::Peer;
 use crate::traffic::Traffic;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Queries the lanes of a [`Server`](crate::Server) for their traffic.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    pub(crate) entrances: Vec<Entrance<OwnedFd>>,
+    pub(crate) entrances: Vec<Entrance<Peer>>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
 

@@ -7,6 +7,7 @@ use crate::door::memory::MemoryDoor;
 use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
 use crate::lane::{Lane, LaneParts, Shared};
+use crate::peer::Peer;
 use blockyard::time::Duration;
 use core::sync::atomic::Ordering;
 use std::io;
@@ -21,7 +22,7 @@ pub use crate::door::memory::{Ask, Memory, Next, Rounds};
 ///
 /// Fails if the disk cannot be opened, the kernel offers no io_uring, or the lane fails.
 pub fn serve(disk: &DiskConfig, client: OwnedFd) -> io::Result<()> {
-    run::<nbd::Client>(disk, client, |disks| {
+    run::<nbd::Client>(disk, Peer::connected(client), |disks| {
         let exports = nbd::exports(disks).map_err(io::Error::other)?;
         let handshake_deadline = Duration::MAX;
         Ok(Arc::new(nbd::Shared { exports, tls: None, handshake_deadline, events: None }))

@@ -56,6 +56,7 @@ mod meter;
 mod metrics;
 mod newcomers;
 mod numbers;
+mod peer;
 mod pool;
 mod queue;
 mod reloader;

@@ -5,7 +5,7 @@ use core::str::FromStr;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, connect, getpeername,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, connect, getpeername,
     getsockname, socket_with, sockopt,
 };
 use std::io;
@@ -16,6 +16,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::peer::Peer;
 use crate::words::error_words;
 
 /// Rest after a client could not be accepted: there are no descriptors, most likely, and some are
@@ -171,15 +172,15 @@ impl Listener {
     }
 
     /// A client that has come, if there is one.
-    pub(crate) fn accept(&self) -> io::Result<Option<OwnedFd>> {
-        match accept_with(&self.fd, SocketFlags::CLOEXEC) {
-            Ok(client) => {
+    pub(crate) fn accept(&self) -> io::Result<Option<Peer>> {
+        match acceptfrom_with(&self.fd, SocketFlags::CLOEXEC) {
+            Ok((client, address)) => {
                 if matches!(self.address, Address::Tcp(_)) {
                     // Speed only.
                     let _ = sockopt::set_tcp_nodelay(&client, true);
                     let _ = sockopt::set_socket_keepalive(&client, true);
                 }
-                Ok(Some(client))
+                Ok(Some(Peer::accepted(client, address)))
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -210,7 +211,7 @@ impl Drop for Listener {
 /// # Errors
 ///
 /// Nobody is, or two of them are that: both would take from what it says.
-pub(crate) fn client_at_stdin(addresses: &[Address]) -> Result<Option<OwnedFd>, ListenError> {
+pub(crate) fn client_at_stdin(addresses: &[Address]) -> Result<Option<Peer>, ListenError> {
     match addresses.iter().filter(|address| **address == Address::Stdio).count() {
         0 => return Ok(None),
         1 => {}
@@ -219,7 +220,9 @@ pub(crate) fn client_at_stdin(addresses: &[Address]) -> Result<Option<OwnedFd>, 
     let stdin = io::stdin();
     let client = stdin.as_fd().try_clone_to_owned().ok();
     let client = client.filter(|client| getpeername(client).is_ok());
-    client.map(Some).ok_or(ListenError::Unsuitable("standard input is no socket with a client"))
+    client
+        .map(|client| Some(Peer::connected(client)))
+        .ok_or(ListenError::Unsuitable("standard input is no socket with a client"))
 }
 
 /// Device and number of what is at `path`.

@@ -10,11 +10,12 @@ use crate::clock;
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
 use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
-use crate::event::{ClientEvent, Event, Happened, name_of};
+use crate::event::{ClientEvent, Event, Happened};
 use crate::gauge::Gauge;
 use crate::lane::{Lane, LaneParts, Shared};
 use crate::listen::{ACCEPT_REST, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
+use crate::peer::Peer;
 use crate::reloader::Reloader;
 use crate::tls::{TlsConfig, TlsError};
 use crate::watcher::Watcher;
@@ -140,7 +141,7 @@ pub struct Server {
 #[derive(Clone, Debug)]
 pub struct Stopper {
     stop: Arc<OwnedFd>,
-    entrances: Vec<Entrance<OwnedFd>>,
+    entrances: Vec<Entrance<Peer>>,
 }
 
 impl Stopper {
@@ -332,7 +333,7 @@ impl Server {
 struct Acceptor {
     listeners: Vec<Listener>,
     /// The one that is there from the begin, if there is.
-    client: Option<OwnedFd>,
+    client: Option<Peer>,
     lanes: Begun,
     shared: Arc<Shared>,
     /// Whom to tell of clients that are cut off.
@@ -345,7 +346,7 @@ struct Acceptor {
 
 /// Lanes that have begun. They drain when nobody is left to give them clients: at the end, or where the rest of
 /// the server cannot begin.
-struct Begun(Vec<Entrance<OwnedFd>>);
+struct Begun(Vec<Entrance<Peer>>);
 
 impl Drop for Begun {
     fn drop(&mut self) {
@@ -390,9 +391,9 @@ impl Acceptor {
     }
 
     /// Sends a client to the lane with the fewest clients, if there is room ([silent-client-makes-room]).
-    fn deal(&self, client: OwnedFd) {
+    fn deal(&self, client: Peer) {
         let connections = || self.shared.connections.load(Ordering::Relaxed);
-        let newcomers = |entrance: &Entrance<OwnedFd>| entrance.newcomers.load(Ordering::Relaxed);
+        let newcomers = |entrance: &Entrance<Peer>| entrance.newcomers.load(Ordering::Relaxed);
         let has_room = || {
             let newcomers: usize = self.lanes.0.iter().map(newcomers).sum();
             newcomers < self.newcomers_max && connections() < self.connections_max
@@ -407,13 +408,12 @@ impl Acceptor {
         }
         if connections() >= self.connections_max {
             if let Some(events) = &self.events {
-                let client = name_of(&client);
-                let event = ClientEvent { client, happened: Happened::CutOff };
+                let event = ClientEvent { client: client.name, happened: Happened::CutOff };
                 drop(events.try_send(Event::Client(event)));
             }
             return; // closed
         }
-        let load = |entrance: &&Entrance<OwnedFd>| entrance.load.load(Ordering::Relaxed);
+        let load = |entrance: &&Entrance<Peer>| entrance.load.load(Ordering::Relaxed);
         let entrance = self.lanes.0.iter().min_by_key(load).expect("at least one lane");
         self.shared.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
@@ -432,7 +432,7 @@ fn start_lane(
     number: usize,
     shared: &Arc<Shared>,
     doors: &Arc<nbd::Shared>,
-) -> Result<(Entrance<OwnedFd>, JoinHandle<io::Result<()>>), StartError> {
+) -> Result<(Entrance<Peer>, JoinHandle<io::Result<()>>), StartError> {
     let bell = Arc::clone(&shared.bells[number]);
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
     let parts = LaneParts {
@@ -468,7 +468,7 @@ fn start_lane(
 
 fn start_metrics(
     listener: Listener,
-    entrances: &[Entrance<OwnedFd>],
+    entrances: &[Entrance<Peer>],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     let stop = Arc::new(bell()?);

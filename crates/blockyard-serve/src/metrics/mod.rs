@@ -14,6 +14,7 @@ use crate::disk::Disk;
 use crate::entrance::{Entrance, Message, ask};
 use crate::listen::{ACCEPT_REST, Address, ListenError, Listener};
 use crate::meter::Counts;
+use crate::peer::Peer;
 use http::{Answer, Asked};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::net::{Shutdown, TcpStream};
@@ -73,7 +74,7 @@ pub(crate) struct Metrics {
     pub(crate) listener: Listener,
     /// Ends it.
     pub(crate) stop: Arc<OwnedFd>,
-    pub(crate) entrances: Vec<Entrance<OwnedFd>>,
+    pub(crate) entrances: Vec<Entrance<Peer>>,
     pub(crate) disks: Vec<Arc<Disk>>,
     /// Clients there are.
     pub(crate) connections: Arc<AtomicUsize>,
@@ -106,7 +107,7 @@ impl Metrics {
             }
             match self.listener.accept() {
                 Ok(Some(client)) => {
-                    let Some(connection) = open.enter(client.into()) else { continue };
+                    let Some(connection) = open.enter(client.fd.into()) else { continue };
                     let of_thread = Arc::clone(&connection);
                     let body = move || self.converse(&of_thread, open);
                     let thread = std::thread::Builder::new().name("metrics".to_owned());

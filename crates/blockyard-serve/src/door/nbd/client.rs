@@ -5,9 +5,10 @@ use super::input::{Input, Receiving};
 use super::session::{Choosing, Payload, Serving, Session, Target};
 use super::shared::Shared;
 use super::tls::TlsSession;
-use crate::event::{ClientEvent, Event, Happened, name_of};
+use crate::event::{ClientEvent, Event, Happened};
 use crate::lane_memory::Account;
 use crate::map::Span;
+use crate::peer::Peer;
 use crate::ring::SPANS_MAX;
 use crate::services::{Kept, Services};
 use crate::words::error_words;
@@ -15,7 +16,7 @@ use blockyard::time::Instant;
 use blockyard_wire::nbd::{Handshake, Limits};
 use std::borrow::Cow;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ enum Sending {
 /// One client. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Client {
-    fd: OwnedFd,
+    peer: Peer,
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
     /// TLS, once it has started.
@@ -71,13 +72,13 @@ pub(crate) struct Client {
 
 impl Client {
     /// A client that gets the greeting first, and must choose an export before `deadline`.
-    pub(super) fn new(fd: OwnedFd, shared: &Arc<Shared>, deadline: Instant) -> Self {
+    pub(super) fn new(peer: Peer, shared: &Arc<Shared>, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
         let session = Session::Handshake(Choosing { handshake, deadline });
         let mut batch = Box::<Batch>::default();
         batch.head(|out| out.extend(Handshake::greeting()));
         Self {
-            fd,
+            peer,
             shared: Arc::clone(shared),
             input: Input::new(session.room_bytes()),
             session,
@@ -119,7 +120,7 @@ impl Client {
     /// As [`Self::end`], and discards what the client sends from now on.
     pub(super) fn end_receiving(&mut self, why: impl Into<Cow<'static, str>>) {
         self.end(why);
-        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Read);
+        let _ = rustix::net::shutdown(&self.peer.fd, rustix::net::Shutdown::Read);
     }
 
     /// Breaks the connection: nothing more is sent or received.
@@ -129,7 +130,7 @@ impl Client {
             Life::Ending(why) | Life::Dead(why) => Life::Dead(why),
         };
         // This ends the kernel's operations on the socket. It fails for a closed socket, which does no harm.
-        let _ = rustix::net::shutdown(&self.fd, rustix::net::Shutdown::Both);
+        let _ = rustix::net::shutdown(&self.peer.fd, rustix::net::Shutdown::Both);
     }
 
     /// Starts TLS, and discards all bytes that came before it ([nothing-before-tls]).
@@ -231,7 +232,7 @@ impl Client {
         let mut message = lane.ring.message();
         batch.spans(SPANS_MAX, &mut message.spans);
         let kept = Kept::Door { door: number, memory: Lent::Batch(batch) };
-        lane.ring.send(self.fd.as_raw_fd(), message, quick, kept);
+        lane.ring.send(self.peer.fd.as_raw_fd(), message, quick, kept);
     }
 
     /// The kernel has sent a batch, or has failed to.
@@ -279,7 +280,7 @@ impl Client {
         if self.session.waits() || self.is_over() || (is_choosing && self.is_sending()) {
             return;
         }
-        let fd = self.fd.as_raw_fd();
+        let fd = self.peer.fd.as_raw_fd();
         let kept = |memory| Kept::Door { door: number, memory };
         if let Some(tls) = &mut self.tls {
             let room = tls.room();
@@ -362,7 +363,7 @@ impl Client {
     fn tell(&self, happened: impl FnOnce() -> Happened) {
         if let Some(events) = &self.shared.events {
             // A lane never waits for the log: a full channel drops the event.
-            let client = name_of(&self.fd);
+            let client = self.peer.name.clone();
             let event = ClientEvent { client, happened: happened() };
             drop(events.try_send(Event::Client(event)));
         }

@@ -6,18 +6,18 @@ use super::shared::Shared;
 use crate::door::Door;
 use crate::event::ENDING;
 use crate::job::Transfer;
+use crate::peer::Peer;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 impl Door for Client {
-    type Arrival = OwnedFd;
+    type Arrival = Peer;
     type Shared = Arc<Shared>;
     type Memory = Lent;
 
-    fn open(arrival: OwnedFd, shared: &Arc<Shared>, lane: &mut Lane) -> Self {
+    fn open(arrival: Peer, shared: &Arc<Shared>, lane: &mut Lane) -> Self {
         let deadline = lane.now + shared.handshake_deadline;
         lane.wake_at(deadline);
         Self::new(arrival, shared, deadline)

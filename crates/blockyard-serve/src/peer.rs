@@ -1,0 +1,39 @@
+//! The other end of a connection: a socket, and the name of the client for a log.
+
+use rustix::fd::OwnedFd;
+use rustix::net::{SocketAddrAny, getpeername, sockopt};
+use std::net::SocketAddr;
+
+/// The other end of a connection. See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) fd: OwnedFd,
+    /// The address and port, or the process at the other end of a unix socket. The name stays after the client has hung up.
+    pub(crate) name: String,
+}
+
+impl Peer {
+    /// Returns the client that was accepted from `address`.
+    pub(crate) fn accepted(fd: OwnedFd, address: Option<SocketAddrAny>) -> Self {
+        let name = match address.and_then(|address| SocketAddr::try_from(address).ok()) {
+            Some(address) => address.to_string(),
+            None => process_of(&fd),
+        };
+        Self { fd, name }
+    }
+
+    /// Returns the client at a socket that is connected already.
+    pub(crate) fn connected(fd: OwnedFd) -> Self {
+        let address = getpeername(&fd).ok().flatten();
+        Self::accepted(fd, address)
+    }
+}
+
+fn process_of(client: &OwnedFd) -> String {
+    match sockopt::socket_peercred(client) {
+        Ok(process) => {
+            format!("process {} of user {}", process.pid.as_raw_nonzero(), process.uid.as_raw())
+        }
+        Err(_) => "of an unknown address".to_owned(),
+    }
+}
