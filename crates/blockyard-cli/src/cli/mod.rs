@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Whatif(Whatif),
     /// Replay a trace: recorded I/O in place of a job
     Replay(Replay),
-    /// Repeat published experiments and compare the figures
+    /// Simulate published experiments and compare the results with the published figures
     Reproduce(Reproduce),
     /// Serve a disk over NBD: a file, a block device or memory
     Serve(Serve),
@@ -53,7 +53,7 @@ pub(crate) enum Command {
     List(List),
     /// Print the file of a built-in device or design
     Show(Show),
-    /// Print the JSON schema of an answer
+    /// Print the JSON schema of a command's output
     Schema(Schema),
     /// Print completions for a shell
     Completions(Completions),
@@ -431,7 +431,8 @@ not included:
   completed, not reaped  the job has not taken the result yet (per I/O)
 
 What holds hardware queues, that is, the reasons why a run of a hardware queue
-stops with work left: how often per I/O, and the share of the time for which a
+stops with work left, or why a request that is issued directly is staged
+instead: how often per I/O, and the share of the time for which a
 hardware queue is held, until its next request is issued:
   budget     the device has no room; this is known before a request is dequeued
   tag        no driver tag is free
@@ -439,7 +440,7 @@ hardware queue is held, until its next request is issued:
   host       the driver refuses a request: a resource that the disks of the host
              share is used up
   resource   the driver refuses a request: another resource is used up
-  leftovers  requests that were dequeued earlier go first
+  leftovers  an earlier request for which the device had no room goes first
   order      the scheduler holds its requests back
   quiesced   dispatch is quiesced
 
