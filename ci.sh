@@ -40,7 +40,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   readme           the README's what-if commands, every job in examples/ and the firmware example run
   peers            programs of libnbd's own test suite run against `serve`
   hostile [SESSIONS]
-                   strangers attack a server while a canary client reads; malformed sessions, 8000 by default
+                   strangers attack a server while a canary client reads; malformed sessions, 50000 by default
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
   soak [SECONDS]   BTT crashes within wider bounds, then the swarm on fresh seeds, until a failure, the
@@ -320,7 +320,7 @@ step_hostile() {
     want openssl openssl
     want python3 python3
     cargo build --locked --release -p blockyard-cli
-    ci/hostile "$CARGO_TARGET_DIR/release/blockyard" --sessions "${1:-8000}"
+    ci/hostile "$CARGO_TARGET_DIR/release/blockyard" --sessions "${1:-50000}"
 }
 
 step_repeat() {
