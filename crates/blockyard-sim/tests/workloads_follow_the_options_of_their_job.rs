@@ -133,6 +133,16 @@ fn a_trim_precedes_its_write() {
     }
 }
 
+/// Writes behind a trim count for `fsync`, and trims do not.
+#[test]
+fn a_sync_follows_a_trimmed_write() {
+    let (trim, write) = (IoOp::Trim, IoOp::Write);
+    let sync = IoOp::Sync { datasync: false };
+    let ops: Vec<_> = ios("rw=trimwrite size=16k fsync=2").iter().map(|io| io.op).collect();
+    let two = [trim, write, trim, write, sync];
+    assert_eq!(ops, [two, two].concat());
+}
+
 #[test]
 fn syncs_follow_their_writes() {
     // In fio's own log, both syncs are due at write 12, and the full one is done.

@@ -78,11 +78,31 @@ mod tests {
     use super::*;
     use crate::job::{NoSource, parse_args};
 
-    fn pacer(rate: &str, process: &str) -> Pacer {
+    fn job(rate: &str, process: &str) -> Job {
         let process = format!("--rate_process={process}");
         let args = ["--name=a", "--direct=1", rate, &process];
-        let job = parse_args(args, &NoSource).unwrap().jobs.remove(0);
-        Pacer::new(&job, Op::Read, 0, 1).unwrap()
+        parse_args(args, &NoSource).unwrap().jobs.remove(0)
+    }
+
+    fn pacer(rate: &str, process: &str) -> Pacer {
+        Pacer::new(&job(rate, process), Op::Read, 0, 1).unwrap()
+    }
+
+    /// The instances of a job, and jobs of the same group, draw gaps of their own; the same instance repeats its gaps.
+    #[test]
+    fn each_instance_draws_its_own_gaps() {
+        let job = job("--rate_iops=1000", "poisson");
+        let gaps = |job: &Job, instance, seed| {
+            let mut pacer = Pacer::new(job, Op::Read, instance, seed).unwrap();
+            [1, 2, 3].map(|ios| pacer.next_allowed_ns(ios * 4096, ios))
+        };
+        let first = gaps(&job, 0, 1);
+        assert_eq!(first, gaps(&job, 0, 1));
+        assert_ne!(first, gaps(&job, 1, 1));
+        assert_ne!(first, gaps(&job, 0, 2));
+        let mut later = job.clone();
+        later.first_instance += 2;
+        assert_eq!(gaps(&job, 3, 1), gaps(&later, 1, 1), "instances are counted over all jobs");
     }
 
     #[test]

@@ -203,6 +203,29 @@ fn removing_the_card_ends_each_request_of_a_pack_once() {
     }
 }
 
+/// The card refuses an entry of a pack, and then it is removed: a write that the card has not done does not end well.
+#[test]
+fn a_write_behind_the_failed_entry_does_not_end_well_when_the_card_goes() {
+    for policy in packing(Packed::Write) {
+        let mut refused = 0;
+        for when in (0..20_000).step_by(41) {
+            let mut bench = bench(policy, 8);
+            bench.script().bad_entry = Some((1200, true));
+            bench.writes(30);
+            bench.until(Instant::ZERO + us(when));
+            bench.script().abort(Instant::ZERO);
+            bench.interrupt(HostEvent::CardGone);
+            bench.settle();
+            let is_done_alone = |span: &Span| (span.sector, span.requests) == (Some(1200), 1);
+            if !bench.spans().iter().any(is_done_alone) {
+                assert_ne!(bench.ended[&12], Status::Ok, "{policy:?}, removed after {when} us");
+                refused += 1;
+            }
+        }
+        assert!(refused > 0);
+    }
+}
+
 /// [pack-keeps-order].
 #[test]
 fn a_pack_refused_in_an_interrupt_keeps_its_order() {
