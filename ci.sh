@@ -210,6 +210,8 @@ step_package() {
     for manifest in $(grep -l '^publish = false' crates/*/Cargo.toml); do
         private+=(--exclude "$(basename "$(dirname "$manifest")")")
     done
+    # Cargo keeps what it unpacked from a tarball by its version, whatever the tarball has today.
+    rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/{cache,src}/*/blockyard{,-*}-[0-9]*
     # Dirty, so that a change can be checked before it is committed; the crates see each other's tarballs.
     cargo package --locked --allow-dirty --workspace "${private[@]}"
 }

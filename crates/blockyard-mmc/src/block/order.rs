@@ -242,6 +242,22 @@ mod tests {
         }
     }
 
+    /// After a slot, the slot with the next number goes; if it does not wait, the lowest that does.
+    #[test]
+    fn the_walk_goes_to_the_next_number_or_to_the_lowest() {
+        let mut ready = Ready::tag_walk(8);
+        [5, 2, 7, 6].into_iter().for_each(|slot| ready.push(SlotId(slot)));
+        for expected in [5, 6, 7, 2] {
+            assert_eq!(ready.first(), Some(SlotId(expected)));
+            ready.take(SlotId(expected));
+            if expected == 2 {
+                [4, 1].into_iter().for_each(|slot| ready.push(SlotId(slot)));
+            }
+            ready.advance();
+        }
+        assert_eq!(ready.first(), Some(SlotId(1)), "the number after 2 does not wait");
+    }
+
     /// Compares the count with a list of the slots that wait.
     #[test]
     fn every_waiting_slot_is_counted() {

@@ -11,7 +11,7 @@ use crate::time::Duration;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The configuration of a [`RequestQueue`].
+/// The configuration of a [`RequestQueue`](super::RequestQueue).
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
     /// Which hardware queue serves which processor. Names at most as many hardware queues as the

@@ -536,6 +536,24 @@ fn only_a_write_past_the_cache_is_a_reliable_write() {
     assert_eq!(sent(&mut bench), [(6, 0x0320_0100)]);
 }
 
+/// A driver refuses a durable write that the card cannot do, though the queue may send it.
+#[test]
+fn a_durable_write_that_the_card_cannot_do_is_refused() {
+    let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
+    for (reliable_write, flags, expected) in [
+        (ReliableWrite::Any, Flags::FUA, Status::Ok),
+        (ReliableWrite::OneOr(8), Flags::FUA, Status::NotSupported),
+        (ReliableWrite::None, Flags::FUA, Status::NotSupported),
+        (ReliableWrite::None, Flags::NONE, Status::Ok),
+    ] {
+        let mut bench = bench(policy);
+        bench.mmc().target.reliable_write = reliable_write;
+        bench.submit([Bio::write(800, 8, 0).with_flags(flags)]);
+        bench.settle();
+        assert_eq!(bench.ended[&0], expected, "{reliable_write:?}, {flags:?}");
+    }
+}
+
 #[test]
 fn a_reset_that_may_lose_data_fails_the_next_flush_once() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
