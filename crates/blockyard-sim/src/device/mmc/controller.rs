@@ -512,11 +512,7 @@ impl Controller {
         self.events.clear();
         self.events.push_back(HostEvent::CardGone);
         self.was_on_bus(at);
-        let from = self
-            .running
-            .as_ref()
-            .expect("a removed card should leave a request on the bus")
-            .device_from;
+        let from = self.running.as_ref().expect("a card removal should hit a request").device_from;
         self.device.add(from, at);
         self.wakes_at = Some(at);
     }

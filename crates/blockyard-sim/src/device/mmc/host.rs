@@ -369,10 +369,7 @@ impl Driver for MmcHost {
         let accept = self.mmc.queue_rq(issue);
         if accept == Accept::Queued {
             self.activity.begin(issue.now);
-            debug_assert!(
-                !self.activity.is_idle(),
-                "the driver must not be idle while it has a request"
-            );
+            debug_assert!(!self.activity.is_idle(), "a driver with a request is not idle");
             if let Some(since) = self.empty_since.take() {
                 self.absent += issue.request().times.queued.max(since).since(since);
             }
