@@ -2,7 +2,7 @@
 
 use blockyard::time::{Duration, Instant};
 
-/// The time in use of something that knows ahead until when it will be in use.
+/// The time in use of a bus or a device that knows the end of each use in advance.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InUse {
     /// The last span; it may end in the future, or grow.
@@ -13,12 +13,12 @@ pub(super) struct InUse {
     gaps: u64,
     idle: Duration,
     begun: bool,
-    /// When somebody learned that the last use was over.
+    /// When the end of the last use was noticed.
     known_at: Instant,
 }
 
 impl InUse {
-    /// Adds a use from `from`, which is not before the last one began, until `until`.
+    /// Adds a use from `from`, which must not be before the start of the last one, until `until`.
     pub(super) fn add(&mut self, from: Instant, until: Instant) {
         if self.begun && from > self.until {
             self.gaps += 1;
@@ -27,10 +27,10 @@ impl InUse {
         self.extend(from, until);
     }
 
-    /// As [`Self::add`], as a part of the last use: the time between is neither in use nor a gap.
+    /// Adds a use as [`Self::add`] does, as a part of the last use: the time between is neither use nor gap.
     pub(super) fn extend(&mut self, from: Instant, until: Instant) {
         debug_assert!(from <= until, "in use from {from} until {until}");
-        debug_assert!(!self.begun || from >= self.from, "uses come in the order of time");
+        debug_assert!(!self.begun || from >= self.from, "uses must come in the order of time");
         if !self.begun || from > self.until {
             self.before += self.until.since(self.from);
             (self.from, self.until, self.begun) = (from, from, true);
@@ -38,7 +38,7 @@ impl InUse {
         self.until = self.until.max(until);
     }
 
-    /// Somebody learns only now that the last use is over: the gap begins now.
+    /// Notes that the end of the last use is noticed only now, so the gap begins now.
     pub(super) fn noticed(&mut self, now: Instant) {
         self.known_at = now;
     }
@@ -48,23 +48,23 @@ impl InUse {
         self.until = self.until.min(until.max(self.from));
     }
 
-    /// The time in use until `at`, which is not before the last use began.
+    /// Returns the time in use until `at`, which must not be before the start of the last use.
     pub(super) fn total(&self, at: Instant) -> Duration {
         debug_assert!(at >= self.from, "the time until {at} of a use from {}", self.from);
         self.before + self.until.min(at).since(self.from)
     }
 
-    /// Whether it is in use at `at`, which is not before the last use began.
+    /// Returns whether a use is in progress at `at`, which must not be before the start of the last use.
     pub(super) fn is_at(&self, at: Instant) -> bool {
         self.begun && at < self.until
     }
 
-    /// The mean length of the gaps between two uses; zero if there were none.
+    /// Returns the mean length of the gaps between two uses; zero if there were no gaps.
     pub(super) fn mean_gap(&self) -> Duration {
         Duration::from_ns(self.idle.as_ns().checked_div(self.gaps).unwrap_or_default())
     }
 
-    /// Begins to count at `at`. A use at that time goes on.
+    /// Begins to count at `at`. A use in progress continues.
     pub(super) fn forget(&mut self, at: Instant) {
         let (from, until) = (at.max(self.from), at.max(self.until));
         *self = Self { from, until, begun: self.begun, ..Self::default() };
@@ -119,6 +119,10 @@ mod tests {
         bus.add(at(503), at(510));
         assert_eq!(bus.mean_gap(), Duration::from_ns(3));
         bus.add(at(515), at(520));
-        assert_eq!(bus.mean_gap(), Duration::from_ns(4), "that is over with the next");
+        assert_eq!(
+            bus.mean_gap(),
+            Duration::from_ns(4),
+            "the noticed end should apply to one gap only"
+        );
     }
 }

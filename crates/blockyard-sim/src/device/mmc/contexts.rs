@@ -1,17 +1,17 @@
 //! The contexts of an MMC host's driver: its interrupt handler, its thread and its deferred work.
 //!
-//! [`Contexts`] is their state machine: it says what each context does next, what that costs a processor,
-//! and which threads have to be woken. It has no processors and no clock. In virtual time the contexts
-//! share the processors of a `world` with everything else; for `serve --as` each has a processor of its
-//! own ([`live`](crate::device::live)). Both carry out the [`Step`]s of each [`Turn`], and have
-//! [`Contexts::take_effect`] called when a processor has paid for what it did.
+//! [`Contexts`] is their state machine: it decides what each context does next, what that costs a processor,
+//! and which threads to wake. It has no processors and no clock. In virtual time the contexts
+//! share the processors of a `world` with everything else. For `serve --as` each context has its own
+//! processor ([`live`](crate::device::live)). Both callers carry out the [`Step`]s of each [`Turn`], and
+//! call [`Contexts::take_effect`] when a processor has paid for its work.
 //!
 //! # Rules
 //!
-//! - **[paid-before-effect]** A processor pays for an act, an interrupt or a wake-up first; the act takes
-//!   effect at the end of that time. Until then everybody else sees it as begun.
-//! - **[waker-pays]** Whoever wakes a thread pays for the wake-up, as part of what it does at that time: a
-//!   piece of work, an act, or the end of an interrupt. The thread is woken at the end of that time.
+//! - **[paid-before-effect]** A processor first pays for an act, an interrupt or a wake-up with its time. The
+//!   effect comes at the end of that time. Until then all others see the act as begun.
+//! - **[waker-pays]** The processor that wakes a thread pays for the wake-up, as part of a piece of work, an
+//!   act, or the end of an interrupt. The thread is woken at the end of that time.
 
 use super::host::MmcHost;
 use crate::device::Events;
@@ -34,21 +34,21 @@ pub fn thread_index(thread: Context) -> usize {
     }
 }
 
-/// What a processor does for a context; it takes effect when the processor has paid for it.
+/// Work of a processor for a context. It takes effect when the processor has paid for it.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Doing {
     /// Switches to the thread.
     Enter(Context),
     /// Handles an interrupt.
     Interrupt,
-    /// Wakes threads for work that this context leaves to them.
+    /// Wakes threads for work that this context passes on to them.
     Wake(Context),
-    /// Carries out this act, which began at this instant.
+    /// Carries out an act that began at the given instant.
     Act(Act, Instant),
 }
 
 impl Doing {
-    /// The context that a processor works for.
+    /// Returns the context for which the processor works.
     #[must_use]
     pub fn context(&self) -> Context {
         match self {
@@ -59,37 +59,37 @@ impl Doing {
     }
 }
 
-/// What may have changed outside the contexts when something took effect.
+/// The changes that an effect may have made outside the contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Nothing,
-    /// The controller may have events to come.
+    /// The controller may have pending events.
     Controller,
-    /// The controller may have events to come, and requests have completed.
+    /// The controller may have pending events, and requests have completed.
     Requests,
 }
 
 /// A thread of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thread {
-    /// It waits to be woken.
+    /// The thread waits to be woken.
     Asleep,
-    /// It runs, or has been woken.
+    /// The thread runs or has been woken.
     Awake {
-        /// When it runs after its last wake-up. Work given to it earlier waits until then.
+        /// When the thread runs after its last wake-up. Work given to it earlier waits until then.
         there_at: Instant,
-        /// Pieces of work that it has not begun.
+        /// The number of pieces of work that the thread has not begun.
         queued: u32,
     },
 }
 
-/// The threads that sleep and have something to do, in the order of [`THREADS`].
+/// The sleeping threads that have something to do, in the order of [`THREADS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sleepers([bool; 2]);
 
 impl Sleepers {
-    /// The first of these threads, if there is one.
+    /// Returns the first of these threads, if there is one.
     #[must_use]
     pub fn first(self) -> Option<Context> {
         THREADS.into_iter().zip(self.0).find_map(|(thread, is_one)| is_one.then_some(thread))
@@ -101,8 +101,8 @@ impl Sleepers {
 pub struct Turn {
     context: Context,
     phase: Phase,
-    /// Whether the context may have something to do that this turn has not looked for: it stands aside, or
-    /// the controller had news after the context looked.
+    /// Whether the context may have work that this turn has not looked for: it stands aside, or the controller
+    /// had news after the context looked.
     may_have_work: bool,
     /// The act that the context has begun, and its cost.
     act: Option<(Act, Duration)>,
@@ -117,15 +117,15 @@ enum Phase {
     Begin,
     /// Threads that have something to do are woken.
     Wake,
-    /// The processor is told what to do.
+    /// The processor gets its work.
     Do,
-    /// None: the turn has ended.
+    /// The turn has ended.
     Ended,
 }
 
 impl Turn {
-    /// A turn of `context`. A context that stands aside begins no act: its processor has something more
-    /// urgent to do.
+    /// Returns a new turn of `context`. A context that stands aside begins no act, because its processor has
+    /// more urgent work.
     #[must_use]
     pub const fn new(context: Context, stands_aside: bool) -> Self {
         let may_have_work = stands_aside;
@@ -133,17 +133,17 @@ impl Turn {
     }
 }
 
-/// What the caller has to do next in a turn.
+/// The caller's next step in a turn.
 #[derive(Debug)]
 pub enum Step {
-    /// Take the controller's news: bus uses that are over, and an interrupt.
+    /// Take the controller's news: finished bus uses and an interrupt.
     LookAtController,
     /// Wake these threads, and hand wanted runs to the thread that dispatches, both at this instant.
     Wake(Sleepers, Instant),
     /// Spend this time on a processor, then call [`Contexts::take_effect`]. Ends the turn.
     Do(Doing, Duration),
-    /// The thread has more to do and a piece of work to do it in: give its processor that, before any
-    /// other thread. Ends the turn.
+    /// The thread has more to do. Give its processor another piece of work for it, before any other thread.
+    /// Ends the turn.
     Again,
     /// The context has nothing to do. Ends the turn.
     Rest,
@@ -154,26 +154,26 @@ pub enum Step {
 pub struct Woken {
     /// The thread.
     pub thread: Context,
-    /// When its first piece of work begins; `None` if that is a run that has been wanted.
+    /// When the thread's first piece of work begins; `None` if that piece is a wanted run.
     pub begins_at: Option<Instant>,
 }
 
 /// The state machine. See the [module](self).
 #[derive(Debug)]
 pub struct Contexts {
-    /// What a wake-up costs whoever wakes.
+    /// The cost of a wake-up to the waker.
     wakeup: Duration,
     /// The time from a wake-up until the thread runs.
     run_delay: Duration,
-    /// What taking an interrupt costs before the handler begins.
+    /// The cost of taking an interrupt, before the handler begins.
     interrupt: Duration,
     threads: [Thread; 2],
-    /// Runs of hardware queues that the thread that dispatches has not been given.
+    /// Wanted runs of hardware queues that the dispatching thread has not been given.
     wanted_runs: VecDeque<(QueueId, HctxId)>,
 }
 
 impl Contexts {
-    /// Contexts that are idle, on processors of `machine`.
+    /// Returns idle contexts on processors of `machine`.
     #[must_use]
     pub const fn new(machine: &MachineProfile) -> Self {
         Self {
@@ -185,25 +185,25 @@ impl Contexts {
         }
     }
 
-    /// Whether `thread` runs or has been woken.
+    /// Returns whether `thread` runs or has been woken.
     #[must_use]
     pub fn is_awake(&self, thread: Context) -> bool {
         self.threads[thread_index(thread)] != Thread::Asleep
     }
 
-    /// Leaves a run of a hardware queue to the thread that dispatches.
+    /// Leaves a run of a hardware queue to the dispatching thread.
     pub fn want_run(&mut self, queue: QueueId, hctx: HctxId) {
         debug_assert!(!self.wanted_runs.contains(&(queue, hctx)), "a run is wanted at most once");
         self.wanted_runs.push_back((queue, hctx));
     }
 
-    /// Whether runs are wanted that nobody has been given.
+    /// Returns whether there are wanted runs that the dispatching thread has not been given.
     #[must_use]
     pub fn has_wanted_runs(&self) -> bool {
         !self.wanted_runs.is_empty()
     }
 
-    /// Returns the threads that sleep and have something to do.
+    /// Returns the sleeping threads that have something to do.
     #[must_use]
     pub fn sleepers(&self, mmc: &MmcHost, now: Instant) -> Sleepers {
         Sleepers(THREADS.map(|thread| {
@@ -212,21 +212,21 @@ impl Contexts {
         }))
     }
 
-    /// What it costs a processor to wake `sleepers` ([waker-pays]).
+    /// Returns the cost to a processor of waking `sleepers` ([waker-pays]).
     #[must_use]
     pub fn cost_of_waking(&self, sleepers: Sleepers) -> Duration {
         let wake_ups = sleepers.0.into_iter().filter(|is_one| *is_one);
         wake_ups.fold(Duration::ZERO, |cost, _| cost + self.wakeup)
     }
 
-    /// Whether a call of [`Self::wake_next`] and [`Self::next_run`] would do anything.
+    /// Returns whether a call of [`Self::wake_next`] and [`Self::next_run`] would do anything.
     #[must_use]
     pub fn has_to_wake(&self, sleepers: Sleepers) -> bool {
         sleepers != Sleepers::default() || self.has_wanted_runs()
     }
 
-    /// Wakes the next of `sleepers` at `at`, by when that has been paid for. Sleepers that somebody else
-    /// has woken meanwhile are left out.
+    /// Wakes the next of `sleepers` at `at`, when the wake-up has been paid for. Skips sleepers that another
+    /// context has woken meanwhile.
     pub fn wake_next(
         &mut self,
         mmc: &mut MmcHost,
@@ -248,8 +248,8 @@ impl Contexts {
         None
     }
 
-    /// Gives the thread that dispatches, which is awake, the next wanted run from `at` on. Returns the run
-    /// and the instant at which it begins.
+    /// Gives the dispatching thread, which must be awake, the next wanted run from `at` on. Returns the run and
+    /// the instant at which it begins.
     pub fn next_run(&mut self, at: Instant) -> Option<(QueueId, HctxId, Instant)> {
         let (queue, hctx) = self.wanted_runs.pop_front()?;
         let begins_at = match &mut self.threads[thread_index(Context::Thread)] {
@@ -262,7 +262,7 @@ impl Contexts {
         Some((queue, hctx, begins_at))
     }
 
-    /// `thread` begins a piece of work that it was given.
+    /// Notes that `thread` begins a piece of work that it was given.
     pub fn piece_begins(&mut self, thread: Context) {
         match &mut self.threads[thread_index(thread)] {
             Thread::Awake { queued, .. } if *queued > 0 => *queued -= 1,
@@ -270,7 +270,7 @@ impl Contexts {
         }
     }
 
-    /// `thread`, which is awake, is given another piece of work by its own processor.
+    /// Notes that `thread`, which is awake, gets another piece of work from its own processor.
     pub fn piece_follows(&mut self, thread: Context) {
         match &mut self.threads[thread_index(thread)] {
             Thread::Awake { queued, .. } => *queued += 1,
@@ -278,19 +278,19 @@ impl Contexts {
         }
     }
 
-    /// The processor of the interrupt handler takes an interrupt. Returns what it does, and the cost.
+    /// Takes an interrupt on the interrupt handler's processor. Returns the work and its cost.
     pub fn take_interrupt(&self, mmc: &mut MmcHost) -> (Doing, Duration) {
         (Doing::Interrupt, self.interrupt + mmc.begin_interrupt())
     }
 
-    /// What a timer's interrupt costs the processor that takes it, before it wakes a thread.
+    /// Returns the cost of a timer interrupt to its processor, before it wakes a thread.
     #[must_use]
     pub const fn timer_cost(&self) -> Duration {
         self.interrupt
     }
 
-    /// A processor has paid for `doing`, which takes effect now ([paid-before-effect]). The caller lets the
-    /// context take a [`Turn`] next.
+    /// Applies `doing`, which a processor has paid for ([paid-before-effect]). The caller then gives the
+    /// context a [`Turn`].
     pub fn take_effect(
         &self,
         doing: Doing,
@@ -324,7 +324,7 @@ impl Contexts {
         let context = turn.context;
         debug_assert!(
             context == Context::Interrupt || self.is_awake(context),
-            "{context:?} sleeps in its turn"
+            "{context:?} must not sleep in its turn"
         );
         loop {
             match turn.phase {
@@ -361,7 +361,7 @@ impl Contexts {
         }
     }
 
-    /// The context has begun no act: a thread goes on later if it has something to do, and sleeps otherwise.
+    /// Ends a turn without an act: a thread continues later if it has something to do, and otherwise sleeps.
     fn end(&mut self, context: Context, has_work: bool) -> Step {
         if context == Context::Interrupt {
             return Step::Rest;

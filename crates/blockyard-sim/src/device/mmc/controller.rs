@@ -1,23 +1,23 @@
-//! A controller in virtual time: it plays each MMC request against a [`Card`], and interrupts when the
-//! request is over.
+//! The model of a controller in virtual time. It plays each MMC request against a [`Card`], and interrupts
+//! when the request is over.
 //!
-//! With DMA the controller plays a request at its start, to its end: commands and data pass as fast as
-//! bus and card allow, and one interrupt reports all of it. With PIO the data passes in pieces (`pio`),
-//! each of which a processor copies in an interrupt of its own.
+//! With DMA the controller plays the whole request at its start: commands and data pass as fast as
+//! bus and card allow, and one interrupt reports the result. With PIO the data passes in pieces (`pio`),
+//! and a processor copies each piece in its own interrupt.
 //!
-//! A missing response is noticed when it would have begun. Missing data is noticed at the end of the
-//! request's [limit](MmcRequest::limit), and so is a missing end of busy if the controller detects that
-//! in hardware.
+//! The controller notices a missing response when the response would have begun. It notices missing data at
+//! the end of the request's [limit](MmcRequest::limit), and likewise a missing end of busy if it detects
+//! busy in hardware.
 //!
 //! # Rules
 //!
 //! - **[one-interrupt-per-mmc-request]** An MMC request interrupts once, when it is over or has failed;
 //!   with PIO also for each piece.
-//! - **[misuse-ends-simulation]** A command or transfer that the card calls a
-//!   [`Misuse`](super::card::Misuse) ends the simulation: it is a bug of the request path, not an error of
+//! - **[misuse-ends-simulation]** A command or transfer that the card refuses as a
+//!   [`Misuse`](super::card::Misuse) ends the simulation: this is a bug of the request path, not an error of
 //!   the card.
 //! - **[busy-ends-mmc-request]** A controller that detects the end of busy in hardware ends no request
-//!   before it, asked or not, like SDHCI's *transfer complete*. A request path that still asks the card
+//!   before that, asked or not, like SDHCI's *transfer complete*. A request path that still asks the card
 //!   finds it ready.
 
 use super::bus::InUse;
@@ -51,11 +51,11 @@ pub(super) const RCA: Rca = Rca(1);
 struct Running {
     transaction: MmcRequest,
     since: Instant,
-    /// Its time on the bus has been counted up to here.
+    /// The request's bus time has been counted up to this instant.
     bus_from: Instant,
-    /// Its time on the device, with the busy that follows, is counted from here.
+    /// The request's device time, including the busy time that follows, is counted from this instant.
     device_from: Instant,
-    /// It has left the bus and has been reported as a bus use.
+    /// The request has left the bus and has been reported as a bus use.
     over: bool,
 }
 
@@ -76,38 +76,38 @@ pub struct Controller {
     pub(super) engine: Engine,
     /// The buffer for registers and for headers of packed commands.
     block: Box<[u8; 512]>,
-    /// The bus is free for a command from then on.
+    /// The instant from which the bus is free for a command.
     pub(super) free_at: Instant,
-    /// The same if the request on the bus is aborted: the last response is over.
+    /// The same instant if the request on the bus is aborted: the end of the last response.
     line_free_at: Instant,
-    /// Events that the request path has not been told.
+    /// Events not yet reported to the request path.
     pub(super) events: VecDeque<HostEvent>,
-    /// When something happens next, if that is still to be scheduled.
+    /// The instant of the next event, if it still has to be scheduled.
     pub(super) wakes_at: Option<Instant>,
-    /// Changes with each request: events scheduled for another one are stale.
+    /// Changes with each request, so that events scheduled for an earlier request are stale.
     pub(super) serial: u32,
-    /// How often each command was sent, by its number, [`Self::queue_status`] apart.
+    /// The number of times each command was sent, by command number, without [`Self::queue_status`].
     pub(super) commands: [u64; 64],
-    /// How often the card was asked which tasks are ready: CMD13 with bit 15.
+    /// The number of queue status commands (CMD13 with bit 15).
     pub(super) queue_status: u64,
-    /// When a request was on the bus; with PIO, commands and pieces of data.
+    /// The times with a request on the bus; with PIO, with commands and pieces of data on it.
     pub(super) bus: InUse,
-    /// The same, and when the card was busy.
+    /// The same times, and those in which the card was busy.
     pub(super) device: InUse,
     pub(super) uses: Uses,
-    /// Time in which a request was over, its interrupt was lost, and nobody knew.
+    /// Time in which a request was over, but its interrupt was lost and the host had not noticed.
     pub(super) unnoticed: Duration,
-    /// Such a time has lasted since then.
+    /// The start of such a time, if one is in progress.
     unnoticed_from: Option<Instant>,
     pub(super) faults: Faults,
-    /// Which data passed for which request.
+    /// The record of the data moved for each request.
     pub(super) ledger: Ledger,
-    /// What the card did with data and nobody has been told.
+    /// The card's data events that have not been reported.
     pub(super) data_events: VecDeque<DataEvent<Place>>,
 }
 
 impl Controller {
-    /// A controller in front of `card`, which it identifies and drives in `mode`.
+    /// Returns a controller in front of `card`, which it identifies and drives in `mode`.
     pub(super) fn new(
         card: Card,
         capabilities: HostCapabilities,
@@ -119,7 +119,7 @@ impl Controller {
     ) -> Self {
         assert!(
             capabilities.queue_engine_depth <= 32,
-            "an engine of more tasks than CMD44 can name"
+            "the engine has more tasks than CMD44 can name"
         );
         Self {
             card: card.identified(RCA),
@@ -151,7 +151,7 @@ impl Controller {
         }
     }
 
-    /// Takes the event to schedule: its instant, and the number by which [`Self::happens`] knows it.
+    /// Takes the event to schedule: its instant and its serial number for [`Self::happens`].
     pub(super) fn take_schedule(&mut self) -> Option<(Instant, u32)> {
         let at = self.wakes_at.take()?;
         debug_assert!(at >= self.now, "an event at {at}, before {}", self.now);
@@ -163,7 +163,7 @@ impl Controller {
         if serial != self.serial {
             return false;
         }
-        debug_assert!(now >= self.now, "time moves forward");
+        debug_assert!(now >= self.now, "time must move forward");
         self.now = now;
         if self.running.is_none() {
             return self.engine_happens(now);
@@ -177,12 +177,12 @@ impl Controller {
         self.wants_interrupt() && !self.faults.loses_interrupt()
     }
 
-    /// A processor takes the interrupt. Returns the data that it copies.
+    /// Lets a processor take the interrupt. Returns the data that the processor copies.
     pub(super) fn begin_interrupt(&mut self) -> Copied {
         self.pio.as_mut().map(Pio::begin_copy).unwrap_or_default()
     }
 
-    /// The processor has copied that data. Returns whether the controller interrupts again at once.
+    /// Notes that the processor has copied its data. Returns whether the controller interrupts again at once.
     pub(super) fn end_interrupt(&mut self, now: Instant) -> bool {
         let Some(pio) = &mut self.pio else { return false };
         self.now = now;
@@ -206,25 +206,25 @@ impl Controller {
         event
     }
 
-    /// Whether `event` reports a response by which the card disowns the last transfer: one that comes after
-    /// the transfer's data.
+    /// Returns whether `event` reports a response after the transfer's data in which the card disowns the
+    /// transfer.
     fn speaks_of_transfer(&self, event: HostEvent) -> bool {
         let HostEvent::CommandDone { part, response } = event else { return false };
         let is_after = part == Part::Stop || self.running().data().is_none();
         is_after && response.status().is_some_and(|status| status.errors() != 0)
     }
 
-    /// The time until `now` in which the card's memory worked unseen by the host.
+    /// Returns the time until `now` in which the card's memory worked unseen by the host.
     pub(super) fn memory_time(&self, now: Instant) -> Duration {
         self.card.memory_time(now)
     }
 
-    /// Returns the next bus use that is over.
+    /// Returns the next finished bus use.
     pub(super) fn next_use(&mut self) -> Option<BusUse> {
         self.uses.next()
     }
 
-    /// Takes the request on the bus off it.
+    /// Takes the current request off the bus.
     fn leave_bus(&mut self, now: Instant) {
         if let Some(running) = self.running.as_mut().filter(|running| !running.over) {
             running.over = true;
@@ -274,7 +274,7 @@ impl Controller {
             return self.busy(reaction.at, reaction.busy_until);
         };
         if reaction.data_from.is_none() {
-            // A card that refuses a command moves no data: the host waits in vain.
+            // A card that refuses a command moves no data, so the host waits in vain.
             return self.data_failed(reaction.at, DataError::Timeout, 0);
         }
         let has_header = matches!(transaction.payload, Payload::Packed(_) | Payload::Block);
@@ -300,7 +300,7 @@ impl Controller {
         }
     }
 
-    /// With PIO: moves the next piece over the bus if it can; after the last one the request goes on.
+    /// Moves the next piece of a PIO transfer over the bus if possible. After the last piece the request continues.
     fn pump(&mut self, now: Instant) {
         let (Some(pio), Some(running)) = (&mut self.pio, &mut self.running) else { return };
         let at = now.max(pio.ready);
@@ -318,12 +318,12 @@ impl Controller {
             return self.data_done(&done);
         }
         self.was_on_bus(done.end);
-        let pio = self.pio.as_mut().expect("PIO transfer of the piece on the bus");
+        let pio = self.pio.as_mut().expect("a piece on the bus should have a PIO transfer");
         (pio.ready, pio.busy_until) = (done.end + pio.wait(blocks), done.busy_until);
         self.wakes_at = Some(pio.ready);
     }
 
-    /// The time between a response and the next command.
+    /// Returns the time between a response and the next command.
     pub(super) fn command_gap(&self) -> Duration {
         self.mode.time(u64::from(NRC))
     }
@@ -370,7 +370,7 @@ impl Controller {
         reaction
     }
 
-    /// Reports the response, or that there is none. Returns whether one came.
+    /// Reports the response or its absence. Returns whether a response came.
     fn answered(&mut self, part: Part, reaction: &Reaction) -> bool {
         let error = |error| HostEvent::Error { part, error, blocks: 0 };
         let status = reaction.answer.ok().and_then(|response| response.status());
@@ -388,7 +388,7 @@ impl Controller {
         reaction.answer.is_ok()
     }
 
-    /// All data has passed that will pass.
+    /// Ends the data phase: no more data will pass.
     fn data_done(&mut self, done: &Transferred) {
         match done.error {
             None => self.after_data(done.end, done.busy_until),
@@ -404,13 +404,13 @@ impl Controller {
         };
         self.ledger.passed(&transaction, blocks);
         self.ledger.failed();
-        let blocks =
-            u16::try_from(blocks).expect("good blocks, at most the 16-bit count of the request");
+        let blocks = u16::try_from(blocks)
+            .expect("good blocks should not exceed the 16-bit count of the request");
         self.events.push_back(HostEvent::Error { part: Part::Data, error, blocks });
         self.ends(at, None);
     }
 
-    /// All data has passed well at `at`.
+    /// Ends the data phase at `at` without an error.
     fn after_data(&mut self, at: Instant, busy_until: Option<Instant>) {
         self.events.push_back(HostEvent::DataDone);
         let transaction = *self.running();
@@ -432,7 +432,7 @@ impl Controller {
         }
     }
 
-    /// Everything but busy is over at `at`; the card is busy until `busy_until`.
+    /// Ends everything but the busy time at `at`. The card is busy until `busy_until`.
     fn busy(&mut self, at: Instant, busy_until: Option<Instant>) {
         let waits = self.capabilities.busy_detect == BusyDetect::Hardware;
         if !waits || !self.running().ends_busy() {
@@ -453,7 +453,7 @@ impl Controller {
         self.ends(released.min(given_up), busy_until);
     }
 
-    /// The request is over at `at`.
+    /// Ends the request at `at`.
     fn ends(&mut self, at: Instant, busy_until: Option<Instant>) {
         if let Some(removed) = self.faults.gone_by(at) {
             return self.loses_card(self.now.max(removed));
@@ -465,25 +465,26 @@ impl Controller {
         }
         self.free_at = at + self.command_gap();
         self.was_on_bus(at);
-        let from = self.running.as_ref().expect("request that ends on the bus").device_from;
+        let from =
+            self.running.as_ref().expect("a request that ends should be on the bus").device_from;
         self.device.add(from, busy_until.unwrap_or(at).max(at));
         self.wakes_at = (!self.faults.loses_interrupt()).then_some(at);
         self.unnoticed_from = if self.wakes_at.is_none() { Some(at) } else { None };
     }
 
-    /// Counts the time of the request on the bus up to `at`.
+    /// Counts the request's bus time up to `at`.
     fn was_on_bus(&mut self, at: Instant) {
-        let running = self.running.as_mut().expect("request whose bus time is counted");
+        let running = self.running.as_mut().expect("counted bus time should belong to a request");
         self.bus.extend(running.bus_from, at);
         running.bus_from = at;
     }
 
-    /// Whether bus or card are at work at `now`.
+    /// Returns whether the bus or the card is at work at `now`.
     pub(super) fn is_at_work(&self, now: Instant) -> bool {
         self.pio.is_some() || self.device.is_at(now)
     }
 
-    /// Measuring begins at `now`: forgets the counts until then.
+    /// Begins to measure at `now`. Discards the earlier counts.
     pub(super) fn forget(&mut self, now: Instant) {
         (self.commands, self.queue_status) = ([0; 64], 0);
         self.bus.forget(now);
@@ -496,7 +497,7 @@ impl Controller {
         }
     }
 
-    /// The request path notices at `now`, without an interrupt, that a request was over.
+    /// Notes that the request path finds out at `now`, without an interrupt, that a request is over.
     fn notice(&mut self, now: Instant) {
         let Some(from) = self.unnoticed_from.take() else { return };
         self.unnoticed += now.max(from).since(from);
@@ -504,15 +505,14 @@ impl Controller {
         self.device.noticed(now);
     }
 
-    /// The card is gone from `at` on.
+    /// Removes the card at `at`.
     fn loses_card(&mut self, at: Instant) {
         self.card.remove(at);
         self.pio = None;
         self.events.clear();
         self.events.push_back(HostEvent::CardGone);
         self.was_on_bus(at);
-        let from =
-            self.running.as_ref().expect("request during which the card was removed").device_from;
+        let from = self.running.as_ref().expect("a card removal should hit a request").device_from;
         self.device.add(from, at);
         self.wakes_at = Some(at);
     }

@@ -1,20 +1,20 @@
-//! The state of a command queue engine in virtual time, over the card's queue. The controller drives it
-//! ([`tasks`](super::tasks)) by the rules of [`blockyard_mmc::engine`].
+//! The state of a command queue engine in virtual time, on top of the card's queue. The controller drives
+//! the engine ([`tasks`](super::tasks)) by the rules of [`blockyard_mmc::engine`].
 //!
 //! # Rules
 //!
-//! - **[one-task-moves-data]** Data passes for one task at a time (CMD46, CMD47), and for none while the
-//!   card is busy. Ready tasks of high priority go first, then those that came first.
+//! - **[one-task-moves-data]** One task at a time moves data (CMD46, CMD47), and none does while the
+//!   card is busy. Ready tasks of high priority go first, then the oldest tasks.
 //! - **[failed-engine-starts-nothing]** After a failure the engine starts nothing until it is cleared.
-//! - **[direct-command-after-tasks]** The engine sends a direct command when the tasks before it are done,
-//!   and completes it when the card is no longer busy. Tasks that come meanwhile are queued at the card
-//!   after that.
+//! - **[direct-command-after-tasks]** The engine sends a direct command when all earlier tasks are done,
+//!   and completes the command when the card is no longer busy. Tasks that arrive meanwhile are queued at
+//!   the card after that.
 //!
-//! The engine queues a task at the card (CMD44, CMD45) as soon as the command line is free, beside the data
-//! of other tasks. When it knows of no ready task it asks the card (CMD13) at the instant at which one is
-//! ready: real engines ask at a period that is short beside the time for which a task waits. Each completed
-//! task interrupts at once; if that interrupt is lost, the next one reports the task too. The engine waits
-//! for data as long as an SDHCI's counter can count, as it does not know the card's limits.
+//! The engine queues a task at the card (CMD44, CMD45) as soon as the command line is free, even while
+//! another task moves data. When it knows of no ready task, it asks the card (CMD13) at the instant at which
+//! a task becomes ready. Real engines poll at a period that is short compared with a task's wait. Each
+//! completed task interrupts at once. If that interrupt is lost, the next one reports the task too. The engine
+//! waits for data as long as an SDHCI's counter can count, because it does not know the card's limits.
 
 use blockyard::time::Instant;
 use blockyard_mmc::command::Command;
@@ -23,18 +23,18 @@ use blockyard_mmc::controller::MmcRequest;
 use blockyard_mmc::engine::{DIRECT, EngineEvent, Task};
 use std::collections::VecDeque;
 
-/// The task whose data passes, or the direct command that was sent.
+/// The task that moves data, or the direct command that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moving {
     pub(super) task: TaskId,
     pub(super) transaction: MmcRequest,
     pub(super) since: Instant,
     pub(super) until: Instant,
-    /// How it ends.
+    /// The result of the task or command.
     pub(super) end: EngineEvent,
 }
 
-/// Who has the bus of a controller with an engine.
+/// The owner of the bus of a controller with an engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Power {
     /// The engine is disabled, and the host has the bus.
@@ -42,7 +42,7 @@ pub(super) enum Power {
     Off,
     /// The engine has the bus.
     On,
-    /// The engine has the bus, and halts as soon as no data passes.
+    /// The engine has the bus, and halts as soon as no data is moving.
     Halting,
     /// The engine is enabled, and the host has the bus.
     Halted,
@@ -54,36 +54,36 @@ pub(super) struct Engine {
     pub(super) power: Power,
     /// [failed-engine-starts-nothing]
     pub(super) failed: bool,
-    /// Tasks in the order in which they came, without the one whose data passes.
+    /// Tasks in the order of arrival, without the one that moves data.
     pub(super) tasks: Vec<Task>,
     pub(super) moving: Option<Moving>,
     /// A direct command that has not been sent.
     pub(super) direct: Option<Command>,
-    /// Tasks that came after a direct command that is not done.
+    /// Tasks that arrived after a direct command that is not done.
     pub(super) behind: Vec<Task>,
     /// The tasks that the card has reported as ready, one bit each.
     pub(super) ready: u32,
-    /// Events to report, and when.
+    /// Events to report, each with its instant.
     pub(super) told: VecDeque<(Instant, EngineEvent)>,
 }
 
 impl Engine {
-    /// An engine that has been enabled, without tasks.
+    /// Returns an enabled engine without tasks.
     pub(super) fn on() -> Self {
         Self { power: Power::On, ..Self::default() }
     }
 
-    /// Whether the engine owns the bus.
+    /// Returns whether the engine owns the bus.
     pub(super) const fn has_bus(&self) -> bool {
         matches!(self.power, Power::On | Power::Halting)
     }
 
-    /// Whether a direct command is not done.
+    /// Returns whether a direct command is not done.
     pub(super) fn has_direct(&self) -> bool {
         self.direct.is_some() || self.moving.as_ref().is_some_and(|moving| moving.task == DIRECT)
     }
 
-    /// The host takes the bus from the engine.
+    /// Takes the bus from the engine for the host.
     pub(super) fn abort(&mut self) {
         self.moving = None;
         if self.power != Power::Off {
@@ -97,7 +97,7 @@ impl Engine {
         self.told.drain(..over).map(|(_, event)| event)
     }
 
-    /// The first of the tasks that are ready ([one-task-moves-data]).
+    /// Returns the first ready task ([one-task-moves-data]).
     pub(super) fn first_ready(&self) -> Option<usize> {
         let is_ready = |task: &Task| self.ready >> task.parameters.task.number() & 1 != 0;
         let is_urgent = |task: &Task| task.parameters.high_priority && is_ready(task);

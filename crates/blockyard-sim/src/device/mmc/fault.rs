@@ -16,27 +16,27 @@ impl Faults {
         Self { odds, prng }
     }
 
-    /// Whether an interrupt is lost.
+    /// Returns whether an interrupt is lost.
     pub(super) fn loses_interrupt(&mut self) -> bool {
         self.one_in(self.odds.interrupt_lost_one_in)
     }
 
-    /// Whether the bus cannot be used from interrupt context.
+    /// Returns whether the bus cannot be used from interrupt context.
     pub(super) fn is_not_now(&mut self) -> bool {
         self.one_in(self.odds.not_now_one_in)
     }
 
-    /// Whether the sampling has drifted.
+    /// Returns whether the sampling point has drifted.
     pub(super) fn drifts(&mut self) -> bool {
         self.one_in(self.odds.drift_one_in)
     }
 
-    /// Whether a bus that is tuned finds no sampling point.
+    /// Returns whether tuning finds no sampling point.
     pub(super) fn fails_tuning(&mut self) -> bool {
         self.one_in(self.odds.tuning_fails_one_in)
     }
 
-    /// Returns since when the card is gone, if it is by `at`.
+    /// Returns the instant of the card's removal, if that has happened by `at`.
     pub(super) fn gone_by(&self, at: Instant) -> Option<Instant> {
         let removed = self.odds.removed_at.map(|after: Duration| Instant::ZERO + after);
         removed.filter(|removed| *removed <= at)

@@ -1,5 +1,5 @@
-//! The request path of `blockyard-mmc` over the simulated controller. Its caller runs the work of its
-//! [contexts](super::contexts) on processors, and charges for it.
+//! The request path of `blockyard-mmc` on the simulated controller. The caller runs the work of the path's
+//! [contexts](super::contexts) on processors and charges for it.
 
 use super::card::Card;
 use super::controller::{Controller, RCA};
@@ -29,61 +29,60 @@ use core::ops::Range;
 pub struct Overlap {
     /// While a transaction was on the bus.
     pub inside: Duration,
-    /// While none was.
+    /// While no transaction was on the bus.
     pub outside: Duration,
 }
 
-/// The work of a host.
+/// The measured work of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostReport {
-    /// How often each command was sent, by its number, without [`Self::queue_status`].
+    /// The number of times each command was sent, by command number, without [`Self::queue_status`].
     pub commands: [u64; 64],
-    /// How often the card was asked which tasks of its queue are ready: CMD13 with bit 15. The simulated
-    /// engine asks when a task is ready; a real engine asks at its period, and so more often.
+    /// The number of queue status commands (CMD13 with bit 15), which ask the card for its ready tasks. The
+    /// simulated engine sends one when a task is ready. A real engine polls, and so sends more.
     pub queue_status: u64,
-    /// How often the card reported the failure of a write that had been acknowledged. See
-    /// [`Counts::lost_writes`].
+    /// The number of failures that the card reported for acknowledged writes. See [`Counts::lost_writes`].
     pub lost_writes: u64,
-    /// How often nobody can know whether an acknowledged write failed. See
+    /// The number of times it is unknown whether an acknowledged write failed. See
     /// [`Counts::doubtful_writes`].
     pub doubtful_writes: u64,
     /// Time with an MMC request on the bus; with PIO, with commands or pieces of data on it.
     pub bus_busy: Duration,
-    /// Mean time between two requests on the bus, without [`Self::unnoticed`].
+    /// The mean time between two requests on the bus, without [`Self::unnoticed`].
     pub bus_gap: Duration,
     /// Time in which a request was over, but its interrupt was lost and its time limit had not passed. Faults
-    /// cause it, not the design.
+    /// cause this time, not the design.
     pub unnoticed: Duration,
     /// Time without a request in the driver or waiting for it.
     pub absent: Duration,
     /// Time in which the card's memory worked unseen by the bus: it programmed pages or fetched data ahead.
     pub memory: Duration,
-    /// Preparing memory for transfers.
+    /// Time spent preparing memory for transfers.
     pub map: Overlap,
-    /// Cleaning up memory after transfers.
+    /// Time spent cleaning up memory after transfers.
     pub unmap: Overlap,
-    /// MMC requests for which bus and card were idle while a thread of the driver was woken to start them.
+    /// MMC requests whose start had to wait for the wake-up of a driver thread, with bus and card idle.
     pub awaited_wakeups: u64,
 }
 
-/// The model.
+/// The model of a host. See the [module](self).
 #[derive(Debug)]
 pub struct MmcHost {
     mmc: Mmc<Controller>,
     costs: HostCosts,
     interrupt_cpu: CpuId,
     pub(in crate::device) activity: Activity,
-    /// The driver has had no request since then.
+    /// The instant since which the driver has had no request.
     empty_since: Option<Instant>,
     absent: Duration,
-    /// The work of the card's memory when measuring began.
+    /// The card memory's work when measuring began.
     memory_before: Duration,
     /// The counts when measuring began.
     counts_before: Counts,
     map: Overlap,
     unmap: Overlap,
     awaited_wakeups: u64,
-    /// By context: it was woken while neither bus nor card was at work, and nothing has been started since.
+    /// By context: whether it was woken while bus and card were idle, and nothing has started since.
     woken: [bool; 3],
     /// By context: the bus time when its current act began, or when measuring began.
     bus_at_begin: [Duration; 3],
@@ -92,16 +91,16 @@ pub struct MmcHost {
 }
 
 impl MmcHost {
-    /// The card of `profile` with `sectors` sectors, and its host, whose driver works by `policy`. `prng` draws
-    /// stalls and faults.
+    /// Returns a host for the card of `profile` with `sectors` sectors. The driver follows `policy`. `prng`
+    /// draws stalls and faults.
     ///
     /// # Errors
     ///
-    /// Returns [`Unsupported`] if the policy wants something that the host or the card cannot do.
+    /// Returns [`Unsupported`] if the policy needs a feature that the host or the card lacks.
     ///
     /// # Panics
     ///
-    /// Panics if the timings contradict each other; reading the profile has checked them.
+    /// Panics if the timings contradict each other. A profile's parser checks them.
     pub fn new(
         profile: &MmcProfile,
         policy: HostPolicy,
@@ -110,7 +109,7 @@ impl MmcHost {
     ) -> Result<Self, Unsupported> {
         let MmcProfile { host, card } = profile;
         let model = Card::new(registers(card, sectors), card.timing, card.mode, prng.fork(0));
-        let model = model.expect("timings of a profile that was checked");
+        let model = model.expect("the timings of a checked profile should be consistent");
         let capabilities = HostCapabilities {
             width: Width::Eight,
             non_removable: host.non_removable,
@@ -148,12 +147,12 @@ impl MmcHost {
         })
     }
 
-    /// From now on the card decides what it holds and what a loss of power takes.
+    /// Lets the card decide from now on which data it holds and which data a loss of power takes.
     pub fn keep_data(&mut self) {
         self.mmc.controller.card.keep_data();
     }
 
-    /// The processor that takes its interrupts.
+    /// Returns the processor that takes the host's interrupts.
     #[must_use]
     pub const fn interrupt_cpu(&self) -> CpuId {
         self.interrupt_cpu
@@ -170,18 +169,18 @@ impl MmcHost {
         self.schedule(events);
     }
 
-    /// Takes the interrupt of the controller: returns whether there is one, for its processor.
+    /// Takes the controller's interrupt. Returns whether there is one for its processor.
     pub fn take_interrupt(&mut self) -> bool {
         core::mem::take(&mut self.interrupt)
     }
 
-    /// A processor takes an interrupt. Returns the time of the handler, beside the interrupt itself.
+    /// Begins the interrupt handler. Returns the handler's time, without the cost of the interrupt itself.
     pub fn begin_interrupt(&mut self) -> Duration {
         let copied = self.mmc.controller.begin_interrupt();
         per_kib(self.costs.pio_per_kib, copied.bytes) + copied.wait
     }
 
-    /// The handler is done.
+    /// Ends the interrupt handler.
     pub fn end_interrupt(&mut self, now: Instant, events: &mut Events) {
         self.interrupt |= self.mmc.controller.end_interrupt(now);
         while let Some(event) = self.mmc.controller.next_event() {
@@ -190,62 +189,62 @@ impl MmcHost {
         self.schedule(events);
     }
 
-    /// The system goes to sleep: disables the host as soon as it is idle, if that is in time.
+    /// Puts the system to sleep: disables the host as soon as it is idle, if that is in time.
     pub fn suspend(&mut self, now: Instant) {
         self.mmc.disable(now);
     }
 
-    /// The system wakes up. Returns whether the host was disabled.
+    /// Wakes the system up. Returns whether the host was disabled.
     pub fn resume(&mut self) -> bool {
         self.mmc.enable().is_ok()
     }
 
-    /// The counts of errors and recoveries.
+    /// Returns the counts of errors and recoveries.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.mmc.counts()
     }
 
-    /// Sectors that the card received and could not program, since [`Self::keep_data`].
+    /// Returns the sectors that the card has received and could not program since [`Self::keep_data`].
     #[must_use]
     pub fn failed_sectors(&self) -> &[Range<u64>] {
         self.mmc.controller.card.failed_sectors()
     }
 
-    /// The thread of `context` is woken.
+    /// Notes that the thread of `context` is woken.
     pub fn wakes(&mut self, context: Context, now: Instant) {
-        debug_assert_ne!(context, Context::Interrupt, "an interrupt handler is not woken");
+        debug_assert_ne!(context, Context::Interrupt, "an interrupt handler is never woken");
         self.woken[context as usize] = !self.mmc.controller.is_at_work(now);
     }
 
-    /// Whether [`Self::take_interrupt`] or [`Self::next_use`] has something to return.
+    /// Returns whether [`Self::take_interrupt`] or [`Self::next_use`] has something to return.
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.interrupt || self.mmc.controller.uses.are_over()
     }
 
-    /// Returns the next bus use that is over.
+    /// Returns the next finished bus use.
     pub fn next_use(&mut self) -> Option<BusUse> {
         self.mmc.controller.next_use()
     }
 
-    /// Whether its driver has nothing to do.
+    /// Returns whether the driver has nothing to do.
     #[must_use]
     pub fn idle(&self) -> Idle {
         self.mmc.idle()
     }
 
-    /// Whether `context` has something to do.
+    /// Returns whether `context` has something to do.
     #[inline]
     #[must_use]
     pub fn pending(&self, context: Context, now: Instant) -> bool {
         self.mmc.pending(context, now)
     }
 
-    /// `context` begins its next act, if it has one. Returns the act and its cost.
+    /// Begins the next act of `context`, if it has one. Returns the act and its cost.
     pub fn begin_act(&mut self, context: Context, now: Instant) -> Option<(Act, Duration)> {
         let act = self.mmc.begin(context, now)?;
-        assert!(self.mmc.is_enabled(), "{act:?} of a host that is suspended");
+        assert!(self.mmc.is_enabled(), "{act:?} on a suspended host");
         self.bus_at_begin[context as usize] = self.mmc.controller.bus.total(now);
         let cost = self.cost(&act);
         Some((act, cost))
@@ -290,7 +289,7 @@ impl MmcHost {
             | ActKind::ReadRegister
             | ActKind::SwitchQueue
             | ActKind::DiscardTasks => costs.issue,
-            // Reads of a register or two.
+            // This act reads a register or two.
             ActKind::PollLine
             | ActKind::EnableEngine
             | ActKind::DisableEngine
@@ -299,7 +298,7 @@ impl MmcHost {
             | ActKind::RestartEngine => costs.look,
             ActKind::Retune => costs.retune,
             ActKind::Reset => costs.reset,
-            // Reads of memory that the interrupt handler wrote; the time goes into the wake-up before it.
+            // This act reads memory that the interrupt handler wrote. The wake-up before it includes the time.
             ActKind::HandleStatus | ActKind::Complete => Duration::ZERO,
         }
     }
@@ -310,7 +309,7 @@ impl MmcHost {
         }
     }
 
-    /// Measuring begins at `now`: forgets the work until then.
+    /// Begins to measure at `now`. Discards the earlier work.
     pub(in crate::device) fn forget(&mut self, now: Instant) {
         self.activity.forget(now);
         self.mmc.controller.forget(now);
@@ -324,17 +323,17 @@ impl MmcHost {
         self.empty_since = self.empty_since.map(|_| now);
     }
 
-    /// Time until `now` in which bus or card was busy.
+    /// Returns the time until `now` in which bus or card was busy.
     pub(in crate::device) fn busy(&self, now: Instant) -> Duration {
         self.mmc.controller.device.total(now)
     }
 
-    /// Mean time between two periods in which bus or card was busy.
+    /// Returns the mean time between two periods in which bus or card was busy.
     pub(in crate::device) fn mean_gap(&self) -> Duration {
         self.mmc.controller.device.mean_gap()
     }
 
-    /// The work until `now`.
+    /// Returns the work until `now`.
     #[must_use]
     pub fn report(&self, now: Instant) -> HostReport {
         let controller = &self.mmc.controller;
@@ -370,7 +369,7 @@ impl Driver for MmcHost {
         let accept = self.mmc.queue_rq(issue);
         if accept == Accept::Queued {
             self.activity.begin(issue.now);
-            debug_assert!(!self.activity.is_idle(), "the driver has the request");
+            debug_assert!(!self.activity.is_idle(), "a driver with a request is not idle");
             if let Some(since) = self.empty_since.take() {
                 self.absent += issue.request().times.queued.max(since).since(since);
             }

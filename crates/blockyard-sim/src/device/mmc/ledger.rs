@@ -1,20 +1,20 @@
-//! Which data passed for which request, by which a controller checks its own request path.
+//! A record of the data moved for each request, with which a controller checks its own request path.
 //!
 //! # Rules
 //!
-//! - **[transfer-matches-request]** A transfer for a slot has the direction of that slot's request, and
-//!   sectors of it from the one to which the transfer skips, no more than the request has.
-//! - **[completed-request-passed-whole]** A request that completes without an error has passed whole, from
-//!   its first sector on without a gap. None of it was disowned by the card, as far as the host heard of
-//!   that before it began something else. After that the host cannot attribute the error, and writes
-//!   that have been acknowledged are counted
-//!   ([`lost_writes`](blockyard_mmc::block::Counts::lost_writes)). If the interrupt got lost, the host does
-//!   not know ([`doubtful_writes`](blockyard_mmc::block::Counts::doubtful_writes)).
+//! - **[transfer-matches-request]** A transfer for a slot has the direction of that slot's request. It begins
+//!   at the sector to which it skips, and stays within the request.
+//! - **[completed-request-passed-whole]** If a request completes without an error, all of its data has passed,
+//!   from its first sector on without a gap. The card has disowned none of it, as far as the host heard before
+//!   it began something else. After that the host cannot attribute the error, and it counts the
+//!   acknowledged writes
+//!   ([`lost_writes`](blockyard_mmc::block::Counts::lost_writes)). If the interrupt was lost, the host cannot
+//!   know ([`doubtful_writes`](blockyard_mmc::block::Counts::doubtful_writes)).
 //! - **[failed-transfer-recovered-first]** After a transfer that the controller reported as failed, no
-//!   transfer begins before the card was asked (CMD13) and was ready, or was reset.
-//! - **[status-read-after-switch]** Only the status after a switch (CMD6 of eMMC) or an erase (CMD38) says
-//!   how it went. So the host asks the card (CMD13) and gets an answer, or resets the card, before it sends
-//!   any other command.
+//!   transfer begins before the card has answered CMD13 as ready or has been reset.
+//! - **[status-read-after-switch]** Only the status after a switch (CMD6 of eMMC) or an erase (CMD38) gives
+//!   the result. So the host gets an answer to CMD13, or resets the card, before it sends any other
+//!   command.
 
 use crate::data::event::Place;
 use blockyard::bio::Op;
@@ -30,9 +30,9 @@ struct Entry {
     sector: u64,
     sectors: u32,
     direction: Option<Direction>,
-    /// Sectors that have passed, from the first one on.
+    /// The number of sectors that have passed, from the first one on.
     passed: u32,
-    /// The same before the last transfer.
+    /// The number of sectors that had passed before the last transfer.
     before: u32,
 }
 
@@ -46,7 +46,7 @@ fn header_blocks(transaction: &MmcRequest) -> u32 {
     u32::from(transaction.data().is_some_and(|data| data.direction == Direction::Write))
 }
 
-/// The number of slots, and of driver tags, that can exist.
+/// The maximum number of slots and of driver tags.
 const SLOTS: usize = 256;
 
 /// All slots.
@@ -59,7 +59,7 @@ pub(super) struct Ledger {
     last: Vec<usize>,
     /// A transfer failed, and the host has not recovered from it ([failed-transfer-recovered-first]).
     failed: bool,
-    /// The host has not asked the card how a switch or an erase went ([status-read-after-switch]).
+    /// The host has not read the result of a switch or an erase ([status-read-after-switch]).
     owes_question: bool,
 }
 
@@ -74,7 +74,7 @@ impl Ledger {
         }
     }
 
-    /// `command` goes to the card; a response that can be read comes back, or none.
+    /// Records that `command` goes to the card and whether a readable response comes back.
     ///
     /// # Panics
     ///
@@ -96,10 +96,15 @@ impl Ledger {
         }
     }
 
-    /// Notes that `slot` has the request of `issue`.
+    /// Records that `slot` has the request of `issue`.
     pub(super) fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
         let request = issue.request();
-        debug_assert_eq!(self.slots[issue.tag.index()], SLOTS, "{:?} has a request", issue.tag);
+        debug_assert_eq!(
+            self.slots[issue.tag.index()],
+            SLOTS,
+            "{:?} already has a request",
+            issue.tag
+        );
         self.slots[issue.tag.index()] = slot.index();
         self.entries[slot.index()] = Entry {
             tag: issue.tag,
@@ -114,8 +119,8 @@ impl Ledger {
         };
     }
 
-    /// The request to which block `from` of `transaction` belongs; the header of a packed one does not
-    /// count.
+    /// Returns the request to which block `from` of `transaction` belongs. The header of a packed command
+    /// does not count.
     pub(super) fn place(&self, transaction: &MmcRequest, from: u32) -> Option<Place> {
         let of = |slot: SlotId| &self.entries[slot.index()];
         match transaction.payload {
@@ -132,13 +137,13 @@ impl Ledger {
         }
     }
 
-    /// `transaction` begins.
+    /// Records that `transaction` begins.
     ///
     /// # Panics
     ///
     /// Panics if this breaks [transfer-matches-request] or [failed-transfer-recovered-first].
     pub(super) fn begin(&mut self, transaction: &MmcRequest) {
-        // With these commands a request path asks about the data that has passed.
+        // A request path uses these commands to ask about the data that has passed.
         let opcode = transaction.command.opcode;
         if !matches!(opcode, Opcode::SendStatus | Opcode::StopTransmission) {
             self.leaves();
@@ -167,23 +172,23 @@ impl Ledger {
         assert!(fits, "[transfer-matches-request] {transaction:?} for {entry:?}");
     }
 
-    /// The controller reports that the transfer failed.
+    /// Records that the controller reports a failed transfer.
     pub(super) const fn failed(&mut self) {
         self.failed = true;
     }
 
-    /// The card has answered that it is ready, or was reset.
+    /// Records that the card has answered as ready or was reset.
     pub(super) const fn recovered(&mut self) {
         self.failed = false;
     }
 
-    /// The card was reset: nothing is under way.
+    /// Records that the card was reset, so nothing is in flight.
     pub(super) const fn reset(&mut self) {
         self.recovered();
         self.owes_question = false;
     }
 
-    /// The first `blocks` blocks of `transaction` have passed without an error.
+    /// Records that the first `blocks` blocks of `transaction` have passed without an error.
     pub(super) fn passed(&mut self, transaction: &MmcRequest, blocks: u32) {
         debug_assert!(
             transaction.data().is_some_and(|data| blocks <= u32::from(data.blocks)),
@@ -215,12 +220,12 @@ impl Ledger {
         self.last.push(slot.index());
     }
 
-    /// The last transfer has left the bus: the card cannot disown it any more.
+    /// Records that the last transfer has left the bus. The card can no longer disown it.
     pub(super) fn leaves(&mut self) {
         self.last.clear();
     }
 
-    /// The card disowns the last transfer; of a packed one all entries from `from` on, counted from 1.
+    /// Records that the card disowns the last transfer: of a packed one, all entries from `from` (from 1) on.
     pub(super) fn disowned(&mut self, from: Option<u8>) {
         let before = usize::from(from.map_or(0, |from| from.saturating_sub(1)));
         for last in self.last.drain(..).skip(before) {
@@ -229,13 +234,13 @@ impl Ledger {
         }
     }
 
-    /// The request with `tag` has ended, without an error (`well`) or with one.
+    /// Records that the request with `tag` has ended, without an error (`well`) or with one.
     ///
     /// # Panics
     ///
     /// Panics if this breaks [completed-request-passed-whole].
     pub(super) fn ended(&mut self, tag: DriverTag, well: bool) {
-        // A request without data has no slot here.
+        // The record has no slot for a request without data.
         let slot = core::mem::replace(&mut self.slots[tag.index()], SLOTS);
         let Some(entry) = self.entries.get(slot) else { return };
         let moves = entry.direction.is_some();

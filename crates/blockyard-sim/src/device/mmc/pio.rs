@@ -1,12 +1,12 @@
-//! A transfer that a processor copies: the data passes in pieces, one on the bus while another is copied.
-//! While the processor waits for its memory, the bus waits too.
+//! Transfers that a processor copies (PIO). The data passes in pieces: one is on the bus while another is
+//! copied. While the processor waits for its memory, the bus waits too.
 
 use super::per_kib;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::Direction;
 
-/// Blocks of a piece, for each of which the controller interrupts.
+/// Blocks of a piece. The controller interrupts for each piece.
 const PIECE: u32 = 2;
 /// Blocks for which the controller has room.
 const CAPACITY: u32 = 2 * PIECE;
@@ -15,7 +15,7 @@ const CAPACITY: u32 = 2 * PIECE;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Copied {
     pub(super) bytes: u32,
-    /// How long the processor waits for its memory meanwhile.
+    /// The time for which the processor waits for its memory during the copy.
     pub(super) wait: Duration,
 }
 
@@ -31,18 +31,18 @@ pub(super) struct Pio {
     held: u32,
     /// Blocks on the bus.
     passing: u32,
-    /// Blocks that a processor copies.
+    /// Blocks that a processor is copying.
     copying: u32,
-    /// How long each KiB waits for memory.
+    /// The wait for memory per KiB.
     wait_per_kib: Duration,
-    /// The bus is ready for the next piece from then on.
+    /// The instant from which the bus is ready for the next piece.
     pub(super) ready: Instant,
-    /// The card is busy until then, by its answer to the last piece.
+    /// The end of the card's busy time, from its answer to the last piece.
     pub(super) busy_until: Option<Instant>,
 }
 
 impl Pio {
-    /// A transfer of `blocks` in `direction`, on a bus that is ready from `ready` on. Each KiB waits
+    /// Returns a transfer of `blocks` in `direction`, on a bus that is ready from `ready` on. Each KiB waits
     /// `wait_per_kib` for memory.
     pub(super) const fn new(
         direction: Direction,
@@ -63,7 +63,7 @@ impl Pio {
         }
     }
 
-    /// Puts the next blocks on the bus, if some can go now, and returns their number.
+    /// Puts the next blocks on the bus, if any can go now, and returns their number.
     pub(super) fn next_piece(&mut self) -> Option<u32> {
         let able = match self.direction {
             Direction::Read => CAPACITY - self.held,
@@ -79,7 +79,7 @@ impl Pio {
         Some(blocks)
     }
 
-    /// The blocks on the bus have passed.
+    /// Notes that the blocks on the bus have passed.
     pub(super) fn passed(&mut self) {
         let blocks = core::mem::take(&mut self.passing);
         debug_assert!(
@@ -92,24 +92,24 @@ impl Pio {
         }
     }
 
-    /// Whether a processor is wanted, and none copies.
+    /// Returns whether a processor is needed and none is copying.
     pub(super) fn wants_copy(&self) -> bool {
         self.copying == 0 && self.copyable() > 0
     }
 
-    /// A processor begins to copy. Returns the data that it copies.
+    /// Lets a processor begin to copy. Returns the data that it copies.
     pub(super) fn begin_copy(&mut self) -> Copied {
         debug_assert_eq!(self.copying, 0, "two processors copy");
         self.copying = self.copyable();
         Copied { bytes: self.copying * SECTOR_BYTES, wait: self.wait(self.copying) }
     }
 
-    /// How long `blocks` wait for memory.
+    /// Returns how long `blocks` wait for memory.
     pub(super) fn wait(&self, blocks: u32) -> Duration {
         per_kib(self.wait_per_kib, blocks * SECTOR_BYTES)
     }
 
-    /// The processor has copied that data.
+    /// Notes that the processor has copied its data.
     pub(super) fn end_copy(&mut self) {
         let blocks = core::mem::take(&mut self.copying);
         debug_assert!(blocks <= self.uncopied, "{blocks} blocks copied of {self:?}");
@@ -120,12 +120,12 @@ impl Pio {
         }
     }
 
-    /// Whether all data is where it belongs.
+    /// Returns whether all data has reached its destination.
     pub(super) const fn is_done(&self) -> bool {
         let done = self.left == 0 && self.passing == 0 && self.uncopied == 0;
         debug_assert!(
             !done || self.held == 0,
-            "all data was copied, and the controller holds some"
+            "all data was copied, but the controller still holds some"
         );
         done
     }

@@ -1,4 +1,4 @@
-//! The registers by which the card of a profile describes itself.
+//! The registers with which the card of a profile describes itself.
 
 use super::card::{Registers, RegistersKind};
 use crate::profile::CardProfile;
@@ -18,7 +18,7 @@ use blockyard_mmc::register::ssr::Ssr;
 const CSD_MMC: [u8; 16] = 0xd027_0032_0f59_03ff_ffff_ffff_8e40_4001_u128.to_be_bytes();
 /// CSD of an SDHC card.
 const CSD_SD: [u8; 16] = 0x400e_0032_5b59_0000_e9e5_7f80_0a40_4001_u128.to_be_bytes();
-/// SCR of a card that knows CMD23 and whose erased blocks read as zeroes.
+/// SCR of a card that supports CMD23 and whose erased blocks read as zeroes.
 const SCR: [u8; 8] = 0x0235_8003_0000_0000_u64.to_be_bytes();
 
 /// The registers of `card`, whose user area has `sectors` sectors. Fields that the request path does not read
@@ -63,7 +63,7 @@ fn ext_csd(card: &CardProfile) -> Box<[u8; 512]> {
     set(index::MAX_PACKED_READS, &[features.packed_reads]);
     set(index::HPI_FEATURES, &[u8::from(features.hpi)]);
     set(index::BKOPS_SUPPORT, &[u8::from(features.bkops)]);
-    // A host that turns them on has promised to start them.
+    // A host that turns background operations on has promised to start them.
     set(index::BKOPS_EN, &[u8::from(features.bkops)]);
     set(index::SEC_FEATURE_SUPPORT, &[SANITIZE | TRIM]);
     set(index::WR_REL_PARAM, &[RELIABLE_WRITES_OF_ANY_SIZE]);
@@ -91,7 +91,7 @@ fn limit(typical: Duration) -> u8 {
     u8::try_from(units.clamp(1, 255)).expect("limit between 1 and 255")
 }
 
-/// The card with `registers` as a host knows it that drives it in `mode` under the address `rca`.
+/// Returns a host's view of the card with `registers`, driven in `mode` at the address `rca`.
 ///
 /// # Panics
 ///
@@ -100,19 +100,20 @@ pub(super) fn known(registers: &Registers, mode: Mode, rca: Rca) -> Card {
     let (cid, csd) = (Bits(registers.cid), Bits(registers.csd));
     let (kind, cid, csd) = match &registers.kind {
         RegistersKind::Mmc { ext_csd } => {
-            let ext_csd = ExtCsd::parse(ext_csd).expect("EXT_CSD of a modelled device");
+            let ext_csd =
+                ExtCsd::parse(ext_csd).expect("the EXT_CSD of a modelled device should be valid");
             let cid = Cid::mmc(&cid, ext_csd.revision());
             (CardKind::Mmc { ext_csd: Some(Box::new(ext_csd)) }, cid, Csd::mmc(&csd))
         }
         RegistersKind::Sd { scr, ssr, .. } => {
             let kind = CardKind::Sd {
-                scr: Scr::parse(scr).expect("SCR of a modelled card"),
+                scr: Scr::parse(scr).expect("the SCR of a modelled card should be valid"),
                 ssr: Ssr::parse(ssr),
             };
             (kind, Cid::sd(&cid), Csd::sd(&csd))
         }
     };
-    let csd = csd.expect("CSD of a modelled card");
+    let csd = csd.expect("the CSD of a modelled card should be valid");
     let Registers { addressing, sectors, .. } = *registers;
     Card { kind, rca, cid, csd, addressing, sectors, mode }
 }

@@ -1,4 +1,4 @@
-//! A controller that carries out the tasks of its command queue [engine](super::engine).
+//! The part of a controller that carries out the tasks of its command queue [engine](super::engine).
 
 use super::card::{DataError, Reaction};
 use super::controller::{Controller, RCA};
@@ -13,7 +13,7 @@ use blockyard_mmc::controller::{
 use blockyard_mmc::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
 use std::collections::VecDeque;
 
-/// How long the engine waits for data: 2^27 clocks of 50 MHz.
+/// The engine's time limit for data: 2^27 clocks of 50 MHz.
 const DATA_LIMIT: Duration = Duration::from_ns((1 << 27) * 20);
 
 impl Controller {
@@ -34,7 +34,7 @@ impl Controller {
         tells && !self.faults.loses_interrupt()
     }
 
-    /// Lets the engine do what it can do at `now`.
+    /// Does all work that the engine can do at `now`.
     fn run_engine(&mut self, now: Instant) {
         if let (Some(moving), Some(busy)) = (&mut self.engine.moving, self.card.busy_until())
             && moving.end == EngineEvent::TaskDone(moving.task)
@@ -82,7 +82,7 @@ impl Controller {
         }
     }
 
-    /// When the next transfer may begin: when the command line is free and the card has a task ready.
+    /// Returns when the next transfer may begin: the command line is free and the card has a task ready.
     fn may_begin(&self, now: Instant) -> Option<Instant> {
         let ready = self.card.next_task_ready(Instant::ZERO)?;
         Some(ready.max(self.free_at).max(now))
@@ -131,7 +131,8 @@ impl Controller {
     fn ask_which_is_ready(&mut self, now: Instant) -> Option<usize> {
         let ask = Command::send_queue_status(RCA);
         let reaction = self.send_for_engine(&ask, TaskSet::NONE, now)?;
-        self.engine.ready = reaction.answer.ok()?.short().expect("short response to CMD13");
+        self.engine.ready =
+            reaction.answer.ok()?.short().expect("the response to CMD13 should be short");
         self.engine.first_ready()
     }
 
@@ -190,10 +191,10 @@ impl Controller {
         self.bus.add(now, reaction.at);
         let command_failed = |error| EngineEvent::Failed { tasks, part: Part::Command, error };
         let (failed, event) = match reaction.answer {
-            // The response to CMD13 with bit 15 is no status.
+            // The response to CMD13 with bit 15 is not a status.
             Ok(_) if command.opcode == Opcode::SendQueueStatus => (false, None),
             Ok(response) => {
-                let status = response.status().expect("R1 response with a status");
+                let status = response.status().expect("an R1 response should have a status");
                 let is_seen = status.errors() != 0 || status.has(Status::EXCEPTION_EVENT);
                 if status.errors() != 0 {
                     self.ledger.disowned(None);
@@ -240,7 +241,7 @@ impl QueueEngine for Controller {
     fn direct(&mut self, command: &Command, now: Instant) {
         assert!(
             self.capabilities().queue_engine_direct,
-            "direct command to a controller that takes none"
+            "this controller takes no direct commands"
         );
         assert!(!self.engine.has_direct(), "one direct command at a time");
         self.engine.direct = Some(*command);

@@ -1,4 +1,4 @@
-//! Canaries: hosts that break a rule, which controller and card must catch.
+//! Canaries: hosts that break a rule. Controller and card must catch them.
 
 use super::card::Card;
 use super::controller::{Controller, RCA};
@@ -16,19 +16,19 @@ use blockyard_mmc::host::HostCapabilities;
 use blockyard_mmc::mode::{Mode, Timing};
 use blockyard_mmc::register::ext_csd::index;
 
-/// A host that does as the test says, one thing a second.
+/// A host that follows the test's orders, one per second.
 struct Host {
     controller: Controller,
     now: Instant,
 }
 
 impl Host {
-    /// A host of an eMMC device whose reads bring no data once in a while.
+    /// Returns a host of an eMMC device whose reads occasionally bring no data.
     fn new(no_data_one_in: Option<u32>) -> Self {
         Self::with(CardFaults { no_data_one_in, ..CardFaults::default() })
     }
 
-    /// A host of an eMMC device with these faults.
+    /// Returns a host of an eMMC device with the given faults.
     fn with(faults: CardFaults) -> Self {
         let device = Device::lookup("emmc-hs400-sprd").unwrap();
         let DeviceModel::Mmc(mut profile) = device.model else { unreachable!("it is a card") };
@@ -51,7 +51,7 @@ impl Host {
         Self { controller, now: Instant::ZERO }
     }
 
-    /// Has `command` sent, with its data, which is nobody's: whether all went well.
+    /// Sends `command` with data that belongs to no request. Returns whether there was no error.
     fn send(&mut self, command: Command) -> bool {
         self.now = self.now + Duration::from_secs(1);
         let transaction = MmcRequest::plain(command, Duration::from_ms(100));
@@ -60,7 +60,7 @@ impl Host {
         !events.iter().any(|event| matches!(event, HostEvent::Error { .. }))
     }
 
-    /// A host that has written a block which could not be programmed.
+    /// Returns a host that has written a block that could not be programmed.
     fn with_a_write_that_failed() -> Self {
         let mut host = Self::with(CardFaults { program_one_in: Some(1), ..CardFaults::default() });
         assert!(host.send(Command::write_single(0)));
@@ -94,7 +94,7 @@ impl Host {
         assert!(self.send(Command::send_status(RCA)));
     }
 
-    /// A host whose read has failed, and which has stopped the card.
+    /// Returns a host whose read has failed and that has stopped the card.
     fn failed() -> Self {
         let mut host = Self::new(Some(1));
         assert!(!host.send(Command::read_single(0)));
@@ -129,7 +129,7 @@ fn a_host_that_does_not_stop_a_card_that_waits_is_caught() {
     host.send(Command::set_block_count(blockyard_mmc::command::BlockCount::new(8)));
 }
 
-/// A host whose engine is on and has flushed the cache by a direct command.
+/// Returns a host whose engine is on and has flushed the cache by a direct command.
 fn flushed_directly() -> Host {
     let mut host = Host::new(None);
     host.queue(true);
@@ -161,7 +161,7 @@ fn a_host_that_tunes_the_bus_and_does_not_ask_after_a_write_is_caught() {
     let _ = Host::with_a_write_that_failed().tune();
 }
 
-/// The canaries' work, done right.
+/// Does the canaries' work correctly.
 #[test]
 fn a_host_that_asks_first_is_not() {
     let mut host = Host::failed();

@@ -1,4 +1,4 @@
-//! Tuning the bus again: the commands that a controller sends for it, played against the card.
+//! Retuning of the bus: the commands that a controller sends for it, played against the card.
 //!
 //! The bus takes the steps of [`Retune`], and the card checks each: it sends its tuning block only in
 //! timings that are tuned. A tuning takes [`BLOCKS`] blocks, whichever sampling points work. A block that
@@ -7,9 +7,9 @@
 //!
 //! # Rules
 //!
-//! - **[tuning-hides-no-write-error]** Nobody can tell which write an error in a response to a tuning
-//!   command is about. So the host asks the card before it tunes, and the card has no error left to report.
-//!   A host that does not ask ends the simulation.
+//! - **[tuning-hides-no-write-error]** A host cannot know which write caused an error in the response to a
+//!   tuning command. So it asks the card before it tunes, and the card has no error left to report. A host
+//!   that does not ask ends the simulation.
 
 use super::card::Reaction;
 use super::controller::{Controller, RCA};
@@ -20,11 +20,11 @@ use blockyard_mmc::command::{Command, Direction};
 use blockyard_mmc::controller::{HostError, MmcRequest};
 use blockyard_mmc::identify::{Retune, Step};
 
-/// The most tuning blocks that a card needs (SD 4.2.4.5).
+/// The maximum number of tuning blocks that a card needs (SD 4.2.4.5).
 const BLOCKS: u8 = 40;
 
 impl Controller {
-    /// Tunes the bus from `now` on; the bus is in use until then.
+    /// Tunes the bus from `now` on. The bus is in use until the tuning ends.
     pub(super) fn tune(&mut self, now: Instant) -> Result<(), HostError> {
         assert!(
             !self.card.is_to_say(Status::OF_WORK_BEFORE),

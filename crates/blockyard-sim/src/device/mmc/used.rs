@@ -1,4 +1,4 @@
-//! The uses of a bus, each reported when it is over.
+//! The uses of a bus. Each use is reported when it is over.
 
 use blockyard::time::Instant;
 use blockyard_mmc::command::Opcode;
@@ -10,9 +10,9 @@ use std::collections::VecDeque;
 pub struct BusUse {
     /// The kind of use.
     pub kind: BusUseKind,
-    /// When it began.
+    /// The start of the use.
     pub from: Instant,
-    /// When it was over.
+    /// The end of the use.
     pub until: Instant,
 }
 
@@ -21,24 +21,23 @@ pub struct BusUse {
 pub enum BusUseKind {
     /// An MMC request was on the bus, until its interrupt or until it was aborted.
     Transaction {
-        /// The command that announces its transfer.
+        /// The command that announces the request's transfer.
         announce: Option<Opcode>,
-        /// Its command.
+        /// The request's main command.
         command: Opcode,
-        /// The command that ends its transfer.
+        /// The command that ends the transfer.
         stop: Option<Opcode>,
-        /// The sectors of its transfer.
+        /// The sectors of the transfer.
         sectors: u16,
-        /// The slot whose memory it uses; of a packed command, the first.
+        /// The slot whose memory the request uses; the first slot of a packed command.
         slot: Option<SlotId>,
     },
-    /// The card held DAT0 low. If the controller waits for the end of that, the time is part of the request
-    /// too.
+    /// The card held DAT0 low. If the controller waits for the end of busy, the request includes the time too.
     CardBusy,
 }
 
 impl BusUseKind {
-    /// The use of the bus by `transaction`.
+    /// Returns the use of the bus by `transaction`.
     pub(super) fn of(transaction: &MmcRequest) -> Self {
         let slot = match transaction.payload {
             Payload::None | Payload::Block => None,
@@ -55,16 +54,16 @@ impl BusUseKind {
     }
 }
 
-/// Uses that are over and not reported, and the busy time of the card.
+/// Finished uses that have not been reported, and the card's busy time.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     over: VecDeque<BusUse>,
-    /// The begin and the expected end of the card's busy time.
+    /// The start and the expected end of the card's busy time.
     busy: Option<(Instant, Instant)>,
 }
 
 impl Uses {
-    /// The card is busy from `from` until `until`, which replaces an earlier end of the same busy time.
+    /// Records that the card is busy from `from` until `until`, which replaces an earlier end of the same busy time.
     pub(super) fn card_busy(&mut self, from: Instant, until: Instant) {
         debug_assert!(from <= until, "busy from {from} until {until}");
         self.pass(from);
@@ -72,31 +71,31 @@ impl Uses {
         self.busy = Some((since, until));
     }
 
-    /// The card is no longer busy, whatever end was expected.
+    /// Ends the card's busy time, whatever end was expected.
     pub(super) fn cut_busy(&mut self, now: Instant) {
         let begun = self.busy.filter(|(from, _)| *from < now);
         self.busy = begun.map(|(from, until)| (from, until.min(now)));
         self.pass(now);
     }
 
-    /// `transaction` was on the bus from `from` until now.
+    /// Records that `transaction` was on the bus from `from` until `now`.
     pub(super) fn transaction(&mut self, transaction: &MmcRequest, from: Instant, now: Instant) {
         debug_assert!(from <= now, "on the bus from {from} until {now}");
         self.over.push_back(BusUse { kind: BusUseKind::of(transaction), from, until: now });
         self.pass(now);
     }
 
-    /// Whether uses are over and not reported.
+    /// Returns whether there are finished uses that have not been reported.
     pub(super) fn are_over(&self) -> bool {
         !self.over.is_empty()
     }
 
-    /// Returns the next use that is over.
+    /// Returns the next finished use.
     pub(super) fn next(&mut self) -> Option<BusUse> {
         self.over.pop_front()
     }
 
-    /// Ends the busy time of the card if that is over by `now`.
+    /// Ends the card's busy time if it is over by `now`.
     fn pass(&mut self, now: Instant) {
         if let Some((from, until)) = self.busy.filter(|(_, until)| *until <= now) {
             self.busy = None;
@@ -117,14 +116,14 @@ mod tests {
         };
         let mut uses = Uses::default();
         uses.card_busy(at(10), at(50));
-        // An interrupt (HPI) brings the end nearer.
+        // An interrupt (HPI) brings the end forward.
         uses.card_busy(at(20), at(30));
         assert_eq!(uses.next(), None);
         uses.card_busy(at(30), at(90));
         assert_eq!((uses.next(), uses.next()), (busy(10, 30), None));
         uses.cut_busy(at(60));
         assert_eq!((uses.next(), uses.next()), (busy(30, 60), None));
-        // The busy that was to come does not.
+        // The expected busy time does not happen.
         uses.card_busy(at(80), at(90));
         uses.cut_busy(at(70));
         assert_eq!(uses.next(), None);

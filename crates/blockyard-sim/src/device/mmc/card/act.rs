@@ -19,13 +19,13 @@ use blockyard_mmc::register::ext_csd::{ExtCsd, index};
 
 /// The address that the SD card chooses.
 const SD_RCA: Rca = Rca(0x1234);
-/// OCR: powered up.
+/// The OCR bit of a powered-up card.
 const POWERED_UP: u32 = 1 << 31;
 /// The voltage bits of OCR and of questions for it.
 const VOLTAGES: u32 = 0x00ff_ff80;
 
 impl Card {
-    /// Checks a command apart from the state in which it comes.
+    /// Checks a command, apart from the card's state.
     pub(super) fn check_content(&self, command: &Command, at: Instant) -> Result<(), Wrong> {
         let argument = command.argument;
         let [high, low, ..] = argument.to_be_bytes();
@@ -84,7 +84,7 @@ impl Card {
         }
     }
 
-    /// Checks that a packed transfer of `blocks` may begin; a write of one block is the header of reads.
+    /// Checks that a packed transfer of `blocks` may begin. A write of one block is the header of packed reads.
     fn check_packed(&self, direction: Direction, blocks: u32) -> Result<(), Wrong> {
         let Features { max_packed_writes, max_packed_reads, .. } = self.features;
         match direction {
@@ -105,7 +105,7 @@ impl Card {
 
     /// Carries out `command`, which arrived at `at` and leads to `next`.
     pub(super) fn act(&mut self, command: &Command, next: CardState, at: Instant) -> Reaction {
-        debug_assert!(!self.silent, "{command} to a card that is gone");
+        debug_assert!(!self.silent, "{command} went to a card that is gone");
         debug_assert!(at >= self.response_end, "[card-time-moves-forward] {command}");
         let clocks = match command.response.bits() {
             0 => 0,
@@ -122,7 +122,7 @@ impl Card {
         }
         let before = self.state;
         self.state = next;
-        // The next status says that a switch failed, not the one of its own response.
+        // The next status reports a failed switch, not the status in the switch's own response.
         let said = (command.opcode == Opcode::Switch).then(|| self.response(command, before));
         let mut busy_until = None;
         let refused = self.effect(command, announced, before, end, &mut busy_until);
@@ -144,7 +144,7 @@ impl Card {
         }
     }
 
-    /// The response, with the errors that it reports only once.
+    /// Returns the response, with the errors that are reported only once.
     fn response(&mut self, command: &Command, before: CardState) -> Response {
         let status = |card: &mut Self| {
             let ready = !matches!(before, CardState::Programming | CardState::Disconnect);
@@ -176,7 +176,7 @@ impl Card {
         }
     }
 
-    /// Makes the changes of `command`, whose response ends at `end`; sets `busy_until` if DAT0 goes low.
+    /// Applies `command`, whose response ends at `end`. Sets `busy_until` if DAT0 goes low.
     /// Returns whether the command was refused, so that the card stays in its state.
     fn effect(
         &mut self,
@@ -245,7 +245,7 @@ impl Card {
                 self.set_busy(end, end + self.timing.control.interrupt, Work::Indivisible);
                 *busy_until = self.busy_until();
             }
-            // These only answer, or change state that this card does not keep.
+            // These commands only get an answer, or change state that this card does not keep.
             Opcode::AllSendCid
             | Opcode::IoSendOpCond
             | Opcode::SetBusWidth
@@ -298,7 +298,7 @@ impl Card {
         self.transfer = Some(Transfer::new(Direction::Read, what, 0, 1, end));
     }
 
-    /// Begins a read or write that is no task. Returns whether it was refused.
+    /// Begins a read or write that is not a task. Returns whether the card refused it.
     fn begin(&mut self, command: &Command, announced: Option<Announced>, end: Instant) -> bool {
         debug_assert!(self.transfer.is_none(), "{command} during another transfer");
         let blocks = blocks_of(command);
@@ -313,7 +313,7 @@ impl Card {
         let (from, streams) = match (direction, &entries) {
             (Direction::Write, _) => (end, false),
             (Direction::Read, None) => self.access(sector, end),
-            // The card begins each of these reads in its turn.
+            // The card begins each packed read in its turn.
             (Direction::Read, Some(_)) => (end, false),
         };
         let mut transfer = Transfer::new(direction, What::Medium, sector, blocks, from);
@@ -335,8 +335,8 @@ impl Card {
         false
     }
 
-    /// When the first block of a read from `sector` on is there, if the read is asked for at `end`, and
-    /// whether it continues where the card reads ahead.
+    /// Returns when the card has the first block of a read that starts at `sector` and is asked for at `end`,
+    /// and whether the read continues where the card reads ahead.
     fn access(&mut self, sector: u64, end: Instant) -> (Instant, bool) {
         let read = &self.timing.read;
         match (&read.ahead, &mut self.stream) {
@@ -348,7 +348,7 @@ impl Card {
         }
     }
 
-    /// Carries out CMD38. Returns whether it was refused.
+    /// Carries out CMD38. Returns whether the card refused it.
     fn erase_range(
         &mut self,
         argument: u32,
@@ -378,7 +378,7 @@ impl Card {
         false
     }
 
-    /// The sectors that an erase of `first` to `last` takes: eMMC erases whole groups.
+    /// Returns the sectors that an erase of `first` to `last` covers. eMMC erases whole groups.
     fn taken_by(&self, kind: Kind, first: u64, last: u64) -> core::ops::Range<u64> {
         debug_assert!(first <= last, "erase of sectors {first} to {last}");
         let by_groups = kind == Kind::Erase && self.standard() == Standard::Mmc;
@@ -386,7 +386,7 @@ impl Card {
         first - first % unit..(last + 1).next_multiple_of(unit).min(self.registers.sectors)
     }
 
-    /// Sectors of the erase group: eMMC's high-capacity group if that is on, or else the profile's.
+    /// Returns the sectors of an erase group: eMMC's high-capacity group if it is on, else the profile's.
     fn group_sectors(&self) -> u64 {
         match &self.registers.kind {
             RegistersKind::Mmc { ext_csd }
@@ -399,7 +399,7 @@ impl Card {
         }
     }
 
-    /// Carries out CMD45. Returns whether it was refused.
+    /// Carries out CMD45. Returns whether the card refused it.
     fn queue_task(&mut self, argument: u32, end: Instant) -> bool {
         let Some(parameters) = self.tasks.described() else { return true };
         let sector = self.place(argument, parameters.blocks);
@@ -443,7 +443,7 @@ impl Card {
         self.transfer = Some(transfer);
     }
 
-    /// The sector of an address. If there is none, the next status has the error.
+    /// Returns the sector of an address. If there is none, the next status reports the error.
     fn place(&mut self, address: u32, blocks: u32) -> Option<u64> {
         match self.sector_of(address, blocks) {
             Ok(sector) => Some(sector),
@@ -454,7 +454,7 @@ impl Card {
         }
     }
 
-    /// The sector of an address of `blocks` blocks in the partition in use, or error bits for the status.
+    /// Returns the sector of an address in the partition in use, for `blocks` blocks, or error bits for the status.
     pub(super) fn sector_of(&self, address: u32, blocks: u32) -> Result<u64, u32> {
         let sector = match self.registers.addressing {
             Addressing::Sectors => u64::from(address),
@@ -483,27 +483,27 @@ impl Card {
         }
     }
 
-    /// The place of `sector` of the partition in use among the allocation units of all partitions.
+    /// Returns the place of `sector` of the partition in use among the allocation units of all partitions.
     pub(super) fn unit_sector(&self, sector: u64) -> u64 {
         let access = self.ext_csd_byte(index::PARTITION_CONFIG) & 0b111;
-        // Sectors have 32 bits at most, and a unit is far smaller than the distance of two partitions.
+        // A sector number has at most 32 bits, and a unit is far smaller than the distance between two partitions.
         self.units.as_ref().map_or(sector, |units| {
             (u64::from(access) << 32).next_multiple_of(units.unit_sectors()) + sector
         })
     }
 }
 
-/// Whether `opcode` may come between the header of packed reads and their transfer.
+/// Returns whether `opcode` may come between the header of packed reads and their transfer.
 const fn keeps_header(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::SetBlockCount | Opcode::SendStatus | Opcode::ReadMultiple)
 }
 
-/// The blocks of the command's data; 0 if it has none.
+/// Returns the number of blocks of the command's data; 0 without data.
 fn blocks_of(command: &Command) -> u32 {
     command.data.map_or(0, |data| u32::from(data.blocks))
 }
 
-/// The direction of the command's data.
+/// Returns the direction of the command's data.
 fn direction_of(command: &Command) -> Direction {
     command.data.map_or(Direction::Read, |data| data.direction)
 }

@@ -1,9 +1,9 @@
 //! Reading ahead: the card fetches the sectors that follow a read while the host is away.
 //!
 //! A read that begins where the last one ended, or in the window before that, needs no access: its data
-//! comes from the buffer, or as it is fetched. The card fetches at one rate, and no further ahead than
-//! the window. Over a longer time it sends no more than it fetches. It fetches sectors of the window
-//! again when they are read again: a card keeps a stream, not a copy.
+//! comes from the buffer, or as the card fetches it. The card fetches at one rate, and no further ahead than
+//! the window. In the long run it sends no more than it fetches. It fetches sectors of the window
+//! again when the host reads them again: a card keeps a stream, not a copy.
 
 use crate::profile::AheadTiming;
 use blockyard::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(super) struct Stream {
 }
 
 impl AheadTiming {
-    /// How long it takes to fetch `sectors`.
+    /// Returns the time to fetch `sectors`.
     pub(super) fn fetch(&self, sectors: u64) -> Duration {
         Duration::from_ns((self.per_kib.as_ns() * sectors).div_ceil(2))
     }
@@ -30,7 +30,7 @@ impl AheadTiming {
 }
 
 impl Stream {
-    /// A stream after a read elsewhere, whose last sector before `next` was sent at `now`.
+    /// Returns a new stream after a read elsewhere, whose last sector before `next` was sent at `now`.
     pub(super) const fn begin(next: u64, now: Instant) -> Self {
         Self { next, due: now }
     }
@@ -40,20 +40,20 @@ impl Stream {
         self.due
     }
 
-    /// Whether a read from `sector` on continues the stream.
+    /// Returns whether a read that starts at `sector` continues the stream.
     pub(super) fn has(&self, timing: &AheadTiming, sector: u64) -> bool {
         sector <= self.next && self.next - sector <= timing.window_sectors()
     }
 
-    /// A read continues the stream at `now`: no more has been fetched than fits.
+    /// Continues the stream at `now`. The card has fetched no more than fits into the window.
     pub(super) fn continue_at(&mut self, timing: &AheadTiming, now: Instant) {
-        debug_assert!(timing.window_bytes > 0, "a stream of a card that does not read ahead");
+        debug_assert!(timing.window_bytes > 0, "a card that does not read ahead has a stream");
         let window_ns = timing.fetch(timing.window_sectors()).as_ns();
         let earliest = Instant::from_ns(now.as_ns().saturating_sub(window_ns));
         self.due = self.due.max(earliest);
     }
 
-    /// Sends `sectors` sectors up to `next`. Returns when the first of them and the last of them is fetched.
+    /// Sends `sectors` sectors up to `next`. Returns when the first and the last of them are fetched.
     pub(super) fn send(
         &mut self,
         timing: &AheadTiming,

@@ -1,4 +1,4 @@
-//! The work of a card beside data: settings, cache, background operations, and interrupts.
+//! A card's work apart from data: settings, cache, background operations and interrupts.
 
 use super::busy::{Busy, Work};
 use super::misuse::Wrong;
@@ -28,7 +28,7 @@ const VOLATILE: [u16; 9] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Background {
     bytes: u64,
-    /// The first entry of the last packed write that failed, from 1.
+    /// The first failed entry (from 1) of the last packed write.
     pub(super) failed_entry: Option<u8>,
 }
 
@@ -37,13 +37,13 @@ impl Background {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// The card does background operations for `span`.
+    /// Does background operations for `span`.
     pub(super) fn work(&mut self, timing: Option<&BackgroundTiming>, span: Duration) {
         let done = timing.map_or(0, |timing| timing.done_in(span));
         self.bytes = self.bytes.saturating_sub(done);
     }
 
-    /// `busy` is over.
+    /// Takes note that `busy` is over.
     pub(super) fn end(&mut self, busy: &Busy) {
         if busy.work == Work::Background {
             self.bytes = 0;
@@ -54,10 +54,10 @@ impl Background {
         self.failed_entry.get_or_insert(entry);
     }
 
-    /// BKOPS_STATUS, 0 to 3.
+    /// Returns BKOPS_STATUS, 0 to 3.
     fn level(&self, timing: Option<&BackgroundTiming>) -> u8 {
         let level = timing.map_or(0, |timing| self.bytes / timing.level_bytes);
-        u8::try_from(level.min(3)).expect("background level, at most 3")
+        u8::try_from(level.min(3)).expect("a background level should be at most 3")
     }
 }
 
@@ -94,12 +94,12 @@ impl Card {
         self.set_ext_csd(index::PARTITION_CONFIG, boot);
     }
 
-    /// Turns on what the core's identification turns on.
+    /// Turns on the features that the core's identification turns on.
     pub(super) fn turn_on(&mut self) {
         let has_groups = self.ext_csd_byte(index::HC_ERASE_GRP_SIZE) > 0;
         let packs = self.features.max_packed_writes > 0;
-        let packed_events =
-            u8::try_from(ExceptionEvents::PACKED_FAILURE).expect("event bit 3 in a byte");
+        let packed_events = u8::try_from(ExceptionEvents::PACKED_FAILURE)
+            .expect("event bit 3 should fit in a byte");
         for (at, value, able) in [
             (index::ERASE_GROUP_DEF, 1, has_groups),
             (index::HPI_MGMT, 1, self.features.hpi.is_some()),
@@ -117,7 +117,7 @@ impl Card {
         self.busy = Some(Busy { since, until, work });
     }
 
-    /// A read has delayed the pages, and so the write that waits for them.
+    /// Extends the busy time of a write whose pages a read has delayed.
     pub(super) fn write_waits(&mut self) {
         let done = self.engine.done_at() + self.timing.write.finish;
         if let Some(Busy { until, work: Work::Write { kept: false, .. }, .. }) = &mut self.busy {
@@ -125,7 +125,7 @@ impl Card {
         }
     }
 
-    /// EXCEPTION_EVENTS_STATUS.
+    /// Returns EXCEPTION_EVENTS_STATUS.
     fn exceptions(&self) -> u16 {
         let urgent = self.background.level(self.timing.background.as_ref()) >= 2;
         let urgent = if urgent { ExceptionEvents::URGENT_BKOPS } else { 0 };
@@ -133,8 +133,8 @@ impl Card {
         urgent | if packed { ExceptionEvents::PACKED_FAILURE } else { 0 }
     }
 
-    /// The exception bit of a status: urgent background operations always set it, other events where
-    /// EXCEPTION_EVENTS_CTRL says so.
+    /// Returns the exception bit of a status. Urgent background operations always set it. Other events set it
+    /// if EXCEPTION_EVENTS_CTRL allows them.
     pub(super) fn exception_bit(&self) -> u32 {
         let control = u16::from(self.ext_csd_byte(index::EXCEPTION_EVENTS_CTRL));
         let shown = self.exceptions() & (control | ExceptionEvents::URGENT_BKOPS);
@@ -155,7 +155,7 @@ impl Card {
         self.set_ext_csd(index::PACKED_FAILURE_INDEX, entry);
     }
 
-    /// The change of a byte that CMD6 with `argument` asks for.
+    /// Returns the byte change that CMD6 with `argument` asks for.
     fn change(&self, argument: u32) -> Change {
         let [access, at, value, _] = argument.to_be_bytes();
         let at = u16::from(at);
@@ -168,7 +168,7 @@ impl Card {
         Change { at, value }
     }
 
-    /// Whether this card models the switch.
+    /// Returns whether this card models the switch.
     pub(super) fn check_switch(&self, argument: u32) -> Result<(), Wrong> {
         let [access, ..] = argument.to_be_bytes();
         let Change { at, value } = self.change(argument);
@@ -194,7 +194,7 @@ impl Card {
         }
     }
 
-    /// Carries out CMD6 of eMMC, whose response ends at `at`. Returns until when the card is busy.
+    /// Carries out CMD6 of eMMC, whose response ends at `at`. Returns the end of the busy time.
     pub(super) fn switch(&mut self, argument: u32, at: Instant) -> Instant {
         let Change { at: byte, value } = self.change(argument);
         let control = &self.timing.control;
@@ -241,7 +241,7 @@ impl Card {
         until
     }
 
-    /// Checks that the host may interrupt by `opcode`.
+    /// Checks that the host may interrupt with `opcode`.
     pub(super) fn check_interrupt(&self, opcode: Opcode) -> Result<(), Wrong> {
         let by = match opcode {
             Opcode::InterruptByStatus => Hpi::SendStatus,
@@ -251,7 +251,7 @@ impl Card {
         if on { Ok(()) } else { Err(Wrong::Interrupt) }
     }
 
-    /// Interrupts (HPI) the work of the card; the response ends at `at`. Returns until when the card is busy.
+    /// Interrupts (HPI) the card's work. The response ends at `at`. Returns the end of the busy time.
     pub(super) fn interrupt(&mut self, at: Instant) -> Instant {
         let Some(mut busy) = self.busy.filter(|busy| busy.work != Work::Indivisible) else {
             return self.busy_until().unwrap_or(at);
@@ -271,7 +271,8 @@ impl Card {
                 }
                 let lost = self.engine.drop_all(at) / u64::from(SECTOR_BYTES);
                 let good = u64::from(sectors).saturating_sub(lost);
-                let good = u32::try_from(good).expect("good sectors, at most those of the write");
+                let good =
+                    u32::try_from(good).expect("good sectors should not exceed those of the write");
                 for (byte, value) in (index::CORRECTLY_PRG_SECTORS_NUM..).zip(good.to_le_bytes()) {
                     self.set_ext_csd(byte, value);
                 }
@@ -287,8 +288,8 @@ impl Card {
         busy.until
     }
 
-    /// Carries out CMD12 in the middle of data; its response ends at `at`. Returns until when the card is busy
-    /// with a write.
+    /// Carries out CMD12 in the middle of data. The response ends at `at`. Returns the end of the busy time
+    /// of a write.
     pub(super) fn stop(&mut self, at: Instant) -> Option<Instant> {
         use blockyard_mmc::command::Direction;
         let mut transfer: Transfer = self.transfer.take()?;

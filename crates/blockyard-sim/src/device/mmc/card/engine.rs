@@ -1,12 +1,12 @@
 //! The programming of a card's memory: a buffer of pages, programmed one after the other.
 //!
 //! A page leaves the buffer when it is programmed, not before. A read goes between two pages: it waits
-//! for the one in work, and holds up the next.
+//! for the page in progress and delays the next one.
 //!
 //! # Rules
 //!
-//! - **[pages-program-in-order]** A page is programmed as soon as its data is complete and the pages before
-//!   it are done.
+//! - **[pages-program-in-order]** The programming of a page begins as soon as its data is complete and the
+//!   pages before it are done.
 
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -22,17 +22,17 @@ struct Page {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Engine {
     pages: VecDeque<Page>,
-    /// When the front page's work began; without pages, when the last one's ended.
+    /// When programming of the front page began. Without pages, when programming of the last one ended.
     since: Instant,
     cost: Duration,
     bytes: u64,
-    /// The number of pages that ever came, and of those that have left.
+    /// The number of pages ever added, and the number that have left.
     came: u64,
     left: u64,
 }
 
 impl Engine {
-    /// Forgets the pages that are programmed at `now`.
+    /// Removes the pages that are programmed at `now`.
     pub(super) fn advance_to(&mut self, now: Instant) {
         while let Some(page) = self.pages.front().filter(|page| self.since + page.cost <= now) {
             self.since = self.since + page.cost;
@@ -44,27 +44,27 @@ impl Engine {
         debug_assert!(!self.pages.is_empty() || (self.bytes, self.cost) == (0, Duration::ZERO));
     }
 
-    /// The number of the last page that came, from 1.
+    /// Returns the number of the last page added, from 1.
     pub(super) const fn last_page(&self) -> u64 {
         self.came
     }
 
-    /// The number up to which all pages are programmed, at the last advance.
+    /// Returns the number up to which all pages were programmed at the last advance.
     pub(super) const fn programmed_page(&self) -> u64 {
         self.left
     }
 
-    /// Bytes in the buffer, at the last advance.
+    /// Returns the bytes in the buffer at the last advance.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// When all pages are programmed.
+    /// Returns when all pages will be programmed.
     pub(super) fn done_at(&self) -> Instant {
         self.since + self.cost
     }
 
-    /// When, from `now` on, there is room for `bytes` in a buffer of `capacity`, which is not smaller.
+    /// Returns when, from `now` on, there is room for `bytes` in a buffer of `capacity`, which is at least `bytes`.
     pub(super) fn room_at(&self, bytes: u64, capacity: u64, now: Instant) -> Instant {
         debug_assert!(bytes <= capacity, "a page of {bytes} bytes never fits into {capacity}");
         let (mut at, mut used) = (self.since, self.bytes);
@@ -78,7 +78,7 @@ impl Engine {
         if used == self.bytes { now } else { now.max(at) }
     }
 
-    /// Adds a page of `bytes` that is complete at `at` and takes `cost`. Returns when it will be programmed.
+    /// Adds a page of `bytes` that is complete at `at` and takes `cost` to program. Returns when it will be programmed.
     pub(super) fn push(&mut self, at: Instant, bytes: u64, cost: Duration) -> Instant {
         self.advance_to(at);
         if self.pages.is_empty() {
@@ -96,7 +96,7 @@ impl Engine {
         self.done_at()
     }
 
-    /// A read at `at` that occupies the memory for `access`. Returns when it has its data.
+    /// Begins a read at `at` that occupies the memory for `access`. Returns when the read has its data.
     pub(super) fn read(&mut self, at: Instant, access: Duration) -> Instant {
         self.advance_to(at);
         let Some(front) = self.pages.front_mut() else { return at + access };
@@ -106,7 +106,7 @@ impl Engine {
         begin + access
     }
 
-    /// Drops the pages that are not programmed at `now`. Returns their bytes.
+    /// Drops the pages that are not programmed at `now`. Returns their size in bytes.
     pub(super) fn drop_all(&mut self, now: Instant) -> u64 {
         self.advance_to(now);
         self.pages.clear();
@@ -133,13 +133,13 @@ mod tests {
         let page = Duration::from_us(100);
         assert_eq!(engine.push(us(10), 4096, page), us(110));
         assert_eq!(engine.push(us(20), 4096, page), us(210));
-        // Two pages of room: 8 KiB are used until 110.
+        // The buffer has room for two pages. Both places are used until 110.
         assert_eq!(engine.room_at(4096, 12_288, us(30)), us(30));
         assert_eq!(engine.room_at(4096, 8192, us(30)), us(110));
         assert_eq!(engine.room_at(8192, 8192, us(30)), us(210));
         engine.advance_to(us(110));
         assert_eq!((engine.bytes(), engine.done_at()), (4096, us(210)));
-        // The engine stood still from 210 to 300.
+        // The engine was idle from 210 to 300.
         assert_eq!(engine.push(us(300), 512, page), us(400));
         assert_eq!(engine.drop_all(us(350)), 512);
         assert_eq!(engine.push(us(350), 512, page), us(450));
@@ -152,12 +152,12 @@ mod tests {
         assert_eq!(engine.read(us(0), access), us(30));
         engine.push(us(100), 4096, Duration::from_us(100));
         engine.push(us(100), 4096, Duration::from_us(100));
-        // 200 is the end of the first page; the second ends at 300 and 30 later.
+        // The first page ends at 200. The second would end at 300, and the read delays it by 30.
         assert_eq!(engine.read(us(150), access), us(230));
         assert_eq!(engine.done_at(), us(330));
     }
 
-    /// Pages as they are written down: when each begins and ends, and its bytes.
+    /// A slow model: a list of pages with the start, the end and the size of each.
     #[derive(Default)]
     struct Slow(Vec<(Instant, Instant, u64)>);
 
@@ -169,7 +169,7 @@ mod tests {
         fn room_at(&self, bytes: u64, capacity: u64, now: Instant) -> Instant {
             let ends = self.0.iter().map(|page| page.1).filter(|&end| end > now);
             let fits = |at: &Instant| self.bytes(*at) + bytes <= capacity;
-            core::iter::once(now).chain(ends).find(fits).expect("an empty buffer has room")
+            core::iter::once(now).chain(ends).find(fits).expect("an empty buffer should have room")
         }
 
         fn push(&mut self, at: Instant, bytes: u64, cost: Duration) -> Instant {
@@ -183,7 +183,7 @@ mod tests {
                 return at + access;
             };
             let ready = self.0[first].1 + access;
-            // The page in work counts as programmed only once the read is done, too.
+            // The page in progress counts as programmed only once the read is done, too.
             self.0[first].1 = ready;
             for page in &mut self.0[first + 1..] {
                 *page = (page.0 + access, page.1 + access, page.2);

@@ -1,4 +1,4 @@
-//! Erasing: three commands, and how long the card is busy with the third.
+//! Erasing: its three commands, and the card's busy time after the third.
 
 use super::misuse::Wrong;
 use crate::profile::EraseTiming;
@@ -6,7 +6,7 @@ use blockyard::time::Duration;
 use blockyard_mmc::command::erase::{MmcErase, SdErase};
 use blockyard_mmc::command::{Opcode, Standard};
 
-/// The range of the first two commands.
+/// The range that the first two commands give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) first: Option<u64>,
@@ -14,7 +14,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// The sectors from first to last; `None`: one is missing, or the last is before the first.
+    /// Returns the first and the last sector. Returns `None` if one is missing or the last precedes the first.
     pub(super) fn sectors(&self) -> Option<(u64, u64)> {
         self.first.zip(self.last).filter(|(first, last)| first <= last)
     }
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// The time for the sectors `first` to `last`, in groups of `group_sectors`.
+    /// Returns the time to erase the sectors `first` to `last`, in groups of `group_sectors`.
     pub(super) const fn time(
         self,
         timing: &EraseTiming,
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// Whether `opcode` may come between the commands of an erase without cancelling it.
+/// Returns whether `opcode` may come between the commands of an erase without cancelling it.
 pub(super) const fn keeps_range(opcode: Opcode) -> bool {
     matches!(
         opcode,

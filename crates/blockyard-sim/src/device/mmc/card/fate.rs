@@ -1,35 +1,35 @@
-//! The fate of data: which of it is on the medium for certain ([certain-once-programmed]).
+//! The fate of data: which data is on the medium for certain ([certain-once-programmed]).
 
 use crate::data::event::DataEvent;
 use core::ops::Range;
 use std::collections::VecDeque;
 
-/// The pages of which somebody keeps account.
+/// The record of the pages that the card has received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fate {
     /// Pages that are certain once they are programmed, in order.
     through: VecDeque<(u64, Range<u64>)>,
-    /// A flush is under way: pages up to this one are certain once programmed.
+    /// A flush is in progress: pages up to this number are certain once programmed.
     flushing: Option<u64>,
     /// Sectors of pages that could not be programmed.
     failed: Vec<Range<u64>>,
-    /// Deeds not reported yet. Data is named by its first sector within the transfer.
+    /// Events not reported yet. Each names its data by the first sector within the transfer.
     data_events: VecDeque<DataEvent<u32>>,
 }
 
-/// When a received page is certain.
+/// The point at which a received page is certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
-    /// At once: the card keeps what it has received, whatever happens.
+    /// At once: the card keeps the page whatever happens.
     Now,
-    /// When it is programmed.
+    /// When the page is programmed.
     Programmed,
-    /// When a flush has covered it.
+    /// When a flush has covered the page.
     Flushed,
 }
 
 impl Fate {
-    /// Page number `page` is received: `sectors`, with the data of the transfer from `place` on.
+    /// Records page number `page`, received for `sectors` with the transfer's data from `place` on.
     pub(super) fn received(&mut self, place: u32, sectors: Range<u64>, page: u64, when: When) {
         debug_assert!(!sectors.is_empty(), "page {page} without sectors");
         debug_assert!(self.through.back().is_none_or(|(last, _)| *last < page), "pages in order");
@@ -41,12 +41,12 @@ impl Fate {
         }
     }
 
-    /// A page of `sectors` cannot be programmed, and leaves the old data.
+    /// Records that a page of `sectors` cannot be programmed, so the old data stays.
     pub(super) fn fails(&mut self, sectors: Range<u64>) {
         self.failed.push(sectors);
     }
 
-    /// All sectors that could not be programmed.
+    /// Returns all sectors that could not be programmed.
     pub(super) fn failed(&self) -> &[Range<u64>] {
         &self.failed
     }
@@ -61,17 +61,17 @@ impl Fate {
         self.data_events.push_back(DataEvent::Erased { sectors, certain });
     }
 
-    /// A flush of all pages up to number `page` begins.
+    /// Begins a flush of all pages up to number `page`.
     pub(super) const fn flush(&mut self, page: u64) {
         self.flushing = Some(page);
     }
 
-    /// The flush is interrupted, and promises nothing.
+    /// Interrupts the flush, which then promises nothing.
     pub(super) const fn interrupt(&mut self) {
         self.flushing = None;
     }
 
-    /// All pages up to number `page` are programmed.
+    /// Records that all pages up to number `page` are programmed.
     pub(super) fn programmed(&mut self, page: u64) {
         let done = self.through.partition_point(|(number, _)| *number <= page);
         let certain = self.through.drain(..done);

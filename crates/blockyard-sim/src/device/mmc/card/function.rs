@@ -1,10 +1,10 @@
-//! CMD6 of SD: six groups of functions, of each of which one is on (SD 4.3.10).
+//! CMD6 of SD: there are six groups of functions, and each group has one function on (SD 4.3.10).
 
-/// Which function of each group is on, that of group 1 (access mode) first.
+/// The function that is on in each group, group 1 (access mode) first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Functions([u8; 6]);
 
-/// "Keep the function" in a question; "none" in an answer.
+/// "Keep the function" in an argument; "none" in a switch status.
 const NONE: u8 = 0xf;
 
 impl Functions {

@@ -1,4 +1,4 @@
-//! Errors of a host in its use of a card.
+//! Errors that a host makes in its use of a card.
 
 use super::packed::HeaderError;
 use blockyard::time::Instant;
@@ -7,12 +7,12 @@ use blockyard_mmc::command::legal::Illegal;
 use blockyard_mmc::command::state::CardState;
 use core::fmt;
 
-/// A host did what no host may do, or used a feature that this card does not model. That is a bug of the
-/// host and no fault to recover from: the simulation ends. The card stays as it was
+/// A host broke a rule for hosts, or used a feature that this card does not model. This is a bug of the
+/// host, not a fault to recover from, so the simulation ends. The card stays as it was
 /// ([misuse-changes-nothing]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misuse {
-    /// The command, or the last one before the data in question; `None`: there was none.
+    /// The command, or the last command before the data in question; `None` if there was no command.
     pub command: Option<Command>,
     /// The state of the card.
     pub state: CardState,
@@ -25,37 +25,37 @@ pub struct Misuse {
 /// The error of a [`Misuse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// The card's state does not take the command.
+    /// The command is illegal in the card's state.
     Illegal(Illegal),
-    /// Something happened at this later instant already.
+    /// The card has already advanced to this later instant.
     Backwards(Instant),
-    /// The response to the command before was still on its way until then.
+    /// The previous response was still on the wire, until this instant.
     Overlap(Instant),
-    /// The card is still busy with falling asleep or waking until then.
+    /// The card is still falling asleep or waking, until this instant.
     Busy(Instant),
-    /// The command is of the other standard.
+    /// The command belongs to the other standard.
     Standard,
-    /// CMD55 did not come right before.
+    /// The previous command was not CMD55.
     NotApplication,
-    /// It is not the card's address.
+    /// The address is not the card's.
     Rca,
-    /// It has not as many blocks as CMD23, or the task, said.
+    /// The number of blocks differs from that of CMD23 or of the task.
     Count(u32),
-    /// The task is none that the card holds ready, or goes the other way, or cannot be queued.
+    /// The task is not ready, has the other direction, or cannot be queued.
     Task(u8),
-    /// CMD45 without CMD44 right before.
+    /// The command before CMD45 was not CMD44.
     NoTask,
-    /// Interrupts (HPI) are not on, or are by the other command.
+    /// Interrupts (HPI) are off, or this card takes the other command for them.
     Interrupt,
-    /// A tuning block in a timing that is not tuned: HS400 is in HS200.
+    /// The host asked for a tuning block in a timing that is not tuned. HS400 is tuned in HS200.
     Tuning,
-    /// No transfer of so many blocks is going on.
+    /// No transfer in progress has this many blocks left.
     Transfer(u32),
-    /// A packed write whose header was not shown, or a header of no packed write.
+    /// A packed write has no header, or a header has no packed write.
     Header,
-    /// A header of a packed command that says nothing sensible.
+    /// The header of a packed command is invalid.
     BadHeader(HeaderError),
-    /// This card does not model it.
+    /// This card does not model the feature.
     Unmodelled(&'static str),
 }
 

@@ -1,41 +1,41 @@
-//! An eMMC device or SD card as a host sees it: at the level of commands, in virtual time.
+//! A model of an eMMC device or SD card as a host sees it: at the level of commands, in virtual time.
 //!
-//! A host model calls [`Card::command`] when a command has arrived, and learns the card's answer and its
-//! instant. When the host is ready for data it calls [`Card::transfer`], for all data or piece by piece.
-//! Busy ends at [`Card::busy_until`], which an interrupt (HPI) changes. A card has no events of its own:
-//! its state follows from the instant at which it is asked.
+//! A host model calls [`Card::command`] when a command has arrived. The call returns the card's answer and
+//! its instant. When the host is ready for data it calls [`Card::transfer`], once or piece by piece. The busy
+//! time ends at [`Card::busy_until`], which an interrupt (HPI) changes. A card has no events of its own: each
+//! call names an instant, and the card's state follows from it.
 //!
-//! Wire time is that of [`Mode`], rounded up once for each response and each run of blocks. The host drives
-//! the bus, so the card takes its mode as it is ([`Card::drive`]): whether card and host agree on it is for
-//! [`identify`](blockyard_mmc::identify) and its tests. The card holds no data. Its caller does that; if
-//! asked ([`Card::keep_data`]), the card reports what it did with data as [`DataEvent`]s.
+//! Wire time follows from [`Mode`], rounded up once for each response and each run of blocks. The host drives
+//! the bus, and the card accepts any mode ([`Card::drive`]). [`identify`](blockyard_mmc::identify) and its
+//! tests check that card and host agree on the mode. The card holds no data; its caller does. After
+//! [`Card::keep_data`] the card reports the fate of the data as [`DataEvent`]s.
 //!
-//! Data flows while the host is ready ([`Card::transfer`]), the card has the data or room for it, and
-//! the wire is free: the latest of the three decides. The card makes room page by page.
+//! Data flows once the host is ready ([`Card::transfer`]), the card has the data or room for it, and
+//! the wire is free. The card makes room page by page.
 //!
 //! # Rules
 //!
 //! - **[misuse-changes-nothing]** A command that the table [`legal`] refuses is a [`Misuse`], a bug of the
-//!   host, and leaves the card as it was. So is a command that the host can know to be wrong, and one that
-//!   this card does not model. After a lost command or response no host can know the card's state. Then the
-//!   card meets an illegal command as cards do: with silence, and ILLEGAL_COMMAND in the next status. The
-//!   same holds for a stop that crosses with the end of its transfer. A card also stays silent, without
-//!   misuse, when an idle card is asked whether it follows the other standard.
-//! - **[card-time-moves-forward]** Commands come in the order of time, and none while a response is on its
-//!   way.
+//!   host, and leaves the card as it was. The same holds for a command that the host can know to be wrong,
+//!   and for one that this card does not model. After a lost command or response no host can know the card's
+//!   state. Then the card treats an illegal command as real cards do: it stays silent and sets
+//!   ILLEGAL_COMMAND in the next status. It treats a stop that crosses the end of its transfer in the same
+//!   way. An idle card is also silent, without misuse, if the host asks for the other standard.
+//! - **[card-time-moves-forward]** Commands arrive in the order of time, and none while a response is on the
+//!   wire.
 //! - **[failed-block-ends-transfer]** A failed block ends the transfer: host and card stay in their states
 //!   and wait for CMD12.
 //! - **[certain-once-programmed]** Only the card knows which data is on the medium for certain. With the
-//!   cache on, these are pages that were written past it, once they are programmed, and all pages that a
-//!   flush found in it, once they are programmed. With the cache off, it is each programmed page. A card
-//!   that ends busy early without a cache keeps what it has taken, as the standards require. Of all other
-//!   data a loss of power leaves anything, sector by sector, as a cache programs pages when it likes.
+//!   cache on, this is data in programmed pages that bypassed the cache or that a flush found in it. With
+//!   the cache off, it is data in any programmed page. A card without a cache that ends busy early keeps the
+//!   data that it has received, as the standards require. A loss of power may leave any part of the other
+//!   data, sector by sector, because a cache programs pages when it likes.
 //!
 //! # Not modelled
 //!
-//! Secure erase, the cache barrier, RPMB, SD's command queue, I/O cards, and blocks of other than 512 bytes:
-//! a [`Misuse`] says so when the host asks for one. Voltages are as the host says. The card does not gather
-//! partial pages from one write to the next; erased sectors cost a copy like others; a cache empties by
+//! Secure erase, the cache barrier, RPMB, SD's command queue, I/O cards, and block sizes other than 512 bytes
+//! are not modelled: a host that asks for one gets a [`Misuse`]. The card accepts any voltage. It does not
+//! combine partial pages of several writes. Erased sectors cost a copy like others. A cache empties by
 //! itself, oldest page first, as fast as pages are programmed.
 
 mod act;
@@ -83,13 +83,13 @@ use unit::Units;
 /// The registers by which a card describes itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// OCR without its busy bit, which the card adds once it is powered up.
+    /// OCR without the busy bit, which the card adds once it is powered up.
     pub ocr: u32,
     /// CID.
     pub cid: [u8; 16],
     /// CSD.
     pub csd: [u8; 16],
-    /// The registers that only its standard has.
+    /// The registers that only the card's standard has.
     pub kind: RegistersKind,
     /// Size of the user area in sectors.
     pub sectors: u64,
@@ -118,24 +118,24 @@ pub enum RegistersKind {
 
 /// The answer of a card to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "it says when the card goes on"]
+#[must_use = "the reaction says when the card goes on"]
 pub struct Reaction {
     /// The response on the command line, or the lack of one.
     pub answer: Result<Response, NoAnswer>,
-    /// The end of the response; if none comes, of the time in which it would have begun.
+    /// The end of the response. Without one, the end of the time in which it would have begun.
     pub at: Instant,
-    /// Data can flow from then on if the host is ready; `None`: there is no data.
+    /// The instant from which data can flow if the host is ready; `None` if there is no data.
     pub data_from: Option<Instant>,
-    /// The card holds DAT0 until then; `None`: it is not busy.
+    /// The instant until which the card holds DAT0 low; `None` if the card is not busy.
     pub busy_until: Option<Instant>,
 }
 
 /// Why a host has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// None came: the card did not get the command, or there is no card.
+    /// No response came: the card did not get the command, or there is no card.
     Timeout,
-    /// It came with a wrong CRC; the card carried out the command.
+    /// The response had a wrong CRC; the card carried out the command.
     Crc,
 }
 
@@ -190,11 +190,11 @@ impl Features {
 struct Announced {
     blocks: u32,
     packed: bool,
-    /// Reliable or forced: past the cache.
+    /// The write is reliable or forced: it bypasses the cache.
     durable: bool,
 }
 
-/// The model.
+/// The card model. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Card {
     registers: Registers,
@@ -203,10 +203,10 @@ pub struct Card {
     mode: Mode,
     prng: Prng,
     rca: Rca,
-    /// Removed, or without power: the card does not answer.
+    /// The card is removed or without power, and does not answer.
     silent: bool,
     state: CardState,
-    /// The command before was CMD55.
+    /// The previous command was CMD55.
     application: bool,
     /// The host cannot know the card's state ([misuse-changes-nothing]).
     uncertain: bool,
@@ -218,7 +218,7 @@ pub struct Card {
     transfer: Option<Transfer>,
     busy: Option<Busy>,
     engine: Engine,
-    /// The fate of its data, if somebody asked the card to report that.
+    /// The fate of the data, after [`Self::keep_data`].
     fate: Option<Fate>,
     units: Option<Units>,
     erase: erase::Range,
@@ -227,7 +227,7 @@ pub struct Card {
     background: Background,
     /// The place where the card reads ahead.
     stream: Option<Stream>,
-    /// The work given to its memory that the host does not see.
+    /// The memory's work that the host does not see.
     memory_time: Duration,
     /// Good blocks of the last write.
     good_blocks: u32,
@@ -241,7 +241,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// A card as after power-up. `prng` draws stalls and faults.
+    /// Returns a card as after power-up. `prng` draws stalls and faults.
     ///
     /// # Errors
     ///
@@ -259,7 +259,7 @@ impl Card {
         timing.check()?;
         let features = match &registers.kind {
             RegistersKind::Mmc { ext_csd } => Features::of(
-                &ExtCsd::parse(ext_csd).expect("EXT_CSD of a model that can be parsed"),
+                &ExtCsd::parse(ext_csd).expect("the EXT_CSD of a card model should be valid"),
             ),
             RegistersKind::Sd { .. } => Features::NONE,
         };
@@ -297,7 +297,7 @@ impl Card {
         })
     }
 
-    /// The card as identification leaves it: with an address, selected, without anything to do.
+    /// Returns the card as identification leaves it: with an address, selected and idle.
     #[must_use]
     pub fn selected(mut self, rca: Rca) -> Self {
         self.select(rca);
@@ -306,58 +306,61 @@ impl Card {
 
     /// Identifies the card at once, after a reset; see [`Self::selected`].
     pub fn select(&mut self, rca: Rca) {
-        assert!(self.transfer.is_none() && self.busy.is_none(), "{rca:?} to a card at work");
+        assert!(
+            self.transfer.is_none() && self.busy.is_none(),
+            "{rca:?} is for a card that is at work"
+        );
         self.rca = rca;
         self.state = CardState::Transfer;
     }
 
-    /// As [`Self::selected`], with every feature on that identification turns on.
+    /// Returns the card as [`Self::selected`] does, with the features that identification turns on.
     #[must_use]
     pub(in crate::device::mmc) fn identified(mut self, rca: Rca) -> Self {
         self.identify(rca);
         self
     }
 
-    /// See [`Self::identified`].
+    /// Does the work of [`Self::identified`].
     pub(in crate::device::mmc) fn identify(&mut self, rca: Rca) {
         self.select(rca);
         self.turn_on();
     }
 
-    /// The first entry of the last packed write, from 1, that could not be programmed.
+    /// Returns the first entry (from 1) of the last packed write that could not be programmed.
     pub(in crate::device::mmc) const fn failed_entry(&self) -> Option<u8> {
         self.background.failed_entry
     }
 
-    /// Whether the next status will have one of `bits`.
+    /// Returns whether the next status will have one of `bits`.
     pub(in crate::device::mmc) const fn is_to_say(&self, bits: u32) -> bool {
         self.errors & bits != 0
     }
 
-    /// The registers as they are now.
+    /// Returns the current registers.
     #[must_use]
     pub(in crate::device::mmc) const fn registers(&self) -> &Registers {
         &self.registers
     }
 
-    /// From now on the card reports what it does with data.
+    /// Makes the card report the fate of data from now on.
     pub fn keep_data(&mut self) {
         self.fate.get_or_insert_default();
     }
 
-    /// Whether the card reports what it does with data.
+    /// Returns whether the card reports the fate of data.
     #[must_use]
     pub const fn keeps_data(&self) -> bool {
         self.fate.is_some()
     }
 
-    /// Returns the next event with data, in order. Sectors are named by their place within the data of the
-    /// transfer; the header of a packed one does not count.
+    /// Returns the next data event, in order. It names sectors by their place within the transfer's data,
+    /// without the header of a packed transfer.
     pub fn next_data_event(&mut self) -> Option<DataEvent<u32>> {
         self.fate.as_mut()?.next_data_event()
     }
 
-    /// Sectors that the card received and could not program, since [`Self::keep_data`].
+    /// Returns the sectors that the card has received and could not program since [`Self::keep_data`].
     #[must_use]
     pub fn failed_sectors(&self) -> &[Range<u64>] {
         self.fate.as_ref().map_or(&[], Fate::failed)
@@ -371,19 +374,19 @@ impl Card {
         }
     }
 
-    /// From now on the host drives the bus in `mode`.
+    /// Sets the mode in which the host drives the bus from now on.
     pub fn drive(&mut self, mode: Mode) {
         self.mode = mode;
     }
 
-    /// How long a command is on the wire: a host calls [`Self::command`] that long after it begins to send
+    /// Returns the wire time of a command. A host calls [`Self::command`] that long after it begins to send
     /// the command.
     #[must_use]
     pub fn command_time(&self) -> Duration {
         self.mode.time(u64::from(COMMAND_CLOCKS))
     }
 
-    /// The card's state at `at`, which is not before the last command.
+    /// Returns the card's state at `at`, which must not be before the last command.
     #[must_use]
     pub fn state(&self, at: Instant) -> CardState {
         let mut state = self.state;
@@ -396,43 +399,42 @@ impl Card {
         state
     }
 
-    /// Until when the card holds DAT0 low, after a write or a response with busy. The instant may have
-    /// passed. An interrupt (HPI) brings it forward.
+    /// Returns the instant until which the card holds DAT0 low, after a write or a response with busy. The
+    /// instant may have passed. An interrupt (HPI) brings it forward.
     #[must_use]
     pub fn busy_until(&self) -> Option<Instant> {
         self.busy.map(|busy| busy.until).filter(|_| !self.silent)
     }
 
-    /// Bytes received by `at` that are not on the medium: a loss of power takes them.
+    /// Returns the number of bytes received by `at` that are not on the medium. A loss of power takes them.
     #[must_use]
     pub fn unprogrammed_bytes(&mut self, at: Instant) -> u64 {
         self.engine.advance_to(at);
         self.engine.bytes() + self.transfer.as_ref().map_or(0, Transfer::page_bytes)
     }
 
-    /// The time until `at` in which the memory worked unseen by the host: on programming pages and on
-    /// fetching data ahead.
+    /// Returns the time until `at` in which the memory worked unseen by the host: it programmed pages or
+    /// fetched data ahead.
     #[must_use]
     pub fn memory_time(&self, at: Instant) -> Duration {
         let to_come = self.stream.map_or(Duration::ZERO, |stream| stream.due().since(at));
         self.memory_time - self.engine.done_at().since(at) - to_come
     }
 
-    /// The next instant after `at` at which a queued task will be ready; `None`: nothing changes.
+    /// Returns the next instant after `at` at which a queued task will be ready, or `None` if there is none.
     #[must_use]
     pub fn next_task_ready(&self, at: Instant) -> Option<Instant> {
         self.tasks.next_ready(at)
     }
 
-    /// The bytes of the register read in progress, or of the last one: as many as its command has, or none
-    /// for a tuning block.
+    /// Returns the bytes of the register read in progress or of the last one. A tuning block has none.
     #[must_use]
     pub fn register(&self) -> &[u8] {
         &self.register
     }
 
-    /// Cuts the power at `at`. Returns the number of lost bytes: those not on the medium, the last that were
-    /// received, as pages are programmed in order. The card does not answer until [`Self::power_up`].
+    /// Cuts the power at `at`. Returns the number of lost bytes. These are the last bytes received, because
+    /// pages are programmed in order. The card does not answer until [`Self::power_up`].
     pub fn power_cut(&mut self, at: Instant) -> u64 {
         let lost = self.unprogrammed_bytes(at);
         self.advance_data(at);
@@ -449,13 +451,13 @@ impl Card {
         lost
     }
 
-    /// Pulls the card out. Returns the number of lost bytes, as [`Self::power_cut`]. [`Self::power_up`] puts it
-    /// back.
+    /// Pulls the card out. Returns the number of lost bytes, as [`Self::power_cut`] does. [`Self::power_up`]
+    /// puts the card back.
     pub fn remove(&mut self, at: Instant) -> u64 {
         self.power_cut(at)
     }
 
-    /// The card has power again, and waits in [`CardState::Idle`] to be identified.
+    /// Restores the power. The card waits in [`CardState::Idle`] to be identified.
     pub fn power_up(&mut self, at: Instant) {
         self.reset();
         self.silent = false;
@@ -464,7 +466,7 @@ impl Card {
         self.busy_ended = self.last_at;
     }
 
-    /// Takes a command whose last bit arrives at `at`. Lost responses and silence are answers.
+    /// Takes a command whose last bit arrives at `at`. Lost responses and silence are answers, not errors.
     ///
     /// # Errors
     ///
@@ -507,14 +509,13 @@ impl Card {
         Ok(self.act(command, next, at))
     }
 
-    /// Whether `command` stops a transfer that has ended by itself since the host last heard of it: the
-    /// two crossed.
+    /// Returns whether `command` stops a transfer that has ended by itself since the host last heard of it.
     fn late_stop(&self, command: &Command) -> bool {
         let ended = self.transfer.as_ref().and_then(|transfer| transfer.ended);
         command.opcode == Opcode::StopTransmission && ended.is_some_and(|at| at > self.last_at)
     }
 
-    /// Whether `command` asks an idle card whether it follows the other standard.
+    /// Returns whether `command` asks an idle card if it follows the other standard.
     fn is_probe(&self, command: &Command, at: Instant) -> bool {
         let asks = match command.opcode {
             Opcode::SendOpCond => self.standard() == Standard::Sd,
@@ -537,13 +538,13 @@ impl Card {
         }
         let state = self.state(at);
         let opcode = match command.opcode {
-            // The work that it interrupts ended while the command was on its way.
+            // The work to interrupt ended while the command was on the wire.
             Opcode::InterruptByStatus if self.late_interrupt(command, at) => Opcode::SendStatus,
             opcode => opcode,
         };
         let next = legal(state, opcode, self.queue()).map_err(Wrong::Illegal)?;
         match self.busy_until() {
-            // In the table, falling asleep and waking take no time.
+            // The table gives no time to falling asleep and waking.
             Some(until) if until > at && matches!(state, CardState::StandBy | CardState::Sleep) => {
                 Err(Wrong::Busy(until))
             }
@@ -551,10 +552,10 @@ impl Card {
         }
     }
 
-    /// Whether an interrupt crosses with the end of the work that it interrupts. That end came after the
-    /// host's last command, up to which the card has advanced. The host is not at fault if that command asked whether
-    /// the card was still at work: a card takes interrupts in its programming state only (JESD84-B51
-    /// 6.6.23), which a host that has not asked cannot know.
+    /// Returns whether an interrupt crosses the end of the work that it interrupts: the work ended after the
+    /// host's last command, up to which the card has advanced. The host is not at fault if that command asked
+    /// whether the card was still at work. A card takes interrupts in its programming state only (JESD84-B51
+    /// 6.6.23), and a host that has not asked cannot know the state.
     fn late_interrupt(&self, command: &Command, at: Instant) -> bool {
         let has_asked = self.last_command.is_some_and(|last| last.opcode == Opcode::SendStatus);
         matches!(command.opcode, Opcode::InterruptByStatus | Opcode::InterruptByStop)
@@ -563,7 +564,7 @@ impl Card {
             && has_asked
     }
 
-    /// Brings the card to `at`: ends all work that is over by then.
+    /// Advances the card to `at` and ends all work that is over by then.
     fn advance_to(&mut self, at: Instant) {
         debug_assert!(at >= self.last_at, "[card-time-moves-forward]");
         let state = self.state(at);
@@ -585,7 +586,7 @@ impl Card {
         self.last_at = at;
     }
 
-    /// Resets the card, as CMD0 does; pages that were received are still programmed.
+    /// Resets the card, as CMD0 does. Received pages are still programmed.
     fn reset(&mut self) {
         self.rca = Rca(0);
         self.state = CardState::Idle;
@@ -603,7 +604,7 @@ impl Card {
         self.forget_modes();
     }
 
-    /// The card stays silent until the host gives up.
+    /// Returns the reaction of a card that stays silent until the host gives up.
     fn silence(&mut self, at: Instant) -> Reaction {
         debug_assert!(at >= self.last_at, "[card-time-moves-forward]");
         self.last_at = at;
@@ -636,19 +637,19 @@ impl Card {
         self.features.cache_bytes > 0 && self.ext_csd_bit(index::CACHE_CTRL, 0)
     }
 
-    /// Bytes that are taken at the speed of the wire.
+    /// Returns the number of bytes that the card takes at wire speed.
     fn buffer_bytes(&self) -> u64 {
         let buffer = self.timing.write.buffer_bytes;
         if self.cache_on() { buffer.max(self.features.cache_bytes) } else { buffer }
     }
 }
 
-/// Draws an event that happens once in `one_in` times.
+/// Draws an event that happens once in `one_in` draws on average.
 fn one_in(prng: &mut Prng, one_in: Option<u32>) -> bool {
     one_in.is_some_and(|one_in| prng.below(u64::from(one_in)) == 0)
 }
 
-/// The number of the task in CMD46, CMD47 and CMD48.
+/// Returns the task number in CMD46, CMD47 or CMD48.
 const fn task_number(argument: u32) -> u8 {
     Parameters::parse(argument).number
 }

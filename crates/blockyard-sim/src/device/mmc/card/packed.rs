@@ -1,6 +1,6 @@
 //! The header of a packed command: 512 bytes that describe the rest (JESD84-B51 6.6.29).
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0 | version, 1 |
 //! | 1 | direction: 1 reads, 2 writes |
@@ -11,20 +11,20 @@
 use blockyard_mmc::command::Direction;
 use core::fmt;
 
-/// The most entries of 8 bytes after the first 8 bytes.
+/// The maximum number of entries: 8 bytes each, after the first 8 bytes.
 pub const MAX_ENTRIES: u8 = 63;
 
 /// One read or write of a packed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The argument of its CMD23.
+    /// The argument of the entry's CMD23.
     pub count: u32,
-    /// Its address.
+    /// The entry's address.
     pub address: u32,
 }
 
 impl Entry {
-    /// Its blocks of 512 bytes.
+    /// Returns the number of 512-byte blocks.
     #[must_use]
     pub const fn blocks(&self) -> u32 {
         self.count & 0xffff
@@ -34,15 +34,15 @@ impl Entry {
 /// An error in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    /// Its version.
+    /// The header has another version.
     Version(u8),
-    /// Its direction is not that of the commands around it.
+    /// The header's direction differs from that of the commands around it.
     Direction(u8),
-    /// It has no entries, or more than the card takes.
+    /// The header has no entries, or more than the card takes.
     Entries(u8),
-    /// An entry, from 1, has no blocks, or an address that the card does not have.
+    /// An entry (numbered from 1) has no blocks, or an address that the card does not have.
     Entry(u8),
-    /// Entries and header have so many blocks, and CMD23 announced others.
+    /// The header and its entries have this many blocks, but CMD23 announced another number.
     Blocks(u32),
 }
 

@@ -1,11 +1,11 @@
-//! The command queue of eMMC in the card: tasks by number, each ready from some instant on.
+//! The command queue inside an eMMC device: numbered tasks, each ready from some instant on.
 
 use super::misuse::Wrong;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::Direction;
 use blockyard_mmc::command::state::Queue;
 
-/// The most tasks of a queue.
+/// The maximum number of tasks in a queue.
 const TASKS: usize = 32;
 
 /// A task as CMD44 describes it.
@@ -14,7 +14,7 @@ pub(super) struct Parameters {
     pub(super) number: u8,
     pub(super) direction: Direction,
     pub(super) blocks: u32,
-    /// Reliable or forced: it completes only when it is programmed.
+    /// The task is a reliable or forced write: it completes only when its data is programmed.
     pub(super) durable: bool,
 }
 
@@ -37,7 +37,7 @@ impl Parameters {
 pub(super) struct Task {
     pub(super) parameters: Parameters,
     pub(super) sector: u64,
-    /// When a read has its data. A write is always ready, as far as there is room.
+    /// When a read has its data. A write is ready whenever there is room.
     ready_at: Instant,
     /// A read that continues where the card reads ahead.
     pub(super) streams: bool,
@@ -51,20 +51,20 @@ pub(super) struct Tasks {
     /// The queued tasks, one bit each.
     queued: u32,
     described: Option<Parameters>,
-    /// When each of the card's accesses is free again.
+    /// When each of the card's parallel accesses is free again.
     accesses: Vec<Instant>,
 }
 
 impl Tasks {
-    /// A queue of `depth` tasks, at most 32, on a card that makes `parallel` accesses at a time.
+    /// Returns an empty queue of `depth` tasks, at most 32, on a card that makes `parallel` accesses at a time.
     pub(super) fn new(depth: u8, parallel: u8) -> Self {
-        assert!(usize::from(depth) <= TASKS, "a queue of {depth} tasks");
-        assert!(parallel > 0, "a card makes at least one access at a time");
+        assert!(usize::from(depth) <= TASKS, "a queue of {depth} tasks exceeds the maximum of 32");
+        assert!(parallel > 0, "a card must make at least one access at a time");
         let accesses = vec![Instant::ZERO; usize::from(parallel)];
         Self { depth, tasks: [None; TASKS], queued: 0, described: None, accesses }
     }
 
-    /// The state of the queue for the table of legal commands.
+    /// Returns the queue's state for the table of legal commands.
     pub(super) fn queue(&self, on: bool) -> Queue {
         match (on, self.is_empty()) {
             (false, _) => Queue::Off,
@@ -77,7 +77,7 @@ impl Tasks {
         self.queued == 0
     }
 
-    /// Whether CMD44 can describe such a task.
+    /// Returns whether CMD44 can describe such a task.
     pub(super) fn check_new(&self, parameters: Parameters) -> Result<(), Wrong> {
         let number = parameters.number;
         let free = number < self.depth && self.tasks[usize::from(number)].is_none();
@@ -88,12 +88,12 @@ impl Tasks {
         self.described = Some(parameters);
     }
 
-    /// The task that CMD45 would queue.
+    /// Returns the task that CMD45 would queue.
     pub(super) const fn described(&self) -> Option<Parameters> {
         self.described
     }
 
-    /// Queues the task last described, from `sector` on, if there is such a sector.
+    /// Queues the task that was described last, starting at `sector`, if there is such a sector.
     pub(super) fn queue_described(
         &mut self,
         sector: Option<u64>,
@@ -108,21 +108,25 @@ impl Tasks {
         }
     }
 
-    /// Begins an access that takes `access`, at `at` or as soon as one is free. Returns when it begins.
+    /// Begins an access of length `access` at `at`, or as soon as one is free. Returns the start.
     pub(super) fn access(&mut self, at: Instant, access: Duration) -> Instant {
-        let free = self.accesses.iter_mut().min().expect("accesses of a card, at least one");
+        let free = self
+            .accesses
+            .iter_mut()
+            .min()
+            .expect("a card should make at least one access at a time");
         let begin = at.max(*free);
         *free = begin + access;
         begin
     }
 
-    /// The tasks that are ready at `at`, one bit each.
+    /// Returns the tasks that are ready at `at`, one bit each.
     pub(super) fn ready(&self, at: Instant) -> u32 {
         let ready = self.queued().filter(|task| task.ready_at <= at);
         ready.fold(0, |mask, task| mask | 1 << task.parameters.number)
     }
 
-    /// The earliest instant after `at` at which another task is ready.
+    /// Returns the earliest instant after `at` at which another task is ready.
     pub(super) fn next_ready(&self, at: Instant) -> Option<Instant> {
         self.queued().map(|task| task.ready_at).filter(|&ready| ready > at).min()
     }
@@ -145,7 +149,7 @@ impl Tasks {
         }
     }
 
-    /// Forgets one task, or all.
+    /// Discards one task, or all tasks.
     pub(super) fn forget(&mut self, number: Option<u8>) {
         match number {
             Some(number) => {
@@ -157,7 +161,7 @@ impl Tasks {
         }
     }
 
-    /// All tasks, by number.
+    /// Returns all tasks in the order of their numbers.
     fn queued(&self) -> impl Iterator<Item = &Task> {
         let mut left = self.queued;
         core::iter::from_fn(move || {

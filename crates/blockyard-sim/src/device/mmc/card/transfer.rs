@@ -1,4 +1,4 @@
-//! Data on its way between host and card.
+//! Transfers of data between host and card.
 
 use super::ahead::Stream;
 use super::fate::When;
@@ -17,31 +17,31 @@ use std::collections::VecDeque;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "it says when the data has passed"]
 pub struct Transferred {
-    /// The first block began.
+    /// The start of the first block.
     pub begin: Instant,
-    /// The last block ended, with its CRC status if it was written; without data, as `begin`.
+    /// The end of the last block, including the CRC status of a written block. Without data, the same as `begin`.
     pub end: Instant,
-    /// Good blocks. If fewer than were asked for, `error` says what happened to the next.
+    /// The number of good blocks. If the host asked for more, `error` says what happened to the next one.
     pub blocks: u32,
     /// The error that ended the run early ([failed-block-ends-transfer]).
     pub error: Option<DataError>,
-    /// The last block of a write whose number of blocks was said: the card holds DAT0 until then.
+    /// The end of the busy time after the last block of a write with an announced number of blocks.
     pub busy_until: Option<Instant>,
 }
 
 /// The failure of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataError {
-    /// It did not come, or was not taken, for as long as the host waited.
+    /// The block did not arrive, or the card did not take it, within the host's time limit.
     Timeout,
-    /// It arrived with a wrong CRC, at the host or at the card, which then says so.
+    /// The block arrived with a wrong CRC at the host, or at the card, which then reports the error.
     Crc,
 }
 
 /// The object of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// A register, or a tuning block: blocks of so many bytes.
+    /// A register or a tuning block, in blocks of this many bytes.
     Register(u32),
     /// Sectors of the medium.
     Medium,
@@ -54,38 +54,38 @@ pub(super) struct Transfer {
     pub(super) what: What,
     /// The next sector.
     pub(super) sector: u64,
-    /// Blocks to come: as announced, or until the host means to stop.
+    /// Blocks left: of the announced number, or until the host intends to stop.
     pub(super) left: u32,
-    /// It ends with CMD12 only.
+    /// Only CMD12 ends the transfer.
     pub(super) open_ended: bool,
-    /// A write completes only when it is programmed, cache or not.
+    /// The write completes only when it is programmed, even if the cache is on.
     pub(super) durable: bool,
-    /// The next block can begin.
+    /// The earliest start of the next block.
     pub(super) from: Instant,
-    /// A read where the card reads ahead.
+    /// The read continues where the card reads ahead.
     pub(super) streams: bool,
     /// No data will come.
     pub(super) mute: bool,
     /// A block failed ([failed-block-ends-transfer]).
     pub(super) failed: bool,
-    /// All blocks have passed.
+    /// The instant at which all blocks have passed.
     pub(super) ended: Option<Instant>,
-    /// Sectors of the page being received, and how many of them are still to come.
+    /// The number of sectors in the page being received, and the number still missing.
     page: (u32, u32),
     /// The state of a packed command.
     pub(super) packed: Option<Packed>,
-    /// Sectors passed on to be programmed, or to the host.
+    /// The number of sectors passed on to be programmed or to the host.
     pub(super) handed_on: u32,
 }
 
 /// The progress of a packed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
-    /// `None`: the host has not shown the header yet.
+    /// `None` until the host has shown the header.
     pub(super) entries: Option<VecDeque<(u64, u32)>>,
     /// The header itself has passed.
     pub(super) header_passed: bool,
-    /// Blocks left of the entry being received, and its number from 1.
+    /// Blocks left of the entry being received. `entry` is its number, from 1.
     left: u32,
     entry: u8,
 }
@@ -93,7 +93,7 @@ pub(super) struct Packed {
 impl Packed {
     pub(super) const NEW: Self = Self { entries: None, header_passed: false, left: 0, entry: 0 };
 
-    /// Packed reads that a header announced.
+    /// Returns the progress of packed reads that a header announced.
     pub(super) const fn read(entries: VecDeque<(u64, u32)>) -> Self {
         Self { entries: Some(entries), header_passed: true, left: 0, entry: 0 }
     }
@@ -125,19 +125,19 @@ impl Transfer {
         }
     }
 
-    /// The host waits in vain since `end` for the block after `blocks` good ones.
+    /// Fails the transfer: from `end` on the host waits in vain for the block after `blocks` good ones.
     fn times_out(&mut self, blocks: u32, begin: Instant, end: Instant) -> Transferred {
         self.failed = true;
         let error = Some(DataError::Timeout);
         Transferred { begin, end, blocks, error, busy_until: None }
     }
 
-    /// Whether the transfer ended by itself by `at`.
+    /// Returns whether the transfer has ended by itself by `at`.
     pub(super) fn ended_by(&self, at: Instant) -> bool {
         self.ended.is_some_and(|end| end <= at)
     }
 
-    /// Bytes received of a page that is not complete.
+    /// Returns the bytes received of a page that is not complete.
     pub(super) fn page_bytes(&self) -> u64 {
         let (whole, missing) = self.page;
         debug_assert!(missing <= whole, "{missing} of {whole} sectors are missing");
@@ -146,16 +146,17 @@ impl Transfer {
 }
 
 impl Card {
-    /// Shows the card `header`: the first block of the packed write in progress, or the only one before
-    /// packed reads. Call this after its CMD25 and before its data.
+    /// Shows the card `header`: the first block of the packed write in progress, or the only block before
+    /// packed reads. Call this after the header's CMD25 and before its data.
     ///
     /// # Errors
     ///
-    /// Returns [`Misuse`] if no packed command waits for a header or the header is wrong. Nothing changed.
+    /// Returns [`Misuse`] if no packed command waits for a header or the header is wrong. Then nothing changes.
     pub fn packed_header(&mut self, header: &[u8; 512]) -> Result<(), Misuse> {
         let entries = self.check_header(header).map_err(|wrong| self.data_misuse(wrong))?;
-        let transfer = self.transfer.as_mut().expect("packed transfer whose header was checked");
-        let packed = transfer.packed.as_mut().expect("packed transfer whose header was checked");
+        let transfer = self.transfer.as_mut().expect("a checked header should have a transfer");
+        let packed =
+            transfer.packed.as_mut().expect("a checked header should have a packed transfer");
         if transfer.left == 1 {
             self.packed_read = Some(entries);
             packed.entries = Some(VecDeque::new());
@@ -188,26 +189,26 @@ impl Card {
         entries.iter().zip(1..).map(place).collect()
     }
 
-    /// Moves `blocks` more blocks of the transfer, at least one, with a host that is ready from `at` on and
-    /// holds up none of them. The host may ask for all blocks at once, or piece by piece.
+    /// Moves `blocks` more blocks of the transfer, at least one. The host is ready from `at` on and delays no
+    /// block. It may ask for all blocks at once or piece by piece.
     ///
-    /// The returned instants lie in the future: the caller computes ahead, and the card counts the blocks as
-    /// moved once the instants have passed. An earlier loss of power takes nothing back.
+    /// The returned instants lie in the future. The card counts the blocks as moved once the instants have
+    /// passed. An earlier loss of power takes nothing back.
     ///
     /// # Errors
     ///
     /// Returns [`Misuse`] if fewer blocks are to come, an earlier block failed, or the header of a packed
-    /// write is missing. Nothing changed.
+    /// write is missing. Then nothing changes.
     pub fn transfer(&mut self, blocks: u32, at: Instant) -> Result<Transferred, Misuse> {
         self.transfer_within(Duration::MAX, blocks, at)
     }
 
-    /// As [`Self::transfer`], with a host that waits at most `limit` for a block that it reads, or until the
-    /// card takes one that it writes. After a timeout the host has waited since the end of the run.
+    /// Moves blocks as [`Self::transfer`] does, for a host that waits at most `limit` for each block that it
+    /// reads or that the card must take. After a timeout the host has waited since the end of the run.
     ///
     /// # Errors
     ///
-    /// As [`Self::transfer`].
+    /// Returns the errors of [`Self::transfer`].
     pub fn transfer_within(
         &mut self,
         limit: Duration,
@@ -253,7 +254,7 @@ impl Card {
         Ok(done)
     }
 
-    /// The card sends the data of several reads, one after the other.
+    /// Sends the data of several reads, one after the other.
     fn send_packed(
         &mut self,
         transfer: &mut Transfer,
@@ -278,9 +279,9 @@ impl Card {
         }
     }
 
-    /// Blocks left of the current read. If none are, the card begins the next read at `at`.
+    /// Returns the blocks left of the current read. If none is left, the card begins the next read at `at`.
     fn next_read(&mut self, transfer: &mut Transfer, at: Instant) -> u32 {
-        let packed = transfer.packed.as_mut().expect("packed transfer of several reads");
+        let packed = transfer.packed.as_mut().expect("several reads should be a packed transfer");
         if packed.left == 0
             && let Some((sector, blocks)) = packed.entries.as_mut().and_then(VecDeque::pop_front)
         {
@@ -291,7 +292,7 @@ impl Card {
         packed.left
     }
 
-    /// The card sends.
+    /// Sends blocks to the host.
     fn send(
         &mut self,
         transfer: &mut Transfer,
@@ -347,7 +348,7 @@ impl Card {
         Transferred { begin, end, blocks: good, error, busy_until: None }
     }
 
-    /// The card receives.
+    /// Receives blocks from the host.
     fn receive(
         &mut self,
         transfer: &mut Transfer,
@@ -355,7 +356,7 @@ impl Card {
         blocks: u32,
         at: Instant,
     ) -> Transferred {
-        debug_assert_eq!(transfer.what, What::Medium, "no register is written by a transfer");
+        debug_assert_eq!(transfer.what, What::Medium, "a transfer never writes a register");
         self.stream = None;
         let good = self.good_blocks_of(blocks, self.timing.faults.write_crc_one_in);
         let failed = good < blocks;
@@ -406,7 +407,7 @@ impl Card {
         Transferred { begin: begin.unwrap_or(end), end, blocks: good, error, busy_until: None }
     }
 
-    /// The sectors of the next page: up to its end, or to the end of the write.
+    /// Returns the sectors of the next page: up to its end or to the end of the write.
     fn next_page(&self, transfer: &mut Transfer) -> u32 {
         let mut left = transfer.left;
         if let Some(packed) = &mut transfer.packed {
@@ -422,7 +423,8 @@ impl Card {
         }
         let page = self.timing.write.page_bytes / SECTOR_BYTES;
         let before = transfer.sector % u64::from(page);
-        let to_end = u32::try_from(u64::from(page) - before).expect("sectors left in a page");
+        let to_end = u32::try_from(u64::from(page) - before)
+            .expect("the rest of a page should have a 32-bit number of sectors");
         let sectors = to_end.min(left);
         debug_assert!(sectors > 0, "an empty page of {transfer:?}");
         if let Some(packed) = &mut transfer.packed {
@@ -476,7 +478,7 @@ impl Card {
         transfer.handed_on += sectors;
     }
 
-    /// When a page of `transfer` is certain ([certain-once-programmed]).
+    /// Returns when a page of `transfer` is certain ([certain-once-programmed]).
     fn when_certain(&self, transfer: &Transfer) -> When {
         if transfer.durable {
             When::Programmed
@@ -489,7 +491,7 @@ impl Card {
         }
     }
 
-    /// A write has all its data at `at`. Returns until when the card is busy with it.
+    /// Ends a write that has all its data at `at`. Returns the end of the busy time.
     pub(super) fn finish_write(&mut self, transfer: &mut Transfer, at: Instant) -> Instant {
         debug_assert_eq!(transfer.direction, Direction::Write, "{transfer:?}");
         self.page_complete(transfer, at);
@@ -501,7 +503,7 @@ impl Card {
         until
     }
 
-    /// How many of `blocks` pass before the first one that fails.
+    /// Returns how many of `blocks` pass before the first failure.
     fn good_blocks_of(&mut self, blocks: u32, fault: Option<u32>) -> u32 {
         match fault {
             None => blocks,
@@ -520,7 +522,7 @@ impl Card {
     }
 }
 
-/// `span` times `count`. Saturates.
+/// Returns `span` times `count`. Saturates.
 fn times(span: Duration, count: u64) -> Duration {
     Duration::from_ns(span.as_ns().saturating_mul(count))
 }

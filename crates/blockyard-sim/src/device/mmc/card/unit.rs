@@ -1,14 +1,14 @@
 //! Allocation units: the pieces in which a card's tables map its memory.
 //!
-//! A card writes cheaply at the end of one of its few open units. A write anywhere else makes it copy. A
-//! write of n bytes at a random place therefore costs a copy of the whole unit but n bytes: the part before
-//! it at once, and the part after it when the next such write closes the unit. Erased sectors are copied
+//! A card writes cheaply at the end of one of its few open units. A write anywhere else causes a copy. A
+//! write of n bytes at a random place therefore copies the whole unit except n bytes: the part before the
+//! write at once, and the part after it when the next such write closes the unit. Erased sectors are copied
 //! like others.
 //!
-//! A write that begins in a closed unit opens it, and copies the sectors before the write. A write past
-//! the end of an open unit copies the sectors between. A write before the end of an open unit closes it
-//! and opens it again. Closing a unit copies the sectors after its end. If all units are open, the one
-//! that was written longest ago is closed. A unit that is written to its end closes at no cost.
+//! A write that begins in a closed unit opens the unit and copies the sectors before the write. A write past
+//! the end of an open unit copies the sectors in between. A write before the end of an open unit closes the
+//! unit and opens it again. Closing a unit copies the sectors after its end. If the maximum number of units is
+//! open, the least recently written one is closed. A unit that is written to its end closes at no cost.
 
 use crate::profile::UnitTiming;
 use blockyard::time::Duration;
@@ -18,11 +18,11 @@ use blockyard::unit::SECTOR_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Open {
     number: u64,
-    /// The end of the sectors that were written or copied, from the start of the unit.
+    /// The end of the written or copied sectors, counted from the start of the unit.
     end: u64,
 }
 
-/// The open units, the one written last at the back.
+/// The open units, the most recently written at the back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Units {
     timing: UnitTiming,
@@ -31,12 +31,12 @@ pub(super) struct Units {
 
 impl Units {
     pub(super) fn new(timing: UnitTiming) -> Self {
-        assert!(timing.open > 0, "a card has at least one open unit");
+        assert!(timing.open > 0, "a card must have at least one open unit");
         let open = Vec::with_capacity(usize::from(timing.open) + 1);
         Self { timing, open }
     }
 
-    /// The cost in copies of a write of `sectors` from `sector` on, within one unit.
+    /// Returns the copying time of a write of `sectors` that starts at `sector`, within one unit.
     pub(super) fn write(&mut self, sector: u64, sectors: u64) -> Duration {
         let unit = self.unit_sectors();
         let (number, start) = (sector / unit, sector % unit);
@@ -55,7 +55,7 @@ impl Units {
         };
         copied += start - end;
         let end = start + sectors;
-        debug_assert!(end <= unit, "{sectors} sectors from {sector} on are in two units");
+        debug_assert!(end <= unit, "{sectors} sectors from {sector} on cross a unit boundary");
         if end < unit {
             if self.open.len() == usize::from(self.timing.open) {
                 copied += unit - self.open.remove(0).end;
@@ -70,7 +70,7 @@ impl Units {
         self.timing.bytes / SECTOR_BYTES as u64
     }
 
-    /// Power is gone: closes all units; the cost of that is not modelled.
+    /// Closes all units after a loss of power. The cost is not modelled.
     pub(super) fn close_all(&mut self) {
         self.open.clear();
     }
@@ -107,18 +107,18 @@ mod tests {
         // Sectors 0 to 2 of unit 0, and then sector 4.
         assert_eq!(us(&mut units, 3, 1), 3);
         assert_eq!(us(&mut units, 5, 1), 1);
-        // Sectors 6 and 7 after the end, sector 0 before the write.
+        // Copies sectors 6 and 7 after the end, and sector 0 before the write.
         assert_eq!(us(&mut units, 1, 1), 2 + 1);
-        // Unit 1 is the second that is open; unit 2 closes unit 0: sectors 2 to 7.
+        // Unit 1 is the second open unit. Unit 2 closes unit 0, which copies sectors 2 to 7.
         assert_eq!(us(&mut units, 8, 1), 0);
         assert_eq!(us(&mut units, 16 + 4, 1), 6 + 4);
-        // Unit 1 was written longest ago; a unit that is written whole closes none.
+        // Unit 1 is the least recently written. A unit that is written whole closes no other.
         assert_eq!(us(&mut units, 24, 8), 0);
         assert_eq!(us(&mut units, 32, 1), 7);
         assert_eq!(units.open, [Open { number: 2, end: 5 }, Open { number: 4, end: 1 }]);
     }
 
-    /// The rules of the module once more, slowly: each unit's sectors as a list, and when it was written.
+    /// A slow model of the module's rules: it lists each unit's sectors and when the unit was written.
     #[derive(Default)]
     struct Slow {
         open: BTreeMap<u64, (Vec<bool>, usize)>,

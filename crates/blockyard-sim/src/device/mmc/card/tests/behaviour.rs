@@ -1,4 +1,4 @@
-//! One behaviour each, with figures computed by hand.
+//! Tests of one behaviour each, with figures computed by hand.
 
 use super::super::misuse::Wrong;
 use super::super::packed::HeaderError;
@@ -16,13 +16,13 @@ const COMMAND: Duration = Duration::from_ns(1960);
 const PAGE: Duration = Duration::from_ns(168_160);
 const ONE_MS: Duration = Duration::from_ms(1);
 
-/// So many blocks that are read, on the wire: 1042 clocks each, and 2 between two.
+/// Returns the wire time of a read of `blocks`: 1042 clocks per block, and 2 between two blocks.
 fn on_wire(blocks: u64) -> Duration {
     Duration::from_ns((blocks * 1044 - 2) * 20)
 }
 
-/// Pages of 4 KiB that take 1 ms, two in the buffer; 50 us at the end of a write, 3 ms for a flush,
-/// 2 ms for a switch, 5 ms to stop at an interrupt.
+/// A slow card: pages of 4 KiB take 1 ms each and the buffer holds two. The end of a write takes 50 us,
+/// a flush 3 ms, a switch 2 ms, and an interrupt 5 ms to stop the work.
 fn slow() -> CardTiming {
     let mut timing = CardTiming::instant(8192);
     timing.write.program = ONE_MS;
@@ -33,13 +33,13 @@ fn slow() -> CardTiming {
     timing
 }
 
-/// Announces so many blocks.
+/// Returns the command that announces `blocks`.
 fn count(blocks: u16) -> Command {
     Command::set_block_count(BlockCount::new(blocks))
 }
 
 impl Host {
-    /// Begins a write of `blocks`, announced: the instant from which data can flow.
+    /// Announces and begins a write of `blocks`. Returns the instant from which data can flow.
     fn begin_write(&mut self, sector: u32, blocks: u16) -> Instant {
         let _ = self.send(&count(blocks));
         self.send(&Command::write_multiple(sector, blocks)).data_from.unwrap()
@@ -57,14 +57,14 @@ fn a_buffer_takes_data_at_the_wire_s_speed_until_it_is_full() {
     let mut host = Host::new(emmc(), slow());
     let from = host.begin_write(0, 32);
     let done = host.transfer(32);
-    // Two pages at once; the third when the first is programmed, the fourth with the second.
+    // Two pages fit at once. The third enters when the first is programmed, the fourth after the second.
     assert_eq!(done.begin, from);
     assert_eq!(done.end, from + PAGE + ONE_MS + ONE_MS + PAGE);
-    // Then the third and the fourth, one after the other.
+    // Then the third and the fourth are programmed, one after the other.
     let programmed = from + PAGE + Duration::from_ms(4);
     assert_eq!(done.busy_until, Some(programmed + Duration::from_us(50)));
     assert_eq!(host.card.unprogrammed_bytes(done.end), 8192);
-    // Busy with what it received, then not; nobody stops what ended by itself.
+    // The card is busy with the received data, then ready. A host must not stop a write that has ended.
     assert_eq!(host.card.state(done.end), CardState::Programming);
     assert!(!host.status().is_ready());
     let stop = Command::stop_transmission(Direction::Write);
@@ -77,7 +77,7 @@ fn a_buffer_takes_data_at_the_wire_s_speed_until_it_is_full() {
 fn data_asked_for_block_by_block_flows_as_if_asked_for_at_once() {
     let run = |pieces: &[u32]| {
         let mut host = Host::new(emmc(), slow());
-        // Sectors 5 to 31: a page of 3 sectors, then three whole ones.
+        // Sectors 5 to 31: 3 sectors of a page, then three whole pages.
         host.begin_write(5, 27);
         let last = pieces.iter().map(|&blocks| host.transfer(blocks)).last().unwrap();
         (last.end, last.busy_until)
@@ -91,7 +91,7 @@ fn a_page_that_is_written_in_part_costs_more() {
     let mut timing = slow();
     timing.write.partial = Duration::from_us(300);
     let mut host = Host::new(sd(), timing);
-    // Sectors 7 to 16: parts of the first and the third page, all of the second.
+    // Sectors 7 to 16: parts of the first and third pages, and all of the second.
     let from = host.send(&Command::write_multiple(7, 10)).data_from.unwrap();
     let _ = host.transfer(10);
     let stop = host.send(&Command::stop_transmission(Direction::Write));
@@ -106,7 +106,7 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     let mut timing = CardTiming::instant(4096);
     timing.read.access = Duration::from_us(100);
     let at_random = timing;
-    // 50 us for each block, up to 4 of them.
+    // The card reads ahead at 50 us per block, up to 4 blocks.
     let per_kib = Duration::from_us(100);
     timing.read.ahead = Some(AheadTiming { per_kib, window_bytes: 2048 });
     let mut host = Host::new(sd(), timing);
@@ -114,7 +114,7 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     assert_eq!(first.data_from, Some(first.at + Duration::from_us(100)));
     let done = host.transfer(1);
     assert_eq!(done.end, first.at + Duration::from_us(100) + block);
-    // At once: 50 us after the one before. When the host comes late, it is there.
+    // A read that follows at once gets its block 50 us after the previous one. A late read finds its block there.
     let read = |host: &mut Host, sector| {
         let _ = host.send(&Command::read_single(sector));
         let asked = host.now;
@@ -125,13 +125,13 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     host.idle(Duration::from_us(60));
     let (end, asked) = read(&mut host, 102);
     assert_eq!(end, asked + block);
-    // Of a long pause no more is left than four blocks: the fifth is fetched while they are sent.
+    // A long pause yields no more than four blocks: the fifth is fetched while they are sent.
     host.idle(ONE_MS);
     let begin = host.send(&Command::read_multiple(103, 6)).at;
     let sent = host.transfer(6).end;
     assert_eq!(sent, (begin + Duration::from_us(100)).max(begin + on_wire(6)));
     let _ = host.send(&Command::stop_transmission(Direction::Read));
-    // Up to four blocks back a read is in the stream; elsewhere it is not, and neither after a write.
+    // A read up to four blocks back continues the stream. A read elsewhere or after a write does not.
     host.idle(ONE_MS);
     let (end, asked) = read(&mut host, 105);
     assert_eq!(end, asked + block);
@@ -174,7 +174,7 @@ fn a_cache_takes_what_a_flush_or_time_makes_durable() {
     host.switch(index::CACHE_CTRL, 1);
     let from = host.begin_write(0, 32);
     let done = host.transfer(32);
-    // 64 KiB of room: the wire alone, then 50 us.
+    // With 64 KiB of room, only the wire limits the transfer; then come 50 us.
     assert_eq!(done.end, from + PAGE + PAGE + PAGE + PAGE);
     assert_eq!(done.busy_until, Some(done.end + Duration::from_us(50)));
     assert_eq!(host.card.unprogrammed_bytes(done.end), 16_384);
@@ -185,7 +185,7 @@ fn a_cache_takes_what_a_flush_or_time_makes_durable() {
     assert_eq!(flush.busy_until, Some(programmed + Duration::from_ms(3)));
     host.wait();
     assert_eq!(host.card.unprogrammed_bytes(host.now), 0);
-    // Without it a loss of power takes what is not programmed by then: 2 of 4 pages.
+    // Without the flush, a loss of power takes the pages not yet programmed: 2 of 4.
     assert_eq!(cut.power_cut(from + PAGE + Duration::from_us(2500)), 8192);
 }
 
@@ -223,7 +223,7 @@ fn a_stall_comes_as_often_and_lasts_as_long_as_the_figures_say() {
     let usual = PAGE + ONE_MS + Duration::from_us(50) + COMMAND + COMMAND;
     let spans = (0..4000).map(|page| host.run(Direction::Write, page * 8, 8) - usual);
     let stalls: Vec<_> = spans.filter(|&more| more > ONE_MS).collect();
-    // 1000 expected, with a deviation of 27.
+    // The expected number is 1000, with a standard deviation of 27.
     assert!((900..1100).contains(&stalls.len()), "{}", stalls.len());
     assert!(stalls.iter().all(|&stall| stall >= least && stall <= most));
 }
@@ -231,7 +231,7 @@ fn a_stall_comes_as_often_and_lasts_as_long_as_the_figures_say() {
 #[test]
 fn a_host_that_waits_no_longer_has_the_blocks_before_and_must_stop_the_card() {
     let limit = Duration::from_us(100);
-    // There is room for a page; the next waits until that is programmed.
+    // There is room for one page. The next waits until the first is programmed.
     for (program, good) in [(Duration::from_us(400), 8), (Duration::from_us(20), 24)] {
         let mut timing = CardTiming::instant(4096);
         timing.write.program = program;
@@ -242,7 +242,7 @@ fn a_host_that_waits_no_longer_has_the_blocks_before_and_must_stop_the_card() {
         assert_eq!(done.error.is_some(), good < 24);
         if good < 24 {
             assert_eq!(done.error, Some(DataError::Timeout));
-            assert_eq!(done.end, from + PAGE, "it waits from then on");
+            assert_eq!(done.end, from + PAGE, "the host should wait from the end of the last page");
             host.now = done.end + limit;
             assert_eq!(host.card.state(host.now), CardState::Receive);
             let _ = host.send(&Command::stop_transmission(Direction::Write));
@@ -302,12 +302,12 @@ fn what_a_host_must_not_do_is_named_with_command_state_and_instant() {
     assert_eq!(host.card.state(host.now), CardState::Data);
     let _ = host.send(&Command::stop_transmission(Direction::Read));
     let _ = host.send(&count(8));
-    // Data that nobody asked for, or more of it than was.
+    // The host moves data without a command, or more data than it asked for.
     let data = |host: &mut Host, blocks| host.card.transfer(blocks, host.now).unwrap_err().wrong;
     assert_eq!(data(&mut host, 1), Wrong::Transfer(1));
     let _ = host.send(&Command::read_multiple(0, 8));
     assert_eq!(data(&mut host, 9), Wrong::Transfer(9));
-    // Time goes on, and a response is waited for.
+    // Time moves forward, and a host waits for each response.
     let early = host.card.command(&Command::send_status(RCA), Instant::ZERO).unwrap_err();
     assert!(matches!(early.wrong, Wrong::Backwards(_)));
     let end = host.send(&Command::send_status(RCA)).at;
@@ -327,7 +327,7 @@ fn an_address_beyond_the_end_is_answered_with_an_error_and_no_data() {
     assert_eq!(read.answer.unwrap().status().unwrap().errors(), Status::OUT_OF_RANGE);
     assert_eq!((read.data_from, host.card.state(read.at)), (None, CardState::Transfer));
     assert!(host.status().is_ready());
-    // A boot partition of 256 sectors.
+    // The boot partition has 256 sectors.
     host.switch(index::PARTITION_CONFIG, 1);
     let _ = host.send(&Command::read_single(255));
     let _ = host.transfer(1);
@@ -362,25 +362,25 @@ fn an_interrupt_ends_busy_early_and_says_what_of_a_write_is_good() {
     let interrupt = Command::interrupt_by_status(RCA);
     let _ = host.begin_write(0, 128);
     let _ = host.transfer(128);
-    // 16 pages, of which 14 are programmed when the last is received; then 2 ms are left.
+    // 14 of 16 pages are programmed when the last is received, so 2 ms are left.
     assert_eq!(host.misuse(&interrupt), Wrong::Interrupt);
     host.wait();
     host.switch(index::HPI_MGMT, 1);
     let _ = host.begin_write(0, 128);
     let done = host.transfer(128);
     let reaction = host.send(&interrupt);
-    // 5 ms would be later than busy ends anyway.
+    // The 5 ms of the interrupt would end after the busy time itself.
     assert_eq!(reaction.busy_until, done.busy_until);
     host.wait();
     assert!(host.status().is_ready());
     assert_eq!(host.ext_csd().programmed_sectors(), 14 * 8);
     host.idle(ONE_MS);
-    // A sanitize of an hour, if the card let it.
+    // Without an interrupt, sanitize would take an hour.
     host.card.timing.erase.sanitize = Duration::from_secs(3600);
     let _ = host.send(&Command::switch(SwitchAccess::WriteByte, index::SANITIZE_START, 1));
     let reaction = host.send(&interrupt);
     assert_eq!(reaction.busy_until, Some(reaction.at + Duration::from_ms(5)));
-    // Once more does not put it off.
+    // A second interrupt does not postpone the end.
     assert_eq!(host.send(&interrupt).busy_until, reaction.busy_until);
 }
 
@@ -397,7 +397,7 @@ fn an_interrupt_that_crosses_with_the_end_of_busy_is_nobody_s_fault() {
     assert_eq!(reaction.busy_until, None);
     // Now the host could have known.
     assert!(matches!(host.misuse(&Command::interrupt_by_status(RCA)), Wrong::Illegal(_)));
-    // Nor does one know who has not asked.
+    // A host that has not asked whether the card is busy is at fault as well.
     let _ = host.begin_write(0, 8);
     let _ = host.transfer(8);
     host.wait();
@@ -414,18 +414,18 @@ fn an_interrupt_by_stop_ends_a_write_that_still_receives() {
     let _ = host.send(&Command::switch(SwitchAccess::WriteByte, index::HPI_MGMT, 1));
     assert_eq!(host.misuse(&Command::interrupt_by_status(RCA)), Wrong::Interrupt);
     host.wait();
-    // Of 3 pages 2 and a block are received; the first is programmed 1 ms after it, and the
-    // interrupt comes later than that.
+    // Two of 3 pages and a block are received. The first page is programmed 1 ms after it arrived, and
+    // the interrupt comes later than that.
     let _ = host.send(&Command::write_multiple(0, 24));
     let _ = host.transfer(17);
     let interrupt = Command::interrupt_by_stop(RCA);
     let reaction = host.send(&interrupt);
-    // What is left takes less than the 5 ms that an interrupt may: a page, the block's, and 50 us.
+    // The rest (a page, the block's page, and 50 us) takes less than the 5 ms allowed for an interrupt.
     let left = reaction.busy_until.unwrap().since(reaction.at);
     assert!(left > ONE_MS && left < Duration::from_ms(3), "{left:?}");
     assert!(!host.status().is_ready());
     host.wait();
-    // It comes too late once more, and is what such a card does not know when it is not busy.
+    // This interrupt comes too late: the card is not busy and does not accept it.
     let late = host.send(&interrupt);
     assert_eq!(late.answer, Err(NoAnswer::Timeout));
     assert_eq!(host.status().errors(), Status::ILLEGAL_COMMAND);
@@ -446,7 +446,7 @@ fn work_put_off_becomes_urgent_and_is_done_when_asked_for() {
         assert!(!host.status().has(Status::EXCEPTION_EVENT));
     }
     assert_eq!(host.ext_csd().bkops_level(), BkopsLevel::Wanted);
-    // 16 KiB: two levels.
+    // 16 KiB of background work are level 2.
     let _ = host.begin_write(24, 8);
     let _ = host.transfer(8);
     host.wait();
@@ -454,7 +454,7 @@ fn work_put_off_becomes_urgent_and_is_done_when_asked_for() {
     let ext_csd = host.ext_csd();
     assert_eq!(ext_csd.bkops_level(), BkopsLevel::Impacted);
     assert!(ext_csd.exceptions().has(ExceptionEvents::URGENT_BKOPS));
-    // 1.6 ms of work. An interrupt comes 100 us after it began, and 2 commands: 1 KiB is done.
+    // There is 1.6 ms of work. An interrupt comes after 100 us and 2 commands: 1 KiB is done.
     let start = Command::switch(SwitchAccess::WriteByte, index::BKOPS_START, 1);
     let begun = host.send(&start);
     assert_eq!(begun.busy_until, Some(begun.at + Duration::from_us(1600)));
@@ -467,10 +467,10 @@ fn work_put_off_becomes_urgent_and_is_done_when_asked_for() {
     assert_eq!(begun.busy_until, Some(begun.at + Duration::from_ns(1_500_000 - 1_953)));
     host.wait();
     assert_eq!(host.ext_csd().bkops_level(), BkopsLevel::None);
-    // A device that may do it alone does it while it has nothing else to do.
+    // A device that may start background operations itself runs them while it is idle.
     let mut host = Host::new(emmc(), timing);
     host.switch(index::BKOPS_EN, 2);
-    // 20 KiB, less what is done between two commands; 8 KiB more in 800 us.
+    // There are 20 KiB, less the work done between two commands; 8 KiB more take 800 us.
     for page in 0..5 {
         let _ = host.begin_write(page * 8, 8);
         let _ = host.transfer(8);
@@ -486,7 +486,7 @@ fn packed_writes_are_one_transfer_with_one_busy() {
     let mut host = Host::new(emmc(), slow());
     let mut header = [0; 512];
     header[..3].copy_from_slice(&[1, 2, 2]);
-    // 8 blocks at sector 0x1000, 8 at sector 0x2004: half of each of two pages.
+    // 8 blocks at sector 0x1000, and 8 at sector 0x2004, which are half of each of two pages.
     header[8..24].copy_from_slice(&[8, 0, 0, 0, 0, 0x10, 0, 0, 8, 0, 0, 0, 4, 0x20, 0, 0]);
     let packed =
         |blocks| Command::set_block_count(BlockCount { packed: true, ..BlockCount::new(blocks) });
@@ -505,15 +505,15 @@ fn packed_writes_are_one_transfer_with_one_busy() {
     host.card.packed_header(&header).unwrap();
     assert_eq!(host.card.packed_header(&header).unwrap_err().wrong, Wrong::Header);
     let done = host.transfer(17);
-    // The header, a page, half a page; the other half has room when the first page is programmed,
-    // which ends after 1 ms: three pages in all, one after the other.
+    // The header, a page and half a page fit. The other half has room when the first page is programmed,
+    // after 1 ms. Three pages are programmed in all, one after the other.
     let block = Duration::from_ns(1051 * 20);
     let programs = Duration::from_ms(3);
     assert_eq!(done.busy_until, Some(from + block + PAGE + programs + Duration::from_us(50)));
     host.wait();
     assert!(host.status().is_ready());
     assert_eq!(host.ext_csd().packed_failure(), None);
-    // Each page fails: the first entry is the first that did.
+    // Each page fails, so the first failed entry is entry 1.
     host.card.timing.faults.program_one_in = Some(1);
     host.switch(index::EXCEPTION_EVENTS_CTRL, 8);
     let _ = host.send(&packed(17));
@@ -523,7 +523,7 @@ fn packed_writes_are_one_transfer_with_one_busy() {
     host.wait();
     assert!(host.status().has(Status::EXCEPTION_EVENT));
     assert_eq!(host.ext_csd().packed_failure(), Some(1));
-    // The header of packed reads is a write of one block.
+    // A packed write of one block is the header of packed reads.
     let _ = host.send(&packed(1));
     assert_eq!(
         host.misuse(&Command::write_multiple(0, 1)),
@@ -552,7 +552,7 @@ fn a_command_queue_accesses_while_data_flows() {
     let ready = |host: &mut Host| {
         host.send(&Command::send_queue_status(RCA)).answer.unwrap().short().unwrap()
     };
-    // The write is ready; the reads 200 us after they were queued, the third after the first.
+    // The write is ready. The reads are ready 200 us after they were queued, the third after the first.
     assert_eq!(ready(&mut host), 1 << 6);
     let access = Duration::from_us(200);
     assert_eq!(host.card.next_task_ready(host.now), Some(first + access));
@@ -566,7 +566,7 @@ fn a_command_queue_accesses_while_data_flows() {
     assert_eq!(host.misuse(&Command::execute_write(TaskId::new(3), 8)), Wrong::Task(3));
     let reaction = host.send(&execute);
     assert_eq!(reaction.data_from, Some(reaction.at));
-    // While its data flows, the next is ready, and a new one is queued.
+    // While the task's data flows, the next task becomes ready and a new one is queued.
     host.idle(Duration::from_us(2));
     assert_eq!(ready(&mut host), 1 << 6 | 1 << 4);
     let _ = queue(&mut host, 3, Direction::Read, 8);
@@ -575,13 +575,13 @@ fn a_command_queue_accesses_while_data_flows() {
     let _ = host.transfer(8);
     let written = host.send(&Command::execute_write(TaskId::new(6), 8));
     let done = host.transfer(8);
-    // While it is received, too, though all of it was asked for at once.
+    // A task can also be queued while write data is received, even if the host passed all of it at once.
     host.now = written.at;
     let _ = queue(&mut host, 7, Direction::Read, 16);
     assert_eq!(host.card.state(host.now), CardState::Receive);
     host.now = done.end;
     host.wait();
-    // What is forgotten is not ready.
+    // A discarded task is not ready.
     let off = Command::switch(SwitchAccess::WriteByte, index::CMDQ_MODE_EN, 0);
     assert!(matches!(host.misuse(&off), Wrong::Illegal(_)));
     let _ = host.send(&Command::discard_task(TaskId::new(4)));
@@ -605,7 +605,7 @@ fn an_erase_needs_its_three_commands_in_a_row() {
     let errors = |reaction: Reaction| reaction.answer.unwrap().status().unwrap().errors();
     let refused = host.send(&erase);
     assert_eq!((errors(refused), refused.busy_until), (Status::ERASE_SEQ_ERROR, None));
-    // Sectors 1023 to 1024: two groups of 1024, once the device's own are on, of 4096.
+    // Sectors 1023 and 1024 are in two erase groups of 1024, or in one of 4096 with high-capacity groups.
     let _ = host.send(&Command::mmc_erase_start(1023));
     let _ = host.send(&Command::mmc_erase_end(1024));
     let _ = host.status();
@@ -648,12 +648,12 @@ fn a_lost_command_changes_nothing_and_a_lost_response_makes_the_host_unsure() {
     assert_eq!(unheard.answer, Err(NoAnswer::Crc));
     assert_eq!(host.card.state(host.now), CardState::Data);
     host.card.timing.faults.response_crc_one_in = None;
-    // It tries again; the card is not where it thinks, says nothing, and then says why.
+    // The host tries again. The card is in another state, stays silent, and then reports the reason.
     let again = host.send(&Command::read_multiple(0, 8));
     assert_eq!(again.answer, Err(NoAnswer::Timeout));
     let status = host.status();
     assert_eq!((status.errors(), status.state()), (Status::ILLEGAL_COMMAND, Some(CardState::Data)));
-    // Now it knows.
+    // Now the host knows the state.
     assert!(matches!(host.misuse(&Command::read_multiple(0, 8)), Wrong::Illegal(_)));
     let _ = host.send(&Command::stop_transmission(Direction::Read));
     assert!(host.status().is_ready());
@@ -674,7 +674,7 @@ fn a_bad_block_ends_a_transfer_which_waits_to_be_stopped() {
     assert_eq!(host.card.state(host.now), CardState::Data);
     let _ = host.send(&Command::stop_transmission(Direction::Read));
     assert!(host.status().is_ready());
-    // Of a write, what came before is programmed: a page of 8 and 2 sectors.
+    // The good blocks of a write are programmed: a page of 8 sectors and one of 2.
     let _ = host.begin_write(0, 16);
     let _ = host.transfer(10);
     assert_eq!(host.card.unprogrammed_bytes(host.now), 10 * 512);
@@ -686,13 +686,13 @@ fn a_bad_block_ends_a_transfer_which_waits_to_be_stopped() {
     assert_eq!(host.card.unprogrammed_bytes(stop.at), 10 * 512);
     host.wait();
     assert!(host.status().is_ready());
-    // No data at all.
+    // No data arrives at all.
     host.card.timing.faults.no_data_one_in = Some(1);
     let _ = host.send(&Command::read_single(0));
     let none = host.transfer(1);
     assert_eq!((none.blocks, none.error, none.end), (0, Some(DataError::Timeout), none.begin));
     let _ = host.send(&Command::stop_transmission(Direction::Read));
-    // A page that cannot be programmed.
+    // A page cannot be programmed.
     host.card.timing.faults = crate::profile::CardFaults::default();
     host.card.timing.faults.program_one_in = Some(1);
     let _ = host.begin_write(0, 8);
@@ -730,7 +730,7 @@ fn a_card_that_is_gone_is_silent_until_it_is_back_and_must_be_identified() {
     host.card.power_up(host.now);
     assert!(matches!(host.misuse(&Command::send_status(Rca(0))), Wrong::Illegal(_)));
     let _ = host.send(&Command::go_idle());
-    // Asked without voltages the device stays idle.
+    // The device stays idle if the host asks without voltages.
     let asked = host.send(&Command::send_op_cond(0)).answer.unwrap();
     assert_eq!((asked, host.card.state(host.now)), (Response::Short(0x40ff_8000), CardState::Idle));
     let ready = host.send(&Command::send_op_cond(0x40ff_8080)).answer.unwrap();

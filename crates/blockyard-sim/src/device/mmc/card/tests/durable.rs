@@ -23,7 +23,7 @@ fn host(cache: bool) -> Host {
 }
 
 impl Host {
-    /// Begins a write of so many pages from sector 0 on, forced past the cache or not.
+    /// Begins a write of this many pages at sector 0, forced past the cache or not.
     fn write_pages(&mut self, pages: u16, reliable: bool) -> Transferred {
         let count = BlockCount { reliable, ..BlockCount::new(8 * pages) };
         let _ = self.send(&Command::set_block_count(count));
@@ -53,7 +53,7 @@ fn without_a_cache_and_past_it_each_page_is_certain_when_it_is_programmed() {
         let mut host = host(cache);
         let done = host.write_pages(3, cache);
         let busy_until = done.busy_until.unwrap();
-        // The first page was programmed while the others came: 168 us each.
+        // The first page was programmed while the others arrived: 168 us each.
         assert_eq!(host.data_events_by(done.end), [1, 2, 3].map(received));
         assert_eq!(host.data_events_by(before(busy_until, ONE_MS)), [1, 2].map(certain));
         assert_eq!(host.data_events_by(busy_until), [certain(3)]);
@@ -64,7 +64,7 @@ fn without_a_cache_and_past_it_each_page_is_certain_when_it_is_programmed() {
 fn what_is_in_the_cache_is_certain_by_a_flush_alone_and_only_what_is_programmed() {
     let mut host = host(true);
     let done = host.write_pages(2, false);
-    assert_eq!(done.busy_until, Some(done.end), "it is in the cache");
+    assert_eq!(done.busy_until, Some(done.end), "the data should be in the cache");
     assert_eq!(host.data_events_by(done.end + Duration::from_secs(1)), [1, 2].map(received));
     let mut host = self::host(true);
     let _ = host.write_pages(4, false);
@@ -73,13 +73,13 @@ fn what_is_in_the_cache_is_certain_by_a_flush_alone_and_only_what_is_programmed(
     let mut data_events = host.data_events_by(before(until, ONE_MS + ONE_MS));
     assert_eq!(data_events.pop(), Some(DataEvent::Flushed { page: 3 }));
     assert_eq!(host.data_events_by(until), [DataEvent::Flushed { page: 4 }]);
-    // What comes behind a flush is none of its.
+    // A flush does not cover later writes.
     let _ = host.card.power_cut(until);
     assert_eq!(host.data_events_by(until), [DataEvent::Lost]);
 }
 
-/// The swarm found this: a read in the command queue went before the last page of a write, which the
-/// host took for durable when the card had first said it would be.
+/// The swarm found this bug: a read in the command queue went before the last page of a write, and the
+/// host still took the write for durable at the instant that the card had first given.
 #[test]
 fn a_read_that_goes_before_the_last_page_of_a_write_keeps_the_card_busy() {
     let mut host = host(false);
@@ -124,11 +124,11 @@ fn packed_reads_are_named_by_their_place_in_all_that_is_read() {
     let _ = host.send(&packed(12));
     let from = host.send(&Command::read_multiple(0x1000, 12)).data_from.unwrap();
     let done = host.transfer(12);
-    // Each is looked for when it is its turn.
+    // Each read's data is fetched when its turn comes.
     assert!(done.end > from + ONE_MS + ONE_MS && done.blocks == 12);
     let sent = |place, sectors| DataEvent::Sent { place, sectors };
     assert_eq!(host.data_events_by(done.end), [sent(0, 0x1000..0x1008), sent(8, 0x2004..0x2008)]);
-    // A header is for the reads that follow it, and for as many blocks as it says.
+    // A header covers only the reads that follow it, and only the blocks that it lists.
     tell(&mut host);
     let _ = host.send(&packed(11));
     assert_eq!(host.misuse(&Command::read_multiple(0x1000, 11)), Wrong::Count(12));

@@ -1,12 +1,12 @@
-//! The core identifies a modelled card: every command that it sends is legal, and what it makes of
-//! the registers is what they say.
+//! The core identifies a modelled card: every command that it sends is legal, and it parses the
+//! registers correctly.
 
 use super::*;
 use blockyard_mmc::host::HostCapabilities;
 use blockyard_mmc::identify::{Answer, BusError, Identify, Step};
 use std::vec::Vec;
 
-/// A register of 128 bits from its fields: high bit, low bit, value.
+/// Builds a register of 128 bits from its fields: high bit, low bit, value.
 fn register(fields: &[(usize, usize, u128)]) -> [u8; 16] {
     let bits = fields.iter().fold(1, |bits: u128, &(high, low, value)| {
         assert!(value >> (high - low + 1) == 0);
@@ -15,7 +15,7 @@ fn register(fields: &[(usize, usize, u128)]) -> [u8; 16] {
     bits.to_be_bytes()
 }
 
-/// Identifies what is in the slot as a host would, one step after the other.
+/// Identifies the card in the slot as a host would, one step after the other.
 fn identify(registers: Registers, host: &HostCapabilities) -> Box<blockyard_mmc::card::Card> {
     let slow = Mode { clock_hz: 400_000, ..Mode::new(Timing::MmcLegacy, Width::One) };
     let timing = CardTiming::instant(4096);

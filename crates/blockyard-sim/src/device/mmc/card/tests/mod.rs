@@ -1,4 +1,4 @@
-//! A card against its figures and the standards.
+//! Checks of the card model against its figures and the standards.
 
 mod behaviour;
 mod durable;
@@ -44,22 +44,22 @@ fn emmc() -> Registers {
     Registers { kind: RegistersKind::Mmc { ext_csd }, ..sd() }
 }
 
-/// A host that does one thing after the other.
+/// A host that takes one step at a time.
 struct Host {
     card: Card,
     now: Instant,
 }
 
 impl Host {
-    /// With a card that is selected, on a bus of 4 lanes at 50 MHz: a clock is 20 ns, a command with
-    /// its response 98 of them.
+    /// Returns a host with a selected card on a 4-lane bus at 50 MHz. A clock is 20 ns; a command with
+    /// its response takes 98 clocks.
     fn new(registers: Registers, timing: CardTiming) -> Self {
         let mode = Mode::new(Timing::SdHighSpeed, Width::Four);
         let card = Card::new(registers, timing, mode, Prng::new(1)).unwrap();
         Self { card: card.selected(RCA), now: Instant::ZERO }
     }
 
-    /// Sends a command; now its response is over.
+    /// Sends a command and advances to the end of its response.
     fn send(&mut self, command: &Command) -> Reaction {
         let arrives = self.now + self.card.command_time();
         let reaction =
@@ -68,7 +68,7 @@ impl Host {
         reaction
     }
 
-    /// What the card says is wrong with a command, which it does not take.
+    /// Sends a command that the card must refuse. Returns the error.
     fn misuse(&mut self, command: &Command) -> Wrong {
         let before = self.card.clone();
         let arrives = self.now + self.card.command_time();
@@ -81,7 +81,7 @@ impl Host {
         self.send(&Command::send_status(RCA)).answer.unwrap().status().unwrap()
     }
 
-    /// Transfers; now the last block is over.
+    /// Transfers blocks and advances to the end of the last one.
     fn transfer(&mut self, blocks: u32) -> Transferred {
         let done = self.card.transfer(blocks, self.now).unwrap_or_else(|misuse| panic!("{misuse}"));
         self.now = done.end;
@@ -93,13 +93,13 @@ impl Host {
         self.now = self.now.max(self.card.busy_until().unwrap_or(self.now));
     }
 
-    /// Changes a byte of EXT_CSD, and waits.
+    /// Changes a byte of EXT_CSD and waits.
     fn switch(&mut self, byte: u16, value: u8) {
         let reaction = self.send(&Command::switch(SwitchAccess::WriteByte, byte, value));
         self.now = reaction.busy_until.unwrap_or(reaction.at);
     }
 
-    /// Open-ended, with a status at the end of a write: how long it takes.
+    /// Runs an open-ended transfer, with a status at the end of a write. Returns the time that it takes.
     fn run(&mut self, direction: Direction, sector: u32, blocks: u16) -> Duration {
         let begin = self.now;
         let _ = self.send(&match direction {
@@ -116,7 +116,7 @@ impl Host {
         self.now.since(begin)
     }
 
-    /// Lets time go by.
+    /// Advances the time.
     fn idle(&mut self, span: Duration) {
         self.now = self.now + span + self.card.mode.time(u64::from(NRC));
     }

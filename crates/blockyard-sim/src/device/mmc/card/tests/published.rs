@@ -1,5 +1,5 @@
-//! The published figures of an SD card on a Ux500 (Walleij 2017, iozone, direct I/O), before the
-//! change that was published with them: what a request takes that has the host to itself.
+//! The published figures of an SD card on a Ux500 (Walleij 2017, iozone, direct I/O), measured before
+//! the change that they accompany: the time of a request that has the host to itself.
 
 use super::*;
 use crate::profile::UnitTiming;
@@ -19,23 +19,23 @@ const PUBLISHED: [(u64, u64, u64, u64); 8] = [
 
 /// A command and its response: 98 clocks of 20 ns.
 const COMMAND_NS: u64 = 1960;
-/// Host's work for each KiB: 52.45 us that a read's KiB takes less 41.93 us that the bus does.
+/// The host's work per KiB: a KiB of a read takes 52.45 us, of which the bus takes 41.93 us.
 const HOST_KIB_NS: u64 = 10_520;
-/// The card's access. A prior: no more than the 142 us that a chunk takes when all else is hidden.
+/// The card's access time. A prior: at most the 142 us of a chunk when all else is hidden.
 const ACCESS_NS: u64 = 100_000;
-/// Host's work for each request: the rest of the 460 us that a read takes, besides two commands.
+/// The host's work per request: the rest of the 460 us of a read, without its two commands.
 const HOST_NS: u64 = 460_000 - ACCESS_NS - 2 * COMMAND_NS;
-/// A page, as a write of half of one takes longer than one of a whole.
+/// The page size: writing half a page takes longer than writing a whole one.
 const PAGE_KIB: u64 = 8;
-/// Programming one: 143.05 us that a write's KiB takes, less the host's and the wire's, where two
-/// blocks take 2 * (1042 + 9) clocks of 20 ns.
+/// The time to program a page: a KiB of a write takes 143.05 us, less the host's work and the wire
+/// time, in which two blocks take 2 * (1042 + 9) clocks of 20 ns.
 const PROGRAM_NS: u64 = PAGE_KIB * (143_050 - HOST_KIB_NS - 42_040);
-/// Half a page takes 873 us more than its bytes, half a page programmed for nothing included.
+/// Half a page takes 873 us more than its bytes, including the other half, programmed in vain.
 const PARTIAL_NS: u64 = 873_000 - PROGRAM_NS / 2;
-/// The rest of the 510 us that a write takes: the host's fixed part is that of a read.
+/// The rest of the 510 us of a write. The host's fixed part is the same as for a read.
 const FINISH_NS: u64 = 510_000 - HOST_NS - 3 * COMMAND_NS;
 
-/// The card, with so many open units, which the figures do not tell: a buffer of one page, see
+/// The card. The figures do not give its number of open units. It has a buffer of one page; see
 /// [`WriteTiming::buffer_bytes`](crate::profile::WriteTiming::buffer_bytes).
 fn ux500(open: u8) -> CardTiming {
     let mut timing = CardTiming::instant(PAGE_KIB * 1024);
@@ -51,7 +51,7 @@ fn ux500(open: u8) -> CardTiming {
     timing
 }
 
-/// Mean time in ns of a record of `kib` at each of `sectors`, the host's work included.
+/// Returns the mean time in ns of a record of `kib` at each of `sectors`, including the host's work.
 fn record_ns(open: u8, direction: Direction, kib: u64, sectors: &[u32]) -> u64 {
     let mut host = Host::new(sd(), ux500(open));
     let blocks = u16::try_from(2 * kib).unwrap();
@@ -62,12 +62,12 @@ fn record_ns(open: u8, direction: Direction, kib: u64, sectors: &[u32]) -> u64 {
     host.now.as_ns() / sectors.len() as u64
 }
 
-/// A file of 20 MiB in records of `kib`, in order.
+/// Returns the records of `kib` in a 20 MiB file, in order.
 fn in_order(kib: u64) -> Vec<u32> {
     (0..20 * 1024 / kib).map(|record| u32::try_from(record * kib * 2).unwrap()).collect()
 }
 
-/// The same records, each once, in any order.
+/// Returns the same records, each once, in random order.
 fn at_random(kib: u64) -> Vec<u32> {
     let (mut sectors, mut prng) = (in_order(kib), Prng::new(kib));
     for at in (1..sectors.len()).rev() {
@@ -77,7 +77,7 @@ fn at_random(kib: u64) -> Vec<u32> {
     sectors
 }
 
-/// `ns` is within so many thousandths of `expected_ns`.
+/// Asserts that `ns` is within `thousandths` of `expected_ns`.
 #[track_caller]
 fn within(thousandths: u64, ns: u64, expected_ns: u64, kib: u64) {
     let off = ns.abs_diff(expected_ns) * 1000;

@@ -1,4 +1,4 @@
-//! Any sequence of commands: the card agrees with the table of legal commands, refuses without a change
+//! In any sequence of commands the card agrees with the table of legal commands, a refusal changes nothing
 //! ([misuse-changes-nothing]), and time moves forward ([card-time-moves-forward]).
 
 use super::*;
@@ -8,18 +8,18 @@ use blockyard_mmc::command::erase::MmcErase;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 use proptest::prelude::*;
 
-/// What a host does.
+/// A step of the host.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Sends one of the commands of [`command`]; if `legally`, one that the card takes.
+    /// Sends one of the commands of [`command`]; if `legally`, only one that the card takes.
     Send { which: u8, sector: u32, blocks: u16, task: u8, legally: bool },
-    /// Transfers so many blocks; if `legally`, no more than are to come.
+    /// Transfers this many blocks; if `legally`, no more than are left.
     Transfer { blocks: u32, legally: bool },
-    /// Waits so many ns.
+    /// Waits for this many ns.
     Idle(u64),
     /// Waits until busy ends.
     Wait,
-    /// Takes the power away and gives it again.
+    /// Cuts the power and restores it.
     Power,
 }
 
@@ -47,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// How many commands [`command`] knows.
+/// The number of commands that [`command`] knows.
 const COMMANDS: u8 = 35;
 
 fn command(which: u8, sector: u32, blocks: u16, task: u8) -> Command {
@@ -92,8 +92,8 @@ fn command(which: u8, sector: u32, blocks: u16, task: u8) -> Command {
     }
 }
 
-/// One of the commands that the card takes at `at`: any but those that only lead away from data,
-/// where there is another.
+/// Picks one of the commands that the card takes at `at`. Commands that only lead away from data are
+/// picked if there is no other.
 fn legal_one(card: &Card, which: u8, make: impl Fn(u8) -> Command, at: Instant) -> Command {
     let taken = (0..COMMANDS).map(make).filter(|one| card.clone().command(one, at).is_ok());
     let (away, other): (Vec<_>, Vec<_>) =
@@ -102,7 +102,7 @@ fn legal_one(card: &Card, which: u8, make: impl Fn(u8) -> Command, at: Instant) 
     from[usize::from(which) % from.len()]
 }
 
-/// A header of one write for the packed write in progress.
+/// Returns a header with one write for the packed write in progress.
 fn show_header(card: &mut Card) {
     let left = card.transfer.as_ref().map_or(1, |transfer| transfer.left);
     let mut header = [0; 512];
@@ -111,7 +111,7 @@ fn show_header(card: &mut Card) {
     card.packed_header(&header).unwrap();
 }
 
-/// A card with everything.
+/// Returns a card with all features.
 fn everything() -> CardTiming {
     let mut timing = CardTiming::instant(16_384);
     timing.read.access = Duration::from_us(100);
@@ -135,7 +135,7 @@ fn everything() -> CardTiming {
 
 const ONE_MS: Duration = Duration::from_ms(1);
 
-/// Runs `steps`; answers every reaction and transfer, for comparison.
+/// Runs `steps`. Returns every reaction and transfer for comparison.
 fn run(timing: CardTiming, steps: &[Step]) -> Result<Vec<String>, TestCaseError> {
     let faulty = timing.faults != CardFaults::default();
     let mut host = Host::new(emmc(), timing);
@@ -146,7 +146,7 @@ fn run(timing: CardTiming, steps: &[Step]) -> Result<Vec<String>, TestCaseError>
             Step::Send { which, sector, blocks, task, legally } => {
                 let at = host.now + host.card.command_time();
                 let announced = host.card.announced.filter(|_| legally);
-                // All tasks have 8 blocks, so that those of one fit another.
+                // All tasks have 8 blocks, so that the data of one fits another.
                 let blocks = match announced {
                     Some(announced) => u16::try_from(announced.blocks).unwrap(),
                     None if legally && host.card.queue() != Queue::Off => 8,
@@ -175,14 +175,14 @@ fn run(timing: CardTiming, steps: &[Step]) -> Result<Vec<String>, TestCaseError>
                         let late = command.opcode == Opcode::InterruptByStatus
                             && state == CardState::Transfer;
                         prop_assert!(allowed.is_ok() || late || silent, "{command} in {state:?}");
-                        // A stop that crosses with the end of its transfer.
+                        // A stop that crosses the end of its transfer.
                         let crossed = command.opcode == Opcode::StopTransmission
                             && matches!(state, CardState::Programming | CardState::Transfer);
                         prop_assert!(faulty || crossed || !silent, "{command} in {state:?}");
                         let after = host.card.state(end);
                         let expected = allowed.unwrap_or(state);
                         prop_assert!(
-                            // Refused, lost, or done at once.
+                            // The command was refused, lost, or done at once.
                             [expected, state, expected.after_busy(), state.after_busy()]
                                 .contains(&after),
                             "{command} leads from {state:?} to {after:?}"
@@ -239,7 +239,7 @@ fn run(timing: CardTiming, steps: &[Step]) -> Result<Vec<String>, TestCaseError>
             }
         }
     }
-    // Whatever it was told, a card is ready again some time after.
+    // After any commands, the card is ready again eventually.
     host.wait();
     let state = host.card.state(host.now);
     prop_assert!(!matches!(state, CardState::Programming | CardState::Disconnect));
@@ -252,7 +252,7 @@ proptest! {
     #[test]
     fn any_commands_keep_to_the_table_and_time_moves_forward(steps in steps()) {
         let log = run(everything(), &steps)?;
-        prop_assert_eq!(log, run(everything(), &steps)?, "not the same again");
+        prop_assert_eq!(log, run(everything(), &steps)?, "the same steps should give the same log");
     }
 
     #[test]
