@@ -1,4 +1,4 @@
-//! Where records go: which part of the device, and which task.
+//! Assigns each record to a part of the device and to a task.
 
 use super::options::Map;
 use blockyard::unit::QueueId;
