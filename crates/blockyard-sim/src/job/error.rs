@@ -90,7 +90,7 @@ pub enum Buffered {
     Engine(&'static str),
 }
 
-/// Why a job was refused, by the part of the input at fault.
+/// The reason why a job was refused, by the part of the input at fault.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -133,7 +133,7 @@ pub enum Fault {
     Value {
         /// The option.
         option: &'static str,
-        /// What is wrong with its value.
+        /// The fault of its value.
         fault: ValueFault,
     },
     /// An option that fio has and Blockyard does not model yet.
@@ -293,7 +293,7 @@ pub enum ValueFault {
     },
     /// More parts than the option takes.
     TooMany {
-        /// The most it takes.
+        /// The maximum number of parts.
         max: usize,
     },
     /// A part of the value is missing.

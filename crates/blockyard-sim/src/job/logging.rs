@@ -47,7 +47,7 @@ impl Logging {
         self.period_ms(self.bandwidth_sample_ms, self.bandwidth.is_some())
     }
 
-    /// The same for I/Os per second.
+    /// Returns the milliseconds between samples of I/Os per second, likewise.
     #[must_use]
     pub fn iops_period_ms(&self) -> u64 {
         self.period_ms(self.iops_sample_ms, self.iops.is_some())

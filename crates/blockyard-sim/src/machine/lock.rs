@@ -4,7 +4,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 use std::collections::VecDeque;
 
-/// The answer to a processor that asks for a lock.
+/// The answer to a processor that requests a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// The processor has the lock.

@@ -50,7 +50,7 @@ pub enum SimulationError {
         key: &'static str,
         /// The number of queues in the design.
         count: u16,
-        /// How many processors there are.
+        /// The number of processors.
         cpus: u16,
     },
     /// The design has hardware queues for a kind of I/O, but an MMC host has one queue for all kinds.
@@ -81,7 +81,7 @@ pub enum SimulationError {
         design: String,
         /// The device.
         device: String,
-        /// What kind of device that is, with an article.
+        /// The kind of that device, with an article.
         kind: &'static str,
     },
     /// The design has a block translation table, but the device is not persistent memory.
@@ -90,7 +90,7 @@ pub enum SimulationError {
         design: String,
         /// The device.
         device: String,
-        /// What kind of device that is, with an article.
+        /// The kind of that device, with an article.
         kind: &'static str,
     },
     /// The device cannot serve as the model of a served disk.
@@ -109,7 +109,7 @@ pub enum SimulationError {
     NoInterruptCpu {
         /// The device.
         device: String,
-        /// How many processors there are.
+        /// The number of processors.
         cpus: u16,
     },
     /// A fault file has faults of a card, but the device has no card.

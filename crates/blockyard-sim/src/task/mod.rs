@@ -109,7 +109,7 @@ enum Asleep {
 /// An I/O that was completed and reaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
-    /// Its kind; `None` for a sync.
+    /// The kind of I/O; `None` for a sync.
     pub op: Option<Op>,
     /// Length, bytes.
     pub len_bytes: u32,
@@ -121,20 +121,20 @@ pub struct Taken {
     pub clat: Duration,
     /// The instant at which the device completed the I/O.
     pub completed: Instant,
-    /// Its result.
+    /// The result.
     pub status: Status,
 }
 
 /// One instance of a job.
 #[derive(Debug)]
 pub struct Task {
-    /// Its number.
+    /// The number of the task.
     pub id: TaskId,
     /// The processor it runs on.
     pub cpu: CpuId,
     /// The index of its statistics.
     pub stats: usize,
-    /// Its samples over time.
+    /// The samples over time.
     pub meter: Meter,
     /// The current sleep.
     pub rest: Option<Rest>,
@@ -453,7 +453,7 @@ impl Task {
         })
     }
 
-    /// The most results that one step reaps.
+    /// Returns the maximum number of results that one step reaps.
     #[must_use]
     pub const fn take_max(&self) -> u32 {
         self.shape.complete_max

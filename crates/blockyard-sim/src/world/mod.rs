@@ -92,13 +92,13 @@ enum Event {
     Run(Runner, QueueId, HctxId),
     /// A thread of an MMC host's driver runs.
     HostThread(Context),
-    /// A queue asked for a call.
+    /// A queue's requested call is due.
     Poll(QueueId),
     /// A processor that has spun since this instant begins a poll that finds a completion.
     Look(CpuId, Instant),
     /// The device has an event.
     Device(DeviceEvent),
-    /// A layer on the device asked for a call.
+    /// A layer's requested call is due.
     Layers,
     /// Measurement begins, and all counts are reset.
     Measure,
@@ -159,7 +159,7 @@ pub struct World<O = ()> {
     worker_cpu: Vec<CpuId>,
     /// The way in which the hardware queues are dispatched.
     dispatch: Dispatch,
-    /// How the device completes requests of hardware queues that are not polled.
+    /// The way in which requests of unpolled hardware queues complete.
     completion: Completion,
     /// The contexts of an MMC host's driver.
     contexts: Contexts,
