@@ -2,9 +2,9 @@
 
 use blockyard::time::Instant;
 
-/// Events by `(time, sequence)`: events of the same instant keep the order of their insertion.
+/// The pending events, ordered by `(time, sequence)`: events of one instant keep the order of insertion.
 ///
-/// A 4-ary heap in one array. An insertion and a removal cost about ten comparisons each at a thousand
+/// This is a 4-ary heap in one array. An insertion and a removal cost about ten comparisons each at a thousand
 /// events. The heap allocates only when more events are pending than ever before.
 #[derive(Debug)]
 pub struct EventHeap<T> {
@@ -30,7 +30,7 @@ impl<T: Copy> EventHeap<T> {
 
     /// Schedules `event` for `at`, after all earlier events of that instant.
     pub fn push(&mut self, at: Instant, event: T) {
-        debug_assert!(self.sequence < u64::MAX, "the sequence does not wrap");
+        debug_assert!(self.sequence < u64::MAX, "the sequence number must not wrap");
         let key = u128::from(at.as_ns()) << 64 | u128::from(self.sequence);
         self.sequence += 1;
         let mut hole = self.slots.len();
@@ -73,7 +73,7 @@ impl<T: Copy> EventHeap<T> {
             hole = least;
         }
         self.slots[hole] = last;
-        debug_assert!(first.0 < self.slots[0].0, "the removed event is the earliest");
+        debug_assert!(first.0 < self.slots[0].0, "a removed event must be the earliest");
         Some((at_of(first.0), first.1))
     }
 
@@ -83,12 +83,12 @@ impl<T: Copy> EventHeap<T> {
         self.slots.first().map(|(key, _)| at_of(*key))
     }
 
-    /// The pending events, in no particular order.
+    /// Returns the pending events in no particular order.
     pub fn pending(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().map(|(_, event)| event)
     }
 
-    /// Number of pending events.
+    /// Returns the number of pending events.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.slots.len()

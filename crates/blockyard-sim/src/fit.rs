@@ -1,41 +1,41 @@
-//! Checks whether a job can run on a device at all, before anything runs.
+//! Checks before a run whether a job can run on a device.
 
 use crate::job::{BlockSizes, Job, Op, Place, Resolved};
 use crate::profile::Device;
 use blockyard::unit::SECTOR_BYTES;
 use std::fmt;
 
-/// The most I/Os that all instances of a job file may have in flight together: memory for them is reserved.
+/// The maximum number of I/Os in flight over all instances of a job file. It bounds the reserved memory.
 pub const IN_FLIGHT_MAX: u64 = 1 << 20;
 
-/// What a job requires and the device does not have.
+/// The reason why a job does not fit a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// An offset or length is not a multiple of the logical block.
+    /// An offset or length is not a multiple of the logical block size.
     Misaligned {
         /// The option that requires it.
         option: &'static str,
-        /// Bytes of a logical block.
+        /// Bytes per logical block.
         block_bytes: u64,
     },
-    /// The job trims, and the device does not discard.
+    /// The job trims, and the device does not support discards.
     NoDiscard {
         /// The option that requires it.
         option: &'static str,
         /// The device.
         device: String,
     },
-    /// The files of the job have more names than the device has disks.
+    /// The job names more files than the device has disks.
     TooFewDisks {
-        /// How many disks there are.
+        /// The number of disks.
         disks: u16,
     },
     /// The job polls, and no hardware queue is polled.
     NoPolledQueue {
-        /// The design, which could have one.
+        /// The design, which could have a polled queue.
         design: String,
     },
-    /// The job and the ones before it have more than [`IN_FLIGHT_MAX`] I/Os in flight.
+    /// The job and the jobs before it can have more than [`IN_FLIGHT_MAX`] I/Os in flight.
     TooDeep,
 }
 
@@ -66,11 +66,11 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// Checks `job`, whose files are `resolved`, against `device`.
+/// Checks that `job`, whose files are `resolved`, fits `device`.
 ///
 /// # Errors
 ///
-/// The first thing that does not fit, and its place in the job file.
+/// Returns the first mismatch and its place in the job file.
 pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Place, Unfit)> {
     let limits = &device.limits;
     let block_bytes = u64::from(limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
@@ -87,9 +87,9 @@ pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Pla
     Ok(())
 }
 
-/// The option that lets an I/O begin or end within a block, if one does.
+/// Returns the first option that lets an I/O begin or end within a block.
 fn misaligned(job: &Job, resolved: &Resolved, block_bytes: u64) -> Option<&'static str> {
-    assert!(block_bytes > 0, "a logical block has a length");
+    assert!(block_bytes > 0, "a logical block must have a length");
     let whole = |bytes: u64| bytes.is_multiple_of(block_bytes);
     let lengths = |sizes: &BlockSizes| match sizes {
         BlockSizes::Fixed(bytes) => whole((*bytes).into()),

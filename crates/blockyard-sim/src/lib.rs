@@ -5,13 +5,13 @@
 //! job::parse_file -> profile::{Device, Design} -> simulate::Simulation -> simulate::Report -> answer
 //! ```
 //!
-//! A trace stands where a job does: [`replay::Trace`] to
+//! A trace can replace the jobs: pass a [`replay::Trace`] to
 //! [`Conditions::replay`](simulate::Conditions::replay).
 //!
 //! A [`Simulation`](simulate::Simulation) builds a [`World`](world::World) and moves it from event
-//! to event. The queues in it are the real ones; what the machine and the device around them cost
-//! is in their profiles, each number with its origin. One seed draws everything: the same seed, the
-//! same answer to the last bit.
+//! to event. Its queues run the real code. Profiles give the costs of the machine and the device, with
+//! the origin of each number. One seed draws everything, and the same seed gives the same answer to the
+//! last bit.
 
 pub mod answer;
 pub mod data;

@@ -1,13 +1,13 @@
-//! The seam to an observer of a world: the queues' events, and the work of the machine around them.
+//! The interface to an observer of a world: the events of the queues and the work of the machine.
 //!
 //! # Rules
 //!
-//! - **[observed-in-time-order]** Calls come in the order of time; only the end of a piece of work lies
-//!   ahead. The use of a bus is reported when it is over.
+//! - **[observed-in-time-order]** Calls come in the order of time. Only the end of a piece of work is in the
+//!   future. The use of a bus is reported when it is over.
 //! - **[event-within-work]** A queue's event between the start and the end of a piece of work belongs to
-//!   that work. Any other event is the machine's own: a queue's timer, the wake-up of another queue.
+//!   that work. Any other event belongs to the machine, such as a queue's timer or the wake-up of another queue.
 //!
-//! A world behaves the same with any observer, and with `()`, which stands for no observer.
+//! A world behaves the same with any observer. The observer `()` ignores everything.
 
 use crate::device::mmc::used::BusUse;
 use crate::machine::cpu::{TaskId, Work};
@@ -16,10 +16,10 @@ use blockyard::time::Instant;
 use blockyard::trace::Sink;
 use blockyard::unit::CpuId;
 
-/// The parts of a world that an observer must know.
+/// The description of a world for an observer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its name, which is that of its design.
+    /// The name of the world, which is the name of its design.
     pub name: String,
     /// The name of the device.
     pub device: String,
@@ -29,16 +29,16 @@ pub struct Setting {
     pub hctxs: u16,
     /// Driver tags of each hardware queue.
     pub depth: u16,
-    /// Whether the device is behind an MMC host, whose bus is observed.
+    /// Whether the device is behind an MMC host, so that bus uses are reported.
     pub mmc: bool,
-    /// In real time, the number of lanes. Each reports its queues in the order of time, and no
-    /// processors. `None` in a simulation.
+    /// The number of lanes in real time; `None` in a simulation. A lane reports its queues in the order of
+    /// time, and no processors.
     pub lanes: Option<u16>,
 }
 
-/// Receives the events of every queue, and the work of the machine around them.
+/// Receives the events of every queue and the work of the machine.
 pub trait Observer: Sink {
-    /// Reports that a world begins, at instant zero. This call comes first.
+    /// Reports the start of a world at instant zero. This call comes first.
     fn world_begins(&mut self, setting: &Setting) {
         let _ = setting;
     }
@@ -74,16 +74,16 @@ pub trait Observer: Sink {
         let _ = used;
     }
 
-    /// Reports that the device has finished a command, with success or not.
+    /// Reports that the device has finished a command, successfully or not.
     fn device_done(&mut self, finished: &Finished, now: Instant) {
         let _ = (finished, now);
     }
 }
 
-/// No observer, at no cost.
+/// Ignores all events, at no cost.
 impl Observer for () {}
 
-/// An observer that the caller keeps.
+/// Forwards to an observer that the caller keeps.
 impl<O: Observer> Observer for &mut O {
     fn world_begins(&mut self, setting: &Setting) {
         (**self).world_begins(setting);

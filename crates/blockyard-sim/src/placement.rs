@@ -1,17 +1,17 @@
 //! The place of a job's file on the disks of a device.
 //!
-//! A [`Placement`] is decided once, by [`simulate`](crate::simulate). Tasks and the page cache read from
-//! it where an offset of the file lies.
+//! [`simulate`](crate::simulate) decides each [`Placement`] once. Tasks and the page cache use it to
+//! find the place of an offset of the file.
 
 use blockyard::unit::QueueId;
 
-/// The place of a file of a job.
+/// The place of one file of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     /// The request queue of its disk.
     pub queue: QueueId,
-    /// First byte of the file on the disk.
+    /// The first byte of the file on the disk.
     pub base_bytes: u64,
-    /// Length of the file in bytes; read-ahead stops at its end.
+    /// The length of the file in bytes. Read-ahead stops at the end of the file.
     pub len_bytes: u64,
 }

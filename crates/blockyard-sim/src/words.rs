@@ -1,9 +1,9 @@
-//! Errors of the operating system in a user's words.
+//! Operating system errors as phrases for users.
 
 use core::fmt;
 use std::io::ErrorKind;
 
-/// An error of the operating system; it displays as a phrase.
+/// An error of the operating system, displayed as a phrase.
 pub(crate) struct Words(pub(crate) ErrorKind);
 
 impl fmt::Display for Words {

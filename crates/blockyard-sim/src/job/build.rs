@@ -1,4 +1,4 @@
-//! From sections of settings to jobs.
+//! Builds jobs from sections of settings.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use super::value::Value;
 /// The jobs of a file in the order of the file, and the notes about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobFile {
-    /// At least one.
+    /// The jobs: at least one.
     pub jobs: Vec<Job>,
-    /// Each remark once, at the first line that gives rise to it.
+    /// The notes. Each remark occurs once, at the first line that causes it.
     pub notes: Vec<Note>,
 }
 
@@ -25,7 +25,7 @@ pub struct JobFile {
 ///
 /// # Errors
 ///
-/// The first fault found, with its line ([error-names-line]).
+/// Returns the first fault, with its line ([error-names-line]).
 pub fn parse_file(path: &str, source: &dyn Source) -> Result<JobFile, JobError> {
     let whole = Place { file: Arc::from(path), line: 0 };
     let bytes = source
@@ -34,7 +34,7 @@ pub fn parse_file(path: &str, source: &dyn Source) -> Result<JobFile, JobError> 
     parse_bytes(path, &bytes, source)
 }
 
-/// Reads a job file that is already in memory. Messages name it `path`, and includes are relative to `path`.
+/// Reads a job file that is already in memory. Messages call the file `path`, and includes are relative to `path`.
 ///
 /// # Errors
 ///
@@ -145,8 +145,8 @@ fn apply(job: &mut Job, setting: &Setting, notes: &mut Notes) -> Result<(), Faul
     Ok(())
 }
 
-/// Returns the reason if the setting changes nothing. A setting that would matter and is not modelled is an
-/// error.
+/// Returns the reason why the setting changes nothing, if it has no effect. A setting that would matter but is
+/// not modelled is an error.
 fn without_effect(def: &OptionDef, setting: &Setting) -> Result<Option<&'static str>, Fault> {
     let off = matches!(setting.value.as_deref(), Some("0" | "none" | "inline"));
     match def.effect {

@@ -1,4 +1,4 @@
-//! Checks of whole jobs, made when all settings of a job are known.
+//! Checks of whole jobs, after all settings of a job are known.
 
 use super::error::{Buffered, Fault, JobError, Note, Remark};
 use super::limits::INSTANCES_MAX;
@@ -22,7 +22,7 @@ pub(super) fn job(job: &Job) -> Result<(), JobError> {
     pace(job)
 }
 
-/// Checks that the jobs up to this one ask for at most [`INSTANCES_MAX`] instances.
+/// Checks that the jobs up to this one request at most [`INSTANCES_MAX`] instances.
 pub(super) fn instances(job: &Job) -> Result<(), JobError> {
     let asked = u64::from(job.first_instance) + u64::from(job.numjobs);
     let fault = Fault::TooManyInstances { asked };
@@ -43,7 +43,7 @@ fn contradiction(
 }
 
 /// Checks `option`, which was just applied to a job whose `direct` was `before`. A later `direct` or
-/// `buffered` overrides an earlier one, except within one section, where both together are a mistake.
+/// `buffered` overrides an earlier one, but both in one section are an error.
 pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Result<(), Fault> {
     let other = match option {
         "direct" => "buffered",
@@ -56,7 +56,7 @@ pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Res
     Ok(())
 }
 
-/// Buffered I/O is modelled only for reads by calls that wait.
+/// Checks that a buffered job only reads, by calls that wait: nothing else is modelled.
 fn buffering(job: &Job) -> Result<(), JobError> {
     if job.direct {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The options whose values are checked and change nothing, each with the reason.
+//! The options whose values are checked but change nothing, each with the reason.
 
 use super::model::Job;
 use super::option::{Effect, OptionDef};

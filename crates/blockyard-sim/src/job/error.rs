@@ -24,14 +24,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// The fault of a job file that cannot be run, and the line of the fault ([error-names-line]).
+/// A job file that cannot be run: the fault and its line ([error-names-line]).
 ///
 /// Displayed as `FILE:LINE: message`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobError {
     /// The offending line.
     pub place: Place,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: Fault,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for JobError {
 
 impl core::error::Error for JobError {}
 
-/// A remark about a job that can run nevertheless.
+/// A remark about a job that can run, and the line of the remark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// The line that the remark is about.
@@ -59,10 +59,10 @@ pub enum Remark {
     NoEffect {
         /// The option, as the table names it.
         option: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// The job reads through the page cache without asking for it.
+    /// The job reads through the page cache by default, not by request.
     BufferedByDefault,
 }
 
@@ -90,7 +90,7 @@ pub enum Buffered {
     Engine(&'static str),
 }
 
-/// Why a job was refused, by the part of the input at fault.
+/// The reason why a job was refused, by the part of the input at fault.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {
@@ -133,7 +133,7 @@ pub enum Fault {
     Value {
         /// The option.
         option: &'static str,
-        /// What is wrong with its value.
+        /// The fault of its value.
         fault: ValueFault,
     },
     /// An option that fio has and Blockyard does not model yet.
@@ -156,14 +156,14 @@ pub enum Fault {
         option: &'static str,
         /// The option that it contradicts.
         other: &'static str,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// A job that would use the page cache in a way that is not modelled.
     Buffered(Buffered),
     /// More job instances than [`INSTANCES_MAX`](super::INSTANCES_MAX).
     TooManyInstances {
-        /// How many the file asks for up to this line.
+        /// The number of instances that the file requests up to this line.
         asked: u64,
     },
     /// A region that is smaller than one block.
@@ -293,7 +293,7 @@ pub enum ValueFault {
     },
     /// More parts than the option takes.
     TooMany {
-        /// The most it takes.
+        /// The maximum number of parts.
         max: usize,
     },
     /// A part of the value is missing.

@@ -1,4 +1,4 @@
-//! The logs of I/Os that a job asks for, and the period at which it samples its rates.
+//! The I/O logs that a job requests, and the periods at which its rates are sampled.
 
 /// The beginning of the names of log files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,33 +20,34 @@ pub struct Logging {
     pub iops: Option<LogPrefix>,
     /// Whether each instance has log files of its own; default true. Otherwise all instances of a job share them.
     pub per_instance: bool,
-    /// Milliseconds for which each kind of I/O has one entry; 0, the default: one entry for each I/O.
+    /// Length in milliseconds of a window, which has one entry per kind of I/O; 0, the default, means one entry
+    /// per I/O.
     pub window_ms: u64,
-    /// Log the largest value of a window, not the mean; default false.
+    /// Log the largest value of a window instead of the mean; default false.
     pub largest: bool,
     /// Log offsets; default false.
     pub offset: bool,
-    /// Log the priority as Linux encodes it, not just whether it is real-time; default false.
+    /// Log the priority in Linux's encoding, not just whether it is real-time; default false.
     pub priority: bool,
-    /// Milliseconds between samples of the bandwidth; 0: none. `None`, the default: see
+    /// Milliseconds between samples of the bandwidth; 0 means none. For `None`, the default, see
     /// [`Self::bandwidth_period_ms`].
     pub bandwidth_sample_ms: Option<u64>,
-    /// The same for I/Os per second.
+    /// Milliseconds between samples of I/Os per second, likewise.
     pub iops_sample_ms: Option<u64>,
 }
 
-/// fio's default for milliseconds between samples.
+/// fio's default time between samples, in milliseconds.
 const SAMPLE_MS: u64 = 500;
 
 impl Logging {
-    /// Returns the milliseconds between samples of the bandwidth: the period that was set, else that of a log
-    /// with windows, else 500.
+    /// Returns the milliseconds between samples of the bandwidth: the period that was set, else the window of the
+    /// log, else 500.
     #[must_use]
     pub fn bandwidth_period_ms(&self) -> u64 {
         self.period_ms(self.bandwidth_sample_ms, self.bandwidth.is_some())
     }
 
-    /// The same for I/Os per second.
+    /// Returns the milliseconds between samples of I/Os per second, likewise.
     #[must_use]
     pub fn iops_period_ms(&self) -> u64 {
         self.period_ms(self.iops_sample_ms, self.iops.is_some())
@@ -57,7 +58,7 @@ impl Logging {
         set.unwrap_or(of_log)
     }
 
-    /// Whether any log is asked for.
+    /// Whether any log is requested.
     #[must_use]
     pub const fn any(&self) -> bool {
         self.latency.is_some() || self.bandwidth.is_some() || self.iops.is_some()

@@ -5,14 +5,13 @@
 //!                                                └─► checks (check) ─► resolve(device size)
 //! ```
 //!
-//! The format is fio's, learnt from its manual and from the program's behaviour. The corpus in
-//! `tests/jobs` is read both by fio and by this module. This module is stricter than fio in two cases: where
-//! fio goes on with a value that it understood only in part (`4.5k` as 4 bytes, `10min` as ten
-//! microseconds), and where fio would run a job that nobody can mean (`size` below `bs`). Both are errors
-//! with file and line. An option that cannot matter to a simulation is accepted with one [`Note`]. An option
-//! that would matter and is not modelled is refused.
+//! The format is fio's, learnt from its manual and from the program's behaviour. Both fio and this module
+//! read the corpus in `tests/jobs`. This module is stricter than fio in two cases. It refuses a value that fio
+//! understands only in part (`4.5k` as 4 bytes, `10min` as ten microseconds), and a job that makes no sense
+//! (`size` below `bs`). Both errors name the file and the line. An option that cannot matter to a simulation
+//! is accepted with one [`Note`]. An option that would matter but is not modelled is refused.
 //!
-//! A later setting overrides an earlier one. A `[global]` section holds for the sections after it.
+//! A later setting overrides an earlier one. A `[global]` section applies to the sections after it.
 //!
 //! # Rules
 //!

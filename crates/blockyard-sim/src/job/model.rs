@@ -1,4 +1,4 @@
-//! Jobs: every option that is modelled, with its type and unit.
+//! Jobs: all modelled options, with their types and units.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub enum Engine {
     Sync,
     /// `pread`, `pwrite`. fio's default on Linux.
     Psync,
-    /// `readv`, `writev`, neighbouring I/Os together; modelled as one I/O a call.
+    /// `readv`, `writev`: fio joins neighbouring I/Os; modelled as one I/O per call.
     Vsync,
     /// `preadv`, `pwritev`.
     Pvsync,
@@ -92,7 +92,7 @@ impl Engine {
     }
 }
 
-/// Which kinds of I/O a job mixes.
+/// The kinds of I/O that a job mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mix {
     /// Reads only.
@@ -103,7 +103,7 @@ pub enum Mix {
     Trim,
     /// Reads and writes, in the proportion of [`Job::rwmix_read_percent`].
     ReadWrite,
-    /// Each block trimmed, then written.
+    /// Trims each block, then writes it.
     TrimWrite,
 }
 
@@ -134,25 +134,25 @@ pub struct Pattern {
     pub skip_bytes: i64,
 }
 
-/// The use that further I/Os make of one random offset (`rw_sequencer`).
+/// The way in which further I/Os use one random offset (`rw_sequencer`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequencer {
-    /// They continue after it.
+    /// Further I/Os continue after the offset.
     Sequential,
-    /// They use it again.
+    /// Further I/Os use the same offset.
     Identical,
 }
 
 /// Lengths of I/Os, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockSizes {
-    /// All have the same length (`bs`).
+    /// One length for all (`bs`).
     Fixed(u32),
     /// Multiples of `min_bytes` up to `max_bytes`, all equally likely (`bsrange`).
     Range {
-        /// Smallest.
+        /// The smallest length.
         min_bytes: u32,
-        /// Largest.
+        /// The largest length.
         max_bytes: u32,
     },
     /// Lengths in bytes, each with its percentage; the percentages sum to 100 (`bssplit`).
@@ -160,13 +160,16 @@ pub enum BlockSizes {
 }
 
 impl BlockSizes {
-    /// Returns the bytes of the shortest I/O: 0 only for a split without entries, which the parser refuses.
+    /// Returns the bytes of the shortest I/O; 0 only for a split without entries, which the parser refuses.
     pub fn min_bytes(&self) -> u32 {
         match self {
             Self::Fixed(bytes) => *bytes,
             Self::Range { min_bytes, .. } => *min_bytes,
             Self::Split(entries) => {
-                debug_assert!(!entries.is_empty(), "the parser refuses a split without entries");
+                debug_assert!(
+                    !entries.is_empty(),
+                    "the parser must refuse a split without entries"
+                );
                 entries.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0)
             }
         }
@@ -182,7 +185,7 @@ impl BlockSizes {
     }
 }
 
-/// An amount in bytes, or relative to an amount that is known later.
+/// An amount in bytes, or in percent of an amount that is known later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Bytes.
@@ -217,7 +220,7 @@ pub enum Distribution {
         /// As for `Zipf`; 0.5 if not given.
         center: f64,
     },
-    /// Zones one after the other, each uniform within: shares of the accesses (sum 100) and
+    /// Consecutive zones, each with a uniform distribution: shares of the accesses (sum 100) and
     /// widths in percent of the region (sum at most 100).
     Zoned(Vec<Zone>),
     /// The same with widths in bytes.
@@ -233,7 +236,7 @@ pub struct Zone {
     pub width: u64,
 }
 
-/// The generator that draws uniform offsets. In Blockyard all three give the same distribution; see
+/// The generator of uniform offsets. In Blockyard all three give the same distribution: see
 /// [`workload`](crate::workload).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RandomGenerator {
@@ -248,9 +251,9 @@ pub enum RandomGenerator {
 /// The spacing of I/Os under a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateProcess {
-    /// Evenly.
+    /// Even spacing.
     Linear,
-    /// With exponentially distributed gaps.
+    /// Exponentially distributed gaps.
     Poisson,
 }
 
@@ -287,7 +290,7 @@ pub enum PriorityClass {
     Idle,
 }
 
-/// The division of [`Job::cpus_allowed`] among instances.
+/// The assignment of [`Job::cpus_allowed`] to instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPolicy {
     /// Each instance may use all of them.
@@ -299,11 +302,11 @@ pub enum CpuPolicy {
 /// The choice of the file of the next I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileService {
-    /// Files take turns of this many I/Os.
+    /// Files take turns, with this many I/Os each.
     RoundRobin(u32),
     /// Files are drawn at random, for this many I/Os each.
     Random(u32),
-    /// One file to its end, then the next.
+    /// Each file is used to its end before the next.
     Sequential,
 }
 
@@ -312,7 +315,7 @@ pub enum FileService {
 pub enum FadviseHint {
     /// None.
     None,
-    /// Reads are in order or at random, as `rw` says.
+    /// `rw` says whether reads are in order or at random.
     Pattern,
     /// Reads are in order.
     Sequential,
@@ -329,18 +332,18 @@ pub struct ContinueOnError {
     pub writes: bool,
 }
 
-/// The sums over reads, writes and trims in the report.
+/// The way in which the report combines reads, writes and trims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnifiedReporting {
     /// Each kind by itself.
     None,
     /// All kinds together.
     Mixed,
-    /// Each kind by itself, and all together.
+    /// Each kind by itself, and all kinds together.
     Both,
 }
 
-/// The parts of a report that a job asks for.
+/// The parts of a report that a job requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reporting {
     /// Percentiles to print, each 0 to 100, at most 20. Default as fio: 1 to 99.99.
@@ -372,7 +375,7 @@ pub(super) struct Places(pub(super) BTreeMap<&'static str, SetAt>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SetAt {
     pub(super) place: Place,
-    /// Whether the job itself set it, rather than a `[global]` section before the job.
+    /// Whether the job itself set the option, rather than a `[global]` section before the job.
     pub(super) own: bool,
 }
 
@@ -389,7 +392,7 @@ pub struct Job {
     pub place: Place,
     /// Reporting group, from 0. A new one starts at `stonewall` and at `new_group`.
     pub group: u32,
-    /// Wait until all jobs before have ended; default false.
+    /// Wait until all earlier jobs have ended; default false.
     pub stonewall: bool,
     /// Start a new reporting group; default false.
     pub new_group: bool,
@@ -411,15 +414,15 @@ pub struct Job {
     pub engine: Engine,
     /// Poll for completions; `io_uring` and `pvsync2` only; default false.
     pub hipri: bool,
-    /// I/Os in flight at most, as written; default 1. See [`Job::depth`].
+    /// Maximum number of I/Os in flight, as written; default 1. See [`Job::depth`].
     pub iodepth: u32,
-    /// I/Os handed over at a time; 0 means `iodepth`; default 1.
+    /// I/Os submitted at a time; 0 means `iodepth`; default 1.
     pub iodepth_batch_submit: u32,
-    /// Completions waited for; 0 means poll; default 1.
+    /// Minimum number of completions to reap at a time; 0 means poll; default 1.
     pub iodepth_batch_complete_min: u32,
-    /// Completions taken at once; `None` means the minimum.
+    /// Maximum number of completions to reap at a time; `None` means the minimum.
     pub iodepth_batch_complete_max: Option<u32>,
-    /// Depth to drain to before refilling; `None` means `iodepth`: keep it full.
+    /// Depth to drain to before refilling; `None` means `iodepth`, which keeps the queue full.
     pub iodepth_low: Option<u32>,
 
     /// Default sequential reads.
@@ -430,9 +433,9 @@ pub struct Job {
     pub rwmix_read_percent: u8,
     /// Default 4096 bytes.
     pub block: PerOp<BlockSizes>,
-    /// Any length in a range, not only multiples of the least; default false.
+    /// Any length in a range, not only multiples of the smallest; default false.
     pub block_unaligned: bool,
-    /// Alignment of random offsets, bytes; `None` means the shortest block. Turns the map off.
+    /// Alignment of random offsets, bytes; `None` means the shortest block. Disables the map.
     pub block_align_bytes: PerOp<Option<u64>>,
     /// Default [`Distribution::Uniform`].
     pub distribution: Distribution,
@@ -440,69 +443,69 @@ pub struct Job {
     pub random_generator: RandomGenerator,
     /// Random blocks may repeat within a pass; default false.
     pub norandommap: bool,
-    /// Percent of a random pattern's offsets that are random; the others follow on. Default 100.
+    /// Percent of a random pattern's offsets that are random; the others continue. Default 100.
     pub percentage_random: PerOp<u8>,
     /// Same offsets in every run; default true.
     pub randrepeat: bool,
-    /// Same draws of everything else in every run; default false.
+    /// Same draws of all other values in every run; default false.
     pub allrandrepeat: bool,
     /// Seed of the job; `None` means fio's default.
     pub randseed: Option<u64>,
 
-    /// Files named; empty means files of its own for each instance.
+    /// Named files; empty means that each instance has its own files.
     pub filenames: Vec<String>,
     /// Prefix of the files.
     pub directory: Option<String>,
-    /// Number of files if none is named; default 1.
+    /// Number of files if no file is named; default 1.
     pub nrfiles: u16,
-    /// Default round robin, one I/O each.
+    /// Default: round robin, one I/O each.
     pub file_service: FileService,
-    /// Bytes over all files; percent of a device each; `None` means the device.
+    /// Bytes over all files, or percent of each device; `None` means the device.
     pub size: Option<Amount>,
-    /// Bytes of each file; overrides the division of `size`.
+    /// Bytes of each file. It overrides the division of `size`.
     pub filesize_bytes: Option<u64>,
-    /// Bytes to transfer; percent of `size`; `None` means `size`.
+    /// Bytes to transfer, or percent of `size`; `None` means `size`.
     pub io_size: Option<Amount>,
-    /// Start of the region in each file; percent of the device; default 0.
+    /// Start of the region in each file, in bytes or percent of the device; default 0.
     pub offset: Amount,
-    /// Added to the offset once per instance; percent of the device; default 0.
+    /// Increment of the offset per instance, in bytes or percent of the device; default 0.
     pub offset_increment: Amount,
     /// Alignment of an offset given in percent, bytes; 0 means the shortest block.
     pub offset_align_bytes: u64,
-    /// I/Os of an instance at most per loop; `None` means no limit.
+    /// Maximum number of I/Os of an instance per loop; `None` means no limit.
     pub number_ios: Option<u64>,
     /// Passes over the region; default 1; 0 counts as 1.
     pub loops: u64,
 
     /// Time after which an instance ends, ns; `None` means no limit.
     pub runtime_ns: Option<u64>,
-    /// Start over until `runtime_ns`; default false.
+    /// Whether passes repeat until `runtime_ns`; default false.
     pub time_based: bool,
-    /// Time before measuring begins, ns; default 0.
+    /// Time before measurement begins, ns; default 0.
     pub ramp_time_ns: u64,
-    /// Wait before starting, ns: drawn from least to most; default 0 to 0.
+    /// Delay before the start, ns, drawn between minimum and maximum; default 0 to 0.
     pub startdelay_ns: (u64, u64),
 
     /// Writes between syncs; 0, the default, means no syncs.
     pub fsync: u32,
     /// Writes between data syncs; 0, the default, means no data syncs.
     pub fdatasync: u32,
-    /// A sync when the job ends; default false.
+    /// Whether the job ends with a sync; default false.
     pub end_fsync: bool,
     /// Default [`SyncMode::None`].
     pub sync: SyncMode,
 
-    /// Most bytes per second; 0 means no limit; default 0.
+    /// Maximum bytes per second; 0 means no limit; default 0.
     pub rate_bytes_per_s: PerOp<u64>,
-    /// Most I/Os per second; 0 means no limit; default 0.
+    /// Maximum I/Os per second; 0 means no limit; default 0.
     pub rate_iops: PerOp<u64>,
     /// Default [`RateProcess::Linear`].
     pub rate_process: RateProcess,
-    /// A late job does not catch up on time spent thinking; default false.
+    /// Whether a late job does not make up for its pauses; default false.
     pub rate_ignore_thinktime: bool,
     /// Pause, ns; default 0.
     pub thinktime_ns: u64,
-    /// Part of the pause that burns CPU, ns; default 0.
+    /// Part of the pause that keeps the CPU busy, ns; default 0.
     pub thinktime_spin_ns: u64,
     /// I/Os between pauses; default 1.
     pub thinktime_blocks: u32,
@@ -515,12 +518,12 @@ pub struct Job {
     pub priority: Option<u8>,
     /// Default [`PriorityClass::None`].
     pub priority_class: PriorityClass,
-    /// CPUs to run on, rising; empty means all.
+    /// CPUs to run on, in ascending order; empty means all.
     pub cpus_allowed: Vec<u16>,
     /// Default [`CpuPolicy::Shared`].
     pub cpus_allowed_policy: CpuPolicy,
 
-    /// What the report shows.
+    /// The contents of the report.
     pub reporting: Reporting,
 
     /// `O_DIRECT`; default false. A job without it is accepted only if it only reads, by a synchronous engine.
@@ -538,7 +541,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns a job with fio's defaults and no option of its own.
+    /// Returns a job with fio's defaults and no option set.
     pub(super) fn new(name: &str, place: Place) -> Self {
         Self {
             name: name.to_owned(),
@@ -616,19 +619,19 @@ impl Job {
         }
     }
 
-    /// Returns the line at which `option` was set, or the section header if it was not.
+    /// Returns the line at which `option` was set, or the line of the section header if it was not set.
     pub fn place_of(&self, option: &str) -> &Place {
         self.places.0.get(option).map_or(&self.place, |set| &set.place)
     }
 
-    /// Whether both jobs ask for the same I/O, apart from the lines at which they say so.
+    /// Whether both jobs request the same I/O, regardless of the lines of their options.
     pub fn same_request(&self, other: &Self) -> bool {
         let elsewhere =
             Self { place: other.place.clone(), places: other.places.clone(), ..self.clone() };
         elsewhere == *other
     }
 
-    /// Returns the most I/Os in flight: `iodepth`, or 1 for a synchronous engine.
+    /// Returns the maximum number of I/Os in flight: `iodepth`, or 1 for a synchronous engine.
     pub const fn depth(&self) -> u32 {
         debug_assert!(self.iodepth > 0, "the parser refuses iodepth=0");
         if self.engine.is_async() { self.iodepth } else { 1 }

@@ -41,7 +41,7 @@ fn set_per_op<T: Clone>(
     value.per_op(field, &[','], read)
 }
 
-/// A bound for numbers of a job, so that their products stay within 64 bits.
+/// The limit on numbers in a job, so that their products fit 64 bits.
 const COUNT_MAX: u64 = 1 << 48;
 
 const SYNC_MODES: &[(&str, SyncMode)] = &[
@@ -58,7 +58,7 @@ const CONTINUE: &[(&str, ContinueOnError)] = &[
     ("read", ContinueOnError { reads: true, writes: false }),
     ("write", ContinueOnError { reads: false, writes: true }),
     ("io", ContinueOnError { reads: true, writes: true }),
-    ("verify", ContinueOnError { reads: false, writes: false }), // nothing is verified
+    ("verify", ContinueOnError { reads: false, writes: false }), // jobs do not verify data
     ("all", ContinueOnError { reads: true, writes: true }),
     ("1", ContinueOnError { reads: true, writes: true }),
 ];
@@ -110,7 +110,7 @@ fn owned(value: Value<'_>) -> Parsed<String> {
     value.text().map(str::to_owned)
 }
 
-/// Reads the prefix of a log: the name of the job where the option has no value.
+/// Reads the prefix of a log. An option without a value means the name of the job.
 fn log_prefix(value: Value<'_>) -> Parsed<Option<LogPrefix>> {
     if value.text.is_none() {
         return Ok(Some(LogPrefix::JobName));
@@ -136,7 +136,7 @@ fn priority_class(value: Value<'_>) -> Parsed<PriorityClass> {
 }
 
 modelled_options! {
-    // What the job is
+    // Identity
     "name", "name of the job": set name = owned;
     "description", "free text": set description = |v| owned(v).map(Some);
     "stonewall" | "wait_for_previous", "start when all earlier jobs have ended": set stonewall = Value::flag;
@@ -148,7 +148,7 @@ modelled_options! {
     "thread", "threads, not processes": set thread = Value::flag;
     "kb_base", "what k means: 1024 or 1000":
         set kb_base = |v| v.word(&[("1024", 1024), ("1000", 1000)]);
-    // How it submits
+    // Submission
     "ioengine", "how I/O is issued": set engine = |v| v.word(Engine::ALL);
     "hipri", "poll for completions of reads and writes": set hipri = Value::flag;
     "iodepth", "I/Os in flight": set iodepth = |v| v.count_u32(1, DEPTH_MAX);
@@ -168,7 +168,7 @@ modelled_options! {
     "pre_read", "read the files before the job begins": set pre_read = Value::boolean;
     "fadvise_hint", "tell the page cache the order of reads":
         set fadvise_hint = |v| v.word(FADVISE);
-    // What it asks for
+    // Kind of I/O
     "rw" | "readwrite", "reads, writes, trims; in order or random":
         set pattern = structured::pattern;
     "rw_sequencer", "what follows a random offset": set sequencer = |v| v.word(SEQUENCERS);
@@ -192,7 +192,7 @@ modelled_options! {
     "randrepeat", "same offsets in every run": set randrepeat = Value::boolean;
     "allrandrepeat", "same draws in every run": set allrandrepeat = Value::boolean;
     "randseed", "seed of the draws": set randseed = |v| v.count(0, u64::MAX).map(Some);
-    // Where, and how much
+    // Region and amount
     "filename", "files or devices, separated by colons": set filenames = structured::filenames;
     "directory", "prefix of the files": set directory = |v| owned(v).map(Some);
     "nrfiles", "files per instance":
@@ -209,7 +209,7 @@ modelled_options! {
     "number_ios", "maximum number of I/Os":
         set number_ios = |v| v.count(0, COUNT_MAX).map(|n| (n > 0).then_some(n));
     "loops", "passes over the region": set loops = |v| v.count(0, COUNT_MAX);
-    // For how long
+    // Duration
     "runtime" | "timeout", "time after which the job ends (s)":
         set runtime_ns = |v| v.time_ns(TimeUnit::Second).map(|ns| (ns > 0).then_some(ns));
     "time_based", "start over until runtime": set time_based = Value::flag;

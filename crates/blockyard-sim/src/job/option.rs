@@ -7,7 +7,7 @@ use super::value::{Parsed, Value};
 pub struct OptionDef {
     /// The name that fio prints.
     pub name: &'static str,
-    /// Other spellings.
+    /// Other names.
     pub aliases: &'static [&'static str],
     /// The purpose of the option in one line.
     pub doc: &'static str,
@@ -19,12 +19,12 @@ pub struct OptionDef {
 /// The effect of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// It changes the job.
+    /// The option changes the job.
     Modelled,
-    /// The value is checked and changes nothing, for this reason.
+    /// The value is checked but changes nothing, for this reason.
     NoEffect(&'static str),
-    /// The option would change what is measured, and is not modelled yet. It is an error unless its value
-    /// switches it off (`0` or `none`). The text is the reason.
+    /// The option would change the measurements and is not modelled yet. Any value is an error, except one that
+    /// disables the option (`0` or `none`). The text is the reason.
     Refused(&'static str),
 }
 

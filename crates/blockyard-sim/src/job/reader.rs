@@ -1,4 +1,4 @@
-//! Bytes or arguments, split into sections of settings. Their meaning comes later, in `build`.
+//! Splits bytes or arguments into sections of settings. `build` interprets the settings later.
 
 use core::str;
 use std::path::Path;
@@ -25,7 +25,7 @@ pub(super) struct Setting {
     pub(super) place: Place,
 }
 
-/// The page size that `$pagesize` stands for, bytes.
+/// The value of `$pagesize`, in bytes.
 const PAGE_SIZE: &str = "4096";
 
 /// Reads a job file and the files that it includes.
@@ -58,7 +58,7 @@ pub(super) fn read_args<'a>(
 struct Reader<'a> {
     source: &'a dyn Source,
     sections: Vec<Section>,
-    /// The files that are being read; each is included by the one before it.
+    /// The files that are being read. Each file is included by the one before it.
     open: Vec<String>,
     included: usize,
     count: usize,
@@ -214,7 +214,7 @@ fn expand(value: &str, source: &dyn Source) -> Result<String, Fault> {
     Ok(expanded)
 }
 
-/// Returns enough of `text` to recognise it in a message.
+/// Shortens `text` for a message.
 pub(super) fn clip(text: &str) -> &str {
     text.char_indices().nth(60).map_or(text, |(end, _)| &text[..end])
 }
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(read, [("bs".into(), Some("4k".into())), ("thread".into(), None)]);
     }
 
-    /// [input-through-source]: the tree of the test is all that there is.
+    /// [input-through-source]: no file exists outside the tree of the test.
     #[test]
     fn includes_are_found_beside_the_file_that_names_them() {
         let read = settings("[a]\ninclude d/a\nsize=1m").unwrap();

@@ -1,4 +1,4 @@
-//! The options that would change what is measured and are not modelled yet, each with the reason.
+//! The options that would change the measurements but are not modelled yet, each with the reason.
 
 use super::option::{Effect, OptionDef};
 

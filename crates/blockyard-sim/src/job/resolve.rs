@@ -1,19 +1,19 @@
-//! The region of the device that an instance of a job covers, once the size of the device is known.
+//! Computes the region that a job instance covers on a device of known size.
 
 use super::error::{Fault, JobError};
 use super::model::{Amount, Job};
 
-/// The region of one file that an instance works in, bytes.
+/// The region of an instance in one file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRange {
-    /// First byte, from the start of the file (or of the device, if the file is a device).
+    /// The first byte, from the start of the file (or of the device, if the file is a device).
     pub start_bytes: u64,
-    /// Length: at least one block.
+    /// The length: at least one block.
     pub len_bytes: u64,
 }
 
 impl FileRange {
-    /// First byte after the region.
+    /// Returns the first byte after the region.
     pub const fn end_bytes(&self) -> u64 {
         self.start_bytes + self.len_bytes
     }
@@ -26,22 +26,22 @@ pub struct Resolved {
     pub files: Vec<FileRange>,
     /// Bytes of one pass over all files. After a pass the instance starts over.
     pub pass_bytes: u64,
-    /// The least number of passes; `u64::MAX`: only time ends the instance.
+    /// The minimum number of passes. With `u64::MAX` only time ends the instance.
     pub passes: u64,
-    /// The least number of bytes, for which the instance makes more passes if necessary; 0: only `passes`
+    /// The minimum number of bytes. The instance makes more passes if necessary. With 0 only `passes`
     /// counts.
     pub io_bytes: u64,
 }
 
 impl Job {
-    /// Returns the regions of instance number `instance` (0 to `numjobs - 1`), where each file is, or lies on, a
-    /// device of `device_bytes` bytes.
+    /// Returns the regions of instance number `instance` (0 to `numjobs - 1`). Each file is a device of
+    /// `device_bytes` bytes, or lies on one.
     ///
     /// The caller decides where on the device a file without a name lies.
     ///
     /// # Errors
     ///
-    /// [`Fault::DeviceTooSmall`] if the region goes beyond the end of the device,
+    /// [`Fault::DeviceTooSmall`] if the region extends beyond the end of the device,
     /// [`Fault::SmallerThanBlock`] if the rest of the device holds no block.
     pub fn resolve(&self, instance: u32, device_bytes: u64) -> Result<Resolved, JobError> {
         debug_assert!(instance < self.numjobs, "instance {instance} of {}", self.numjobs);

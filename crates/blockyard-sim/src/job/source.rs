@@ -4,14 +4,14 @@ use std::io::{self, Read as _};
 
 use super::limits::FILE_BYTES_MAX;
 
-/// The only way from the parser to files and environment variables ([input-through-source]).
+/// The parser's only access to files and environment variables ([input-through-source]).
 pub trait Source {
-    /// Returns the bytes of the file at `path`. At most [`FILE_BYTES_MAX`] + 1 bytes are needed, as longer files
+    /// Returns the bytes of the file at `path`. The first [`FILE_BYTES_MAX`] + 1 bytes suffice, as longer files
     /// are refused.
     ///
     /// # Errors
     ///
-    /// The kind of failure, which the message repeats.
+    /// Returns the kind of failure, which the message repeats.
     fn read(&self, path: &str) -> Result<Vec<u8>, io::ErrorKind>;
 
     /// Returns the value of an environment variable, `None` if it is not set.

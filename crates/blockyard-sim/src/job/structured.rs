@@ -1,4 +1,4 @@
-//! Values that have a grammar of their own: patterns, distributions, splits and lists.
+//! Values with their own grammar: patterns, distributions, splits and lists.
 
 use super::error::ValueFault;
 use super::limits::{BLOCK_BYTES_MAX, CPUS_MAX, FILES_MAX};
@@ -47,8 +47,8 @@ pub(super) fn block_split(value: Value<'_>) -> Parsed<BlockSizes> {
     Ok(BlockSizes::Split(entries.into_iter().map(|(size, share)| (bytes(size), share)).collect()))
 }
 
-/// Reads a list of `first/second` separated by colons: one of the two is a percentage, and `parse` reads the
-/// other. Blank percentages share evenly the rest of 100. The sum must be 100.
+/// Reads a list of `first/second` separated by colons. One of the two is a percentage, and `parse` reads the
+/// other. Blank percentages share the rest of 100 evenly. The sum must be 100.
 fn shares(
     value: Value<'_>,
     max: usize,
@@ -71,8 +71,8 @@ fn shares(
     Ok(fill_blanks(entries, 100 - given, blanks))
 }
 
-/// Gives each of the `blanks` an equal part of `left`. The first blanks get one more where `left` does not
-/// divide evenly.
+/// Gives each of the `blanks` an equal part of `left`. If `left` does not divide evenly, the first blanks get
+/// one more.
 fn fill_blanks(entries: Vec<(u64, Option<u8>)>, left: u64, blanks: u64) -> Vec<(u64, u8)> {
     let mut blank = 0;
     let mut part = || {
@@ -208,7 +208,7 @@ pub(super) fn file_service(value: Value<'_>) -> Parsed<FileService> {
     word.word(&words)?.ok_or(ValueFault::Unsupported("a skewed choice of files"))
 }
 
-/// Reads one size. A range would need sizes drawn at random.
+/// Reads one size. A range would require random sizes.
 pub(super) fn file_size(value: Value<'_>) -> Parsed<u64> {
     if value.text()?.contains(['-', ':']) {
         return Err(ValueFault::Unsupported("a range of file sizes"));

@@ -1,8 +1,8 @@
 //! The grammar of values: numbers with units, words, and lists of them.
 //!
-//! fio stops reading a number at the first character it does not expect and goes on with what it
-//! has: `4.5k` is 4 bytes, `10min` is ten microseconds. Here, a value that is not understood as a whole is
-//! an error.
+//! fio stops reading a number at the first unexpected character, and continues with the number that it has
+//! read: `4.5k` is 4 bytes, `10min` is ten microseconds. In Blockyard, a value that is not understood as a
+//! whole is an error.
 
 use super::error::ValueFault;
 use super::model::{Amount, PerOp};
@@ -42,7 +42,7 @@ impl<'a> Value<'a> {
         Self { text: Some(text), ..self }
     }
 
-    /// Reads a boolean that is true where the option has no value.
+    /// Reads a boolean. An option without a value is true.
     pub(super) fn flag(self) -> Parsed<bool> {
         if self.text.is_none() { Ok(true) } else { self.boolean() }
     }
@@ -54,7 +54,7 @@ impl<'a> Value<'a> {
 
     /// Reads a whole number with an optional size suffix, from `min` to `max`.
     pub(super) fn count(self, min: u64, max: u64) -> Parsed<u64> {
-        debug_assert!(min <= max, "no number is from {min} to {max}");
+        debug_assert!(min <= max, "a range must not be empty: {min} to {max}");
         let text = self.text()?;
         let value = number(text, |suffix| size_factor(suffix, self.kb_base))?;
         if (min..=max).contains(&value) {
@@ -63,16 +63,16 @@ impl<'a> Value<'a> {
         Err(ValueFault::OutOfRange { text: text.to_owned(), min, max })
     }
 
-    /// Reads a [`Self::count`] from `-max` to `max`: `4k`, `-8k`.
+    /// Reads a number like [`Self::count`], from `-max` to `max`: `4k`, `-8k`.
     pub(super) fn signed_count(self, max: u64) -> Parsed<i64> {
-        debug_assert!(max <= i64::MAX as u64, "{max} has no negative");
+        debug_assert!(max <= i64::MAX as u64, "a bound of {max} must fit a signed number");
         let text = self.text()?;
         let back = text.strip_prefix('-');
         let count = self.part(back.unwrap_or(text)).count(0, max)?.cast_signed();
         Ok(if back.is_some() { -count } else { count })
     }
 
-    /// Reads a [`Self::count`] of 32 bits.
+    /// Reads a 32-bit number like [`Self::count`].
     pub(super) fn count_u32(self, min: u32, max: u32) -> Parsed<u32> {
         // The upper bound is a u32, so the fallback is never used.
         Ok(u32::try_from(self.count(min.into(), max.into())?).unwrap_or(max))
@@ -145,7 +145,10 @@ impl<'a> Value<'a> {
         max: usize,
         parse: impl Fn(Self) -> Parsed<T>,
     ) -> Parsed<Vec<T>> {
-        debug_assert!(max > 0 && !separators.is_empty(), "a list of at least one part");
+        debug_assert!(
+            max > 0 && !separators.is_empty(),
+            "a list must have room for a part and have separators"
+        );
         let parts: Vec<_> = self.text()?.split(separators).take(max + 1).collect();
         if parts.len() > max {
             return Err(ValueFault::TooMany { max });
@@ -169,8 +172,8 @@ impl<'a> Value<'a> {
         Ok((self.part(first), (!second.is_empty()).then(|| self.part(second))))
     }
 
-    /// Reads `read,write,trim` into `target`. A value also holds for the kinds after it. A blank leaves its kind
-    /// unchanged.
+    /// Reads `read,write,trim` into `target`. The last value also applies to the kinds after it. A blank leaves
+    /// its kind unchanged.
     pub(super) fn per_op<T: Clone>(
         self,
         target: &mut PerOp<T>,
@@ -204,7 +207,7 @@ fn number(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Parsed<u64> {
     let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
     let (digits, suffix) = digits.split_at(end);
     if radix == 16 && !suffix.is_empty() {
-        return Err(fault()); // fio drops the suffix
+        return Err(fault()); // fio ignores the suffix
     }
     let count = u64::from_str_radix(digits, radix).map_err(|_| fault())?;
     let factor = factor(&suffix.to_ascii_lowercase()).ok_or_else(fault)?;
@@ -213,8 +216,8 @@ fn number(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Parsed<u64> {
 
 /// Returns the multiplier of a size suffix.
 ///
-/// With `kb_base=1024` a `k` is 1024 and a `kib` 1000; with 1000 the other way round. `ki`
-/// without `b` is `k`: fio behaves so, although its manual says otherwise.
+/// With `kb_base=1024`, `k` means 1024 and `kib` means 1000. With `kb_base=1000`, the two are swapped. `ki`
+/// without `b` means `k`, as in fio itself; its manual says otherwise.
 fn size_factor(suffix: &str, kb_base: u16) -> Option<u64> {
     debug_assert!(matches!(kb_base, 1000 | 1024), "kb_base={kb_base}");
     let mut letters = suffix.chars();
@@ -237,7 +240,7 @@ fn size_factor(suffix: &str, kb_base: u16) -> Option<u64> {
     base.checked_pow(power)
 }
 
-/// Returns the nanoseconds of a unit of time.
+/// Returns the number of nanoseconds in a unit of time.
 fn time_factor(suffix: &str, default: TimeUnit) -> Option<u64> {
     Some(match suffix {
         "" => default as u64,

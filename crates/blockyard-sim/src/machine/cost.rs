@@ -1,4 +1,4 @@
-//! The costs of the steps of the path, taken from the queue's own event stream.
+//! The costs of the steps of the I/O path, derived from the queues' event stream.
 
 use blockyard::policy::{Model, Policies};
 use blockyard::trace::{Action, Event, Sink};
@@ -14,7 +14,7 @@ struct Step {
 
 /// A sink that adds up the costs of the steps of one piece of work.
 ///
-/// Under the single-lock model every step holds the one lock. Under the multi-queue model inserts into an
+/// In the single-lock model every step holds the one lock. In the multi-queue model only inserts into an
 /// elevator with one lock, and removals from it, hold that lock.
 #[derive(Debug)]
 pub struct CostSink {
@@ -28,10 +28,10 @@ pub struct CostSink {
 }
 
 impl CostSink {
-    /// The costs of `policies` on `machine`.
+    /// Returns the costs of `policies` on `machine`.
     #[must_use]
     pub fn new(machine: &MachineProfile, policies: &Policies) -> Self {
-        assert!(machine.cpus > 0, "a machine without processors");
+        assert!(machine.cpus > 0, "a machine must have processors");
         let single = policies.model == Model::SingleLock;
         let elevator = !single && policies.elevator.has_one_lock();
         let step = |free: u64, single_lock: u64, elevator_lock: u64| Step {

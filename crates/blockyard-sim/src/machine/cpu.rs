@@ -1,4 +1,4 @@
-//! Processors: each runs one thing at a time.
+//! Processors. Each does one thing at a time.
 
 use crate::device::mmc::contexts::Doing;
 use crate::device::terms::Runner;
@@ -9,7 +9,7 @@ use blockyard_mmc::block::{ActKind, Context};
 use blockyard_mmc::controller::SlotId;
 use std::collections::VecDeque;
 
-/// A job instance, as the machine sees it.
+/// The number of a job instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId(pub u32);
 
@@ -20,7 +20,7 @@ pub enum Work {
     Complete {
         /// The completion.
         finished: Finished,
-        /// Whether an interrupt announced it.
+        /// Whether an interrupt announced the completion.
         interrupt: bool,
     },
     /// Run a hardware queue from a thread.
@@ -40,12 +40,12 @@ pub enum Work {
     Look(TaskId),
     /// Take an interrupt of an MMC host.
     Interrupt,
-    /// Take the interrupt of a timer that threads of an MMC host sleep for.
+    /// Take the interrupt of the timer that wakes threads of an MMC host.
     Timer,
-    /// Let a thread of an MMC host's driver work.
+    /// Run a thread of an MMC host's driver.
     Host(Context),
-    /// An act of such a driver, for the request in a slot or for none. Observers see it; no processor is given
-    /// one.
+    /// An act of such a driver, for the request in a slot or for none. Only observers receive this kind of
+    /// work; processors never do.
     Act(ActKind, Option<SlotId>),
 }
 
@@ -54,13 +54,13 @@ pub enum Work {
 pub struct Spin {
     /// The instance.
     pub task: TaskId,
-    /// When the first poll began; the next ones follow at the time of a poll each.
+    /// The start of the first poll. Later polls follow without a gap.
     pub since: Instant,
-    /// The spin has been counted up to here.
+    /// The instant up to which the spin has been counted.
     pub counted: Instant,
 }
 
-/// The thread that a processor ran last: a change costs a context switch.
+/// The thread that a processor last ran. A change of thread costs a context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Thread {
     /// The worker, or the thread of an MMC host that dispatches.
@@ -77,27 +77,27 @@ pub struct Cpu {
     urgent: VecDeque<Work>,
     /// Threads that are ready, in turn.
     ready: VecDeque<Work>,
-    /// Whether it spins or has work to begin when it is free.
+    /// Whether the processor spins, or has work to begin when it is free.
     pub running: bool,
-    /// When its current work ends.
+    /// The end of the current work.
     pub busy_until: Instant,
-    /// The work for which it waits for the lock, and since when it spins.
+    /// The work that waits for the lock, and the start of the spin.
     pub spinning: Option<(Work, Instant)>,
-    /// Job instances that wait for polled I/Os: they do not sleep.
+    /// Job instances that wait for polled I/Os without sleeping.
     pub pollers: Vec<TaskId>,
-    /// The poller that spins, as there is nothing else to do.
+    /// The poller that spins while there is no other work.
     pub polling: Option<Spin>,
-    /// The pollers have polled since a thread ran.
+    /// Whether the pollers have polled since a thread last ran.
     looked: bool,
     /// Time spent running or spinning.
     pub busy: Duration,
-    /// The work for the driver of an MMC host that it pays for.
+    /// The MMC driver's work that the processor pays for.
     pub doing: Option<Doing>,
     last: Option<Thread>,
 }
 
 impl Cpu {
-    /// An idle processor.
+    /// Returns an idle processor.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -115,7 +115,7 @@ impl Cpu {
         }
     }
 
-    /// Gives it work, behind earlier work; completions go first.
+    /// Gives the processor work, to be done after earlier work. Completions go first.
     pub fn push(&mut self, work: Work) {
         match work {
             Work::Complete { .. } | Work::Interrupt | Work::Timer => self.urgent.push_back(work),
@@ -126,7 +126,7 @@ impl Cpu {
         }
     }
 
-    /// Gives more work to the thread that runs, before any other thread; completions go first.
+    /// Gives more work to the running thread, to be done before any other thread's. Completions go first.
     pub fn push_next(&mut self, work: Work) {
         debug_assert!(
             matches!(work, Work::Step(_) | Work::Copy(_) | Work::Host(_)),
@@ -141,21 +141,21 @@ impl Cpu {
         !self.urgent.is_empty()
     }
 
-    /// Whether it will be idle at `at`, as far as is known.
+    /// Whether the processor will be idle at `at`, as far as is known now.
     #[must_use]
     pub fn is_idle(&self, at: Instant) -> bool {
         !self.running && self.busy_until <= at && self.polling.is_none()
     }
 
-    /// Whether it has work, if only to spin.
+    /// Whether the processor has work or spins.
     #[must_use]
     pub fn has_work(&self) -> bool {
         !self.urgent.is_empty() || !self.ready.is_empty() || !self.pollers.is_empty()
     }
 
-    /// Takes the next work. Between two threads that are ready, the pollers poll once.
+    /// Takes the next work. The pollers poll once between two ready threads.
     pub fn take_work(&mut self) -> Option<Work> {
-        debug_assert!(self.doing.is_none(), "new work during {:?}", self.doing);
+        debug_assert!(self.doing.is_none(), "new work must not begin during {:?}", self.doing);
         if let Some(work) = self.urgent.pop_front() {
             return Some(work);
         }
@@ -168,16 +168,19 @@ impl Cpu {
         self.ready.pop_front()
     }
 
-    /// The instance that polls: the one that ran last if it is a poller, for that costs no switch.
+    /// Returns the instance that polls. A poller that ran last is preferred, as it costs no switch.
     #[must_use]
     pub fn looker(&self) -> Option<TaskId> {
         let ran_last = |task: &&TaskId| self.last == Some(Thread::Task(**task));
         self.pollers.iter().find(ran_last).or(self.pollers.last()).copied()
     }
 
-    /// Notes the thread of `work` as the last one. Returns whether another thread ran before.
+    /// Records the thread of `work` as the last thread. Returns whether another thread ran before it.
     pub fn switches_to(&mut self, work: &Work) -> bool {
-        debug_assert!(self.spinning.is_none(), "{work:?} on a processor that waits for the lock");
+        debug_assert!(
+            self.spinning.is_none(),
+            "a processor that waits for the lock must not begin {work:?}"
+        );
         let thread = match work {
             Work::Complete { .. } | Work::Interrupt | Work::Timer | Work::Act(..) => return false,
             Work::Host(Context::Interrupt) => return false,

@@ -1,11 +1,10 @@
-//! A lock as a resource: granted in the order of the requests, and held for as long as the work under it
-//! takes.
+//! A model of a lock. Processors get it in the order in which they ask, and hold it while their work lasts.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 use std::collections::VecDeque;
 
-/// The answer to a processor that asks for a lock.
+/// The answer to a processor that requests a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// The processor has the lock.
@@ -14,7 +13,7 @@ pub enum Ask {
     Wait(Option<Instant>),
 }
 
-/// One lock.
+/// The state of one lock.
 #[derive(Debug, Default)]
 pub struct Lock {
     free_at: Instant,
@@ -22,9 +21,9 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// `cpu` asks for the lock at `now`.
+    /// Requests the lock for `cpu` at `now`.
     pub fn ask(&mut self, cpu: CpuId, now: Instant) -> Ask {
-        debug_assert!(!self.waiters.contains(&cpu), "{cpu:?} spins already");
+        debug_assert!(!self.waiters.contains(&cpu), "{cpu:?} already waits for the lock");
         if self.waiters.is_empty() && self.free_at <= now {
             return Ask::Granted;
         }
@@ -33,9 +32,13 @@ impl Lock {
         Ask::Wait(first.then_some(self.free_at))
     }
 
-    /// The holder keeps the lock from `now` for `hold`.
+    /// Keeps the lock taken from `now` for `hold`.
     pub fn hold(&mut self, now: Instant, hold: Duration) {
-        debug_assert!(self.free_at <= now, "held until {} and taken at {now}", self.free_at);
+        debug_assert!(
+            self.free_at <= now,
+            "a lock held until {} must not be taken at {now}",
+            self.free_at
+        );
         self.free_at = now + hold;
     }
 
@@ -44,7 +47,7 @@ impl Lock {
         self.waiters.pop_front()
     }
 
-    /// When to call [`Self::grant`] again, while a processor waits.
+    /// Returns when to call [`Self::grant`] again; `None` if no processor waits.
     #[must_use]
     pub fn next_grant(&self) -> Option<Instant> {
         (!self.waiters.is_empty()).then_some(self.free_at)

@@ -1,21 +1,21 @@
-//! Polled hardware queues: they raise no interrupt, so their completions wait here until a processor polls.
+//! Polled hardware queues. They raise no interrupt, so their completions wait here for a poll.
 
 use blockyard::driver::Finished;
 use blockyard::hardware_queue::QueueMap;
 use blockyard::unit::{CpuId, HctxId};
 use std::collections::VecDeque;
 
-/// The polled hardware queues of a host, if it has any.
+/// The polled hardware queues of a host, and their completions.
 #[derive(Debug)]
 pub struct PolledQueues {
     /// The queue that each processor polls; empty if there is none.
     by_cpu: Vec<HctxId>,
-    /// Completions that nobody has polled, by hardware queue; empty for queues that interrupt.
+    /// Completions that no poll has found, by hardware queue; empty for queues that interrupt.
     completed: Vec<VecDeque<Finished>>,
 }
 
 impl PolledQueues {
-    /// The queues that `map` names as polled.
+    /// Returns the queues that `map` names as polled.
     #[must_use]
     pub fn new(map: &QueueMap) -> Self {
         let hctxs = map.poll.iter().map(|hctx| hctx.index() + 1).max();
@@ -26,13 +26,13 @@ impl PolledQueues {
     /// Whether `hctx` is polled.
     #[must_use]
     pub fn contains(&self, hctx: HctxId) -> bool {
-        // Polled queues have the last numbers.
+        // Polled queues have the highest numbers.
         self.by_cpu.first().is_some_and(|first| hctx >= *first)
     }
 
     /// Keeps `finished` until a processor polls.
     pub fn put(&mut self, finished: Finished) {
-        debug_assert!(self.contains(finished.hctx), "{finished:?} of a queue that interrupts");
+        debug_assert!(self.contains(finished.hctx), "{finished:?} must belong to a polled queue");
         self.completed[finished.hctx.index()].push_back(finished);
     }
 
@@ -49,7 +49,7 @@ impl PolledQueues {
         hctx.is_some_and(|hctx| !self.completed[hctx.index()].is_empty())
     }
 
-    /// The processors that poll `hctx`.
+    /// Returns the processors that poll `hctx`.
     pub fn cpus_of(&self, hctx: HctxId) -> impl Iterator<Item = CpuId> {
         let cpus = (0..).map(CpuId).zip(&self.by_cpu);
         cpus.filter(move |(_, of_cpu)| **of_cpu == hctx).map(|(cpu, _)| cpu)

@@ -9,15 +9,15 @@
 //!
 //! # Rules
 //!
-//! - **[page-read-once]** From the moment a page is claimed, it is present and exactly one bio reads it.
+//! - **[page-read-once]** A page is present from the moment it is claimed, and exactly one bio reads it.
 //! - **[pages-ready-together]** All pages of a bio become ready when the bio ends. If the bio fails, they
-//!   are absent again; a task that waits for one of them then reads that page alone, and fails if that
-//!   fails.
+//!   are absent again. A task that waits for one of these pages then reads that page alone, and fails if
+//!   the second read fails.
 //!
 //! All readers of a file share its pages and wait for each other's reads. Each reader has its own stream
-//! for read-ahead. Memory is never short: a page leaves the cache only when a job that starts drops
-//! its files' pages (fio's `invalidate`). A task that ends does not wait for pages that are still being
-//! read ahead; if the task is the last one, the run ends over them.
+//! for read-ahead. Memory is never short. A page leaves the cache only when a starting job drops
+//! the pages of its files (fio's `invalidate`). A task that ends does not wait for pages that are still being
+//! read ahead; if the task is the last one, the run ends without them.
 //!
 //! Writing, mapping, and the effects of other programs on a real cache are not modelled.
 
@@ -62,7 +62,7 @@ struct File {
 #[derive(Clone, Debug, Default)]
 pub struct PageCache {
     files: Vec<File>,
-    /// Runs with a bio in flight, by the number in its cookie; `None` is free.
+    /// Runs with a bio in flight, by the number in the bio's cookie; `None` is a free number.
     runs: Vec<Option<Run>>,
     free: Vec<u32>,
     waiters: Vec<Waiter>,
@@ -78,13 +78,13 @@ impl PageCache {
         }))
     }
 
-    /// The placement of `file`.
+    /// Returns the placement of `file`.
     #[must_use]
     pub fn placement(&self, file: FileId) -> Placement {
         self.files[file.0].placement
     }
 
-    /// The pages of `file`.
+    /// Returns the pages of `file`.
     #[must_use]
     pub fn pages(&self, file: FileId) -> &FilePages {
         &self.files[file.0].pages
@@ -112,19 +112,19 @@ impl PageCache {
 
     /// Notes that the bio of `run` was submitted, with the number of [`Self::next_number`].
     pub fn submitted(&mut self, run: Run) {
-        debug_assert!(run.pages.start < run.pages.end, "a run has a page");
+        debug_assert!(run.pages.start < run.pages.end, "a run must have a page");
         match self.free.pop() {
             Some(number) => self.runs[number as usize] = Some(run),
             None => self.runs.push(Some(run)),
         }
     }
 
-    /// Notes that the bio of run `number` has ended, with success if `well` ([pages-ready-together]).
+    /// Notes that the bio of run `number` has ended, successfully if `well` ([pages-ready-together]).
     /// Passes to `wake` each task that waited for one of its pages, in the order of their waits.
     ///
     /// # Panics
     ///
-    /// If no such run is in flight.
+    /// Panics if no such run is in flight.
     pub fn ended(&mut self, number: u32, well: bool, mut wake: impl FnMut(TaskId)) {
         let run = self.runs[number as usize].take();
         let Run { file, pages } = run.expect("a run that ends should be in flight");
@@ -139,7 +139,7 @@ impl PageCache {
         });
     }
 
-    /// Number of bios in flight.
+    /// Returns the number of bios in flight.
     #[must_use]
     pub fn under_way(&self) -> usize {
         debug_assert!(self.free.len() <= self.runs.len(), "free numbers are used numbers");

@@ -106,7 +106,7 @@ impl FilePages {
         }
     }
 
-    /// Makes `pages`, which were being read, ready; or absent again unless `well`.
+    /// Ends the reading of `pages`: makes them ready if `well`, otherwise absent again.
     pub fn finish(&mut self, pages: Range<u64>, well: bool) {
         for page in pages {
             let (at, bit) = place(page);
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// For each present page: whether it is ready, and whether it is marked.
+    /// For each present page, whether the page is ready and whether it is marked.
     #[derive(Default)]
     struct Oracle(BTreeMap<u64, (bool, bool)>);
 

@@ -1,14 +1,13 @@
 //! Read-ahead: which pages of a file to read, and when, for a reader that needs some of them.
 //!
 //! This is Linux's on-demand read-ahead (4.10 to 6.6). A [`ReadAhead`] belongs to a file that one
-//! reader has open. It is called when the reader misses a page ([`Trigger::Miss`]), and when the reader
-//! reaches a page that an earlier window has marked ([`Trigger::Marker`]). It returns the [`Window`] to
-//! read.
+//! reader has open. The reader calls it when a page is missing ([`Trigger::Miss`]), and at a page that
+//! an earlier window has marked ([`Trigger::Marker`]). The call returns the [`Window`] to read.
 //!
 //! The part of a window that was not requested begins with its marker. Later windows of a stream are
-//! marked at their first page. A reader that reaches the marker has the next window read while this one
-//! may still be in flight, so at most two are. If neither the reader nor the cache knows of earlier
-//! pages, only the requested pages are read, and the stream stays as it was.
+//! marked at their first page. A reader that reaches the marker starts the next window while this one
+//! may still be in flight, so at most two windows are in flight. If neither the reader nor the cache knows of earlier
+//! pages, only the requested pages are read, and the stream does not change.
 //!
 //! # Rules
 //!
@@ -68,7 +67,7 @@ pub struct ReadAhead {
     /// The latest window.
     start: u64,
     len: u64,
-    /// The number of its last pages that begin with the marker.
+    /// The number of pages from the marker to the end of the window.
     ahead: u64,
     /// The page read last.
     last: Option<u64>,
@@ -96,7 +95,7 @@ impl ReadAhead {
         reach: Reach,
         cache: &impl Pages,
     ) -> Option<Window> {
-        debug_assert!(wanted > 0, "a reader that wants no page reads nothing ahead");
+        debug_assert!(wanted > 0, "a reader must want at least one page");
         let reach = match self.advice {
             Advice::Normal => reach,
             Advice::Sequential => Reach { usual: reach.usual * 2, ..reach },
@@ -141,7 +140,7 @@ impl ReadAhead {
             }
         }
         debug_assert!(0 < self.len && self.len <= max, "[window-within-reach]: {self:?}, {max}");
-        debug_assert!(self.ahead <= self.len, "the marker is in its window: {self:?}");
+        debug_assert!(self.ahead <= self.len, "the marker must be in its window: {self:?}");
         let end = self.start + self.len;
         Some(Window { pages: self.start..end, marker: Some(end - self.ahead) })
     }

@@ -53,7 +53,7 @@ impl fmt::Display for TraceError {
 
 impl core::error::Error for TraceError {}
 
-/// Why a trace was refused ([bad-trace-is-an-error]).
+/// The reason why a trace was refused ([bad-trace-is-an-error]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceFault {
@@ -118,7 +118,7 @@ pub enum TraceFault {
     NotAdded(String),
     /// An entry is too late to be put in order.
     Backwards {
-        /// How late, nanoseconds.
+        /// The delay, nanoseconds.
         by_ns: u64,
     },
     /// A `wait` that is not later than the previous one.

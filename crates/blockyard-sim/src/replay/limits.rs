@@ -1,18 +1,18 @@
-//! Bounds on traces and replays ([bounded-trace-memory]).
+//! The limits on traces and replays ([bounded-trace-memory]).
 
-/// The longest line of a trace, bytes.
+/// The maximum length of a line of a trace, in bytes.
 pub const LINE_BYTES_MAX: usize = 4096;
-/// How many places too late an entry may stand in a file.
+/// The maximum number of places by which an entry may be late in its file.
 pub const REORDER_MAX: usize = 4096;
-/// The most I/Os of a trace that may wait for their completion.
+/// The maximum number of I/Os of a trace that wait for their completion.
 pub const OPEN_MAX: usize = 65_536;
-/// The most disks in a trace.
+/// The maximum number of disks in a trace.
 pub const DISKS_MAX: usize = 1024;
-/// The most processes of a trace that are replayed with their own think time.
+/// The maximum number of processes that are replayed with their own think time.
 pub const SUBMITTERS_MAX: usize = 4096;
-/// The most I/Os that a replay has outstanding, over all its tasks.
+/// The maximum number of outstanding I/Os of a replay, over all its tasks.
 pub const OUTSTANDING_MAX: u32 = 1 << 14;
-/// The most records that tasks have been handed and have not submitted.
+/// The maximum number of records that tasks have received but not submitted.
 pub const BACKLOG_MAX: usize = 1 << 20;
-/// The most files of one trace: one for each processor.
+/// The maximum number of files of one trace, which has one for each processor.
 pub const PARTS_MAX: usize = 4096;

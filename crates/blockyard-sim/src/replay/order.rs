@@ -1,4 +1,4 @@
-//! Sorts entries that stand a little too late in their file.
+//! Sorts entries that are slightly out of order in their file.
 
 use super::limits::REORDER_MAX;
 use super::record::Entry;
@@ -60,7 +60,7 @@ impl Order {
         self.held.len() <= REORDER_MAX
     }
 
-    /// Takes the next entry of the file. The error is how late the entry is, nanoseconds.
+    /// Takes the next entry of the file. The error is the entry's delay in nanoseconds.
     pub(super) fn push(&mut self, entry: Entry) -> Result<(), u64> {
         debug_assert!(self.wants(), "[bounded-trace-memory]: the window is full, pop first");
         if entry.at_ns < self.given_ns {

@@ -1,4 +1,4 @@
-//! Where records go: which part of the device, and which task.
+//! Assigns each record to a part of the device and to a task.
 
 use super::options::Map;
 use blockyard::unit::QueueId;
@@ -36,7 +36,7 @@ impl Placing {
     }
 }
 
-/// How a record is assigned to its submitter.
+/// The assignment of a record to its submitter.
 #[derive(Clone, Debug)]
 pub(super) enum Submitters {
     /// By processor: that of the trace, modulo the processors of the machine.

@@ -13,7 +13,7 @@ use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Why a trace cannot be replayed as requested.
+/// The reason why a trace cannot be replayed as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplayError {
     /// The trace is at fault.

@@ -33,9 +33,9 @@ pub enum Due {
     /// This long after both the task's latest issue and the instant when no more than this many I/Os
     /// were outstanding.
     After {
-        /// The most I/Os outstanding.
+        /// The maximum number of outstanding I/Os.
         outstanding: u32,
-        /// The time after them.
+        /// The time after both.
         gap: Duration,
     },
 }
@@ -176,7 +176,7 @@ impl Player {
         self.begun && self.next.is_none()
     }
 
-    /// Notes that a task has submitted a record. Returns whether that made room for more records.
+    /// Notes that a task has submitted a record. Returns whether this made room for more records.
     #[must_use = "the player may have room for more records"]
     pub const fn submitted(&mut self) -> bool {
         assert!(self.backlog > 0, "a task can only submit a record that it was handed");
@@ -200,7 +200,7 @@ impl Player {
     }
 
     fn known_at(&self, record: &Record) -> Instant {
-        debug_assert!(!matches!(self.pace, Pace::Closed(_)), "a closed loop has no instants");
+        debug_assert!(!matches!(self.pace, Pace::Closed(_)), "a closed loop must have no instants");
         let at = self.speed.scale_ns(record.at.as_ns());
         Instant::from_ns(at.saturating_sub(self.lead.as_ns()))
     }
@@ -229,7 +229,7 @@ impl Player {
         let scaled = |instant: Instant| Instant::from_ns(self.speed.scale_ns(instant.as_ns()));
         let at = scaled(record.at);
         let ended = record.took.map(|took| scaled(record.at + took));
-        debug_assert!(ended.is_none_or(|ended| at <= ended), "a record ends after its issue");
+        debug_assert!(ended.is_none_or(|ended| at <= ended), "a record must end after its issue");
         let due = match self.pace {
             Pace::Open => Due::At(at),
             Pace::Closed(_) => Due::AtOnce,

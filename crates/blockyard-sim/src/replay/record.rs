@@ -6,15 +6,15 @@ use blockyard::time::{Duration, Instant};
 /// One I/O of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it was issued, counted from the first record of the trace.
+    /// The instant of issue, counted from the first record of the trace.
     pub at: Instant,
-    /// From issue to completion; `None` if the trace does not say.
+    /// The time from issue to completion; `None` if the trace does not say.
     pub took: Option<Duration>,
-    /// Its disk, numbered in order of appearance in the trace.
+    /// The disk, numbered in order of appearance in the trace.
     pub disk: u16,
-    /// The processor that issued it; 0 if the trace does not say.
+    /// The processor that issued the I/O; 0 if the trace does not say.
     pub cpu: u16,
-    /// The process that issued it; 0 if the trace does not say.
+    /// The process that issued the I/O; 0 if the trace does not say.
     pub pid: u32,
     /// The operation.
     pub op: Op,

@@ -21,7 +21,7 @@ const SPAN_SUSPECT: Duration = Duration::from_secs(60 * 86_400);
 /// The I/O of one disk in a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiskSummary {
-    /// Its name in the trace.
+    /// The name of the disk in the trace.
     pub name: String,
     /// Number of records.
     pub records: u64,

@@ -35,10 +35,10 @@ use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 use std::borrow::Cow;
 
-/// Driver tags for persistent memory, where a request ends in the call that issues it.
+/// The number of driver tags for persistent memory. A request there ends in the call that issues it.
 const PMEM_TAGS: u16 = 64;
 
-/// The hardware queues that serve one kind of I/O only, with their keys.
+/// Returns the hardware queues that serve only one kind of I/O, with their keys.
 fn kinds(design: &Design) -> [(&'static str, KindQueues); 2] {
     [(READ_QUEUES, design.read_queues), (POLL_QUEUES, design.poll_queues)]
 }
@@ -71,7 +71,7 @@ pub(super) fn build_world<O: Observer>(
     };
     let (reads, polls) = (design.read_queues.count, design.poll_queues.count);
     let hctxs = default + reads + polls;
-    assert!(default > 0, "a disk has a hardware queue");
+    assert!(default > 0, "a disk must have a hardware queue");
     let mut model = model(device, design, hctxs, draws)?;
     if conditions.verify.is_some() {
         match &mut model {
@@ -81,7 +81,7 @@ pub(super) fn build_world<O: Observer>(
         }
     }
     let instances: u32 = jobs.iter().map(|job| job.numjobs).sum();
-    assert!(instances > 0, "a job file has a job, or a trace has a submitter");
+    assert!(instances > 0, "a job file must have a job, or a trace a submitter");
     let tags = TagSetConfig {
         hctxs,
         depth: depth(device, design),
@@ -123,18 +123,22 @@ pub(super) fn build_world<O: Observer>(
     let served_by = |hctx: u16| {
         let kinds = [&config.map.default, &config.map.read, &config.map.poll];
         let first = |kind: &Vec<HctxId>| kind.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
-        let cpu = kinds.into_iter().find_map(first).expect("every hardware queue serves a CPU");
-        CpuId(u16::try_from(cpu).expect("the machine numbers its CPUs by 16 bits"))
+        let cpu =
+            kinds.into_iter().find_map(first).expect("every hardware queue should serve a CPU");
+        CpuId(u16::try_from(cpu).expect("a CPU number should fit 16 bits"))
     };
     let worker_cpu: Vec<_> = (0..hctxs).map(served_by).collect();
-    debug_assert!(worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus), "a worker runs on a CPU");
+    debug_assert!(
+        worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus),
+        "a worker must run on a CPU of the machine"
+    );
     let polled = PolledQueues::new(&config.map);
     let mut world = World::new(machine, &policies, host, queues, worker_cpu, polled);
     world.read_ahead(design.read_ahead.reach(&device.limits));
     Ok(world)
 }
 
-/// The model of `device` with `hctxs` hardware queues. What varies is drawn from `draws`.
+/// Returns the model of `device` with `hctxs` hardware queues. `draws` supplies its random numbers.
 fn model(
     device: &Device,
     design: &Design,
@@ -153,12 +157,12 @@ fn model(
     })
 }
 
-/// Returns `device` alone, with one hardware queue and the host of `design`. What varies is drawn from
-/// `seed`.
+/// Returns `device` alone, with one hardware queue and the host of `design`. `seed` determines its random
+/// draws.
 ///
 /// # Errors
 ///
-/// [`SimulationError::Host`], [`SimulationError::NotMmc`] and similar ones, if the design does not work on
+/// [`SimulationError::Host`], [`SimulationError::NotMmc`] or a similar error if the design does not work on
 /// the device.
 pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, SimulationError> {
     check_host(design, device)?;
@@ -170,15 +174,15 @@ pub fn live(device: &Device, design: &Design, seed: u64) -> Result<Live, Simulat
     Ok(Live::new(model(device, design, 1, draws)?, &device.machine))
 }
 
-/// Requests that `design` has one hardware queue of `device` hold.
+/// Returns the depth of one hardware queue of `device` under `design`, in requests.
 #[must_use]
 pub fn depth(device: &Device, design: &Design) -> u16 {
     let (_, depth, ..) = queues(device, design);
     design.depth.map_or(depth, |asked| asked.min(depth))
 }
 
-/// Hardware queues of `device`, the depth of each, its disks, and whether the depth is that of all
-/// queues together.
+/// Returns the number of hardware queues of `device`, their depth, the number of disks, and whether all
+/// queues share one depth.
 fn queues(device: &Device, design: &Design) -> (u16, u16, u16, bool) {
     match device.model {
         DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
@@ -188,7 +192,7 @@ fn queues(device: &Device, design: &Design) -> (u16, u16, u16, bool) {
     }
 }
 
-/// The host of an eMMC device or SD card, as `design` wants it to work.
+/// Returns the host of an eMMC device or SD card, with the policies of `design`.
 fn mmc_host(
     mmc: &MmcProfile,
     device: &Device,
@@ -206,14 +210,14 @@ fn mmc_host(
     })
 }
 
-/// The design is for a device like this, and the device for a machine like its own.
+/// Checks that the design suits the kind of device, and the device its machine.
 pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), SimulationError> {
     let cpus = device.machine.cpus;
     match device.model {
         DeviceModel::Mmc(mmc) if mmc.host.interrupt_cpu >= cpus => {
             Err(SimulationError::NoInterruptCpu { device: device.name.clone(), cpus })
         }
-        // A host finds a request by its tag alone, and interrupts for each.
+        // An MMC host finds a request by its tag alone, and raises an interrupt for each.
         DeviceModel::Mmc(_) => match kinds(design).into_iter().find(|(_, kind)| kind.count > 0) {
             None => Ok(()),
             Some((key, KindQueues { line, .. })) => {
@@ -229,7 +233,7 @@ pub(super) fn check_host(design: &Design, device: &Device) -> Result<(), Simulat
     }
 }
 
-/// Checks that only persistent memory, which takes bios as they come, has a block translation table.
+/// Checks that only persistent memory, which takes bios without queueing them, has a block translation table.
 pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), SimulationError> {
     let (design_name, device_name) = (|| design.name.clone(), || device.name.clone());
     let model = &device.model;
@@ -249,8 +253,8 @@ pub(super) fn check_pmem(design: &Design, device: &Device) -> Result<(), Simulat
     Ok(())
 }
 
-/// Returns `device` with the faults of its card and host. Checks that it has the disks and sectors that the
-/// rules name.
+/// Returns `device` with the faults of its card and host. Checks that the device has the disks and sectors
+/// that the rules name.
 pub(super) fn check_faults<'a>(
     rules: &FaultRules,
     device: &'a Device,
@@ -277,18 +281,18 @@ pub(super) fn check_faults<'a>(
     })
 }
 
-/// Makes `world`, whose stack keeps the data of `device`, verify it.
+/// Makes `world` verify the data of `device`, which its stack keeps.
 pub(super) fn begin_verifying<O: Observer>(
     world: &mut World<O>,
     verify: &Verify,
     device: &Device,
     seed: u64,
 ) {
-    // Without power cuts nobody sees what is durable. The reset of a card loses the cache as well.
+    // Durability matters only if power is cut or a card is reset: both lose the cache.
     let cuts_power = verify.cuts_power() || matches!(device.model, DeviceModel::Mmc(_));
     let volatile = device.limits.write_cache && cuts_power;
     let cache = if volatile { Cache::Volatile } else { Cache::WriteThrough };
-    let disks = u16::try_from(world.queues().len()).expect("disks are numbered by 16 bits");
+    let disks = u16::try_from(world.queues().len()).expect("a number of disks should fit 16 bits");
     let verifier = Verifier::new(disks, cache, Prng::new(seed).fork(4));
     world.verify(verifier.keeping(verify.violations_kept));
     for at in &verify.power_cuts {
@@ -299,14 +303,14 @@ pub(super) fn begin_verifying<O: Observer>(
     }
 }
 
-/// The most bios that all jobs together can have in flight, with the parts of split ones.
+/// Returns the maximum number of bios that all jobs can have in flight, including the parts of split bios.
 fn bios_needed(jobs: &[Job], device: &Device, design: &Design) -> u32 {
     let limits = &device.limits;
     let page_sectors = 4096 / SECTOR_BYTES;
     let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
     let by_segments = u32::from(limits.max_segments) * page_sectors;
     let part = limits.max_sectors.min(by_segments).min(chunk).max(1);
-    debug_assert!(part <= limits.max_sectors.max(1), "a part is not longer than a request");
+    debug_assert!(part <= limits.max_sectors.max(1), "a part must not be longer than a request");
     let window = design.read_ahead.reach(limits).longest() * u64::from(page_sectors);
     let of_job = |job: &Job| {
         let largest = job.block.each().into_iter().map(|block| block.max_bytes()).max();

@@ -1,4 +1,4 @@
-//! Why a simulation cannot begin, or ended early.
+//! Errors that prevent a simulation or end it early.
 
 use crate::fit::Unfit;
 use crate::job::{JobError, Place};
@@ -10,7 +10,7 @@ use blockyard::time::Instant;
 use blockyard_mmc::block::Unsupported;
 use std::fmt;
 
-/// Why a simulation cannot begin, or ended early.
+/// The reason why a simulation cannot begin or ended early.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
     /// The job does not fit the device.
@@ -19,25 +19,25 @@ pub enum SimulationError {
     FilesTooLarge {
         /// The job whose files begin beyond the end.
         job: String,
-        /// Where it stands.
+        /// The place of the job in its file.
         place: Place,
     },
-    /// The job asks for what the device does not have.
+    /// The job requires a feature that the device does not have.
     Unfit {
-        /// Where.
+        /// The place in the job file.
         place: Place,
-        /// What.
+        /// The missing feature.
         unfit: Unfit,
     },
     /// The trace cannot be replayed on the device.
     Replay(ReplayError),
-    /// The job asks for a processor that the device's machine does not have.
+    /// The job requests a processor that the device's machine does not have.
     NoSuchCpu {
         /// The job.
         job: String,
-        /// The processor.
+        /// The requested processor.
         cpu: u16,
-        /// How many there are.
+        /// The number of processors.
         cpus: u16,
     },
     /// The design has more hardware queues for a kind of I/O than the machine has processors.
@@ -48,12 +48,12 @@ pub enum SimulationError {
         line: usize,
         /// The key.
         key: &'static str,
-        /// How many it wants.
+        /// The number of queues in the design.
         count: u16,
-        /// How many processors there are.
+        /// The number of processors.
         cpus: u16,
     },
-    /// The design has hardware queues for a kind of I/O, and an MMC host has one for all.
+    /// The design has hardware queues for a kind of I/O, but an MMC host has one queue for all kinds.
     OneQueue {
         /// The design's file, or its name.
         file: String,
@@ -62,43 +62,43 @@ pub enum SimulationError {
         /// The key.
         key: &'static str,
     },
-    /// The design wants of an MMC host what that, or its card, cannot do.
+    /// The design requires a feature that the MMC host or its card does not have.
     Host {
         /// The design's file, or its name.
         file: String,
         /// The line.
         line: usize,
-        /// What it wants, and what would do.
+        /// The required feature, and the values that would work.
         ask: Ask,
         /// The device.
         device: String,
-        /// Why not.
+        /// The reason.
         why: Unsupported,
     },
-    /// The design is for an MMC host, and the device has none.
+    /// The design is for an MMC host, but the device has none.
     NotMmc {
         /// The design.
         design: String,
         /// The device.
         device: String,
-        /// What kind of device that is, with an article.
+        /// The kind of that device, with an article.
         kind: &'static str,
     },
-    /// The design has a block translation table, and the device is no persistent memory.
+    /// The design has a block translation table, but the device is not persistent memory.
     NotPmem {
         /// The design.
         design: String,
         /// The device.
         device: String,
-        /// What kind of device that is, with an article.
+        /// The kind of that device, with an article.
         kind: &'static str,
     },
-    /// The device is no model for a served disk.
+    /// The device cannot serve as the model of a served disk.
     NotServed {
         /// The device.
         device: String,
     },
-    /// The design queues, and persistent memory takes bios as they come.
+    /// The design queues requests, but persistent memory takes bios without queueing them.
     Queued {
         /// The design.
         design: String,
@@ -109,36 +109,36 @@ pub enum SimulationError {
     NoInterruptCpu {
         /// The device.
         device: String,
-        /// How many processors there are.
+        /// The number of processors.
         cpus: u16,
     },
-    /// A fault file has faults of a card, and the device has none.
+    /// A fault file has faults of a card, but the device has no card.
     CardFaults {
         /// The file.
         file: String,
         /// The device.
         device: String,
-        /// What the device is.
+        /// The kind of the device.
         kind: &'static str,
     },
-    /// A fault rule is about what the device does not have.
+    /// A fault rule names a part that the device does not have.
     Faults {
         /// The file of rules.
         file: String,
         /// The rule.
         rule: String,
-        /// What is wrong.
+        /// The fault of the rule.
         words: String,
     },
     /// A log cannot be written.
     Log(LogError),
     /// The run failed at this virtual time.
     Failed {
-        /// The job it failed for, where there is one.
+        /// The job that the failure concerns, if there is one.
         job: Option<String>,
-        /// When.
+        /// The virtual time of the failure.
         at: Instant,
-        /// How.
+        /// The failure.
         failure: Failure,
     },
 }

@@ -1,6 +1,6 @@
 //! Simulations: from a job file, a device and a design to a [`Report`].
 //!
-//! `plan` places the instances of jobs, `build` makes the world, and [`Simulation`] moves it.
+//! `plan` places the job instances, `build` makes the world, and [`Simulation`] advances it.
 
 mod build;
 mod error;
@@ -32,11 +32,11 @@ use plan::{Planned, plan, plan_replay};
 /// The measurements of one job, or of one instance of it.
 #[derive(Clone, Debug)]
 pub struct JobReport {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
-    /// Its reporting group, from 0.
+    /// The reporting group of the job, from 0.
     pub group: u32,
-    /// The index of its job in the file.
+    /// The index of the job in the file.
     pub job: usize,
     /// The measurements.
     pub stats: JobStats,
@@ -45,23 +45,23 @@ pub struct JobReport {
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// In the order of the file: one for each instance, or for each job that reports as a group.
+    /// One entry for each instance, or for each job that reports as a group, in the order of the file.
     pub jobs: Vec<JobReport>,
     /// From the start of measurement to the end of the last job.
     pub span: Duration,
-    /// Processors of the machine.
+    /// The number of processors of the machine.
     pub cpus: u16,
-    /// Hardware queues, of all disks together.
+    /// The number of hardware queues of all disks.
     pub hctxs: u32,
-    /// Counts of the machine.
+    /// The counts of the machine.
     pub totals: Totals,
-    /// Counts and times of the queues' stages.
+    /// The counts and times of the queues' stages.
     pub stages: StageStats,
-    /// Time with at least one command at the device.
+    /// The time with at least one command at the device.
     pub device_busy: Duration,
-    /// Mean time without a command at the device, between commands.
+    /// The mean idle time of the device between commands.
     pub mean_idle_gap: Duration,
-    /// Sum over time of commands at the device, in command-nanoseconds.
+    /// The commands at the device, summed over time, in command-nanoseconds.
     pub commands_held_ns: u128,
     /// Times and counts of an MMC host, if the device is one.
     pub mmc: Option<HostReport>,
@@ -69,37 +69,37 @@ pub struct Report {
     pub pmem: Option<PmemReport>,
     /// Rates and depths over time.
     pub series: Series,
-    /// For a replay: how much later than recorded each I/O was issued, in nanoseconds.
+    /// For a replay, the delay of each I/O's issue relative to the recording, in nanoseconds.
     pub late_ns: Option<Histogram>,
-    /// How often each fault rule matched and fired, in the order of their file, ramp time included.
+    /// How often each fault rule matched and fired, in the order of the fault file, including ramp time.
     pub faults: Vec<FaultCount>,
-    /// What was found on the media, if the run was verified.
+    /// The result of verifying the media, if the run was verified.
     pub verified: Option<Verified>,
 }
 
-/// The conditions of a simulation, beside its job, device and design.
+/// The conditions of a simulation, apart from its jobs, device and design.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions<'a> {
     /// The seed of all random draws.
     pub seed: u64,
-    /// Recorded I/Os instead of those that jobs generate: the job file is then the one that
-    /// [`Replay::job_file`] returned for the device.
+    /// Recorded I/Os to issue instead of generated ones. The job file must then come from
+    /// [`Replay::job_file`] for the device.
     pub replay: Option<&'a Replay>,
     /// The faults of the device.
     pub faults: Option<&'a FaultRules>,
-    /// Whether and how data is kept and verified. It changes only the speed of the simulation.
+    /// The verification of data, if data is kept. It changes only the speed of the simulation.
     pub verify: Option<&'a Verify>,
-    /// When the system sleeps, from the start, and for how long: see [`World::suspend`].
+    /// When the system is suspended, from the start, and how long it sleeps: see [`World::suspend`].
     pub sleeps: &'a [(Duration, Duration)],
-    /// Whether each call of a driver is checked against its contract. It changes only the speed: a run takes
-    /// about a tenth longer.
+    /// Whether each driver call is checked against its contract. The checks make a run about a tenth longer and
+    /// change nothing else.
     pub checked: bool,
-    /// Whether the logs that the jobs ask for are written.
+    /// Whether the logs that the jobs request are written.
     pub logs: bool,
 }
 
 impl Conditions<'_> {
-    /// I/Os of the jobs, no faults, no data, no logs; checked.
+    /// Returns conditions with generated I/Os and checked driver calls, but without faults, data or logs.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self {
@@ -121,7 +121,7 @@ pub struct Simulation<O = ()> {
     jobs: Vec<Job>,
     /// The job and reporting group of each entry of the world's statistics.
     entries: Vec<(usize, u32)>,
-    /// Instances that have not begun, by waves, last wave first: a wave begins when the previous one has
+    /// Instances that have not begun, by wave, last wave first. A wave begins when the previous wave has
     /// ended.
     waves: Vec<Vec<Planned>>,
     next_task: u32,
@@ -131,7 +131,7 @@ pub struct Simulation<O = ()> {
     sampler: SeriesSampler,
 }
 
-/// Events between two looks at whether a sample is due.
+/// The number of events between two checks for due samples.
 const SAMPLED_EVENTS: u64 = 1 << 8;
 
 impl Simulation {
@@ -149,7 +149,7 @@ impl Simulation {
         Self::under(jobs, device, design, Conditions::new(seed))
     }
 
-    /// Like [`Self::new`], under `conditions`.
+    /// Returns a simulation like [`Self::new`], but under `conditions`.
     ///
     /// # Errors
     ///
@@ -166,11 +166,11 @@ impl Simulation {
 }
 
 impl<O: Observer> Simulation<O> {
-    /// Like [`Simulation::under`], with all events passed to `observer`.
+    /// Returns a simulation like [`Simulation::under`], with all events passed to `observer`.
     ///
     /// # Errors
     ///
-    /// Those of [`Simulation::under`]; the observer has then received nothing.
+    /// Those of [`Simulation::under`]. After an error the observer has received nothing.
     pub fn observed(
         jobs: &JobFile,
         device: &Device,
@@ -189,7 +189,7 @@ impl<O: Observer> Simulation<O> {
             Some(replay) => plan_replay(replay, device),
         };
         assert_eq!(entries.len(), stats.len(), "every entry has statistics");
-        assert!(waves.iter().any(|wave| !wave.is_empty()), "a simulation has an instance");
+        assert!(waves.iter().any(|wave| !wave.is_empty()), "a simulation must have an instance");
         waves.reverse();
         let player = conditions.replay.map(|replay| replay.player(device)).transpose()?;
         let logs = if conditions.logs { Logs::create(&jobs.jobs)? } else { Logs::default() };
@@ -225,13 +225,13 @@ impl<O: Observer> Simulation<O> {
         self.world.check_every_step();
     }
 
-    /// Handles up to `max` events, and returns whether there is more to do.
+    /// Handles up to `max` events. Returns whether the simulation continues.
     ///
     /// # Errors
     ///
     /// [`SimulationError::Failed`], [`SimulationError::Log`].
     pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
-        assert!(max > 0, "an advance handles an event");
+        assert!(max > 0, "an advance must handle at least one event");
         let mut left = max;
         let more = loop {
             let events = left.min(SAMPLED_EVENTS);
@@ -259,7 +259,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Runs to the end.
+    /// Runs the simulation to its end.
     ///
     /// # Errors
     ///
@@ -269,25 +269,25 @@ impl<O: Observer> Simulation<O> {
         Ok(self.report())
     }
 
-    /// The world.
+    /// Returns the world.
     #[must_use]
     pub const fn world(&self) -> &World<O> {
         &self.world
     }
 
-    /// The observer.
+    /// Returns the observer.
     #[must_use]
     pub const fn observer(&self) -> &O {
         &self.world.host.sink.1
     }
 
-    /// The I/Os that jobs have reaped so far.
+    /// Returns the number of I/Os that jobs have reaped so far.
     #[must_use]
     pub fn ios_done(&self) -> u64 {
         self.world.stats.iter().flat_map(JobStats::measured).map(|measured| measured.ios).sum()
     }
 
-    /// The measurements so far.
+    /// Returns the measurements so far.
     #[must_use]
     pub fn report(&self) -> Report {
         let world = &self.world;
@@ -333,7 +333,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// Begins the next wave, and returns whether there was one.
+    /// Begins the next wave. Returns whether there was one.
     fn begin_wave(&mut self) -> bool {
         let Some(wave) = self.waves.pop() else {
             self.world.end_measuring();
@@ -351,12 +351,12 @@ impl<O: Observer> Simulation<O> {
         true
     }
 
-    /// Begins an instance, and returns when its measurement begins.
+    /// Begins an instance. Returns when its measurement begins.
     fn begin(&mut self, planned: Planned, now: Instant) -> Instant {
         let job = &self.jobs[planned.job];
         let number = u64::from(job.first_instance + planned.instance.number);
         let (least, most) = job.startdelay_ns;
-        debug_assert!(least <= most, "a range of start delays is in order");
+        debug_assert!(least <= most, "a range of start delays must be in order");
         let mut draws = Prng::new(self.seed).fork(1).fork(number);
         let delay = least + draws.below((most - least).saturating_add(1).max(1));
         let begin = now + Duration::from_ns(delay);
@@ -367,7 +367,11 @@ impl<O: Observer> Simulation<O> {
         self.world.host.sink.1.task_begins(id, &job.name);
         self.next_task += 1;
         self.task_jobs.push(planned.job);
-        debug_assert_eq!(self.task_jobs.len(), self.next_task as usize, "every task has a job");
+        debug_assert_eq!(
+            self.task_jobs.len(),
+            self.next_task as usize,
+            "every task must have a job"
+        );
         self.world.add_task(task, begin, ramp, limit);
         begin + ramp
     }

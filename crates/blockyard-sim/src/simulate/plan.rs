@@ -1,4 +1,4 @@
-//! Places the instances of jobs: in waves, on CPUs, on files.
+//! Assigns job instances to waves, CPUs and files.
 
 use super::SimulationError;
 use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
@@ -10,7 +10,7 @@ use crate::replay::Replay;
 use crate::task::{Instance, Origin};
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 
-/// An instance that has not begun, of the job with this index.
+/// An instance that has not begun, with the index of its job.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     pub(super) job: usize,
@@ -19,7 +19,7 @@ pub(super) struct Planned {
 
 pub(super) type Plans = (Vec<Vec<Planned>>, Vec<(usize, u32)>, Vec<JobStats>);
 
-/// Plans every instance of `jobs`: its wave, and the entry of the statistics that it belongs to.
+/// Plans every instance of `jobs`: its wave, and its entry in the statistics.
 pub(super) fn plan(
     jobs: &[Job],
     device: &Device,
@@ -62,7 +62,10 @@ pub(super) fn plan(
             let stats = stats.len() - 1;
             let origin = Origin::Generated { resolved, placements };
             let instance = Instance { number, origin, cpu, stats };
-            waves.last_mut().expect("there is a first wave").push(Planned { job: at, instance });
+            waves
+                .last_mut()
+                .expect("a plan should have a first wave")
+                .push(Planned { job: at, instance });
         }
     }
     debug_assert_eq!(entries.len(), stats.len(), "every entry has statistics");
@@ -70,10 +73,10 @@ pub(super) fn plan(
     Ok((waves, entries, stats))
 }
 
-/// Plans the submitters of a replay, which all begin at once and share one entry.
+/// Plans the submitters of a replay. All begin at once and share one entry.
 pub(super) fn plan_replay(replay: &Replay, device: &Device) -> Plans {
     let cpus = replay.task_cpus(device).into_iter().zip(0..);
-    debug_assert!(device.machine.cpus > 0, "a machine has a CPU");
+    debug_assert!(device.machine.cpus > 0, "a machine must have a CPU");
     let planned = cpus.map(|(cpu, number)| {
         let instance = Instance { number, origin: Origin::Recorded, cpu, stats: 0 };
         Planned { job: 0, instance }
@@ -81,7 +84,7 @@ pub(super) fn plan_replay(replay: &Replay, device: &Device) -> Plans {
     (vec![planned.collect()], vec![(0, 0)], vec![JobStats::new(&replay.kinds())])
 }
 
-/// The CPU of an instance: those of the machine in turn, or those that the job allows.
+/// Returns the CPU of an instance. Instances take turns on the machine's CPUs or on those that the job allows.
 fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError> {
     if let Some(&cpu) = job.cpus_allowed.iter().find(|cpu| **cpu >= cpus) {
         return Err(SimulationError::NoSuchCpu { job: job.name.clone(), cpu, cpus });
@@ -92,12 +95,14 @@ fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError
     } as usize;
     if job.cpus_allowed.is_empty() {
         let at = number % usize::from(cpus);
-        return Ok(CpuId(u16::try_from(at).expect("the remainder is below the number of CPUs")));
+        return Ok(CpuId(
+            u16::try_from(at).expect("the remainder should be below the number of CPUs"),
+        ));
     }
     Ok(CpuId(job.cpus_allowed[number % job.cpus_allowed.len()]))
 }
 
-/// Places files: each name is a disk; files without a name follow each other on the first disk.
+/// Places files. Each name is a disk. Files without a name follow one another on the first disk.
 struct Files {
     disk_bytes: u64,
     /// Bytes of a logical block.
@@ -128,7 +133,7 @@ impl Files {
                 place: job.place.clone(),
             })?;
             let len_bytes = file.end_bytes().next_multiple_of(self.block_bytes);
-            debug_assert!(self.next_byte <= self.disk_bytes, "a file ends on its disk");
+            debug_assert!(self.next_byte <= self.disk_bytes, "a file must end on its disk");
             placements.push(Placement { queue: QueueId(0), base_bytes, len_bytes });
         }
         Ok(placements)

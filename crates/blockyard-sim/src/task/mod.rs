@@ -1,8 +1,8 @@
-//! Job instances: when each issues its next I/O, and what it waits for in between.
+//! Job instances: when each one issues its next I/O, and which event it waits for until then.
 //!
-//! A [`Task`] is a value that the world steps on a processor. The task returns what it wants to do
-//! ([`Task::plan`]); the world does it and reports the result to the task. Its I/Os are generated from
-//! a job, or recorded in a trace and delivered one by one ([`Task::deliver`]).
+//! A [`Task`] is a value that the world steps on a processor. [`Task::plan`] returns the
+//! task's next action. The world does it and reports the result to the task. The I/Os are generated
+//! from a job, or recorded in a trace and delivered one by one ([`Task::deliver`]).
 
 mod reader;
 mod source;
@@ -29,9 +29,9 @@ const UNPLUGGED_MAX: u32 = 2;
 /// The properties of one instance of a job.
 #[derive(Clone, Debug)]
 pub struct Instance {
-    /// Its number among the instances of its job, from 0.
+    /// The number among the instances of its job, from 0.
     pub number: u32,
-    /// The source of its I/Os.
+    /// The source of the I/Os.
     pub origin: Origin,
     /// The processor it runs on.
     pub cpu: CpuId,
@@ -64,14 +64,14 @@ struct Slot {
     completed: Instant,
     status: Status,
     polled: bool,
-    /// When it was completed in its trace.
+    /// When the trace completed the I/O.
     recorded_end: Option<Instant>,
 }
 
 /// The next action of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
-    /// Reap results and issue more I/Os, as far as there is room.
+    /// Reap results and issue more I/Os while there is room.
     Go,
     /// Continue the current call at once: request pages.
     Ask,
@@ -100,7 +100,7 @@ enum Asleep {
     InstantOrCompletion(Instant),
     /// A record, or a completed I/O.
     Record,
-    /// A page that is being read, or the end of a bio of the task's own.
+    /// A page that is being read, or the end of one of the task's own bios.
     Page,
     /// A tag.
     Tag,
@@ -109,7 +109,7 @@ enum Asleep {
 /// An I/O that was completed and reaped.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
-    /// Its kind; `None` for a sync.
+    /// The kind of I/O; `None` for a sync.
     pub op: Option<Op>,
     /// Length, bytes.
     pub len_bytes: u32,
@@ -119,30 +119,30 @@ pub struct Taken {
     pub slat: Duration,
     /// Completion latency.
     pub clat: Duration,
-    /// When the device completed it.
+    /// The instant at which the device completed the I/O.
     pub completed: Instant,
-    /// Its result.
+    /// The result.
     pub status: Status,
 }
 
 /// One instance of a job.
 #[derive(Debug)]
 pub struct Task {
-    /// Its number.
+    /// The number of the task.
     pub id: TaskId,
     /// The processor it runs on.
     pub cpu: CpuId,
     /// The index of its statistics.
     pub stats: usize,
-    /// Its samples over time.
+    /// The samples over time.
     pub meter: Meter,
-    /// The latest sleep, until it is over.
+    /// The current sleep.
     pub rest: Option<Rest>,
-    /// Whether its end ends all jobs (`exitall`).
+    /// Whether the end of this instance ends all jobs (`exitall`).
     pub ends_all: bool,
     continue_on_error: ContinueOnError,
     source: Source,
-    /// The reader, if it reads through the page cache.
+    /// The reader, if the task reads through the page cache.
     reader: Option<Box<Reader>>,
     shape: Shape,
     slots: Vec<Slot>,
@@ -156,9 +156,9 @@ pub struct Task {
     /// The next I/O from the source.
     drawn: Option<Ask>,
     exhausted: bool,
-    /// The depth was reached, and the number in flight is still above the low mark.
+    /// Whether the depth was reached and the number in flight is still above the low mark.
     draining: bool,
-    /// The next step reaps results.
+    /// Whether the next step reaps results.
     taking: bool,
     asleep: Asleep,
     /// When the queue first refused the next I/O for lack of a tag.
@@ -185,9 +185,9 @@ struct Shape {
 /// A call that submits I/Os. It may sleep for a tag and then continue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// Number of I/Os that it has yet to submit.
+    /// The number of I/Os that the call has yet to submit.
     pub left: u32,
-    /// Whether it plugs them.
+    /// Whether the call plugs its I/Os.
     pub plugs: bool,
 }
 
@@ -198,9 +198,9 @@ struct Think {
     spin: Duration,
     every: u32,
     since: u32,
-    /// A pause begins once all I/Os in flight have completed.
+    /// A pause is due once all I/Os in flight have completed.
     due: bool,
-    /// The part of the pause that has just begun in which the task computes.
+    /// The computing part of the pause that has just begun.
     spin_now: Duration,
 }
 
@@ -235,12 +235,12 @@ impl Think {
 }
 
 impl Task {
-    /// Returns `instance` of `job` as task `id`; `seed` is that of the run.
+    /// Returns `instance` of `job` as task `id`. `seed` is the seed of the run.
     #[must_use]
     pub fn new(id: TaskId, job: &Job, instance: Instance, seed: u64) -> Self {
         let Instance { number, origin, cpu, stats } = instance;
         let depth = job.depth();
-        assert!(depth > 0, "a job has a depth of at least 1");
+        assert!(depth > 0, "a job must have a depth of at least 1");
         let idle = Slot {
             op: None,
             len_bytes: 0,
@@ -295,17 +295,17 @@ impl Task {
         }
     }
 
-    /// Starts the instance at `now`. Measuring begins after `ramp`, and the instance issues no more
-    /// I/Os `limit` after that.
+    /// Starts the instance at `now`. Measurement begins after `ramp`. The instance stops issuing I/Os
+    /// `limit` later.
     pub fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
-        debug_assert!(self.outstanding() == 0, "an instance begins without I/Os");
+        debug_assert!(self.outstanding() == 0, "an instance must begin without I/Os");
         self.started = now;
         self.measured_from = now + ramp;
         self.meter.begin(self.measured_from);
         self.stop_at = limit.map_or(Instant::MAX, |limit| self.measured_from + limit);
     }
 
-    /// When measuring begins.
+    /// Returns when measurement begins.
     #[must_use]
     pub const fn measured_from(&self) -> Instant {
         self.measured_from
@@ -323,7 +323,7 @@ impl Task {
         self.polled > 0
     }
 
-    /// Number of I/Os that were submitted and not reaped.
+    /// Returns the number of I/Os that were submitted and not reaped.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         self.shape.depth - u32::try_from(self.free.len()).expect("free slots should fit the depth")
@@ -358,7 +358,7 @@ impl Task {
             self.draining = false;
         }
         // Before a pause and at its end, a job waits for all I/Os in flight, so that no result
-        // waits to be reaped meanwhile.
+        // waits to be reaped during the pause.
         let settles = finishing || self.think.due || due > now;
         if settles && outstanding > 0 {
             return self.await_completions(outstanding);
@@ -376,8 +376,8 @@ impl Task {
         Plan::Go
     }
 
-    /// Like [`Self::plan`], for recorded I/Os with times. `more`: the records have not ended. Results
-    /// are reaped as they come, and an I/O that is due does not wait for them.
+    /// Plans like [`Self::plan`], but for recorded I/Os with times. `more` says whether records may follow.
+    /// Results are reaped as they arrive, and an I/O that is due does not wait for them.
     fn plan_recorded(&mut self, now: Instant, more: bool) -> Plan {
         let outstanding = self.outstanding();
         if !more {
@@ -404,7 +404,10 @@ impl Task {
     }
 
     fn await_completions(&mut self, wanted: u32) -> Plan {
-        debug_assert!(0 < wanted && wanted <= self.outstanding(), "{wanted} will not complete");
+        debug_assert!(
+            0 < wanted && wanted <= self.outstanding(),
+            "{wanted} I/Os must be in flight to complete"
+        );
         self.taking = true;
         if self.completed.len() >= wanted as usize {
             return Plan::Go;
@@ -450,18 +453,18 @@ impl Task {
         })
     }
 
-    /// The most results that one step reaps.
+    /// Returns the maximum number of results that one step reaps.
     #[must_use]
     pub const fn take_max(&self) -> u32 {
         self.shape.complete_max
     }
 
-    /// Returns the call of this step, which may be one that slept.
+    /// Returns the call of this step: a new call, or one that slept.
     pub fn call(&mut self) -> Call {
         if self.call.left == 0 {
             let room = u32::try_from(self.free.len()).expect("free slots should fit the depth");
             let left = self.shape.batch.min(room);
-            debug_assert!(self.shape.batch > 0, "a batch has an I/O");
+            debug_assert!(self.shape.batch > 0, "a batch must have an I/O");
             self.call = Call { left, plugs: left > UNPLUGGED_MAX };
         }
         self.call
@@ -517,7 +520,7 @@ impl Task {
             recorded_end: ask.recorded_end,
         };
         self.submitting.push(at);
-        debug_assert!(self.call.left > 0, "a call submits at most its batch");
+        debug_assert!(self.call.left > 0, "a call must not submit more than its batch");
         self.call.left -= 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
             self.think.since = 0;
@@ -536,7 +539,7 @@ impl Task {
         self.reader.is_some() && self.next_bio(now).is_some_and(|(_, bio)| bio.op == bio::Op::Read)
     }
 
-    /// The reader.
+    /// Returns the reader.
     ///
     /// # Panics
     ///
@@ -570,7 +573,7 @@ impl Task {
 
     /// Sleeps until a page has been read or a bio of the task's own has ended.
     pub const fn sleep_for_page(&mut self) {
-        debug_assert!(self.reader.is_some(), "only a reader waits for a page");
+        debug_assert!(self.reader.is_some(), "only a reader may wait for a page");
         self.asleep = Asleep::Page;
     }
 
@@ -613,19 +616,19 @@ impl Task {
         wakes
     }
 
-    /// When the I/O of `slot` was completed in its trace, if that is known.
+    /// Returns when the trace completed the I/O of `slot`, if that is known.
     #[must_use]
     pub fn recorded_end(&self, slot: u32) -> Option<Instant> {
         self.slots[slot as usize].recorded_end
     }
 
-    /// When the record of [`Self::next_bio`] was issued in its trace.
+    /// Returns when the trace issued the record of [`Self::next_bio`].
     #[must_use]
     pub fn recorded_at(&self) -> Option<Instant> {
         self.drawn.and_then(|ask| ask.recorded_at)
     }
 
-    /// Delivers a record, to be issued after the earlier ones. Returns whether the task must run.
+    /// Delivers a record, to be issued after all earlier records. Returns whether the task must run.
     ///
     /// # Panics
     ///
@@ -660,8 +663,8 @@ impl Task {
         waits
     }
 
-    /// Notes that the instant of a sleep has come. Returns whether the task must run: another event may
-    /// have woken it before.
+    /// Notes that the instant of a sleep has come. Returns whether the task must run. The result is false if
+    /// another event has already woken the task.
     pub fn alarm(&mut self, now: Instant) -> bool {
         let due = match self.asleep {
             Asleep::Instant => true,
@@ -677,7 +680,7 @@ impl Task {
     /// Notes that the queue has refused the bio at `now`: the task sleeps for a tag.
     pub fn sleep_for_tag(&mut self, now: Instant) {
         let has_bio = self.drawn.is_some() || self.reader.is_some();
-        debug_assert!(has_bio, "only a task with a bio waits for a tag");
+        debug_assert!(has_bio, "only a task with a bio may wait for a tag");
         self.refused_at.get_or_insert(now);
         self.asleep = Asleep::Tag;
     }
@@ -715,7 +718,7 @@ impl Task {
                 Some(paced.max(self.pause_until))
             }
             (When::Recorded(due), Source::Recorded(recorded)) => recorded.due(due),
-            _ => unreachable!("a task issues I/Os of its own source"),
+            _ => unreachable!("a task should issue only I/Os of its own source"),
         }
     }
 }

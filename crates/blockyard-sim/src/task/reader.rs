@@ -1,4 +1,4 @@
-//! A task that reads through the page cache: its current call, page by page.
+//! The reader of a task that reads through the page cache. It tracks the current call page by page.
 
 use crate::job::{FadviseHint, Job};
 use crate::page_cache::{Advice, FileId, PageCache, PageState, ReadAhead, Run, Trigger, Window};
@@ -9,8 +9,8 @@ use blockyard::status::Status;
 use blockyard::unit::{QueueId, SECTOR_BYTES};
 use std::collections::VecDeque;
 
-/// The most bios that one reader may have in flight. Two windows need far fewer, unless other readers
-/// have read single pages among theirs, or the reader leaves many windows behind.
+/// The maximum number of bios that one reader may have in flight. Two windows need far fewer, unless other
+/// readers have read single pages within them, or the reader leaves many windows behind.
 pub const READER_BIOS_MAX: u32 = 64;
 
 /// The next step of a reader.
@@ -22,7 +22,7 @@ pub enum ReadStep {
     Copy,
     /// Sleep until this page has been read.
     AwaitPage(FileId, u64),
-    /// Sleep until one of its own bios has ended.
+    /// Sleep until one of the reader's own bios has ended.
     AwaitRoom,
     /// Return from the call.
     Return(Status),
@@ -61,10 +61,10 @@ struct Stream {
 #[derive(Clone, Debug)]
 pub struct Reader {
     advice: Advice,
-    /// Whether it drops its files from the cache before its first call.
+    /// Whether the reader drops its files from the cache before its first call.
     drops: bool,
     placements: Vec<Placement>,
-    /// One for each file, once the files are open.
+    /// One entry for each file, once the files are open.
     streams: Vec<Stream>,
     call: Option<Call>,
     /// Runs that were claimed and not submitted.
@@ -120,7 +120,7 @@ impl Reader {
         len_bytes: u32,
         prio: IoPrio,
     ) {
-        debug_assert!(self.call.is_none(), "a reader is in one call at a time");
+        debug_assert!(self.call.is_none(), "a reader must be in only one call at a time");
         self.call = Some(Call {
             slot,
             stream: file.into(),
@@ -194,7 +194,7 @@ impl Reader {
         let run = self.runs.front().filter(|_| self.in_flight < READER_BIOS_MAX)?;
         let Placement { queue, base_bytes, len_bytes } = cache.placement(run.file);
         let begin = run.pages.start * PAGE_BYTES;
-        debug_assert!(begin < len_bytes, "a run begins within its file");
+        debug_assert!(begin < len_bytes, "a run must begin within its file");
         let len = (run.pages.end * PAGE_BYTES).min(len_bytes) - begin;
         let sectors = u32::try_from(len / u64::from(SECTOR_BYTES)).expect("a run should fit a bio");
         let segments = u16::try_from(run.pages.end - run.pages.start).unwrap_or(u16::MAX);
@@ -209,14 +209,14 @@ impl Reader {
     ///
     /// If there was no such bio.
     pub fn submitted(&mut self) -> Run {
-        debug_assert!(self.in_flight < READER_BIOS_MAX, "a reader waits for room");
+        debug_assert!(self.in_flight < READER_BIOS_MAX, "a reader must wait for room");
         self.in_flight += 1;
         self.runs.pop_front().expect("a submitted bio should come from `next_bio`")
     }
 
     /// Notes that a bio of this reader has ended.
     pub const fn bio_ended(&mut self) {
-        debug_assert!(self.in_flight > 0, "a bio that ends was in flight");
+        debug_assert!(self.in_flight > 0, "a bio that ends must be in flight");
         self.in_flight -= 1;
     }
 
@@ -236,7 +236,7 @@ impl Reader {
         let page = call.at_bytes / PAGE_BYTES;
         let end = call.end_bytes.min((page + 1) * PAGE_BYTES);
         let bytes = end - call.at_bytes;
-        debug_assert!(bytes > 0, "a call returns once it has copied everything");
+        debug_assert!(bytes > 0, "a call that has copied everything must return");
         call.at_bytes = end;
         (call.tried, call.failed) = (Tried::Nothing, None);
         self.streams[call.stream].ahead.has_read(page);

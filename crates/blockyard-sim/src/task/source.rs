@@ -9,7 +9,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
 use std::collections::VecDeque;
 
-/// Bytes of a memory page: one segment of a payload.
+/// The bytes of a memory page, which is one segment of a payload.
 const PAGE_BYTES: u32 = 4096;
 
 /// An I/O to submit.
@@ -26,18 +26,18 @@ pub(super) struct Ask {
     /// Offset in its file, or on the disk of its trace.
     pub(super) offset_bytes: u64,
     pub(super) when: When,
-    /// When it was issued in its trace.
+    /// When the trace issued the I/O.
     pub(super) recorded_at: Option<Instant>,
-    /// When it was completed in its trace.
+    /// When the trace completed the I/O.
     pub(super) recorded_end: Option<Instant>,
 }
 
-/// When an I/O may be submitted.
+/// The rule for the instant at which an I/O may be submitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum When {
-    /// By the job's rate and pauses.
+    /// The job's rate and pauses decide.
     Paced,
-    /// By its trace.
+    /// The trace decides.
     Recorded(Due),
 }
 
@@ -133,7 +133,7 @@ impl Generated {
         }
     }
 
-    /// Returns the earliest instant for `ask` by its rate, for an instance that began at `begun`.
+    /// Returns the earliest instant for `ask` under its rate, for an instance that began at `begun`.
     pub(super) fn paced(&mut self, ask: &Ask, begun: Instant) -> Instant {
         let Some(kind) = ask.kind else { return Instant::ZERO };
         let Some(pacer) = &mut self.pacers[kind as usize] else { return Instant::ZERO };
@@ -152,7 +152,7 @@ fn prio_of(job: &Job) -> IoPrio {
     IoPrio { class, level: job.priority.unwrap_or(0) }
 }
 
-/// The recorded I/Os that were delivered.
+/// The recorded I/Os that have been delivered.
 #[derive(Debug)]
 pub(super) struct Recorded {
     inbox: VecDeque<Ask>,
@@ -160,7 +160,7 @@ pub(super) struct Recorded {
     timed: bool,
     ended: bool,
     in_flight: u32,
-    /// When the number in flight last fell to the index.
+    /// For each index, the instant when the number in flight last fell to it.
     fell_to: Vec<Instant>,
     latest_issue: Instant,
 }
@@ -180,7 +180,7 @@ impl Recorded {
 
     pub(super) fn push(&mut self, delivery: &Delivery) {
         let Delivery { queue, bio, kind, len_bytes, due, at, ended } = *delivery;
-        debug_assert!(!self.ended, "a record after the last one");
+        debug_assert!(!self.ended, "no record may follow the last one");
         self.timed |= due != Due::AtOnce;
         let when = When::Recorded(due);
         self.inbox.push_back(Ask {
@@ -200,7 +200,7 @@ impl Recorded {
         self.inbox.pop_front()
     }
 
-    /// Whether records have their own instants and are not only issued in order.
+    /// Whether records have their own instants, rather than only an order.
     pub(super) const fn timed(&self) -> bool {
         self.timed
     }
@@ -216,18 +216,21 @@ impl Recorded {
     }
 
     pub(super) const fn submitted(&mut self, now: Instant) {
-        debug_assert!((self.in_flight as usize) < self.fell_to.len(), "more I/Os than the depth");
+        debug_assert!(
+            (self.in_flight as usize) < self.fell_to.len(),
+            "I/Os in flight must not exceed the depth"
+        );
         self.in_flight += 1;
         self.latest_issue = now;
     }
 
     pub(super) fn completed(&mut self, now: Instant) {
-        debug_assert!(self.in_flight > 0, "an I/O that completes was in flight");
+        debug_assert!(self.in_flight > 0, "an I/O that completes must be in flight");
         self.in_flight -= 1;
         self.fell_to[self.in_flight as usize] = now;
     }
 
-    /// Returns when an I/O with this due time may go; `None` if it must wait for a completion.
+    /// Returns when an I/O with this due time may be submitted; `None` if it must wait for a completion.
     pub(super) fn due(&self, due: Due) -> Option<Instant> {
         match due {
             Due::AtOnce => Some(Instant::ZERO),

@@ -6,13 +6,13 @@ use super::distribution::Sampler;
 use super::permutation::Permutation;
 use super::prng::Prng;
 
-/// Offsets in the region of one file.
+/// The offsets in the region of one file.
 #[derive(Clone, Debug)]
 pub(super) struct FileCursor {
     range: FileRange,
     /// The next sequential offset of each kind of I/O, from the start of the region.
     follow: PerOp<u64>,
-    /// Added to the end of an I/O. An offset before the region counts from the region's end.
+    /// The signed gap after an I/O. An offset before the region counts from the region's end.
     skip_bytes: i64,
     random: Option<Random>,
 }
@@ -21,7 +21,7 @@ pub(super) struct FileCursor {
 #[derive(Clone, Debug)]
 struct Random {
     prng: Prng,
-    /// Positions are multiples of this; their numbers are below `blocks`.
+    /// The unit of positions in bytes; block numbers are below `blocks`.
     unit_bytes: u64,
     blocks: u64,
     choice: Choice,
@@ -36,7 +36,7 @@ struct Random {
 
 #[derive(Clone, Debug)]
 enum Choice {
-    /// Each block once, then again in another order ([each-block-once]).
+    /// Visits each block once, then again in another order ([each-block-once]).
     Each {
         order: Permutation,
         index: u64,
@@ -150,7 +150,7 @@ impl Random {
         if percent < 100 && self.prng.below(100) >= percent.into() {
             return None;
         }
-        debug_assert!(self.ios_per_offset > 0, "a random offset is used at least once");
+        debug_assert!(self.ios_per_offset > 0, "a random offset must be used at least once");
         *ios_left = self.ios_per_offset - 1;
         let block = match &mut self.choice {
             Choice::Any(sampler) => sampler.draw(&mut self.prng),

@@ -1,7 +1,7 @@
-//! Random positions among n blocks, by each distribution that a job can have.
+//! Random positions among n blocks, for each distribution of a job.
 //!
-//! Some distributions need floating point. It goes through `libm` in pure Rust, so that every machine
-//! gives the same bits.
+//! Some distributions need floating point. They use `libm` in pure Rust, so that every machine computes
+//! the same bits.
 #![allow(clippy::float_arithmetic, reason = "the laws are real-valued; libm rounds alike anywhere")]
 #![allow(clippy::cast_precision_loss, reason = "blocks beyond 2 to the 53 round to a neighbour")]
 #![allow(clippy::cast_possible_truncation, reason = "float to integer casts saturate")]
@@ -42,7 +42,7 @@ enum Ranks {
     Pareto(f64),
 }
 
-/// How a rank is mapped to a position.
+/// The mapping of a rank to a position.
 #[derive(Clone, Debug)]
 enum Placing {
     Scattered(Permutation),
@@ -52,7 +52,7 @@ enum Placing {
 impl Sampler {
     /// Returns a sampler for `blocks` (at least 1) of `block_bytes` each.
     pub(super) fn new(law: &Distribution, blocks: u64, block_bytes: u64, prng: &mut Prng) -> Self {
-        assert!(blocks > 0, "positions are drawn from at least one block");
+        assert!(blocks > 0, "positions must be drawn from at least one block");
         let mut place = |center: &Option<f64>| match center {
             None => Placing::Scattered(Permutation::new(blocks, prng)),
             Some(center) => Placing::From((center * blocks as f64) as u64 % blocks),
@@ -114,7 +114,7 @@ fn zone_table(
         width = width.saturating_add(zone.width);
         (access, start, block_of(width).min(blocks).saturating_sub(start).max(1))
     };
-    debug_assert!(!zones.is_empty(), "the job reader refuses an empty list of zones");
+    debug_assert!(!zones.is_empty(), "the job reader must refuse an empty list of zones");
     zones.iter().map(&mut row).collect()
 }
 

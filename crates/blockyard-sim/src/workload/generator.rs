@@ -15,7 +15,7 @@ pub enum IoOp {
     Write,
     /// Trim.
     Trim,
-    /// Makes the earlier writes durable. It has no offset and no length.
+    /// Sync: makes the earlier writes durable, without an offset or length.
     Sync {
         /// Data only (`fdatasync`).
         datasync: bool,
@@ -37,7 +37,7 @@ impl From<Op> for IoOp {
 pub struct Io {
     /// The operation.
     pub op: IoOp,
-    /// Index of its file in [`Resolved::files`].
+    /// The index of the file in [`Resolved::files`].
     pub file: u16,
     /// Offset in the file, bytes; 0 for a sync.
     pub offset_bytes: u64,
@@ -45,7 +45,7 @@ pub struct Io {
     pub len_bytes: u32,
 }
 
-/// Seed of a job without one.
+/// The seed of a job without a `randseed`.
 const DEFAULT_SEED: u64 = 0x89;
 
 /// Returns the I/Os of one job instance in order.
@@ -65,7 +65,7 @@ pub struct Generator {
     syncs: Syncs,
 }
 
-/// The constant part.
+/// The part of a generator that never changes.
 #[derive(Clone, Debug)]
 struct Plan {
     mix: Mix,
@@ -101,7 +101,7 @@ struct Syncs {
     fdatasync: u32,
     at_end: bool,
     writes: u64,
-    /// Whether there were writes since the last sync.
+    /// Whether writes were issued since the last sync.
     dirty: bool,
     file: u16,
     /// The next I/O, if it is a sync.
@@ -114,7 +114,7 @@ impl Generator {
     pub fn new(job: &Job, instance: u32, resolved: &Resolved, seed: u64) -> Self {
         let (offsets, draws) = streams(job, instance, seed);
         let lengths = |op| Lengths::new(job.block.of(op), job.block_unaligned);
-        assert!(!resolved.files.is_empty(), "a resolved job has a file");
+        assert!(!resolved.files.is_empty(), "a resolved job must have a file");
         let cursors = resolved.files.iter().zip(0..);
         Self {
             files: cursors
@@ -143,7 +143,7 @@ impl Generator {
         }
     }
 
-    /// Returns the next I/O; `None` after the last. An instance that only time ends has no last I/O.
+    /// Returns the next I/O; `None` after the last. An instance that ends only by time has no last I/O.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "called in a loop with other state")]
     pub fn next(&mut self) -> Option<Io> {
@@ -171,7 +171,7 @@ impl Generator {
         }
     }
 
-    /// Returns a length that fits into the rest, after starting a new pass if needed; `None` at the end.
+    /// Starts a new pass if needed. Returns a length that fits into the rest of the pass; `None` at the end.
     fn choose_len(&mut self, op: Op) -> Option<u32> {
         // A trim has the length of the write that follows.
         let op = if self.plan.mix == Mix::TrimWrite { Op::Write } else { op };
@@ -195,7 +195,10 @@ impl Generator {
         if progress.pass_ios >= self.plan.pass_ios {
             return 0;
         }
-        debug_assert!(progress.pass_bytes <= self.plan.pass_bytes, "a pass ends with its bytes");
+        debug_assert!(
+            progress.pass_bytes <= self.plan.pass_bytes,
+            "a pass must not exceed its bytes"
+        );
         let pass = self.plan.pass_bytes - progress.pass_bytes;
         if progress.passes < self.plan.passes {
             return pass;
@@ -295,7 +298,7 @@ impl Syncs {
         }
     }
 
-    /// Counts a write. If both kinds of sync are due, the full one is done.
+    /// Counts a write. If both kinds of sync are due, the full sync is issued.
     #[inline]
     fn wrote(&mut self, file: u16) {
         self.writes += 1;
@@ -313,7 +316,7 @@ impl Syncs {
         Io { op, file: self.file, offset_bytes: 0, len_bytes: 0 }
     }
 
-    /// Returns the sync at the end, once.
+    /// Returns the sync at the end of the job, once.
     fn last(&mut self) -> Option<Io> {
         (self.at_end && self.dirty).then(|| self.io(IoOp::Sync { datasync: false }))
     }

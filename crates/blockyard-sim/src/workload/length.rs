@@ -4,7 +4,7 @@ use crate::job::BlockSizes;
 
 use super::prng::Prng;
 
-/// [`BlockSizes`] in a form for fast draws.
+/// A form of [`BlockSizes`] that allows fast draws.
 #[derive(Clone, Debug)]
 pub(super) enum Lengths {
     Fixed(u32),
@@ -23,7 +23,10 @@ impl Lengths {
         match sizes {
             BlockSizes::Fixed(bytes) => Self::Fixed(*bytes),
             BlockSizes::Range { min_bytes, max_bytes } => {
-                debug_assert!(0 < *min_bytes && min_bytes <= max_bytes, "a range of lengths");
+                debug_assert!(
+                    0 < *min_bytes && min_bytes <= max_bytes,
+                    "a range of lengths must be in order and above 0"
+                );
                 let step = if unaligned { 1 } else { *min_bytes };
                 Self::Range { min: *min_bytes, step, steps: (max_bytes - min_bytes) / step + 1 }
             }

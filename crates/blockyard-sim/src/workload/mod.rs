@@ -4,7 +4,7 @@
 //! syncs; a [`Pacer`] gives the earliest time of each. Both are pure: no clock, no I/O, no allocation
 //! per I/O. The same seed gives the same sequence on every machine.
 //!
-//! In a sequential pattern, reads, writes and trims each have their own place, as in fio.
+//! In a sequential pattern, reads, writes and trims each have their own position, as in fio.
 //!
 //! # Rules
 //!
@@ -14,8 +14,8 @@
 //!   repeats, unless the job has `norandommap` or `blockalign`. A permutation ensures this instead of a
 //!   map, so that memory does not grow with the region.
 //! - **[repeatable-draws]** Offsets repeat from run to run with `randrepeat` (fio's default) or
-//!   `randseed`. All other draws repeat with `allrandrepeat` or `randseed`. Draws that do not repeat
-//!   follow the seed of the run.
+//!   `randseed`. All other draws repeat with `allrandrepeat` or `randseed`. All remaining draws
+//!   depend on the seed of the run.
 //!
 //! The sequences have fio's distributions but not fio's numbers.
 

@@ -8,7 +8,7 @@ const SECOND_NS: u128 = 1_000_000_000;
 
 /// Limits one kind of I/O of a job instance to its `rate` or `rate_iops`.
 ///
-/// It counts from the start of the instance, so a job that fell behind may catch up.
+/// The pacer counts from the start of the instance, so a job that fell behind may catch up.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     bytes_per_s: u64,
@@ -62,7 +62,7 @@ impl Poisson {
     #[allow(clippy::cast_possible_truncation, reason = "float to integer casts saturate")]
     #[allow(clippy::cast_sign_loss, reason = "-ln(1 - u) is not negative")]
     fn advance(&mut self, linear_ns: u64, issued_ios: u64) -> u64 {
-        debug_assert!(self.issued_ios <= issued_ios, "the number of issued I/Os only grows");
+        debug_assert!(self.issued_ios <= issued_ios, "the number of issued I/Os must not fall");
         while self.issued_ios < issued_ios {
             self.issued_ios += 1;
             let mean_ns = linear_ns as f64 / issued_ios as f64;

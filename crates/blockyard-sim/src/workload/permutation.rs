@@ -8,8 +8,8 @@ const ROUNDS: usize = 2;
 ///
 /// A number is split into a low part of k bits and a high part below q, where q times 2 to the k is just
 /// above `len`. Each part in turn is shifted by a keyed function of the other (a Feistel network). A
-/// result that is not below `len` is scrambled again. That is rare, as the two sizes are close, and the
-/// branch is predicted.
+/// result that is not below `len` is scrambled again. This is rare because the two sizes are close, so the
+/// branch is well predicted.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     len: u64,
@@ -31,7 +31,7 @@ impl Permutation {
     ///
     /// # Panics
     ///
-    /// If `index` is not below the length.
+    /// Panics if `index` is not below the length.
     #[inline]
     pub fn at(&self, index: u64) -> u64 {
         assert!(index < self.len, "a permutation of {} has no index {index}", self.len);
@@ -55,7 +55,7 @@ impl Permutation {
             high += step;
             high -= if high >= self.high_len { self.high_len } else { 0 };
         }
-        debug_assert!(low <= low_mask && high < self.high_len, "both parts keep their range");
+        debug_assert!(low <= low_mask && high < self.high_len, "both parts must keep their range");
         high << self.low_bits | low
     }
 }

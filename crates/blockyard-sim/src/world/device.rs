@@ -1,4 +1,4 @@
-//! Completions: from the device to the processor and the task that wait for them.
+//! Completions: from the device to the processor and task that wait for each of them.
 
 use super::{Event, RUN_BIT, World, split_cookie};
 use crate::device::terms::Completion;
@@ -17,7 +17,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Gives completed requests to the processors that submitted them.
+    /// Hands completed requests to the processors that submitted them.
     pub(super) fn take_finished(&mut self) {
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
@@ -34,15 +34,15 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// How requests of `hctx` complete.
+    /// Returns how requests of `hctx` complete.
     fn completion_of(&self, hctx: HctxId) -> Completion {
         if self.polled.contains(hctx) { Completion::Polled } else { self.completion }
     }
 
-    /// Something has happened in the device.
+    /// Handles an event of the device.
     pub(super) fn device_has_news(&mut self) {
         match self.completion {
-            // The device ends no request by itself: its driver does, when it has been interrupted.
+            // The driver of this device ends its requests after an interrupt; the device ends none.
             Completion::HostInterrupt => self.look_at_controller(),
             _ => self.take_finished(),
         }
@@ -56,11 +56,11 @@ impl<O: Observer> World<O> {
         let interrupt = completion == Completion::Interrupt;
         let queue = &self.queues[finished.queue.index()];
         let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
-        let cpu = request.expect("request in flight that the device completes").cpu;
+        let cpu = request.expect("the device should complete only requests in flight").cpu;
         self.give(cpu, Work::Complete { finished, interrupt });
     }
 
-    /// Completes the requests that the device completed within the call, unless they are polled for.
+    /// Completes the requests that the device completed within the call, unless their queue is polled.
     pub(super) fn complete_at_once(&mut self) -> Duration {
         let mut cost = Duration::ZERO;
         while let Some(finished) = self.host.driver.next_finished(self.now) {
@@ -77,12 +77,12 @@ impl<O: Observer> World<O> {
         let queue = finished.queue;
         let target = &mut self.queues[queue.index()];
         let known = target.conclude(&mut self.host, &finished, self.now);
-        known.expect("request that the device completes for the first time");
+        known.expect("the device should complete a request only once");
         let cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
         cost + self.follow_up(queue, true)
     }
 
-    /// Ends a bio: gives its task the result, and wakes the task if it waits for that.
+    /// Ends a bio: hands the result to its task, and wakes the task if it waits for the result.
     pub(super) fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
         let (task, slot) = split_cookie(cookie);
         if slot & RUN_BIT != 0 {

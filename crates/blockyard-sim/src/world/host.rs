@@ -1,4 +1,4 @@
-//! The driver of an MMC host at work: runs its [contexts](crate::device::mmc::contexts) on the processors
+//! Runs the [contexts](crate::device::mmc::contexts) of an MMC host's driver on the processors
 //! ([sleeping-driver-has-its-thread]).
 
 use super::{Event, World};
@@ -12,20 +12,20 @@ use blockyard::unit::CpuId;
 use blockyard_mmc::block::{Context, DISABLE_LIMIT};
 
 impl<O: Observer> World<O> {
-    /// The contexts of the MMC host, and the host.
+    /// Returns the contexts of the MMC host, and the host.
     fn contexts(&mut self) -> (&mut Contexts, &mut MmcHost) {
         let mmc = self.host.driver.model_mut().mmc_mut();
-        (&mut self.contexts, mmc.expect("MMC host whose contexts run"))
+        (&mut self.contexts, mmc.expect("only an MMC host should have contexts that run"))
     }
 
-    /// Whether the device is an MMC host, whose driver has contexts of its own.
+    /// Whether the device is an MMC host, so that its driver has its own contexts.
     #[inline]
     fn host_has_contexts(&self) -> bool {
         self.dispatch == Dispatch::HostThread
     }
 
-    /// Suspends the system at `at`; it sleeps for `span` from the instant by which an MMC host must be
-    /// idle. Other devices do not notice.
+    /// Suspends the system at `at`. The system sleeps for `span` from the instant by which an MMC host must
+    /// be idle. Other devices do not notice.
     pub fn suspend(&mut self, at: Instant, span: Duration) {
         self.events.push(at, Event::Suspend(span));
     }
@@ -45,7 +45,7 @@ impl<O: Observer> World<O> {
         self.totals.sleeps += u64::from(mmc.resume());
     }
 
-    /// Something may have happened at the controller: reports the bus uses that are over, and gives an
+    /// Handles possible news of the controller: reports the bus uses that are over, and hands an
     /// interrupt to its processor.
     #[inline]
     pub(super) fn look_at_controller(&mut self) {
@@ -55,8 +55,12 @@ impl<O: Observer> World<O> {
     }
 
     fn hear_controller(&mut self) {
-        let mmc =
-            self.host.driver.model_mut().mmc_mut().expect("MMC host whose controller has news");
+        let mmc = self
+            .host
+            .driver
+            .model_mut()
+            .mmc_mut()
+            .expect("only an MMC host should have a controller with news");
         while let Some(used) = mmc.next_use() {
             self.host.sink.1.bus_used(&used);
         }
@@ -66,9 +70,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An instant has come at which the driver or a queue wanted a call. If a thread has to be woken for
-    /// it, the processor on which that thread slept takes the timer's interrupt and wakes it
-    /// ([waker-pays]).
+    /// Makes a call that the driver or a queue wanted at this instant. If the call must wake a thread, the
+    /// processor on which that thread slept takes the timer's interrupt and wakes it ([waker-pays]).
     pub(super) fn host_time_has_come(&mut self) {
         if let Some(thread) = self.host_sleepers().first() {
             let cpu = self.host_cpu(thread);
@@ -78,12 +81,12 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The processor on which a thread of the host runs, or ran last.
+    /// Returns the processor on which a thread of the host runs or last ran.
     pub(super) fn host_cpu(&self, thread: Context) -> CpuId {
         self.host_cpus[thread_index(thread)]
     }
 
-    /// Returns the threads of the host that sleep and have something to do.
+    /// Returns the sleeping threads of the host that have work.
     pub(super) fn host_sleepers(&mut self) -> Sleepers {
         if !self.host_has_contexts() {
             return Sleepers::default();
@@ -93,7 +96,7 @@ impl<O: Observer> World<O> {
         contexts.sleepers(mmc, now)
     }
 
-    /// Wakes `sleepers` at `at`, by when that has been paid for, and gives the runs that are wanted to
+    /// Wakes `sleepers` at `at`, when the wake-up has been paid for, and hands the wanted runs to
     /// their thread.
     #[inline]
     pub(super) fn wake_host(&mut self, sleepers: Sleepers, at: Instant) {
@@ -115,28 +118,28 @@ impl<O: Observer> World<O> {
         self.give_wanted_runs(at);
     }
 
-    /// Gives the runs that are wanted to the host's thread, which is awake, from `at` on.
+    /// Hands the wanted runs to the host's thread, which is awake, from `at` on.
     fn give_wanted_runs(&mut self, at: Instant) {
         while let Some((queue, hctx, begins_at)) = self.contexts.next_run(at) {
             self.soon(begins_at, Event::Run(Runner::HostThread, queue, hctx));
         }
     }
 
-    /// Where `thread`, which is woken at `at`, runs.
+    /// Returns the processor for `thread`, which is woken at `at`.
     fn idle_cpu(&self, thread: Context, at: Instant) -> CpuId {
         let other = if thread == Context::Thread { Context::Deferred } else { Context::Thread };
         let taken = self.contexts.is_awake(other).then_some(self.host_cpu(other));
         idle_cpu(&self.cpus, self.host_cpu(thread), taken, at)
     }
 
-    /// The host's thread has done a run. When the run has been paid for, the thread looks for the work
-    /// that the run brought; it is awake until then.
+    /// Ends a run by the host's thread. The thread stays awake until the run has been paid for, and then
+    /// looks for the work that the run brought.
     pub(super) fn host_run_ended(&mut self, cpu: CpuId) {
         self.contexts.piece_follows(Context::Thread);
         self.cpus[cpu.index()].push_next(Work::Host(Context::Thread));
     }
 
-    /// Begins a piece of the driver's work, and pays for the way there first.
+    /// Begins a piece of the driver's work. The processor first pays for the switch to that work.
     pub(super) fn perform_host(&mut self, cpu: CpuId, work: Work) {
         let mut cost = Duration::ZERO;
         if self.cpus[cpu.index()].switches_to(&work) {
@@ -161,11 +164,15 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// `cpu` has paid for what it did for the driver, which takes effect now.
+    /// Applies the driver's work that `cpu` has now paid for.
     pub(super) fn host_did(&mut self, cpu: CpuId, doing: Doing) {
         let context = doing.context();
-        let mmc =
-            self.host.driver.model_mut().mmc_mut().expect("MMC host for which a processor worked");
+        let mmc = self
+            .host
+            .driver
+            .model_mut()
+            .mmc_mut()
+            .expect("a processor should work only for an MMC host");
         match self.contexts.take_effect(doing, mmc, self.now, &mut self.device_events) {
             Effect::Nothing => {}
             Effect::Controller => {
@@ -180,8 +187,7 @@ impl<O: Observer> World<O> {
         self.take_turn(cpu, context);
     }
 
-    /// `context` takes a turn on `cpu`, which turns to something else if the context has nothing to do.
-    /// A thread stands aside for completions ([completions-before-threads]).
+    /// Gives `context` a turn on `cpu`. If the context has no work, `cpu` turns to other work. A thread stands aside for completions ([completions-before-threads]).
     fn take_turn(&mut self, cpu: CpuId, context: Context) {
         let is_thread = context != Context::Interrupt;
         let stands_aside = is_thread && self.cpus[cpu.index()].has_completions();
@@ -203,7 +209,7 @@ impl<O: Observer> World<O> {
         self.next_work(cpu);
     }
 
-    /// `cpu` pays `cost` for `doing`, which then takes effect.
+    /// Charges `cost` to `cpu` for `doing`, which takes effect afterwards.
     fn do_host(&mut self, cpu: CpuId, doing: Doing, cost: Duration) {
         if cost == Duration::ZERO {
             return self.host_did(cpu, doing);
@@ -226,13 +232,13 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// The processor for a thread that is woken at `at`: `preferred`, or the first one after it, that will be idle
-/// and is not `taken` by another thread on its way. `preferred` if there is none.
+/// Returns the processor for a thread that is woken at `at`: the first one from `preferred` on that will be
+/// idle and is not `taken` by another woken thread, or `preferred` if there is none.
 fn idle_cpu(cpus: &[Cpu], preferred: CpuId, taken: Option<CpuId>, at: Instant) -> CpuId {
     debug_assert!(preferred.index() < cpus.len(), "{preferred:?} of {}", cpus.len());
     let from = |step| u16::try_from((preferred.index() + step) % cpus.len());
-    let numbered =
-        (0..cpus.len()).map(|step| CpuId(from(step).expect("processor number in 16 bits")));
+    let numbered = (0..cpus.len())
+        .map(|step| CpuId(from(step).expect("a processor number should fit 16 bits")));
     let mut free = numbered.filter(|cpu| cpus[cpu.index()].is_idle(at) && taken != Some(*cpu));
     free.next().unwrap_or(preferred)
 }

@@ -1,9 +1,9 @@
-//! How much is under way in a world.
+//! The load of a world: the I/Os and requests in flight.
 
 use super::World;
 
 impl<O> World<O> {
-    /// The I/Os that jobs have submitted and not reaped, and the requests in the driver, at this instant.
+    /// Returns the number of I/Os that jobs have submitted and not reaped, and of requests in the driver.
     #[must_use]
     pub fn load(&self) -> (u64, u64) {
         let depth = self.tasks.iter().map(|task| u64::from(task.outstanding())).sum();

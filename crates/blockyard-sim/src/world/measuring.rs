@@ -1,4 +1,4 @@
-//! Measuring of tasks, the machine and the device.
+//! Measurement of tasks, the machine and the device.
 
 use super::{Event, Failure, Totals, World};
 use crate::machine::cpu::TaskId;
@@ -8,16 +8,16 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
 impl<O: Observer> World<O> {
-    /// Forgets at `from` the counts of the machine and the device.
+    /// Plans to reset the counts of the machine and the device at `from`.
     pub fn measure_from(&mut self, from: Instant) {
-        assert_eq!(self.now, Instant::ZERO, "measuring is planned before the run");
+        assert_eq!(self.now, Instant::ZERO, "the start of measurement must be set before the run");
         self.measure_from = from;
         if from > Instant::ZERO {
             self.events.push(from, Event::Measure);
         }
     }
 
-    /// All jobs have ended: if measuring had not begun, forgets the counts.
+    /// Resets the counts if all jobs have ended before measurement began.
     pub fn end_measuring(&mut self) {
         if self.now < self.measure_from {
             self.forget();
@@ -46,7 +46,7 @@ impl<O: Observer> World<O> {
         stats.spent.in_calls += measured;
     }
 
-    /// Ends the rest of a task that runs again.
+    /// Ends the sleep of a task that runs again.
     pub(super) fn end_rest(&mut self, id: TaskId) {
         let task = &mut self.tasks[id.0 as usize];
         let Some(rest) = task.rest.take() else { return };
@@ -87,14 +87,14 @@ impl<O: Observer> World<O> {
         self.logs.io(id, op, taken, from_begin);
     }
 
-    /// Takes the samples of a task that are due at `now`.
+    /// Takes the samples of a task that are due now.
     fn sample(&mut self, id: TaskId, now: Instant) {
         while let Some(rate) = self.tasks[id.0 as usize].meter.next(now) {
             self.logs.rate(id, rate);
         }
     }
 
-    /// Ends the measuring of a task that has ended at `end`.
+    /// Ends the measurement of a task that ended at `end`.
     pub(super) fn end_measuring_of(&mut self, id: TaskId, end: Instant) {
         let task = &self.tasks[id.0 as usize];
         let (stats, from) = (task.stats, task.measured_from());

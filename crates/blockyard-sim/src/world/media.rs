@@ -1,4 +1,4 @@
-//! Checks of the data on the media, and losses of power.
+//! Checks of the data on the media, and power cuts.
 
 use super::{Event, Failure, World};
 use crate::data::verify::{Verified, Verifier};
@@ -9,27 +9,27 @@ use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
 
-/// The most power cuts of a run: each is a check of all data on the media.
+/// The maximum number of power cuts in a run. Each power cut checks all data on the media.
 pub const POWER_CUTS_MAX: usize = 100_000;
 
-/// The message if a world that verifies has no media.
+/// The `expect` text for the media of a world that verifies data.
 const KEPT: &str = "media of a world that verifies";
 
 impl<O: Observer> World<O> {
-    /// Checks the data on the media of the stack, which keeps it, by `verifier`.
+    /// Verifies the data on the media of the stack with `verifier`. The stack must keep data.
     pub fn verify(&mut self, verifier: Verifier) {
-        assert!(self.host.driver.media().is_some(), "the stack keeps no data");
+        assert!(self.host.driver.media().is_some(), "a stack under verification must keep data");
         self.verifier = Some(Box::new(verifier));
     }
 
-    /// Checks at `at` what would be left if the power went, and again after each `period` unless that is zero.
-    /// Call this at most once with a period, after [`Self::verify`].
+    /// Checks at `at`, and again after each nonzero `period`, which data would survive a power cut. Call this
+    /// after [`Self::verify`], and at most once with a period.
     pub fn cut_power(&mut self, at: Instant, period: Duration) {
-        assert!(self.verifier.is_some(), "power cuts in a world that verifies nothing");
+        assert!(self.verifier.is_some(), "a world with power cuts must verify its data");
         self.events.push(at, Event::PowerCut(period));
     }
 
-    /// The result of the checks, with the data on the media now. All bios have ended.
+    /// Returns the result of all checks, with a last check of the media. All bios must have ended.
     #[must_use]
     pub fn verified(&self) -> Option<Verified> {
         let verifier = self.verifier.clone()?;
@@ -37,14 +37,15 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn power_cut(&mut self, period: Duration) {
-        let verifier = self.verifier.as_mut().expect("verifier of a world with power cuts");
+        let verifier =
+            self.verifier.as_mut().expect("a world with power cuts should have a verifier");
         if verifier.power_cuts() >= POWER_CUTS_MAX {
             self.failure = Some(Failure::PowerCuts);
             return;
         }
         self.host.driver.update_media(self.now);
         verifier.power_cut(self.host.driver.media_mut().expect(KEPT), self.now);
-        // Without further events every later power cut would leave the same.
+        // Without further events every later power cut would leave the same data.
         let has_events = self.next_event.is_some() || !self.events.is_empty();
         if period > Duration::ZERO && has_events {
             self.cut_power(self.now + period, period);

@@ -1,32 +1,33 @@
 //! The world: processors, tasks, request queues and a device, moved from event to event.
 //!
 //! The same five calls drive the queues as in real time. A piece of [`Work`] runs on a processor without
-//! interruption. It makes its changes at the instant at which it begins; its consequences (commands at the
-//! device, threads woken, runs left to a worker) begin when it ends. Only the work of an MMC host's driver is
-//! the other way round: see [`contexts`](crate::device::mmc::contexts). An interrupt waits on its processor
-//! for the end of such work. When a timer wakes a thread of that driver, the processor on which the thread
+//! interruption. The work makes its changes when it begins. Its consequences (commands at the device, threads
+//! woken, runs left to a worker) begin when it ends. Only the driver of an MMC host makes its changes when its
+//! work ends: see [`contexts`](crate::device::mmc::contexts). An interrupt waits on its processor for the end
+//! of such work. When a timer wakes a thread of that driver, the processor on which the thread
 //! slept pays for the timer's interrupt and the wake-up.
 //!
 //! # Rules
 //!
-//! - **[events-in-time-order]** Events happen in the order of time, then of scheduling. Nothing else decides
-//!   an order.
-//! - **[completions-before-threads]** A processor does one thing at a time; completions go before threads.
-//! - **[lock-before-work]** Work under the design's lock begins when it has the lock; until then its
+//! - **[events-in-time-order]** Events happen in the order of time, then in the order of scheduling.
+//!   Nothing else decides an order.
+//! - **[completions-before-threads]** A processor does one thing at a time, and completions come before
+//!   threads.
+//! - **[lock-before-work]** Work under the design's lock begins when it has the lock. Until then its
 //!   processor spins.
-//! - **[one-deferred-run-pending]** A deferred run of a hardware queue is pending at most once.
-//! - **[polled-queue-never-interrupts]** A polled hardware queue interrupts nobody: its completions wait for
-//!   a poll, and are completed on the processor that polls. A task that waits for polled I/Os does not sleep.
-//!   Its processor polls for all such tasks, once between two threads that are ready, and again and again
-//!   while it has nothing else to do.
-//! - **[spin-in-whole-polls]** A world does not simulate such a spin poll by poll. A completion is found by
-//!   the first poll that begins no earlier, a whole number of polls after the spin began, and its task goes
-//!   on when a poll ends. The processor is busy all the time.
+//! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
+//! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its completions wait for
+//!   a poll, and the processor that polls completes them. A task that waits for polled I/Os does not sleep.
+//!   Its processor polls for all such tasks: once between two ready threads, and repeatedly while it has
+//!   no other work.
+//! - **[spin-in-whole-polls]** A world does not simulate each poll of a spin. Polls begin a whole number of
+//!   polls after the spin began. The first poll that does not begin before a completion finds it, and the task
+//!   continues when a poll ends. The processor is busy all the time.
 //! - **[sleeping-driver-has-its-thread]** The driver of an MMC host may sleep, so its thread does every run of
-//!   its hardware queue. A thread of the host wakes on an idle processor: if it can choose, on the one where
-//!   it ran last.
-//! - **[pmem-completes-in-call]** The processor that submits uses persistent memory itself, and is busy until
-//!   the I/O is done. Each I/O ends before the next one of a call is submitted, and none is plugged.
+//!   its hardware queue. A thread of the host wakes on an idle processor, and prefers the one on which it
+//!   last ran.
+//! - **[pmem-completes-in-call]** The submitting processor accesses persistent memory itself, and is busy until
+//!   the I/O is done. Each I/O of a call ends before the next is submitted, and no I/O is plugged.
 
 mod device;
 mod host;
@@ -71,10 +72,10 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::Context;
 
-/// The host of a world: events go to the world's own counts, then to its observer.
+/// The host of a world. It passes events to the world's own counts, then to the observer.
 pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
 
-/// An event at an instant.
+/// The kinds of event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A processor has finished its work.
@@ -83,33 +84,33 @@ enum Event {
     LockFree,
     /// A task becomes ready.
     Wake(TaskId),
-    /// The instant until which a task sleeps.
+    /// The sleep of a task ends.
     Alarm(TaskId),
     /// Records of a trace are due.
     Play,
-    /// A thread runs that has to run a hardware queue.
+    /// A thread begins to run a hardware queue.
     Run(Runner, QueueId, HctxId),
     /// A thread of an MMC host's driver runs.
     HostThread(Context),
-    /// A queue asked for a call.
+    /// A queue's requested call is due.
     Poll(QueueId),
-    /// A processor that spins since this instant begins a poll that finds something.
+    /// A processor that has spun since this instant begins a poll that finds a completion.
     Look(CpuId, Instant),
-    /// Something happens in the device.
+    /// The device has an event.
     Device(DeviceEvent),
-    /// A layer over the device asked for a call.
+    /// A layer's requested call is due.
     Layers,
-    /// Measuring begins: the counts so far are forgotten.
+    /// Measurement begins, and all counts are reset.
     Measure,
     /// The system goes to sleep for this long.
     Suspend(Duration),
     /// The system wakes up.
     Resume,
-    /// A power cut to check. The next one follows after this time, unless it is zero.
+    /// A power cut is checked. The next one follows after this time, unless the time is zero.
     PowerCut(Duration),
 }
 
-/// Counts of a run, beside the queues' own statistics.
+/// The counts of a run, in addition to the statistics of the queues.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// Threads woken because an I/O or a tag was ready.
@@ -118,11 +119,11 @@ pub struct Totals {
     pub context_switches: u64,
     /// Time that processors spent, running or spinning.
     pub cpu: Duration,
-    /// The part of it that they spent spinning for the lock.
+    /// The part of this time spent spinning for the lock.
     pub spinning: Duration,
-    /// The part of it that they spent polling in vain.
+    /// The part of this time spent on polls that found nothing.
     pub polling: Duration,
-    /// Times that the system slept: an MMC host was idle in time.
+    /// The number of times that the system slept because an MMC host was idle in time.
     pub sleeps: u64,
     /// Runs of hardware queues.
     pub runs: u64,
@@ -132,7 +133,7 @@ pub struct Totals {
     pub tag_waits: u64,
     /// The total time of these waits.
     pub tag_wait: Duration,
-    /// The total time from the end of I/Os until their jobs reaped them.
+    /// The total time from the end of each I/O until its job reaped it.
     pub not_reaped: Duration,
 }
 
@@ -150,29 +151,28 @@ pub struct World<O = ()> {
     /// The device with its tags, and the sinks of all events.
     pub host: SimHost<O>,
     queues: Vec<RequestQueue>,
-    /// When the earliest poll of each queue is scheduled.
+    /// The instant of the earliest scheduled poll of each queue.
     polls: Vec<Option<Instant>>,
-    /// Deferred runs that are pending, by queue and hardware queue
-    /// ([one-deferred-run-pending]).
+    /// Pending deferred runs, by queue and hardware queue ([one-deferred-run-pending]).
     deferred: Vec<Vec<bool>>,
-    /// The processor that a hardware queue's worker uses.
+    /// The processor of each hardware queue's worker.
     worker_cpu: Vec<CpuId>,
-    /// How the device's hardware queues are dispatched.
+    /// The way in which the hardware queues are dispatched.
     dispatch: Dispatch,
-    /// How the device completes requests of hardware queues that are not polled.
+    /// The way in which requests of unpolled hardware queues complete.
     completion: Completion,
     /// The contexts of an MMC host's driver.
     contexts: Contexts,
-    /// The processors on which the host's threads run, or ran last.
+    /// The processors on which the host's threads run or last ran.
     host_cpus: [CpuId; 2],
     polled: PolledQueues,
     cache: PageCache,
-    /// How far reads through the page cache are ahead, in pages.
+    /// The reach of read-ahead through the page cache, in pages.
     reach: Reach,
     tasks: Vec<Task>,
-    /// Statistics, one for each instance or group reported as one.
+    /// The statistics of each instance, or of each group that is reported as one.
     pub stats: Vec<JobStats>,
-    /// Logs of what tasks do, where any are asked for.
+    /// The logs of tasks, if any were requested.
     pub logs: Logs,
     alive: u32,
     last_end: Instant,
@@ -180,37 +180,37 @@ pub struct World<O = ()> {
     totals: Totals,
     /// Events that the device wants scheduled.
     device_events: Events,
-    /// When the earliest call of the layers is scheduled.
+    /// The instant of the earliest scheduled call of the layers.
     layers_at: Option<Instant>,
-    /// Requests issued to the driver, and when a poll last found that there were more of them.
+    /// The number of requests issued to the driver, and when a poll last found that this number had grown.
     last_issue: (u64, Instant),
     failure: Option<Failure>,
     self_check: bool,
     replay: Option<Replaying>,
-    /// Checks the data on the media, if that is kept.
+    /// The verifier of the data on the media, if data is kept.
     verifier: Option<Box<Verifier>>,
 }
 
-/// Why a run ended before its jobs were done.
+/// The reason why a run ended before its jobs were done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A queue refused a bio for a reason that waiting does not resolve.
     Refused(TaskId, SubmitError),
     /// An I/O of a job failed.
     Io(TaskId, Status),
-    /// Nothing more can happen: fault rules lost this many completions.
+    /// No event is left, because fault rules lost this many completions.
     Lost(u64),
     /// The trace could not be read to its end.
     Trace,
     /// There would be more power cuts than [`POWER_CUTS_MAX`].
     PowerCuts,
-    /// Nothing more can happen, and jobs are not done: a defect of the design or of Blockyard.
+    /// No event is left, and jobs are not done. This is a defect of the design or of Blockyard.
     Stuck(Standstill),
 }
 
 impl<O: Observer> World<O> {
-    /// A world on `machine` with `queues` over `host`, at instant zero. The workers of each disk's hardware
-    /// queues use `worker_cpu`; tasks poll the hardware queues that `polled` names.
+    /// Returns a world on `machine` with `queues` over `host`, at instant zero. The workers of each disk's
+    /// hardware queues use `worker_cpu`. Tasks poll the hardware queues that `polled` names.
     #[must_use]
     pub fn new(
         machine: MachineProfile,
@@ -220,7 +220,7 @@ impl<O: Observer> World<O> {
         worker_cpu: Vec<CpuId>,
         polled: PolledQueues,
     ) -> Self {
-        assert!(machine.cpus > 0, "a machine without processors");
+        assert!(machine.cpus > 0, "a machine must have processors");
         assert!(worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus), "workers {worker_cpu:?}");
         let single = policies.model == Locking::SingleLock;
         let elevator = policies.elevator.has_one_lock();
@@ -261,17 +261,17 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Sets how far reads through the page cache are ahead of their reader; at first they are not.
+    /// Sets the reach of read-ahead through the page cache. Without this call nothing is read ahead.
     pub const fn read_ahead(&mut self, reach: Reach) {
         self.reach = reach;
     }
 
-    /// Checks the queues' accounts after every piece of work. Slow.
+    /// Makes the queues check their accounts after every piece of work, which is slow.
     pub const fn check_every_step(&mut self) {
         self.self_check = true;
     }
 
-    /// Adds a task that begins at `begin`; see [`Task::begin`].
+    /// Adds a task that begins at `begin` (see [`Task::begin`]).
     pub fn add_task(
         &mut self,
         mut task: Task,
@@ -279,7 +279,7 @@ impl<O: Observer> World<O> {
         ramp: Duration,
         limit: Option<Duration>,
     ) {
-        assert_eq!(task.id.0 as usize, self.tasks.len(), "tasks are numbered in order");
+        assert_eq!(task.id.0 as usize, self.tasks.len(), "tasks must be numbered in order");
         assert!(
             u32::from(task.cpu.0) < u32::from(self.machine.cpus),
             "{:?} is on no processor",
@@ -293,54 +293,54 @@ impl<O: Observer> World<O> {
         self.alive += 1;
     }
 
-    /// The virtual time reached.
+    /// Returns the current virtual time.
     #[must_use]
     pub const fn now(&self) -> Instant {
         self.now
     }
 
-    /// When the last task ended.
+    /// Returns the instant when the last task ended.
     #[must_use]
     pub const fn last_end(&self) -> Instant {
         self.last_end
     }
 
-    /// When measuring began.
+    /// Returns the instant when measurement began.
     #[must_use]
     pub const fn measured_from(&self) -> Instant {
         self.measure_from
     }
 
-    /// The counts of the run.
+    /// Returns the counts of the run.
     #[must_use]
     pub const fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// Bios in flight that read pages. When all jobs have ended, nobody waits for them.
+    /// Returns the number of page reads in flight. After the end of all jobs, no task waits for them.
     #[must_use]
     pub fn reading_ahead(&self) -> usize {
         self.cache.under_way()
     }
 
-    /// The request queues.
+    /// Returns the request queues.
     #[must_use]
     pub fn queues(&self) -> &[RequestQueue] {
         &self.queues
     }
 
-    /// The number of hardware queues of all request queues.
+    /// Returns the number of hardware queues of all request queues.
     #[must_use]
     pub fn hctxs(&self) -> u32 {
         let all = self.queues.len() * self.worker_cpu.len();
-        u32::try_from(all).expect("product of two 16-bit counts")
+        u32::try_from(all).expect("a product of two 16-bit counts should fit 32 bits")
     }
 
     /// Handles up to `max` events. Returns whether jobs remain.
     ///
     /// # Errors
     ///
-    /// Returns a [`Failure`]; the world stays at the instant at which it happened.
+    /// Returns a [`Failure`]. The world stays at the instant of the failure.
     pub fn advance(&mut self, max: u64) -> Result<bool, Failure> {
         for _ in 0..max {
             if self.alive == 0 {
@@ -358,7 +358,7 @@ impl<O: Observer> World<O> {
         Ok(self.alive > 0)
     }
 
-    /// The reason why nothing can happen.
+    /// Returns the reason why no event is left.
     fn stuck(&self) -> Failure {
         match self.host.driver.lost() {
             0 => Failure::Stuck(self.standstill()),
@@ -425,7 +425,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Schedules `event`. An event that precedes all others does not pass through the heap.
+    /// Schedules `event`. An event that precedes all others bypasses the heap.
     fn soon(&mut self, at: Instant, event: Event) {
         debug_assert!(at >= self.now, "{event:?} at {at}, in the past of {}", self.now);
         if let Some((earlier, other)) = self.next_event.replace((at, event)) {
@@ -445,11 +445,11 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// The bit of a cookie's slot that marks the number of a run of pages instead of an I/O of a task; depths
-/// are below it.
+/// The bit in a cookie's slot that marks the number of a run of pages instead of an I/O of a task. Every
+/// depth is below this bit.
 const RUN_BIT: u32 = 1 << 31;
 
-/// The task and slot of a cookie.
+/// Returns the task and slot of a cookie.
 #[expect(clippy::cast_possible_truncation, reason = "both halves of 64 bits are 32 bits")]
 const fn split_cookie(cookie: u64) -> (TaskId, u32) {
     (TaskId((cookie >> 32) as u32), cookie as u32)

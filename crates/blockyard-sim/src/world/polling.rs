@@ -9,7 +9,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
 
 impl<O: Observer> World<O> {
-    /// A processor has nothing to do but to poll, if a task on it waits for polled I/Os.
+    /// Lets an idle processor spin if a task on it waits for polled I/Os.
     pub(super) fn spin_or_idle(&mut self, cpu: CpuId) {
         let looker = self.cpus[cpu.index()].looker();
         if let Some(task) = looker.filter(|_| self.polled.has_for(cpu)) {
@@ -32,9 +32,9 @@ impl<O: Observer> World<O> {
         self.host.sink.1.polled(cpu, spin.since, self.now);
     }
 
-    /// When the next poll begins in a spin that began at `since` ([spin-in-whole-polls]).
+    /// Returns when the next poll of a spin since `since` begins ([spin-in-whole-polls]).
     fn next_look(&self, since: Instant) -> Instant {
-        debug_assert!(since <= self.now, "a spin that begins at {since}");
+        debug_assert!(since <= self.now, "a spin must not begin at {since}, in the future");
         let past_ns = self.now.since(since).as_ns();
         match self.machine.poll.as_ns() {
             0 => self.now,
@@ -61,7 +61,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Lets the task go on at the end of a poll of its processor, if it polled. Returns whether it did.
+    /// Lets a task that polled continue at the end of its processor's poll. Returns whether the task polled.
     pub(super) fn ends_polling(&mut self, task: TaskId) -> bool {
         let state = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()];
         let Some(at) = state.pollers.iter().position(|poller| *poller == task) else {

@@ -9,7 +9,7 @@ use crate::observe::Observer;
 use blockyard::time::Duration;
 use blockyard::unit::CpuId;
 
-/// The work that takes the design's lock.
+/// The kinds of work that take the design's lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Locks {
     pub(super) submitting: bool,
@@ -28,7 +28,7 @@ impl Locks {
 }
 
 impl<O: Observer> World<O> {
-    /// Gives a processor work; an idle processor begins it at once.
+    /// Gives work to a processor. An idle processor begins the work at once.
     pub(super) fn give(&mut self, cpu: CpuId, work: Work) {
         let state = &mut self.cpus[cpu.index()];
         state.push(work);
@@ -88,7 +88,7 @@ impl<O: Observer> World<O> {
 
     /// Does a piece of work; its consequences begin when it ends.
     pub(super) fn perform(&mut self, cpu: CpuId, work: Work) {
-        debug_assert!(self.cpus[cpu.index()].busy_until <= self.now, "{cpu:?} does two things");
+        debug_assert!(self.cpus[cpu.index()].busy_until <= self.now, "{cpu:?} is still busy");
         self.host.sink.1.work_begins(cpu, &work, self.now);
         let mut cost = Duration::ZERO;
         if self.cpus[cpu.index()].switches_to(&work) {

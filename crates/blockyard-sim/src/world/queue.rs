@@ -1,5 +1,5 @@
-//! The wishes of queues: runs, now or by a thread ([one-deferred-run-pending]), wake-ups, and calls at an
-//! instant.
+//! The requests of queues to the world: runs, now or by a thread ([one-deferred-run-pending]), wake-ups, and
+//! calls at an instant.
 
 use super::{Event, World};
 use crate::device::terms::Runner;
@@ -10,20 +10,20 @@ use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::Context;
 
-/// How long a simulation goes on while the driver takes nothing and only the queues' own timers are left: many
-/// times the timeout of a request.
+/// The time for which a simulation continues while the driver accepts nothing and only timers of queues are
+/// left. It is many times the timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl<O: Observer> World<O> {
-    /// The instant of a queue's own timer: leaves its runs to threads.
+    /// Handles a queue's timer, and leaves the queue's runs to threads.
     pub(super) fn poll(&mut self, queue: QueueId) {
         self.polls[queue.index()] = None;
         self.follow_up(queue, true);
         self.host_time_has_come();
     }
 
-    /// Whether the driver has taken nothing for [`PATIENCE`] and only timers of queues are left, which ask the
-    /// driver again about requests that it never ends.
+    /// Whether the driver has accepted nothing for [`PATIENCE`] and only timers of queues are left. Such timers
+    /// ask the driver again and again about requests that it never ends.
     pub(super) fn gives_up(&mut self) -> bool {
         let issued = self.host.sink.0.1.count(Action::Issue);
         if self.last_issue.0 != issued {
@@ -44,12 +44,14 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The processor of the thread that runs `hctx`.
+    /// Returns the processor of the thread that runs `hctx`.
     pub(super) fn cpu_of_run(&self, by: Runner, hctx: HctxId) -> CpuId {
         match by {
             Runner::Worker => self.worker_cpu[hctx.index()],
             Runner::HostThread => self.host_cpu(Context::Thread),
-            Runner::Submitter => unreachable!("a submitter runs a hardware queue without an event"),
+            Runner::Submitter => {
+                unreachable!("a submitter should run a hardware queue without an event")
+            }
         }
     }
 
@@ -72,8 +74,8 @@ impl<O: Observer> World<O> {
         let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
     }
 
-    /// Does or schedules the work that a call on `queue` left, there and at queues for which it made room.
-    /// After a completion every run is left to a thread.
+    /// Does or schedules the work that a call on `queue` left, for that queue and for queues that it made room
+    /// for. After a completion, threads do all runs.
     pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         let mut cost = self.follow_up_at(queue, after_completion);
         while let Some((other, hctx)) = self.host.next_starved() {
@@ -97,8 +99,9 @@ impl<O: Observer> World<O> {
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
         while let Some(waiter) = self.next_woken(queue) {
-            cost += self
-                .wake(TaskId(u32::try_from(waiter).expect("task number of a waiter for a tag")));
+            cost += self.wake(TaskId(
+                u32::try_from(waiter).expect("a waiter for a tag should have a 32-bit task number"),
+            ));
         }
         self.schedule_poll(queue);
         cost
@@ -120,7 +123,7 @@ impl<O: Observer> World<O> {
                 self.events.push(at, Event::Run(thread, queue, hctx));
             }
             Runner::HostThread => self.contexts.want_run(queue, hctx),
-            Runner::Submitter => unreachable!("a submitter does not defer a run to itself"),
+            Runner::Submitter => unreachable!("a submitter should not defer a run to itself"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks that read through the page cache: they submit windows, wait for pages, and copy them.
 //!
-//! A step submits reads and copies nothing. Each page is copied by a piece of work of its own: a
-//! completion waits for one page at most, and reads are at the device before anything is copied.
+//! A step submits reads and copies nothing. A separate piece of work copies each page, so a completion waits
+//! for at most one page, and reads reach the device before anything is copied.
 //!
 //! # Rules
 //!
@@ -18,7 +18,7 @@ use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
 impl<O: Observer> World<O> {
-    /// A task begins or continues a call, and submits reads that are due.
+    /// Begins or continues a task's call, and submits the reads that are due.
     pub(super) fn read(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
         let mut cost = Duration::ZERO;
@@ -37,7 +37,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Submits the bios for the pages that the task has claimed, plugged, as far as there are tags and room.
+    /// Plugs and submits bios for the pages that the task has claimed, while there are tags and room.
     fn submit_runs(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;
         let cpu = self.tasks[at].cpu;
@@ -71,7 +71,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Copies from the page that is due, if the page is still there.
+    /// Copies from the page that is due, if the page is still in the cache.
     pub(super) fn copy(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
         if task.read_step(&self.cache) != Some(ReadStep::Copy) {
@@ -82,7 +82,7 @@ impl<O: Observer> World<O> {
         Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
     }
 
-    /// Plans the next piece of a call that reads through the cache, after one that ends at `end`
+    /// Plans the next piece of a call that reads through the cache; the last piece ends at `end`
     /// ([call-keeps-its-processor]). Returns `None` if the task is in no such call, or its call returns.
     pub(super) fn plan_reading(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
         let task = &mut self.tasks[id.0 as usize];
@@ -106,7 +106,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The first work of a task that has been woken.
+    /// Returns the first work of a task that has been woken.
     pub(super) fn resumes(&self, id: TaskId) -> Work {
         match self.tasks[id.0 as usize].read_step(&self.cache) {
             Some(ReadStep::Copy) => Work::Copy(id),

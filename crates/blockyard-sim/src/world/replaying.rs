@@ -12,19 +12,22 @@ use blockyard::time::Instant;
 #[derive(Debug)]
 pub(super) struct Replaying {
     player: Player,
-    /// When the next records are due.
+    /// The instant when the next records are due.
     scheduled: Option<Instant>,
-    /// The tasks know that there are no more records.
+    /// Whether the tasks know that there are no more records.
     ended: bool,
-    /// How much later than in its trace each record was issued, in nanoseconds.
+    /// The delay of each record's issue relative to its trace, in nanoseconds.
     late_ns: Histogram,
     error: Option<TraceError>,
 }
 
 impl<O: Observer> World<O> {
-    /// Replays the records of `player` to the tasks, which are added after this.
+    /// Replays the records of `player` to tasks. Call this before the tasks are added.
     pub fn replay(&mut self, player: Player) {
-        assert!(self.tasks.is_empty() && self.replay.is_none(), "a replay after its tasks");
+        assert!(
+            self.tasks.is_empty() && self.replay.is_none(),
+            "a replay must be set before its tasks are added"
+        );
         self.replay = Some(Replaying {
             player,
             scheduled: None,
@@ -35,19 +38,19 @@ impl<O: Observer> World<O> {
         self.schedule_play(Instant::ZERO);
     }
 
-    /// In a replay: how much later than in its trace each record was issued, in nanoseconds.
+    /// Returns the delay of each record's issue relative to its trace, in nanoseconds; `None` without a replay.
     #[must_use]
     pub fn late_ns(&self) -> Option<&Histogram> {
         self.replay.as_ref().map(|replay| &replay.late_ns)
     }
 
-    /// The error in the trace, after [`Failure::Trace`].
+    /// Returns the error in the trace after [`Failure::Trace`].
     #[must_use]
     pub fn trace_error(&self) -> Option<&TraceError> {
         self.replay.as_ref().and_then(|replay| replay.error.as_ref())
     }
 
-    /// Hands out the records that are due; their tasks run from now on.
+    /// Hands out the records that are due, and makes their tasks run.
     pub(super) fn play(&mut self) {
         let Some(replay) = &mut self.replay else { return };
         if replay.scheduled != Some(self.now) {
@@ -93,7 +96,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A task has submitted a record that was issued at `at` in its trace.
+    /// Notes that a task has submitted a record that its trace issued at `at`.
     pub(super) fn replayed(&mut self, at: Instant) {
         let Some(replay) = &mut self.replay else { return };
         replay.late_ns.record(self.now.since(at).as_ns());
@@ -104,7 +107,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The I/O in `slot` of `task` has ended: the trace is at the end of that I/O.
+    /// Notes that the I/O in `slot` of `task` has ended, and tells the player that the trace has reached that end.
     pub(super) fn replayed_end(&mut self, task: TaskId, slot: u32) {
         if let Some(replay) = &mut self.replay
             && let Some(end) = self.tasks[task.0 as usize].recorded_end(slot)

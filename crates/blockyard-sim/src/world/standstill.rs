@@ -1,16 +1,16 @@
-//! A standstill: what waits for what when nothing can happen any more.
+//! A standstill: the jobs, bios and requests that wait when no event is left.
 
 use super::World;
 use crate::device::mmc::contexts::THREADS;
 use blockyard_mmc::block::Idle;
 use core::fmt;
 
-/// The jobs, bios and requests that wait at an instant.
+/// Counts of the jobs, bios and requests that wait at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standstill {
-    /// Instances of jobs that have not ended.
+    /// Job instances that have not ended.
     pub tasks: u32,
-    /// Those of them that wait for a tag.
+    /// Job instances that wait for a tag.
     pub for_tag: u32,
     /// Bios that have not ended.
     pub bios: u32,
@@ -25,17 +25,17 @@ pub struct Standstill {
 pub struct HostStandstill {
     /// Whether its driver has requests or recovers from an error.
     pub idle: Idle,
-    /// Whether the thread that dispatches, and that of deferred work, run or have been woken.
+    /// Whether the dispatching thread and the thread of deferred work run or have been woken.
     pub awake: [bool; 2],
-    /// Whether they have something to do.
+    /// Whether these two threads have work.
     pub pending: [bool; 2],
 }
 
 impl<O> World<O> {
-    /// The jobs, bios and requests that wait now.
+    /// Returns the jobs, bios and requests that wait now.
     #[must_use]
     pub fn standstill(&self) -> Standstill {
-        let count = |many: usize| u32::try_from(many).expect("count of tasks in 32 bits");
+        let count = |many: usize| u32::try_from(many).expect("a count of tasks should fit 32 bits");
         debug_assert!(self.alive as usize <= self.tasks.len(), "{} tasks", self.alive);
         let mmc = self.host.driver.model().mmc();
         Standstill {

@@ -1,4 +1,4 @@
-//! A step of a task: it reaps results, submits more I/Os, and sleeps.
+//! Steps of a task: the task reaps results, submits more I/Os, and sleeps.
 
 use super::{Event, Failure, World};
 use crate::device::terms::Completion;
@@ -12,7 +12,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
 
 impl<O: Observer> World<O> {
-    /// A task reaps results and submits more I/Os. Returns the cost.
+    /// Lets a task reap results and submit more I/Os. Returns the cost.
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
         if self.tasks[id.0 as usize].read_step(&self.cache).is_some() {
             return self.read(id);
@@ -28,7 +28,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// The task reaps as many results as it does in one call.
+    /// Lets the task reap the results of one call.
     fn take_results(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;
         if !self.tasks[at].takes_now() {
@@ -47,8 +47,8 @@ impl<O: Observer> World<O> {
         if self.tasks[at].is_async() { self.machine.syscall } else { Duration::ZERO }
     }
 
-    /// Submits as many I/Os as the task does in one call, and returns their number. Handles the consequences
-    /// of each before the next, and adds their cost to `cost`.
+    /// Submits the I/Os of one call of the task, and returns their number. Handles the consequences of each
+    /// I/O before the next one, and adds their cost to `cost`.
     fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
         let at = id.0 as usize;
         let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call());
@@ -108,7 +108,7 @@ impl<O: Observer> World<O> {
         submitted
     }
 
-    /// The queue refused `bio` of a task for `reason`: the task waits for a tag, or the run fails.
+    /// Handles a queue's refusal of a task's `bio` for `reason`: the task waits for a tag, or the run fails.
     pub(super) fn refused(&mut self, id: TaskId, queue: QueueId, bio: &Bio, reason: SubmitError) {
         if reason != SubmitError::NoTag {
             self.failure.get_or_insert(Failure::Refused(id, reason));
@@ -119,10 +119,10 @@ impl<O: Observer> World<O> {
         let cpu = task.cpu;
         self.queues[queue.index()]
             .wait(&mut self.host, cpu, bio, u64::from(id.0), self.now)
-            .expect("room for every task to wait for a tag");
+            .expect("every task should have room to wait for a tag");
     }
 
-    /// Ends a step that cost `cost`, and plans what the task does next. Returns how long it computes first.
+    /// Ends a step that cost `cost`, and plans the task's next action. Returns how long the task computes first.
     pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
         self.tasks[id.0 as usize].step_ended(end);
