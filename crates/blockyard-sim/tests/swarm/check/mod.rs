@@ -1,6 +1,6 @@
-//! Checkers. Each panics with a name in brackets, so that canaries can say which one fired.
+//! Checkers. Each panics with the name of its rule in brackets, by which canaries recognise it.
 //!
-//! They see the events of a submitter, a driver and a trace, through [`Checkers`].
+//! [`Checkers`] passes them the events of submitters, the driver and the trace.
 
 pub(crate) mod accounts;
 mod cover;
@@ -64,7 +64,7 @@ impl Checkers {
         }
     }
 
-    /// A bio was accepted.
+    /// Records that a bio was accepted.
     pub(crate) fn entered(&mut self, queue: QueueId, bio: Bio, now: Instant, faulty: bool) {
         self.pauses.entered(queue, &bio);
         self.flushes.entered(queue, &bio, now);
@@ -79,7 +79,7 @@ impl Checkers {
         &self.plan.queues[queue.index()].limits
     }
 
-    /// The driver was offered a request.
+    /// Records that the driver was offered a request.
     pub(crate) fn offered(&mut self, seen: &Seen, now: Instant) {
         self.pauses.offered(seen);
         if let Accept::Busy(_) = seen.answer {
@@ -105,7 +105,7 @@ impl Checkers {
         self.seam.taken(seen);
     }
 
-    /// The driver is done with a request.
+    /// Records that the driver is done with a request.
     pub(crate) fn finished(&mut self, key: Key, outcome: Outcome, now: Instant) {
         let seen = self.seam.finished(key);
         self.timeouts.finished(key, now);
@@ -118,7 +118,7 @@ impl Checkers {
         }
     }
 
-    /// A request has ended, at the driver or before it got there.
+    /// Records that a request has ended, in the driver or before it got there.
     fn done(&mut self, seen: &Seen, status: Status, now: Instant) {
         for piece in &seen.pieces {
             self.cover.done(piece);
@@ -135,7 +135,7 @@ impl Checkers {
         }
     }
 
-    /// The driver was asked about a request that timed out.
+    /// Records that the driver was asked about a request that timed out.
     pub(crate) fn timed_out(&mut self, key: Key, answer: TimedOut, now: Instant) {
         self.timeouts.asked(key, now);
         self.progress.retried();
@@ -144,7 +144,7 @@ impl Checkers {
         }
     }
 
-    /// A bio has ended.
+    /// Records that a bio has ended.
     pub(crate) fn ended(&mut self, queue: QueueId, ended: &Ended, now: Instant) {
         let bio = *self.ends.bio(ended.bio.cookie);
         let whole = ended.status == Status::Ok || !sequence::needs_flush(&bio, self.limits(queue));
@@ -154,7 +154,7 @@ impl Checkers {
         self.waits.ended(queue.index(), bio.cookie, now);
     }
 
-    /// A frozen queue reports that it is empty.
+    /// Records that a frozen queue reports to be empty.
     pub(crate) fn drained(&self, queue: QueueId) {
         pauses::Pauses::drained(queue, &self.ends);
     }
