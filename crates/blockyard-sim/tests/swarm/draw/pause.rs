@@ -1,4 +1,4 @@
-//! When queues are frozen and quiesced.
+//! The times at which queues are frozen and quiesced.
 
 use super::one_in;
 use blockyard::request_queue::QueueConfig;
@@ -18,9 +18,9 @@ pub(crate) enum Pause {
 pub(crate) struct PausePlan {
     pub(crate) queue: QueueId,
     pub(crate) how: Pause,
-    /// The time after the start of the run.
+    /// The delay from the start of the run.
     pub(crate) after: Duration,
-    /// How long it lasts; `None`: until the queue is empty, which a freeze leads to.
+    /// The duration; `None`: until the queue is empty, which a freeze brings about.
     pub(crate) lasts: Option<Duration>,
 }
 

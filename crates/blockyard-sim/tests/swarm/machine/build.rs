@@ -59,7 +59,7 @@ impl Machine {
     }
 }
 
-/// The device of `plan` under its layers.
+/// Returns the device of `plan` under its layers.
 fn stack(plan: &Plan, tags: &TagSetConfig, draws: &Prng, flaw: Option<Flaw>) -> Stack {
     let lies = plan.device.empty_promises > 0;
     let mut device = plan.device;
@@ -98,7 +98,7 @@ fn on_medium(config: &QueueConfig, flaw: Option<Flaw>) -> Limits {
     limits
 }
 
-/// Flaws that are wrong tags.
+/// Applies flaws of the tag set.
 fn spoil_tags(mut tags: TagSetConfig, flaw: Option<Flaw>) -> TagSetConfig {
     if flaw == Some(Flaw::DoubleTags) {
         tags.depth *= 2;
@@ -106,7 +106,7 @@ fn spoil_tags(mut tags: TagSetConfig, flaw: Option<Flaw>) -> TagSetConfig {
     tags
 }
 
-/// Flaws that are a wrong configuration.
+/// Applies flaws of the configuration.
 fn spoil(mut config: QueueConfig, flaw: Option<Flaw>) -> QueueConfig {
     match flaw {
         Some(Flaw::WrongLimits) => config.limits.max_sectors *= 2,

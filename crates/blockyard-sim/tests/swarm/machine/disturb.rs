@@ -10,7 +10,7 @@ use blockyard::status::Status;
 use blockyard::unit::{DriverTag, HctxId, QueueId};
 
 impl Machine {
-    /// An event has been handled.
+    /// Draws the disturbances after an event.
     pub(super) fn disturb(&mut self) {
         if self.plan.power_cuts.contains(&self.summary.events) {
             self.checkers.data.power_cut(self.host.driver.media(), self.now);
@@ -77,8 +77,7 @@ impl Machine {
         self.checkers.progress.moved(self.now);
     }
 
-    /// Reports a completion that comes too late, or out of nowhere ([first-end-wins]): it changes
-    /// nothing.
+    /// Reports a late completion or one of no request. It must change nothing ([first-end-wins]).
     fn complete_a_stray(&mut self) {
         let tags = self.plan.tags;
         let below = |machine: &mut Self, count: usize| {

@@ -1,4 +1,4 @@
-//! The work that every call leaves behind, as the contract says.
+//! The work that every call leaves to its caller by the contract.
 
 use super::{Event, Machine};
 use crate::flaw::Flaw;
@@ -11,7 +11,7 @@ use blockyard::unit::QueueId;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 impl Machine {
-    /// Does or schedules all work that a call left behind, as the contract says.
+    /// Does or schedules all work that a call left to its caller.
     pub(super) fn drain(&mut self) {
         loop {
             let runs = self.drain_runs() + self.drain_starved();
@@ -48,7 +48,7 @@ impl Machine {
         runs
     }
 
-    /// Where requests have timed out, the driver is asked about them here.
+    /// Asks the driver about requests that have timed out.
     fn next_run(&mut self, at: usize) -> Option<Run> {
         let run = self.queues[at].next_run(&mut self.host, self.now);
         self.after_call();
@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// A bio of `queue` has ended: submitters that found no memory for a bio try again.
+    /// Lets submitters that found no memory for a bio of `queue` try again, as one has ended.
     fn wake_for_bio(&mut self, queue: QueueId) {
         for at in 0..self.submitters.len() {
             let submitter = &mut self.submitters[at];
