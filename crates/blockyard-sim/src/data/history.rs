@@ -39,17 +39,17 @@ type Tick = u64;
 /// The end of a bio in flight.
 const IN_FLIGHT: Tick = Tick::MAX;
 
-/// A bio that changes data, kept while its data may be found.
+/// A bio that changes data. It is kept while its data may be found.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     submitted: Tick,
     ended: Tick,
-    /// It succeeded.
+    /// Whether the bio succeeded.
     succeeded: bool,
-    /// Durable as soon as it has succeeded.
+    /// Whether the bio is durable as soon as it has succeeded.
     through: bool,
     discards: bool,
-    /// Whether it may be lost, and whether a flush has reported that ([lost-write-fails-flush]).
+    /// Whether its data may be lost, and whether a flush has reported the loss ([lost-write-fails-flush]).
     loss: WriteLoss,
     /// Number of sectors whose versions include it.
     sectors: u64,
@@ -59,7 +59,7 @@ struct Write {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteLoss {
     None,
-    /// It may be lost; no flush has failed since it ended.
+    /// The write may be lost, and no flush has failed since it ended.
     Unreported,
     /// A flush has reported the loss by failing.
     Reported,
@@ -311,7 +311,7 @@ impl History {
         write.succeeded && (write.loss == WriteLoss::None || self.is_durable(write))
     }
 
-    /// Notes that the device has lost power during the run ([lost-write-fails-flush]).
+    /// Records that the device has lost power during the run ([lost-write-fails-flush]).
     pub fn lost_power(&mut self) {
         let mut writes = core::mem::take(&mut self.writes);
         for write in writes.values_mut() {

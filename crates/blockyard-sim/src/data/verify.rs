@@ -72,7 +72,7 @@ pub struct PowerCut {
     pub lost_by_wrong: u64,
 }
 
-/// How wrong data was found.
+/// The check that found wrong data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// By this read.
@@ -88,9 +88,9 @@ pub enum Found {
 pub struct Violation {
     /// The disk.
     pub disk: QueueId,
-    /// When it was found.
+    /// The instant at which the data was found.
     pub at: Instant,
-    /// How it was found.
+    /// The check that found it.
     pub found: Found,
     /// The data.
     pub wrong: Wrong,

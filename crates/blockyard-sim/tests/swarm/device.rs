@@ -29,7 +29,7 @@ pub(crate) struct Misbehaved {
 #[derive(Debug)]
 pub(crate) struct Target {
     plan: DevicePlan,
-    /// Whether the device may deny budget and report to be full without reason, as planned.
+    /// Whether the device misbehaves as planned: it denies budget and reports to be full without reason.
     pub(crate) misbehaves: bool,
     pub(crate) misbehaved: Misbehaved,
     prng: Prng,
@@ -58,7 +58,7 @@ impl Target {
         }
     }
 
-    /// Lets a canary strike.
+    /// Makes the device slow, for a canary.
     pub(crate) const fn slow_down(&mut self) {
         self.plan.service_max = Duration::from_ms(300);
     }
