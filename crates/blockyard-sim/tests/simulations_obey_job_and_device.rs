@@ -272,7 +272,10 @@ fn the_three_completions_of_a_null_device_cost_more_from_one_to_the_next() {
         report.jobs[0].stats.measured().next().unwrap().lat_ns.mean()
     };
     let [none, softirq, timer] = ["none", "softirq", "timer"].map(latency);
-    assert!(none < softirq, "{none} < {softirq}: nobody sleeps for what ends within the call");
+    assert!(
+        none < softirq,
+        "{none} < {softirq}: no job sleeps for an I/O that ends within the call"
+    );
     assert!(softirq + 9_000 < timer, "{softirq} < {timer}: the timer's 10 us and an interrupt");
 }
 

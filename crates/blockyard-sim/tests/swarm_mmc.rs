@@ -282,7 +282,7 @@ fn draw(seed: u64) -> Drawn {
     let prng = &mut Prng::new(seed).fork(0x6d6d63);
     let soldered_in = prng.below(2) == 0;
     let base = if soldered_in { "emmc-hs400-sprd" } else { "sd-ux500" };
-    let mut device = Device::lookup(base).expect("a built-in");
+    let mut device = Device::lookup(base).expect("the base should be built in");
     device.machine.cpus = pick(prng, &[1, 2, 4]);
     let DeviceModel::Mmc(mmc) = &mut device.model else { unreachable!("it is a card") };
     let sound = profile(prng, mmc, soldered_in, device.machine.cpus);
@@ -302,7 +302,7 @@ fn draw(seed: u64) -> Drawn {
         mmc.card.timing.faults.program_one_in = one_in(prng, 50);
     }
     let queue = pick(prng, &["legacy-deadline", "mq-deadline", "mq-none", "mq-kyber"]);
-    let mut design = Design::lookup(queue).expect("a built-in");
+    let mut design = Design::lookup(queue).expect("the design should be built in");
     design.host = Some(policy);
     let (cuts, within) =
         pick(prng, &[(0, 1), (0, 1), (80, 20_000), (80, 100_000), (20, 1_000_000)]);

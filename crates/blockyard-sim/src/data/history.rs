@@ -181,7 +181,7 @@ impl History {
         }
     }
 
-    /// Notes that `bio` was submitted. Its data, if any, is `stamp`, which is greater than all before.
+    /// Records that `bio` was submitted. Its data, if any, is `stamp`, which is greater than all earlier stamps.
     pub fn submitted(&mut self, bio: &Bio, stamp: Stamp) {
         self.now += 1;
         let asks_for_flush = bio.flags.contains(Flags::PREFLUSH) && !bio.op.is_read();
@@ -231,7 +231,7 @@ impl History {
         read.found.extend(sample.found);
     }
 
-    /// Notes that `bio` has ended with `status`. Returns the wrong data that its submitter got.
+    /// Records that `bio` has ended with `status`. Returns the wrong data that its submitter got.
     pub fn ended(&mut self, bio: &Bio, status: Status) -> Vec<Wrong> {
         self.now += 1;
         debug_assert!(self.flushed < self.now && self.now < IN_FLIGHT, "the clock of events");
@@ -322,7 +322,7 @@ impl History {
         self.writes = writes;
     }
 
-    /// Notes that a flush has failed: the submitter knows of the loss ([lost-write-fails-flush]).
+    /// Records that a flush has failed, so that the submitter knows of the loss ([lost-write-fails-flush]).
     fn report_loss(&mut self) {
         for write in self.writes.values_mut() {
             if write.loss == WriteLoss::Unreported && write.ended != IN_FLIGHT {
@@ -373,7 +373,7 @@ impl History {
         }
     }
 
-    /// Forgets the versions in `range` that nobody can find any more.
+    /// Forgets the versions in `range` that can no longer be found.
     fn forget(&mut self, range: Range<u64>) {
         let oldest_read = self.reading_since.first().copied().unwrap_or(IN_FLIGHT);
         let mut versions = core::mem::take(&mut self.versions);

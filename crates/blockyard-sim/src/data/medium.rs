@@ -415,7 +415,7 @@ impl Media {
         hctx.index() * self.depth + tag.index()
     }
 
-    /// Notes that the model has accepted a request. `by_device`: the device keeps its own data.
+    /// Records that the model has accepted a request. `by_device` says that the device keeps its own data.
     fn begin(&mut self, issue: &Issue<'_>, by_device: bool) {
         let rq = issue.request();
         let disk = &self.disks[issue.queue.index()];

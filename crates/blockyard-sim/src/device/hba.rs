@@ -250,7 +250,7 @@ impl Driver for Hba {
 
     fn return_budget(&mut self, queue: QueueId, _budget: Budget) {
         let lun = &mut self.luns[queue.index()];
-        debug_assert!(lun.outstanding > 0, "a budget given back that nobody took");
+        debug_assert!(lun.outstanding > 0, "a budget was given back that was never taken");
         lun.outstanding -= 1;
     }
 

@@ -125,7 +125,7 @@ impl Live {
 
     fn look_at_controller(&mut self) {
         let mmc = self.model.mmc_mut().expect("only an MMC host has a controller");
-        while mmc.next_use().is_some() {} // Nobody watches the bus.
+        while mmc.next_use().is_some() {} // the uses of the bus are not recorded
         if !mmc.take_interrupt() {
             return;
         }

@@ -55,7 +55,7 @@ pub trait Layers: Device + Debug {
         None
     }
 
-    /// Applies to the media what the device has done to data until `now`.
+    /// Applies the device's effects on data until `now` to the media.
     fn update_media(&mut self, now: Instant) {
         let _ = now;
     }

@@ -44,7 +44,7 @@ pub struct Experiment {
 /// Workloads under designs on one device.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// What the table shows.
+    /// The title of the table.
     pub title: String,
     /// The built-in device that stands for the one measured.
     pub device: &'static str,
@@ -91,11 +91,11 @@ pub struct Published {
     pub design: &'static str,
     /// The figure, in the unit of its table.
     pub figure: f64,
-    /// How the model relates to it.
+    /// The relation of the model to the figure.
     pub basis: Basis,
 }
 
-/// How the model relates to a published figure.
+/// The relation of the model to a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
@@ -253,7 +253,7 @@ pub struct Cell {
     /// Relative to the table's first design, over the device and its variants. `None` for that design
     /// itself, and if figures are differences.
     pub ratio: Option<Ratio>,
-    /// How the model relates to the published figure.
+    /// The relation of the model to the published figure.
     pub basis: Basis,
     /// The counters of the table, by the names of their units; `None` where a run has no such figure.
     pub counters: BTreeMap<&'static str, Option<f64>>,
@@ -298,8 +298,8 @@ fn published(text: &'static str, unit: Unit) -> Vec<Published> {
         };
         let is_it = |it: &Basis| it.name() == basis;
         let basis = [Basis::Fitted, Basis::Outcome].into_iter().find(is_it);
-        let basis = basis.expect("a published figure has a basis");
-        let figure = figure.parse().expect("a published figure is a number");
+        let basis = basis.expect("a published figure should have a basis");
+        let figure = figure.parse().expect("a published figure should be a number");
         (its_unit == unit.name()).then_some(Published { workload, design, figure, basis })
     };
     lines.skip(1).filter_map(row).collect()
@@ -399,7 +399,7 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
         for &design in table.designs {
             let figure = |device| {
                 measured(table.unit, device, design)
-                    .expect("every run of a table has figures in its unit")
+                    .expect("every run of a table should have figures in its unit")
             };
             let first = |device| measured(table.unit, device, table.designs[0]);
             let ratios = || {
@@ -458,7 +458,7 @@ fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> 
         worker();
     });
     let result = |cell: Mutex<Option<R>>| {
-        cell.into_inner().expect("no worker panicked").expect("a result of every item")
+        cell.into_inner().expect("no worker panicked").expect("every item should have a result")
     };
     results.into_iter().map(result).collect()
 }
@@ -468,8 +468,8 @@ fn simulate(run: &Run<'_>, seed: u64) -> Result<Figures, SimulationError> {
         Platform::Builtin(name) => Device::lookup(name),
         Platform::Variant { name, text } => Device::parse(name, text),
     };
-    let device = device.expect("a valid built-in device or variant");
-    let design = Design::lookup(run.design).expect("a built-in design");
+    let device = device.expect("a built-in device or variant should be valid");
+    let design = Design::lookup(run.design).expect("the design should be built in");
     let jobs = parse_args(run.options.iter().map(String::as_str), &NoSource)?;
     let instances = jobs.jobs.iter().map(|job| job.numjobs).sum();
     Ok(Figures::of(&Simulation::new(&jobs, &device, &design, seed)?.finish()?, instances))

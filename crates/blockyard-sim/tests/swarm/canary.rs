@@ -93,7 +93,7 @@ fn an_influence_from_outside_is_caught_by_the_hash() {
 #[test]
 fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
     let plan = reads_against_a_write();
-    assert!(run(1, plan.clone(), None).is_ok(), "the plan itself starves nobody");
+    assert!(run(1, plan.clone(), None).is_ok(), "the plan without the flaw should starve no bio");
     let what = run(1, plan, Some(Flaw::StarveWrites)).expect_err("the write waits for all reads");
     assert!(what.starts_with("[elevator-starves-none]"), "{what}");
 }

@@ -29,7 +29,7 @@ pub(crate) struct Misbehaved {
 #[derive(Debug)]
 pub(crate) struct Target {
     plan: DevicePlan,
-    /// Whether the device misbehaves as planned: it denies budget and reports to be full without reason.
+    /// Whether the device misbehaves as planned: it denies budget, or reports that it is full without reason.
     pub(crate) misbehaves: bool,
     pub(crate) misbehaved: Misbehaved,
     prng: Prng,

@@ -86,7 +86,7 @@ pub(crate) enum Flaw {
     KeepTags,
     /// The host has twice the tags.
     DoubleTags,
-    /// The device reports to be full with nothing in flight, and the plan does not allow this.
+    /// The device reports that it is full with nothing in flight, and the plan does not allow this.
     EmptyPromise,
 }
 

@@ -56,7 +56,7 @@ impl Submitter {
     }
 
     pub(crate) fn taken(&mut self, cookie: u64) {
-        let bio = self.drawn.take().expect("it was drawn");
+        let bio = self.drawn.take().expect("an accepted bio should have been drawn");
         if bio.sectors > 0 {
             self.at = (bio.sector, bio.end_sector());
         }

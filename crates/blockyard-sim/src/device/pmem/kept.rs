@@ -78,7 +78,7 @@ impl Kept {
         }
     }
 
-    /// Notes that these sectors became zeroes.
+    /// Records that these sectors became zeroes.
     pub(super) fn erase(&mut self, sectors: Range<u64>) {
         for sector in sectors.clone() {
             self.last.remove(&sector);
@@ -157,7 +157,7 @@ mod tests {
         let mut kept = Kept::new(Prng::new(1));
         let tag = DriverTag(0);
         let (mut one, mut two) = (vec![0; 1024], vec![0; 1024]);
-        assert_eq!(kept.see(5, &one[..512]), Sight::Right, "nobody wrote there");
+        assert_eq!(kept.see(5, &one[..512]), Sight::Right, "a sector that was never written");
         kept.write(tag, 4, &mut one);
         kept.write(tag, 4, &mut two);
         assert_eq!(kept.see(4, &two[..512]), Sight::Right);

@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn a_line_moves_when_another_processor_changed_it_and_not_else() {
         let mut lines = Lines::new(2, 3);
-        assert!(!lines.change(0, 1), "nobody had it");
-        assert!(!lines.change(0, 1) && !lines.look(0, 1), "it is its own");
+        assert!(!lines.change(0, 1), "no processor had the line");
+        assert!(!lines.change(0, 1) && !lines.look(0, 1), "the line is the processor's own");
         assert!(lines.look(1, 1) && !lines.look(1, 1), "fetched once");
         assert!(lines.change(0, 1), "taken from the processor that read it");
         assert!(lines.look(1, 1) && lines.look(2, 1));

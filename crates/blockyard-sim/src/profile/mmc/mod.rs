@@ -121,12 +121,12 @@ pub struct HostCosts {
 pub struct MemoryCosts {
     /// Preparing memory of any size.
     pub map: Duration,
-    /// The same for each KiB: cache maintenance, descriptors.
+    /// Preparing each KiB: cache maintenance, descriptors.
     pub map_per_kib: Duration,
     /// Cleaning up memory of any size.
     pub unmap: Duration,
-    /// The same for each KiB: cache lines of memory that was read into are stale. Memory that was written from has
-    /// no stale lines.
+    /// Cleaning up each KiB: the cache lines of memory that was read into are stale. Memory that was written to
+    /// the card has no stale lines.
     pub unmap_per_kib: Duration,
 }
 

@@ -179,9 +179,9 @@ pub struct ControlTiming {
 /// A figure outside the limits of every card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadTiming {
-    /// The table of a profile that has the figure, as `card.write`.
+    /// The table of a profile that has the figure, such as `card.write`.
     pub table: &'static str,
-    /// Its key there.
+    /// The key of the figure.
     pub key: &'static str,
     /// The rule that it breaks.
     pub rule: &'static str,

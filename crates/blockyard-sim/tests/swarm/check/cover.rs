@@ -60,7 +60,8 @@ impl Cover {
             .map(|(key, _)| *key)
             .collect();
         for key in keys {
-            let (end, part) = self.parts.remove(&key).expect("it was there just now");
+            let (end, part) =
+                self.parts.remove(&key).expect("a part that was just found should exist");
             assert_eq!(part, Part::Done, "[cover] {bio:?} ended while {key:?} is with the driver");
             assert!(key.1 == at || !whole, "[cover] a hole in {bio:?} before {key:?}");
             at = end;

@@ -18,7 +18,8 @@ pub(crate) struct Data {
 impl Data {
     pub(super) fn new(plan: &Plan, draws: Prng) -> Self {
         let cache = if plan.is_volatile() { Cache::Volatile } else { Cache::WriteThrough };
-        let disks = u16::try_from(plan.queues.len()).expect("few queues");
+        let disks =
+            u16::try_from(plan.queues.len()).expect("the number of disks should fit 16 bits");
         Self { verifier: Verifier::new(disks, cache, draws) }
     }
 

@@ -72,7 +72,8 @@ impl Ends {
     /// Records that a flush of `queue` failed.
     pub(crate) fn flush_failed(&mut self, queue: QueueId, status: Status) {
         for (_, cookie) in self.open.range((queue, 0)..=(queue, u64::MAX)) {
-            let entry = self.entries[index(*cookie)].as_mut().expect("it is open");
+            let entry =
+                self.entries[index(*cookie)].as_mut().expect("an open bio should have an entry");
             if entry.needs_flush {
                 entry.flush_failures.push(status);
             }
@@ -82,7 +83,9 @@ impl Ends {
     pub(crate) fn ended(&mut self, queue: QueueId, ended: &Ended) {
         let cookie = ended.bio.cookie;
         let _ = self.bio(cookie);
-        let entry = self.entries[index(cookie)].as_mut().expect("it was there just now");
+        let entry = self.entries[index(cookie)]
+            .as_mut()
+            .expect("a bio that was just found should have an entry");
         assert_eq!(entry.queue, queue, "[bio-ends-once] bio {cookie} came out of another queue");
         let same_range =
             (entry.bio.sector, entry.bio.sectors) == (ended.bio.sector, ended.bio.sectors);

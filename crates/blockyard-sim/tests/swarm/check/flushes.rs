@@ -119,7 +119,7 @@ impl Flushes {
                 let same = !with_driver && before == began;
                 assert!(
                     same,
-                    "[one-flush-at-a-time] a flush began at {began}, with one since {before} under way"
+                    "[one-flush-at-a-time] a flush began at {began}, while the one of {before} was in flight"
                 );
             }
         }

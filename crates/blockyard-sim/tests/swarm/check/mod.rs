@@ -154,7 +154,7 @@ impl Checkers {
         self.waits.ended(queue.index(), bio.cookie, now);
     }
 
-    /// Records that a frozen queue reports to be empty.
+    /// Records that a frozen queue reports that it is empty.
     pub(crate) fn drained(&self, queue: QueueId) {
         pauses::Pauses::drained(queue, &self.ends);
     }

@@ -59,9 +59,9 @@ impl Pauses {
         );
     }
 
-    /// Records that the queue reports to be empty.
+    /// Records that the queue reports that it is empty.
     pub(crate) fn drained(queue: QueueId, ends: &Ends) {
         let left = ends.open_of(queue);
-        assert_eq!(left, 0, "[frozen-admits-none] {queue:?} says it is empty");
+        assert_eq!(left, 0, "[frozen-admits-none] {queue:?} reports that it is empty");
     }
 }

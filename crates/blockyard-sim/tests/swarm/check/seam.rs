@@ -126,7 +126,7 @@ impl Seam {
             assert_eq!(
                 host.tags().in_use(hctx),
                 owned,
-                "[tag-only-in-driver] tags of {hctx:?}, and what is there"
+                "[tag-only-in-driver] tags of {hctx:?}, and requests that the driver owns"
             );
         }
     }

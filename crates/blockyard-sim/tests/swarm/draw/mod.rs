@@ -57,14 +57,14 @@ pub(crate) struct Plan {
 /// The depth of the device, and its service times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DevicePlan {
-    /// The most commands of one queue, limited by budget if the design uses it.
+    /// The largest number of commands of one queue, limited by budget if the design uses it.
     pub(crate) queue_depth: u32,
-    /// The most commands of all queues together.
+    /// The largest number of commands of all queues together.
     pub(crate) host_depth: u32,
     pub(crate) service_max: Duration,
     /// Once in this many chances the device has no budget although there is room; 0: never.
     pub(crate) no_budget: u64,
-    /// Once in this many chances the device reports to be full with nothing in flight
+    /// Once in this many chances the device reports that it is full with nothing in flight
     /// ([busy-promise-kept]).
     pub(crate) empty_promises: u64,
     /// One in this many commands takes up to [`Self::stuck_max`]; at most

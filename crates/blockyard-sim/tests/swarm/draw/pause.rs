@@ -38,7 +38,7 @@ impl PausePlan {
         let lasts = Duration::from_us(prng.below(lasts_us + 1));
         let drains = how == Pause::Freeze && one_in(prng, 2);
         Self {
-            queue: QueueId(u16::try_from(queue).expect("few queues")),
+            queue: QueueId(u16::try_from(queue).expect("a queue number should fit 16 bits")),
             how,
             after: Duration::from_us(prng.below(after)),
             lasts: (!drains).then_some(lasts),

@@ -49,7 +49,7 @@ impl SubmitterPlan {
         has_reserve: bool,
     ) -> Self {
         let queue = prng.below(queues.len() as u64);
-        let limits = &queues[usize::try_from(queue).expect("below a length")].limits;
+        let limits = &queues[usize::try_from(queue).expect("an index should fit usize")].limits;
         let ops: &[&[Op]] = &[
             &[Op::Read],
             &[Op::Write],
@@ -64,7 +64,7 @@ impl SubmitterPlan {
         let zone = prng.below(2) * zone_len; // few zones, so that submitters meet
         Self {
             cpu: CpuId(small(prng, 0, u64::from(cpus) - 1)),
-            queue: QueueId(u16::try_from(queue).expect("few queues")),
+            queue: QueueId(u16::try_from(queue).expect("a queue number should fit 16 bits")),
             depth: prng.pick(&[1, 2, 8, 32, 64]),
             bios: [prng.pick(&[0, 20, 60]), prng.pick(&[10, 50])],
             batch: prng.pick(&[1, 8, 40]),
@@ -99,7 +99,12 @@ impl SubmitterPlan {
         let segments = between(prng, 1, blocks.min(16));
         let mut bio = Bio {
             segments: u16::try_from(segments).expect("at most 16"),
-            ..Bio::new(op, sector, u32::try_from(sectors).expect("at most a zone"), cookie)
+            ..Bio::new(
+                op,
+                sector,
+                u32::try_from(sectors).expect("a length within a zone should fit 32 bits"),
+                cookie,
+            )
         };
         let flags = [
             Flags::SYNC,

@@ -81,7 +81,8 @@ impl Machine {
     fn complete_a_stray(&mut self) {
         let tags = self.plan.tags;
         let below = |machine: &mut Self, count: usize| {
-            u16::try_from(machine.prng.below(count as u64)).expect("it is 16 bits")
+            u16::try_from(machine.prng.below(count as u64))
+                .expect("a number below the count should fit 16 bits")
         };
         let queue = QueueId(below(self, self.queues.len()));
         let hctx = HctxId(below(self, usize::from(tags.hctxs)));

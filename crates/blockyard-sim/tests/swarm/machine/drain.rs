@@ -81,7 +81,7 @@ impl Machine {
         self.checkers.ended(queue, ended, self.now);
         self.checkers.data.ended(self.host.driver.media(), queue, ended, self.now);
         let at = self.submitters.iter().position(|s| s.owns(ended.bio.cookie));
-        let at = at.expect("somebody submitted it");
+        let at = at.expect("a bio that ends should have a submitter");
         if self.submitters[at].ended(ended.bio.cookie) {
             self.later(self.submitters[at].plan.think_max, Event::Step(at));
         }
@@ -110,7 +110,7 @@ impl Machine {
     }
 
     fn wake(&mut self, waiter: u64) {
-        let at = usize::try_from(waiter).expect("waiters are submitters");
+        let at = usize::try_from(waiter).expect("a waiter should be the number of a submitter");
         let submitter = &mut self.submitters[at];
         assert_eq!(submitter.asleep, Asleep::ForTag, "[no-lost-wake-up] {at} did not wait");
         submitter.asleep = Asleep::No;
