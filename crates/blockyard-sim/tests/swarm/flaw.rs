@@ -196,12 +196,10 @@ impl Meddler {
         &self.inner.below.below.below
     }
 
-    /// Returns the media of the disks.
     pub(crate) const fn media(&mut self) -> &mut Media {
         &mut self.inner.below.below.below.below.media
     }
 
-    /// Ends all faults.
     pub(crate) fn lift_faults(&mut self) {
         self.inner.below.below.lift();
         let target = &mut self.inner.below.below.below.below.below;

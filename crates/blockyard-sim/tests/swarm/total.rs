@@ -42,7 +42,6 @@ fn add<const N: usize>(sums: &mut [u64; N], counts: [u64; N]) {
 }
 
 impl Total {
-    /// The number of runs.
     pub(crate) const fn seeds(&self) -> u64 {
         self.seeds
     }

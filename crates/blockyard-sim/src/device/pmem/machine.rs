@@ -99,7 +99,6 @@ pub(super) struct Machine {
     lines: Lines,
     locks: Vec<Calendar>,
     channels: Channels,
-    /// The operation in progress.
     now: Now,
     steps: Vec<Step>,
     report: PmemReport,
@@ -152,7 +151,6 @@ impl Machine {
         self.now.cpu
     }
 
-    /// Returns the counts.
     pub(super) fn report(&self) -> PmemReport {
         let channels_used = Duration::from_ns(self.passed_ps / 1000);
         PmemReport { channels_used, ..self.report }
@@ -217,7 +215,6 @@ impl Machine {
         time
     }
 
-    /// Returns the sum of the times of all parts.
     fn counted(&self) -> Duration {
         self.report.parts.iter().fold(Duration::ZERO, |sum, part| sum + *part)
     }
@@ -412,7 +409,6 @@ impl Machine {
     }
 }
 
-/// Returns the number of a lock.
 const fn lock_of(word: Word) -> usize {
     match word {
         Word::Entries(n) => n as usize,

@@ -17,7 +17,7 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// Records that the driver received `piece` of `bio`.
+    /// The driver received `piece` of `bio`.
     pub(crate) fn sent(&mut self, bio: &Bio, piece: &Piece) {
         let end = piece.sector + u64::from(piece.sectors);
         if bio.sectors == 0 {
@@ -45,7 +45,7 @@ impl Cover {
         *part = Part::Done;
     }
 
-    /// Records that the driver gave `piece` back undone.
+    /// The driver gave `piece` back undone.
     pub(crate) fn back(&mut self, piece: &Piece) {
         self.parts.remove(&(piece.cookie, piece.sector));
     }

@@ -40,7 +40,7 @@ impl Data {
         self.verifier.ended(media, queue, ended, now);
     }
 
-    /// Returns the data that a power cut would leave now.
+    /// Checks the data that a power cut would leave now.
     pub(crate) fn power_cut(&mut self, media: &mut Media, now: Instant) {
         self.verifier.power_cut(media, now);
     }

@@ -45,12 +45,10 @@ impl Ends {
         self.open.insert((queue, bio.cookie));
     }
 
-    /// Returns the number of bios that have not ended.
     pub(crate) fn outstanding(&self) -> u64 {
         self.open.len() as u64
     }
 
-    /// Returns the number of bios of `queue` that have not ended.
     pub(crate) fn open_of(&self, queue: QueueId) -> usize {
         self.open.range((queue, 0)..=(queue, u64::MAX)).count()
     }
@@ -69,7 +67,6 @@ impl Ends {
         }
     }
 
-    /// Records that a flush of `queue` failed.
     pub(crate) fn flush_failed(&mut self, queue: QueueId, status: Status) {
         for (_, cookie) in self.open.range((queue, 0)..=(queue, u64::MAX)) {
             let entry =

@@ -47,12 +47,11 @@ struct Site {
 
 #[derive(Debug)]
 pub(crate) struct Flushes {
-    /// The limits of each queue.
     limits: Vec<Limits>,
     sites: BTreeMap<(QueueId, HctxId), Site>,
     /// The submission of each bio that needs flushes, by queue and cookie.
     open: BTreeMap<(QueueId, u64), Instant>,
-    /// Flush commands that the driver accepted.
+    /// Flushes that the driver accepted.
     pub(crate) commands: u64,
     /// Bios that needed a flush.
     pub(crate) bios: u64,
@@ -80,7 +79,7 @@ impl Flushes {
         self.open.remove(&(queue, cookie));
     }
 
-    /// Records that the driver accepted a request.
+    /// The driver accepted a request.
     pub(super) fn taken(&mut self, seen: &Seen, ends: &Ends, now: Instant, striker: &mut Striker) {
         if seen.op == Op::Flush {
             let late =
@@ -163,7 +162,7 @@ impl Flushes {
         site.covered = covered.into_iter().map(|(_, cookie)| cookie).collect();
     }
 
-    /// Records that a request ended with `status`, or that the driver failed it when it was offered.
+    /// A request ended with `status`, or the driver failed it when it was offered.
     pub(super) fn done(&mut self, seen: &Seen, status: Status, ends: &mut Ends, now: Instant) {
         if seen.op == Op::Flush {
             self.flush_done(seen, status, ends, now);
@@ -192,7 +191,7 @@ impl Flushes {
         }
     }
 
-    /// Records that the driver gave a request back.
+    /// The driver gave a request back.
     pub(super) fn back(&mut self, seen: &Seen) {
         let site = self.sites.entry((seen.queue, seen.hctx)).or_default();
         if let (Op::Flush, Some((_, with_driver))) = (seen.op, &mut site.under_way) {

@@ -74,7 +74,6 @@ impl HardwareQueues {
         }
     }
 
-    /// Records the start of a run.
     pub(crate) fn run_begins(&mut self, queue: QueueId, hctx: HctxId) {
         let shared = self.designs[queue.index()].shares_list;
         let hctxs = if shared { HctxId(0)..=HctxId(u16::MAX) } else { hctx..=hctx };
@@ -84,7 +83,6 @@ impl HardwareQueues {
         self.run = Some(Run { queue, hctx, leftovers, direct });
     }
 
-    /// Records the end of a run, after its last step.
     pub(crate) fn run_ended(&mut self) {
         self.run = None;
     }
@@ -173,7 +171,7 @@ impl HardwareQueues {
         }
     }
 
-    /// Records that a request waits on a list of its hardware queue.
+    /// A request waits on a list of its hardware queue.
     fn waits(&mut self, step: &Step) {
         let at = (step.queue, step.hctx);
         let requeued = self.requeued.contains(&(step.queue, step.id));

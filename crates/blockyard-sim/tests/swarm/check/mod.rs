@@ -64,7 +64,7 @@ impl Checkers {
         }
     }
 
-    /// Records that a bio was accepted.
+    /// A bio was accepted.
     pub(crate) fn entered(&mut self, queue: QueueId, bio: Bio, now: Instant, faulty: bool) {
         self.pauses.entered(queue, &bio);
         self.flushes.entered(queue, &bio, now);
@@ -79,7 +79,7 @@ impl Checkers {
         &self.plan.queues[queue.index()].limits
     }
 
-    /// Records that the driver was offered a request.
+    /// The driver was offered a request.
     pub(crate) fn offered(&mut self, seen: &Seen, now: Instant) {
         self.pauses.offered(seen);
         if let Accept::Busy(_) = seen.answer {
@@ -105,7 +105,7 @@ impl Checkers {
         self.seam.taken(seen);
     }
 
-    /// Records that the driver is done with a request.
+    /// The driver is done with a request.
     pub(crate) fn finished(&mut self, key: Key, outcome: Outcome, now: Instant) {
         let seen = self.seam.finished(key);
         self.timeouts.finished(key, now);
@@ -118,7 +118,7 @@ impl Checkers {
         }
     }
 
-    /// Records that a request has ended, in the driver or before it got there.
+    /// A request has ended, in the driver or before it got there.
     fn done(&mut self, seen: &Seen, status: Status, now: Instant) {
         for piece in &seen.pieces {
             self.cover.done(piece);
@@ -135,7 +135,7 @@ impl Checkers {
         }
     }
 
-    /// Records that the driver was asked about a request that timed out.
+    /// The driver was asked about a request that timed out.
     pub(crate) fn timed_out(&mut self, key: Key, answer: TimedOut, now: Instant) {
         self.timeouts.asked(key, now);
         self.progress.retried();
@@ -144,7 +144,7 @@ impl Checkers {
         }
     }
 
-    /// Records that a bio has ended.
+    /// A bio has ended.
     pub(crate) fn ended(&mut self, queue: QueueId, ended: &Ended, now: Instant) {
         let bio = *self.ends.bio(ended.bio.cookie);
         let whole = ended.status == Status::Ok || !sequence::needs_flush(&bio, self.limits(queue));
@@ -154,7 +154,7 @@ impl Checkers {
         self.waits.ended(queue.index(), bio.cookie, now);
     }
 
-    /// Records that a frozen queue reports that it is empty.
+    /// A frozen queue reports that it is empty.
     pub(crate) fn drained(&self, queue: QueueId) {
         pauses::Pauses::drained(queue, &self.ends);
     }

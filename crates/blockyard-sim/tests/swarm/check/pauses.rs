@@ -41,7 +41,7 @@ impl Pauses {
         assert_eq!(self.frozen[queue.index()], 0, "[frozen-admits-none] {bio:?} entered");
     }
 
-    /// Records that `bio` was refused.
+    /// `bio` was refused.
     pub(crate) fn refused(&self, queue: QueueId, bio: &Bio, refused: SubmitError) {
         let right = match (self.frozen[queue.index()] > 0, bio.flags.contains(Flags::NOWAIT)) {
             (true, true) => refused == SubmitError::WouldBlock,
@@ -59,7 +59,7 @@ impl Pauses {
         );
     }
 
-    /// Records that the queue reports that it is empty.
+    /// The queue reports that it is empty.
     pub(crate) fn drained(queue: QueueId, ends: &Ends) {
         let left = ends.open_of(queue);
         assert_eq!(left, 0, "[frozen-admits-none] {queue:?} reports that it is empty");

@@ -23,13 +23,13 @@ impl Progress {
         Self { moved_at: Instant::ZERO, still_max, fruitless: 0, fruitless_max }
     }
 
-    /// Records that a bio entered, or that a request went to the driver or came back.
+    /// A bio entered, or a request went to the driver or came back.
     pub(crate) fn moved(&mut self, now: Instant) {
         self.moved_at = now;
         self.fruitless = 0;
     }
 
-    /// Records a legitimate retry without progress.
+    /// A legitimate retry follows without progress.
     pub(crate) fn retried(&mut self) {
         self.fruitless = 0;
     }

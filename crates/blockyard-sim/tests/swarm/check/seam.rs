@@ -22,7 +22,6 @@ pub(crate) struct Seam {
     /// Whether all queues have elevators.
     elevators: bool,
     owned: BTreeMap<Key, Seen>,
-    /// The number of owned requests of each queue.
     owned_of: Vec<u64>,
     permits: Vec<u64>,
     /// Driver tags in use that are not reserved, by pool and queue.
@@ -78,17 +77,14 @@ impl Seam {
         self.owned.keys().filter(same).any(|key| key.0 == queue && key.2 == tag)
     }
 
-    /// Returns the op of a request that the driver owns.
     pub(crate) fn op(&self, key: Key) -> Option<Op> {
         self.owned.get(&key).map(|seen| seen.op)
     }
 
-    /// Returns the pieces of a request that the driver owns.
     pub(crate) fn pieces(&self, key: Key) -> Vec<Piece> {
         self.owned.get(&key).map(|seen| seen.pieces.clone()).unwrap_or_default()
     }
 
-    /// Returns the first request that the driver owns.
     pub(crate) fn first(&self) -> Option<Key> {
         self.owned.keys().next().copied()
     }

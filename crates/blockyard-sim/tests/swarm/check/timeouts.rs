@@ -12,7 +12,6 @@ const GRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Timeouts {
-    /// The timeout of each queue.
     timeouts: Vec<Duration>,
     /// The instant at which the driver should be asked about each request that it owns.
     due: BTreeMap<Key, Instant>,

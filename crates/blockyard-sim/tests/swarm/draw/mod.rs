@@ -46,7 +46,7 @@ pub(crate) struct Plan {
     pub(crate) late_wait_one_in: u64,
     /// Whether the accounts are checked after each step.
     pub(crate) checks_each_step: bool,
-    /// While there are faults.
+    /// Freezes and quiesces in the phase with faults.
     pub(crate) pauses: Vec<PausePlan>,
     /// The events at which the power is cut. The contents left by the cut are checked, and the run goes on.
     pub(crate) power_cuts: Vec<u64>,

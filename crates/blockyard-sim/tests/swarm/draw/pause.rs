@@ -18,7 +18,6 @@ pub(crate) enum Pause {
 pub(crate) struct PausePlan {
     pub(crate) queue: QueueId,
     pub(crate) how: Pause,
-    /// The delay from the start of the run.
     pub(crate) after: Duration,
     /// The duration; `None`: until the queue is empty, which a freeze brings about.
     pub(crate) lasts: Option<Duration>,

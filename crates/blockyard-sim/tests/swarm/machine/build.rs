@@ -91,14 +91,12 @@ fn stack(plan: &Plan, tags: &TagSetConfig, draws: &Prng, flaw: Option<Flaw>) -> 
     Traced { below, sink: Recorder::default() }
 }
 
-/// Returns the properties of the medium.
 fn on_medium(config: &QueueConfig, flaw: Option<Flaw>) -> Limits {
     let mut limits = config.limits.clone();
     limits.write_cache |= flaw == Some(Flaw::LyingCache);
     limits
 }
 
-/// Applies flaws of the tag set.
 fn spoil_tags(mut tags: TagSetConfig, flaw: Option<Flaw>) -> TagSetConfig {
     if flaw == Some(Flaw::DoubleTags) {
         tags.depth *= 2;
@@ -106,7 +104,6 @@ fn spoil_tags(mut tags: TagSetConfig, flaw: Option<Flaw>) -> TagSetConfig {
     tags
 }
 
-/// Applies flaws of the configuration.
 fn spoil(mut config: QueueConfig, flaw: Option<Flaw>) -> QueueConfig {
     match flaw {
         Some(Flaw::WrongLimits) => config.limits.max_sectors *= 2,

@@ -10,7 +10,6 @@ use blockyard::status::Status;
 use blockyard::unit::{DriverTag, HctxId, QueueId};
 
 impl Machine {
-    /// Draws the disturbances after an event.
     pub(super) fn disturb(&mut self) {
         if self.plan.power_cuts.contains(&self.summary.events) {
             self.checkers.data.power_cut(self.host.driver.media(), self.now);

@@ -48,7 +48,7 @@ impl Machine {
         runs
     }
 
-    /// Asks the driver about requests that have timed out.
+    /// Returns the next run of a queue. This call also asks the driver about timed-out requests.
     fn next_run(&mut self, at: usize) -> Option<Run> {
         let run = self.queues[at].next_run(&mut self.host, self.now);
         self.after_call();

@@ -70,11 +70,11 @@ pub(crate) struct Machine {
     events: EventHeap<Event>,
     host: Host<Meddler, Tally>,
     queues: Vec<RequestQueue>,
-    /// Looks at queues that are scheduled.
+    /// Scheduled polls of queues.
     polls: BTreeSet<(QueueId, Instant)>,
-    /// The instant of the next scheduled look at the device.
+    /// The next scheduled poll of the device.
     device_at: Option<Instant>,
-    /// Deferred runs that are pending.
+    /// Pending deferred runs.
     deferred: BTreeSet<(QueueId, HctxId)>,
     submitters: Vec<Submitter>,
     /// Pauses that have not ended, and queues that stay frozen until they are empty.
