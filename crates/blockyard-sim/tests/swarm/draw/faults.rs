@@ -11,7 +11,7 @@ use blockyard_sim::workload::Prng;
 const FAILURES: [Status; 3] = [Status::IoError, Status::Medium, Status::NoSpace];
 
 /// The kinds of fault, by the names of their rules. A completion is lost only if a timeout ends its
-/// request. No write is corrupted, as reads would then be wrong; canaries do that.
+/// request. No write is corrupted, as reads would then be wrong; only canaries do that.
 pub(crate) const KINDS: [&str; 8] = [
     "busy device",
     "busy host",
