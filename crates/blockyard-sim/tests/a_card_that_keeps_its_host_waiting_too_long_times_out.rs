@@ -39,7 +39,7 @@ fn the_host_waits_for_a_stall_within_the_limit_and_a_longer_one_is_an_error() {
     for (design, early) in [("mmc-serial", true), ("hsq", false), ("hsq", true)] {
         let (failures, span) = stalled(design, LIMIT_MS - 50, early);
         assert_eq!(failures, 0, "{design}, early: {early}");
-        assert!(span > Duration::from_ms(LIMIT_MS), "{design}: it was waited for");
+        assert!(span > Duration::from_ms(LIMIT_MS), "{design}: the host waited for the card");
         let (failures, _) = stalled(design, LIMIT_MS + 50, early);
         assert!(failures > 0, "{design}, early: {early}");
     }

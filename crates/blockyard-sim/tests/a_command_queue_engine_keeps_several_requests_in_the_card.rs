@@ -47,7 +47,7 @@ fn random_reads_take_the_access_time_divided_by_the_parallel_accesses() {
 #[test]
 fn parallel_accesses_are_limited_by_the_queue_depth() {
     let [one, two, four] = [1, 2, 4].map(|depth| done(&random_reads("cqe", 4, depth)));
-    // 100 us per place in 200 ms; the way of a request to the card and back adds to that.
+    // 100 us per place in 200 ms, plus the path of a request to the card and back.
     assert!(one < 2000 && two < 4000 && four < 8000, "{one} {two} {four}");
     assert!(two > one * 3 / 2 && four > two * 3 / 2, "{one} {two} {four}");
 }

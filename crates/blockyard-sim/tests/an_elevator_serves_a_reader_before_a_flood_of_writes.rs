@@ -1,7 +1,7 @@
-//! One reader with one read at a time beside 64 endless writes, on an SD card with one request at a time.
-//! An elevator lets the reader pass; without one the reader waits for all earlier writes. The test drives
-//! the device of `serve --as` in virtual time: the effect of a served disk on its clients, on a machine that
-//! keeps up.
+//! A reader with one read in flight competes with 64 endless writes, on an SD card that takes one request at a
+//! time. An elevator lets the reader pass; without one the reader waits for all earlier writes. The test drives
+//! the device of `serve --as` in virtual time. This is the effect of a served disk on its clients, on a machine
+//! that keeps up.
 
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::Device as _;

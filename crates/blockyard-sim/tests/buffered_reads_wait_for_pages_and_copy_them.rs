@@ -71,8 +71,8 @@ fn two_windows_overlap_if_the_device_allows_it() {
     assert_eq!(spent.ready(), Duration::ZERO);
 }
 
-/// The same on a device with one command at a time: every window takes its access time of 1.5 ms after
-/// the end of the previous one. The reader sleeps for a tag meanwhile.
+/// `dd` on a device with one command at a time: every window takes its access time of 1.5 ms after
+/// the end of the previous one. Meanwhile the reader sleeps for a tag.
 #[test]
 fn windows_follow_each_other_on_a_serial_device() {
     let report = run(DD, &device(1, "1500us"));
@@ -110,7 +110,7 @@ fn thinking_and_waiting_are_counted_separately() {
     assert_eq!(spent.pausing, Duration::from_ns(99 * 500 * US));
 }
 
-/// The same megabyte twice: from the cache if it is kept, from the device if it is dropped.
+/// A megabyte is read twice: the second time from the cache if it is kept, from the device if it is dropped.
 #[test]
 fn a_cache_is_kept_until_a_job_drops_it() {
     let ran = |second: &str| {

@@ -20,7 +20,7 @@ fn done(rw: &str, device: &str, design: &str) -> Vec<u64> {
 }
 
 /// With `mq-none` on a card, the first two of twenty jobs once took all its room: a job whose I/O had ended
-/// submitted the next one before the run that was to send the other jobs' requests, and got the budget that
+/// submitted the next one before the run that should send the other jobs' requests, and got the budget that
 /// the completion had freed. The other jobs made no progress until the first two had ended.
 #[test]
 fn each_of_twenty_jobs_on_a_card_gets_at_least_half_its_share() {

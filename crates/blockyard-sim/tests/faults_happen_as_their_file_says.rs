@@ -1,4 +1,4 @@
-//! Fault files against whole simulations: what jobs see of each rule, and that chance is the seed's.
+//! Fault files in whole simulations: the effect of each rule on jobs, and chance that depends only on the seed.
 
 use blockyard::status::Status;
 use blockyard_mmc::block::Idle;
@@ -14,7 +14,7 @@ const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion
 const INLINE: &str = "base = \"null\"\n[null]\ncompletion = \"none\"\n";
 const DESIGNS: [&str; 4] = ["mq-none", "mq-deadline", "legacy-deadline", "mq-deadline-2017"];
 
-/// 1024 reads, which merge nowhere: between any two of them there is a hole.
+/// 1024 reads that cannot merge, as there is a hole between any two of them.
 const READS: &str = "--rw=randread --ioengine=libaio --iodepth=8 --size=8m --io_size=4m \
                      --bs=4k --blockalign=8k --norandommap";
 
@@ -98,7 +98,7 @@ fn a_delay_is_seen_by_the_job_whatever_way_the_device_completes() {
     }
 }
 
-/// Nothing else happens meanwhile that would look at the layers by the way.
+/// No other event polls the layers while the read is delayed.
 #[test]
 fn a_lone_read_that_is_delayed_comes_back() {
     let lone = "--rw=randread --ioengine=psync --size=1m";
@@ -152,7 +152,7 @@ fn a_standstill_says_what_waits_for_what() {
     assert!(Standstill { host, ..waits }.to_string().ends_with(words));
 }
 
-/// Rules are about what the device has, or they would fire nowhere, or beyond its end.
+/// A rule about a missing disk would never fire, and one about a missing sector would write beyond the end.
 #[test]
 fn rules_about_disks_and_sectors_that_are_not_there_are_refused() {
     for (rule, words) in [
@@ -164,7 +164,7 @@ fn rules_about_disks_and_sectors_that_are_not_there_are_refused() {
     }
 }
 
-/// Everything that a run gives.
+/// Returns the whole report of a run as text.
 fn bytes(rules: &str, seed: u64) -> String {
     let options = format!("{READS} --continue_on_error=all --numjobs=4");
     format!("{:?}", simulate(&options, "srp", "mq-deadline", rules, seed).unwrap())
@@ -179,7 +179,7 @@ fn one_file_and_one_seed_give_the_same_bytes() {
     assert_ne!(bytes(rules, 1), bytes(rules, 2));
 }
 
-/// On a device without chance of its own, by a job that matches as often under any seed.
+/// The device draws nothing itself, and the job has the same number of matches under every seed.
 #[test]
 fn chance_is_drawn_from_the_seed_of_the_run() {
     let fired = |seed| {
@@ -188,11 +188,11 @@ fn chance_is_drawn_from_the_seed_of_the_run() {
     };
     let of_seeds: BTreeSet<_> = (0..8).map(fired).collect();
     assert!(of_seeds.len() > 1, "{of_seeds:?}");
-    // 256 of 1024 expected, 14 the standard deviation: five of them.
+    // 256 of 1024 are expected. The standard deviation is 14, and five of them are allowed.
     assert!(of_seeds.iter().all(|fired| (186..=326).contains(fired)), "{of_seeds:?}");
 }
 
-/// Rules that never fire, and the contract's check, leave no trace in what is measured.
+/// Rules that never fire, and the checks of the contract, do not change the measurements.
 #[test]
 fn layers_that_do_nothing_change_nothing() {
     let device = Device::lookup("srp").unwrap();

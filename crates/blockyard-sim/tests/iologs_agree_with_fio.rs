@@ -1,4 +1,4 @@
-//! A log that fio wrote gives us the same I/Os as fio, in the same order.
+//! From a log that fio wrote, we read the same I/Os as fio, in the same order.
 
 use blockyard::bio::Op;
 use blockyard_sim::replay::{Source, Trace};

@@ -1,9 +1,9 @@
-//! Our reading of job files against Debian's fio, file by file.
+//! Our parser of job files compared with Debian's fio, file by file.
 //!
-//! `jobs/accepted` is accepted by both, and both see the same jobs; `jobs/rejected` is rejected by
-//! both; `jobs/stricter` is accepted by `fio --parse-only` and refused here on purpose (buffered
-//! I/O, engines and options not modelled, values fio misreads, jobs that cannot be run). The
-//! list `expected` in the last two says for each file how our message begins after its name.
+//! Both accept the files in `jobs/accepted` and read the same jobs from them. Both reject the files in
+//! `jobs/rejected`. `fio --parse-only` accepts the files in `jobs/stricter`, and we refuse them on purpose
+//! (buffered I/O, engines and options not modelled, values fio misreads, jobs that cannot be run). The
+//! list `expected` in the last two gives the start of our message for each file, after the file's name.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use blockyard_sim::job::{
     Amount, Job, JobError, JobFile, Source, SystemSource, parse_args, parse_file,
 };
 
-/// What the corpus may use, for fio and for us.
+/// The sources that the corpus may use, for fio and for us.
 const VARIABLES: &[(&str, &str)] =
     &[("BLOCKYARD_TEST_BS", "16k"), ("BLOCKYARD_TEST_DEV", "sd"), ("BLOCKYARD_TEST_EMPTY", "")];
 
@@ -46,21 +46,21 @@ fn ours(path: &Path) -> Result<JobFile, JobError> {
     parse_file(path.to_str().expect("corpus paths are UTF-8"), &Corpus)
 }
 
-/// Runs fio and gives its verdict and standard output.
+/// Runs fio and returns its verdict and standard output.
 ///
-/// fio looks for nested includes in the working directory, we beside the file that names them:
-/// run where the two are the same.
+/// fio looks for nested includes in the working directory, and we look beside the file that names them.
+/// Here both are the same folder.
 fn fio(args: &[&str]) -> (bool, String) {
     let output = Command::new("fio")
         .args(args)
         .current_dir(folder("include"))
         .envs(VARIABLES.iter().copied())
         .output()
-        .expect("fio was found before");
+        .expect("fio should still be installed");
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether fio is here. In CI it must be.
+/// Whether fio is installed. In CI it must be.
 fn have_fio() -> bool {
     let found = Command::new("fio").arg("--version").output().is_ok();
     assert!(found || std::env::var_os("CI").is_none(), "CI needs the program `fio`");
@@ -76,8 +76,8 @@ fn the_corpus_gets_the_verdict_of_its_folder() {
         assert!(ours(&path).is_ok(), "{}", ours(&path).unwrap_err());
     }
     for name in ["rejected", "stricter"] {
-        let expected =
-            fs::read_to_string(folder(name).join("expected")).expect("the list is there");
+        let expected = fs::read_to_string(folder(name).join("expected"))
+            .expect("the list `expected` should be readable");
         let listed: Vec<_> = expected.lines().filter_map(|line| line.split_once(" | ")).collect();
         assert_eq!(listed.len(), job_files(name).len(), "one line in {name}/expected per file");
         for (stem, message) in listed {
@@ -103,23 +103,23 @@ fn fio_gives_the_same_verdict() {
     }
 }
 
-/// `fio --showcmd` prints a job file as a command line, after includes and variables. Ours of that
-/// line must be the jobs ours of the file are.
+/// `fio --showcmd` prints a job file as a command line, after includes and variables. We must read the
+/// same jobs from that line as from the file.
 #[test]
 fn fio_shows_the_same_jobs() {
     if !have_fio() {
         return;
     }
     for path in job_files("accepted") {
-        // fio repeats every [global] in front of the next `--name`, where it belongs to the job
-        // before: with two of them the line does not mean what the file means.
+        // fio repeats every [global] in front of the next `--name`, where it belongs to the previous
+        // job. With two of them the line and the file differ in meaning.
         if fs::read_to_string(&path).expect("readable").matches("[global]").count() > 1 {
             continue;
         }
         let (_, line) = fio(&["--showcmd", path.to_str().expect("UTF-8")]);
         let shown = parse_args(arguments(&line).iter().map(String::as_str), &Corpus);
         let shown = shown.unwrap_or_else(|e| panic!("{}: {line}: {e}", path.display())).jobs;
-        let read = ours(&path).expect("accepted").jobs;
+        let read = ours(&path).expect("we should accept the file").jobs;
         assert_eq!(read.len(), shown.len(), "{}", path.display());
         for (read, shown) in read.iter().zip(&shown) {
             assert!(read.same_request(shown), "{}: {read:#?}\n{shown:#?}", path.display());
@@ -127,7 +127,7 @@ fn fio_shows_the_same_jobs() {
     }
 }
 
-/// Splits what fio shows. It quotes nothing but the description, and puts the values as they are.
+/// Splits the output of `--showcmd`. fio quotes only the description, and prints values unchanged.
 fn arguments(line: &str) -> Vec<String> {
     let options = line.trim_end().split(" --").skip(1);
     options
@@ -135,7 +135,7 @@ fn arguments(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Numbers one by one: `--debug=parse` prints what fio made of them, times in microseconds.
+/// Compares single numbers: `--debug=parse` prints them as fio has read them, times in microseconds.
 #[test]
 fn fio_reads_the_same_numbers() {
     if !have_fio() {

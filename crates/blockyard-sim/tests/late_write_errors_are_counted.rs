@@ -1,6 +1,6 @@
-//! Late write errors: a page that cannot be programmed shows in the card's next response. A host that asks
+//! Late write errors: the card's next response reports a page that cannot be programmed. A host that asks
 //! for the status after each write learns of the error and writes again. Any other host has acknowledged
-//! the write by then: the write is lost, and counted.
+//! the write by then, so the write is lost and counted.
 
 use blockyard_sim::data::verify::Verify;
 use blockyard_sim::job::{NoSource, parse_args};

@@ -1,7 +1,7 @@
-//! Wake-ups that block layers have lost, and every order of events in a small space.
+//! Wake-ups that block layers have lost, and all orders of events in a small space.
 //!
-//! Each test is about a fault of Linux (facts 3.5), or a fault of Blockyard that the swarm found. The name
-//! of the test says what is true now.
+//! Each test covers a fault of Linux (facts 3.5), or a fault of Blockyard that the swarm found. The name
+//! of the test says what holds now.
 
 use blockyard::bio::{Bio, IoPrio, Op, PrioClass};
 use blockyard::driver::{Accept, Busy, Driver, Issue};
@@ -17,13 +17,13 @@ use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId};
 use blockyard_sim::workload::Prng;
 use std::collections::{BTreeSet, VecDeque};
 
-/// A device with scripted answers; it answers `Queued` when they are used up.
+/// A device with scripted answers. After the last of them it answers `Queued`.
 #[derive(Debug, Default)]
 struct Scripted {
     answers: VecDeque<Accept>,
     budget: Option<u32>,
     taken: u32,
-    /// The most commands of all queues together.
+    /// The largest number of commands of all queues together.
     host_depth: Option<usize>,
     owned: Vec<(QueueId, HctxId, DriverTag)>,
     /// First sectors in the order in which they were accepted.
@@ -91,7 +91,7 @@ impl Rig {
         self.queues[queue].submit(&mut self.host, CpuId(cpu), bio, self.now)
     }
 
-    /// Does the work that calls have left, with as many runs as that takes, at most a thousand.
+    /// Does the work that calls have left, in at most a thousand runs.
     fn settle(&mut self) {
         for _ in 0..1000 {
             let mut runs = Vec::new();
@@ -140,8 +140,7 @@ fn bare(dispatch: Dispatch) -> Policies {
     Policies { dispatch, ..Policies::NONE }
 }
 
-/// The refusal and the completion that makes room crossed: the device refused while its last command was
-/// about to end.
+/// A refusal crossed the completion that makes room: the device refused while its last command was about to end.
 #[test]
 fn a_completion_offers_the_request_again_that_was_refused_just_before() {
     for dispatch in [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::Budget] {
@@ -221,7 +220,7 @@ fn a_split_bio_continues_when_its_first_part_fails_at_once() {
 }
 
 /// Found by the swarm: all queues that waited for the host ran at each completion. The first queue took the
-/// room, was refused at once for its next request before the others, and so came first again.
+/// room, its next request was refused before those of the others, and so it came first again.
 #[test]
 fn queues_that_wait_for_a_full_host_take_turns() {
     for policies in [Policies::NONE, Policies::mq_deadline(), bare(Dispatch::HoldUntilFlushed)] {
@@ -241,8 +240,8 @@ fn queues_that_wait_for_a_full_host_take_turns() {
     }
 }
 
-/// Linux 5266caaf5660: a waiter was added while its tag came free, on depth 1 with four hardware queues
-/// and forty jobs of random 4 KiB reads and writes. It hung within half an hour.
+/// Linux 5266caaf5660: a waiter was added while its tag came free, at depth 1 with four hardware queues
+/// and forty jobs of random 4 KiB reads and writes. The system hung within half an hour.
 #[test]
 fn forty_submitters_share_one_tag_of_each_of_four_hardware_queues() {
     for policies in [Policies::NONE, Policies::mq_deadline(), bare(Dispatch::SharedList)] {

@@ -49,7 +49,7 @@ fn args(prng: &mut Prng) -> Vec<String> {
     args
 }
 
-/// A device, and the rule by which it is busy, if it has one.
+/// A device, and its rule for busy answers, if it has one.
 fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
     let mut faults = None;
     let mut device = Device::lookup("null").expect("`null` should be a built-in device");
@@ -79,7 +79,7 @@ fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
     (device, faults)
 }
 
-/// One request in so many is refused, by chance.
+/// Returns a rule that refuses one request in this many by chance.
 fn busy_one_in(odds: u64) -> FaultRules {
     let text = format!("[[rule]]\nname = \"busy\"\none-in = {odds}\nbusy = \"resource\"\n");
     FaultRules::parse("faults.toml", &text).expect("a rule")

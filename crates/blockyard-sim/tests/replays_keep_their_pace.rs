@@ -57,8 +57,8 @@ fn ios() -> impl Strategy<Value = Vec<Io>> {
     })
 }
 
-/// When each I/O is issued, microseconds, if it comes as long after the same issue or completion of its
-/// process as in the trace. All response times of the trace are 50 us.
+/// Returns the issue of each I/O in microseconds, if it follows the same issue or completion of its process by
+/// the same time as in the trace. All response times of the trace are 50 us.
 fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
     let mut issued: Vec<u64> = Vec::new();
     let begin = ios[0].at_us;
@@ -73,7 +73,7 @@ fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
         });
         let past: Vec<_> = events.filter(|(then, _)| *then <= io.at_us).collect();
         let latest = past.iter().map(|(then, _)| *then).max();
-        // All of these events must have happened, the latest of them that long ago.
+        // All of these events must have happened, and the recorded time must have passed since the latest one.
         let now = latest.map_or(io.at_us - begin, |latest| {
             let since = past.iter().map(|(_, now)| *now).max().unwrap();
             since + (io.at_us - latest)
@@ -171,10 +171,9 @@ fn simulate_on(trace: &str, depth: u32, device: &Device, design: &Design) -> Rep
     .unwrap()
 }
 
-/// On a device faster than the recorded one, a process gets ahead of its trace, and its records must be
-/// known earlier and earlier. Each instant that was scheduled before once stayed in the heap and
-/// scheduled another one when it came, so that the events of a run grew with the square of its length.
-/// Such an instant is now skipped.
+/// On a device faster than the recorded one, a process gets ahead of its trace, and needs its records earlier
+/// and earlier. Instants that had become obsolete once stayed in the heap, and each scheduled another one when
+/// it came, so the number of events grew with the square of the run's length. They are now skipped.
 #[test]
 fn a_process_ahead_of_its_trace_causes_no_more_events() {
     let ios: Vec<_> = (0..4000)

@@ -1,4 +1,4 @@
-//! What a job asks for and what a profile says must show in what is measured. Each expectation is
+//! The measurements must follow the options of the job and the figures of the profile. Each expectation is
 //! derived from the job and the profile by hand, not from an earlier run.
 
 use blockyard::trace::Action;
@@ -142,7 +142,7 @@ fn commands_at_a_host_obey_littles_law() {
     let load = "--rw=randread --ioengine=libaio --iodepth=64 --numjobs=8 --runtime=1 \
                 --time_based --group_reporting";
     let report = run(load, profile);
-    // 62 slots of 400 us and the transfer of 4 KiB, refilled within some microseconds.
+    // 62 slots, each busy for 400 us and the transfer of 4 KiB, and refilled within some microseconds.
     assert_near(iops(&report), 62 * 1_000_000 / 401, 4);
     let held = report.commands_held_ns / u128::from(report.span.as_ns());
     assert!((60..=62).contains(&held), "{held} of 62 slots in use");
@@ -169,7 +169,7 @@ fn a_full_host_is_never_overfilled_and_both_disks_make_progress() {
 
 #[test]
 fn disks_on_one_tag_set_share_its_tags_fairly_however_much_one_asks_for() {
-    // 16 tags for two disks: 8 each, though one disk is asked for 256 commands and the other for 8.
+    // 16 tags for two disks: 8 each, although jobs keep 256 commands on one disk and 8 on the other.
     let profile = "base = \"srp\"\n[hba]\nhw-queues = 1\ncan-queue = 16\nluns = 2\n\
                    service-spread-percent = 0\ncommand-read = \"400us\"\nblock-read = \"0ns\"\n";
     let text = "[global]\ndirect=1\nrw=randread\nioengine=libaio\nsize=1g\nruntime=200ms\ntime_based\n\
@@ -180,7 +180,7 @@ fn disks_on_one_tag_set_share_its_tags_fairly_however_much_one_asks_for() {
         let report = try_run(&jobs, &device(profile), design).unwrap();
         let [many, few] = &report.jobs[..] else { panic!("two groups") };
         let of = |job: &JobReport| job.stats.measured().next().unwrap().ios;
-        // 8 slots of 400 us and the transfer of 4 KiB; the few lose what it takes to refill theirs.
+        // 8 slots, each busy for 400 us and the transfer of 4 KiB. The smaller job loses the time of its refills.
         let share = 8 * 200_000 / 401;
         assert_near(of(many), share, 5);
         assert_near(of(few), share, 5);
@@ -272,7 +272,10 @@ fn the_three_completions_of_a_null_device_cost_more_from_one_to_the_next() {
         report.jobs[0].stats.measured().next().unwrap().lat_ns.mean()
     };
     let [none, softirq, timer] = ["none", "softirq", "timer"].map(latency);
-    assert!(none < softirq, "{none} < {softirq}: nobody sleeps for what ends within the call");
+    assert!(
+        none < softirq,
+        "{none} < {softirq}: no job sleeps for an I/O that ends within the call"
+    );
     assert!(softirq + 9_000 < timer, "{softirq} < {timer}: the timer's 10 us and an interrupt");
 }
 

@@ -39,11 +39,11 @@ use std::sync::Once;
 use total::Total;
 
 thread_local! {
-    /// Whether a panic of this thread is caught and told by [`run`], and need not be printed.
+    /// Whether [`run`] catches and reports a panic of this thread, which need not be printed then.
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs one seed; a failure is what the checker said.
+/// Runs one seed. An error is the message of the checker.
 fn run(seed: u64, plan: Plan, flaw: Option<Flaw>) -> Result<Summary, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -69,17 +69,17 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")))
 }
 
-/// A seed that nobody has chosen.
+/// Returns a fresh seed.
 fn fresh_seed() -> u64 {
     use core::hash::BuildHasher;
     use std::hash::RandomState;
     RandomState::new().hash_one(0) >> 32
 }
 
-/// Seeds that once failed, beyond those that always run. A change of what a seed draws empties it.
+/// Seeds that once failed, in addition to those that always run. A change of the draws empties the list.
 const ONCE_FAILED: &[u64] = &[];
 
-/// The seeds of this run.
+/// Returns the seeds of this run.
 fn seeds() -> Vec<u64> {
     if let Some(seed) = number("BLOCKYARD_SWARM_SEED") {
         return vec![seed];

@@ -1,4 +1,4 @@
-//! The swarm of MMC hosts: every pipeline over a modelled card and controller with every fault there is. Each
+//! The swarm of MMC hosts runs every pipeline over a modelled card and controller with every modelled fault. Each
 //! seed draws host, card, faults and jobs. The swarm checks that
 //!
 //! - every command is legal and every transfer belongs to its request; the model panics otherwise
@@ -7,13 +7,12 @@
 //!   [failed-engine-starts-nothing], [direct-command-after-tasks], [paid-before-effect]);
 //! - the contract of drivers holds (`Checked`), and so do the queues' accounts after every piece of work
 //!   ([one-deferred-run-pending]);
-//! - reads return the last writes, and a loss of power, or a reset, leaves what the card has taken
-//!   (`Verify`);
-//! - a host that sleeps does nothing, and only its own processor is interrupted;
-//! - every I/O ends, once.
+//! - reads return the last writes, and durable data survives a loss of power or a reset (`Verify`);
+//! - a sleeping host does nothing, and interrupts reach only its own processor;
+//! - every I/O ends exactly once.
 //!
-//! One system in four is sound, however slow: in it nothing fails, nothing is reset, and background
-//! operations run when they are asked for.
+//! One system in four is sound, though it may be slow: nothing fails, nothing is reset, and background
+//! operations run when they are requested.
 //!
 //! ```sh
 //! BLOCKYARD_SWARM_SEED=123 cargo test --release -p blockyard-sim --test swarm_mmc
@@ -45,14 +44,15 @@ use blockyard_sim::workload::Prng;
 use core::ops::Range;
 
 fn pick<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
-    choices[usize::try_from(prng.below(choices.len() as u64)).expect("below a length")]
+    choices[usize::try_from(prng.below(choices.len() as u64))
+        .expect("an index below a length should fit usize")]
 }
 
 fn us(us: u64) -> Duration {
     Duration::from_us(us)
 }
 
-/// A pipeline with all that goes with it, for host and card of `mmc`.
+/// Draws a pipeline and its policies for the host and card of `mmc`.
 fn policy(prng: &mut Prng, mmc: &MmcProfile) -> HostPolicy {
     let (has, is_emmc) = (mmc.host.busy_detect, mmc.card.is_emmc());
     let hsq = HsqPolicy {
@@ -115,7 +115,7 @@ fn one_in(prng: &mut Prng, odds: u32) -> Option<u32> {
     (prng.below(3) == 0).then_some(odds)
 }
 
-/// Draws what host and card of `mmc` are like. Says whether they are sound.
+/// Draws the host and card of `mmc`. Returns whether they are sound.
 fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) -> bool {
     let host = &mut mmc.host;
     host.busy_detect = pick(prng, &[BusyDetect::Status, BusyDetect::Line, BusyDetect::Hardware]);
@@ -164,7 +164,7 @@ fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) 
     timing.units = pick(prng, &[None, Some(units)]);
     let stall = Stall { one_in_pages: 50, least: us(1000), most: us(300_000) };
     timing.stall = pick(prng, &[None, Some(stall)]);
-    // The slowest is interrupted before it is through.
+    // The slowest operations are interrupted before they end.
     let per_kib = us(pick(prng, &[10, 10, 10, 2000, 2000, 500_000]));
     let background = BackgroundTiming { level_bytes: 1 << 17, per_kib };
     timing.background = (features.bkops && prng.below(2) == 0).then_some(background);
@@ -178,13 +178,13 @@ fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) 
     };
     if sound {
         timing.faults = CardFaults::default();
-        // A buffer full of pages, each now and then as long, is within what any card may take.
+        // Even a buffer full of such pages stays within the time limits of every card.
         timing.stall = timing.stall.map(|stall| Stall { most: us(2000), ..stall });
     }
     sound
 }
 
-/// Of the block sizes that jobs are given, the largest.
+/// The largest block size of jobs.
 const LARGEST_BIO_SECTORS: u32 = 2048;
 
 fn jobs(prng: &mut Prng, trims: bool) -> Vec<String> {
@@ -217,11 +217,11 @@ struct Drawn {
     design: Design,
     verify: Verify,
     sleeps: Vec<(Duration, Duration)>,
-    /// Nothing goes wrong by itself.
+    /// Whether nothing fails by itself.
     sound: bool,
 }
 
-/// So many requests of at most `longest` sectors, and no fewer, hold all of `sectors`.
+/// Returns the smallest number of requests of at most `longest` sectors that hold all of `sectors`.
 fn fewest_requests(mut sectors: Vec<Range<u64>>, longest: u64) -> u64 {
     sectors.sort_unstable_by_key(|range| range.start);
     let (mut requests, mut held) = (0, 0);
@@ -235,7 +235,7 @@ fn fewest_requests(mut sectors: Vec<Range<u64>>, longest: u64) -> u64 {
 }
 
 impl Drawn {
-    /// What is not as it ought to be of data, if anything is.
+    /// Returns a complaint about data that is wrong, if any.
     fn wrong(&self, verified: &Verified, host: &MmcHost) -> Option<String> {
         if self.hears_late() {
             return self.unexplained(verified, host);
@@ -243,9 +243,9 @@ impl Drawn {
         verified.violations.first().map(ToString::to_string)
     }
 
-    /// The same where writes may be lost of which nobody asked. They explain that data is missing of a
-    /// page that could not be programmed, so that something older is there; and no more than there are such
-    /// writes: the driver counts them, but for the last of all.
+    /// Returns a complaint about wrong data that late write errors do not explain. Such an error leaves older
+    /// data in place of a page that could not be programmed. The driver counts these errors, except for one of
+    /// the last write.
     fn unexplained(&self, verified: &Verified, host: &MmcHost) -> Option<String> {
         let failed = |sector: u64| host.failed_sectors().iter().any(|page| page.contains(&sector));
         let is_explained = |wrong: &Wrong| {
@@ -263,11 +263,11 @@ impl Drawn {
         (lost > known).then(|| format!("{lost} writes are lost: {counts:?}"))
     }
 
-    /// Whether data may be lost by right: of a page that could not be programmed only who asks after each
-    /// write hears in time, and of the last write of all, who does not ask never hears.
+    /// Whether late write errors may legally lose data. Only a driver that asks for the status after each write
+    /// learns in time of a page that could not be programmed; any other never learns of one in the last write.
     fn hears_late(&self) -> bool {
         let DeviceModel::Mmc(mmc) = &self.device.model else { unreachable!("it is a card") };
-        let policy = self.design.host.expect("it was drawn");
+        let policy = self.design.host.expect("the drawn design should have a host policy");
         let asks = policy.busy == BusyDetect::Status && policy.pipeline != Pipeline::Cqe;
         mmc.card.timing.faults.program_one_in.is_some() && !asks
     }
@@ -282,14 +282,14 @@ fn draw(seed: u64) -> Drawn {
     let prng = &mut Prng::new(seed).fork(0x6d6d63);
     let soldered_in = prng.below(2) == 0;
     let base = if soldered_in { "emmc-hs400-sprd" } else { "sd-ux500" };
-    let mut device = Device::lookup(base).expect("a built-in");
+    let mut device = Device::lookup(base).expect("the base should be built in");
     device.machine.cpus = pick(prng, &[1, 2, 4]);
     let DeviceModel::Mmc(mmc) = &mut device.model else { unreachable!("it is a card") };
     let sound = profile(prng, mmc, soldered_in, device.machine.cpus);
     device.limits.write_cache = mmc.card.features.cache_bytes > 0;
     if device.limits.write_cache {
-        // No bio is split: if a reset loses one part of a bio while other parts wait, and a flush fails before
-        // the bio ends, nobody learns of that loss ([reset-loss-fails-flush]).
+        // No bio is split. A reset could lose one part while others wait; if a flush then failed before the bio
+        // ended, no later flush would report that loss ([reset-loss-fails-flush]).
         device.limits.max_sectors = device.limits.max_sectors.max(LARGEST_BIO_SECTORS);
         device.limits.max_segments = 256;
     }
@@ -302,7 +302,7 @@ fn draw(seed: u64) -> Drawn {
         mmc.card.timing.faults.program_one_in = one_in(prng, 50);
     }
     let queue = pick(prng, &["legacy-deadline", "mq-deadline", "mq-none", "mq-kyber"]);
-    let mut design = Design::lookup(queue).expect("a built-in");
+    let mut design = Design::lookup(queue).expect("the design should be built in");
     design.host = Some(policy);
     let (cuts, within) =
         pick(prng, &[(0, 1), (0, 1), (80, 20_000), (80, 100_000), (20, 1_000_000)]);
@@ -313,7 +313,7 @@ fn draw(seed: u64) -> Drawn {
     Drawn { args: jobs(prng, trims), device, design, verify, sleeps, sound }
 }
 
-/// Sees that an interrupt is taken where it is to be.
+/// Checks that only this processor takes interrupts.
 struct Watch(CpuId);
 
 impl Sink for Watch {
@@ -332,20 +332,20 @@ impl Observer for Watch {
     }
 }
 
-/// What is wrong with how a sound system came through, if anything is.
+/// Returns a complaint about the run of a sound system, if any.
 fn complaint(mmc: &MmcProfile, report: &Report, counts: &Counts) -> Option<String> {
     let errors: u64 = report.jobs.iter().map(|job| job.stats.errors).sum();
-    let sent = &report.mmc.as_ref().expect("it is one").commands;
-    // Background operations that take too long and cannot be interrupted end in a reset, by right.
+    let sent = &report.mmc.as_ref().expect("the device should be an MMC host").commands;
+    // Background operations that take too long and cannot be interrupted legally end in a reset.
     let timing = &mmc.card.timing;
     let outlasts = !mmc.card.features.hpi && timing.background.is_some();
-    // So does a trim behind a buffer full of pages that stall: its limit knows nothing of them.
+    // So does a trim after a buffer full of pages that stall: its time limit does not include them.
     let outlasts = outlasts || timing.stall.is_some() && sent[38] > 0;
     // A transaction that waits for background operations to end has failed when they are interrupted.
     let is_still = (errors, counts.resets) == (0, 0) && counts.failures <= counts.bkops_interrupts;
-    // They may come to be urgent as the last I/Os, a queue full of them, are on their way.
+    // Background operations may become urgent while the last I/Os, a full queue, are in flight.
     let cares = counts.exceptions < 128 || counts.bkops_starts > 0;
-    // Of a trim that is not carried out nobody hears: what was there may be found.
+    // An incomplete trim would not show in the data: the old content may legally be found.
     let erases = sent[35] == sent[36] && sent[36] == sent[38];
     let is_well = counts.strays == 0 && cares && (is_still && erases || outlasts);
     (!is_well)
@@ -369,10 +369,16 @@ fn run(seed: u64, drawn: &Drawn) -> Result<(Report, Counts), String> {
             Ok(false) => {
                 let empty = simulation.world().queues().iter().all(|queue| queue.is_empty());
                 let report = simulation.report();
-                let mmc = simulation.world().host.driver.model().mmc().expect("it is one");
+                let mmc = simulation
+                    .world()
+                    .host
+                    .driver
+                    .model()
+                    .mmc()
+                    .expect("the device should be an MMC host");
                 let counts = mmc.counts();
                 let complaint = sound.then(|| complaint(profile, &report, &counts)).flatten();
-                let verified = report.verified.as_ref().expect("it was verified");
+                let verified = report.verified.as_ref().expect("the run should be verified");
                 return match drawn.wrong(verified, mmc).or(complaint) {
                     _ if !empty => Err("bios are left".to_owned()),
                     Some(wrong) => Err(wrong),
@@ -382,7 +388,8 @@ fn run(seed: u64, drawn: &Drawn) -> Result<(Report, Counts), String> {
             Err(wrong) => return Err(wrong.to_string()),
         }
     }
-    let mmc = simulation.world().host.driver.model().mmc().expect("it is one");
+    let mmc =
+        simulation.world().host.driver.model().mmc().expect("the device should be an MMC host");
     Err(format!("no end at {}: {:?}", simulation.world().now(), mmc.counts()))
 }
 
@@ -390,7 +397,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// Says which seed it was that panicked, and what was drawn.
+/// Prints the seed and its draws if its run panics.
 struct Told<'a>(u64, &'a Drawn);
 
 impl Drop for Told<'_> {
@@ -407,7 +414,7 @@ impl Drop for Told<'_> {
     }
 }
 
-/// What seeds came to.
+/// Sums over all seeds.
 #[derive(Default)]
 struct Total {
     seeds: u64,
@@ -424,14 +431,14 @@ struct Total {
 }
 
 impl Total {
-    /// Runs `seed`, now and then twice, and adds it.
+    /// Runs `seed` and adds its results. One seed in 16 runs twice, with equal results.
     fn add(&mut self, seed: u64) {
         let drawn = draw(seed);
         let _told = Told(seed, &drawn);
         let (report, counts) = run(seed, &drawn).unwrap_or_else(|what| panic!("{what}"));
-        let verified = report.verified.as_ref().expect("it was verified");
+        let verified = report.verified.as_ref().expect("the run should be verified");
         if seed.is_multiple_of(16) {
-            let again = run(seed, &drawn).expect("it ended before");
+            let again = run(seed, &drawn).expect("a seed that ended once should end again");
             assert_eq!(format!("{again:?}"), format!("{:?}", (&report, counts)));
         }
         let measured = report.jobs.iter().flat_map(|job| job.stats.measured());
@@ -471,7 +478,7 @@ fn every_io_ends_once_and_nothing_is_lost() {
     total.tell();
 }
 
-/// Whether one of the first seeds shows `wrong`, on systems that `spoil` breaks.
+/// Whether one of the first seeds shows `wrong` on a system that `spoil` breaks.
 fn shows(wrong: &str, spoil: impl Fn(&mut Drawn) -> bool) -> bool {
     let spoiled = (0..400).filter_map(|seed| {
         let mut drawn = draw(seed);
@@ -480,7 +487,7 @@ fn shows(wrong: &str, spoil: impl Fn(&mut Drawn) -> bool) -> bool {
     spoiled.take(60).any(|ended| ended.is_err_and(|what| what.contains(wrong)))
 }
 
-/// The canary of what is durable: queues that send no flushes, as they know of no cache.
+/// The canary of durability: queues that know of no cache, and therefore send no flushes.
 #[test]
 fn a_host_that_forgets_to_flush_is_caught() {
     assert!(shows("after a loss of power", |drawn| {
@@ -490,7 +497,7 @@ fn a_host_that_forgets_to_flush_is_caught() {
     }));
 }
 
-/// The canary of what a reset loses: the same, where the power never goes.
+/// The canary of a loss by reset: such queues where the power never fails.
 #[test]
 fn a_host_that_forgets_to_flush_before_a_reset_is_caught() {
     assert!(shows("at the end of the run", |drawn| {
@@ -501,7 +508,7 @@ fn a_host_that_forgets_to_flush_before_a_reset_is_caught() {
     }));
 }
 
-/// Whether a run differs, of the first seeds, once `turn_off` has turned something off that was on.
+/// Whether `turn_off`, which turns off a feature or fault, changes the run of one of the first seeds.
 fn matters(turn_off: impl Fn(&mut Drawn) -> bool) -> bool {
     (0..400).any(|seed| {
         let (drawn, mut other) = (draw(seed), draw(seed));
@@ -515,7 +522,7 @@ fn mmc_of(drawn: &mut Drawn) -> &mut MmcProfile {
     mmc
 }
 
-/// The canary of what is drawn: a fault that is lost on the way to the model tests nothing.
+/// The canary of the draws: a fault that does not reach the model tests nothing.
 #[test]
 fn whatever_is_drawn_makes_a_difference() {
     assert!(matters(|drawn| mmc_of(drawn).host.faults.interrupt_lost_one_in.take().is_some()));
@@ -534,10 +541,9 @@ fn whatever_is_drawn_makes_a_difference() {
     assert!(matters(|drawn| !core::mem::take(&mut drawn.sleeps).is_empty()));
 }
 
-/// Seed 3201867634 drew writes of 640 KiB, of which the card took 512 at a time. A reset took the part
-/// that was done, the flush that failed for it came before the other was, and the writer's own then said
-/// that all was well. A driver sees requests and cannot know better, so here no bio is split where there is
-/// a cache to lose; what holds then is held against every seed.
+/// Seed 3201867634 drew writes of 640 KiB, which were split at 512 KiB. A reset lost the part that was done, and
+/// a flush failed for that loss before the other part was done. The writer's own flush then succeeded. A driver
+/// sees requests, not bios, and cannot prevent this. Therefore no bio is split if there is a cache to lose.
 #[test]
 fn where_a_reset_can_lose_a_cache_no_write_is_split() {
     let mut caches = 0;
@@ -548,7 +554,8 @@ fn where_a_reset_can_lose_a_cache_no_write_is_split() {
         }
         caches += 1;
         let limits = &device.limits;
-        let jobs = parse_args(args.iter().map(String::as_str), &NoSource).expect("it was drawn");
+        let jobs = parse_args(args.iter().map(String::as_str), &NoSource)
+            .expect("drawn jobs should parse");
         for job in &jobs.jobs {
             let bytes = job.block.write.max_bytes();
             assert!(bytes.div_ceil(512) <= limits.max_sectors, "seed {seed}: {args:?}");
@@ -558,7 +565,7 @@ fn where_a_reset_can_lose_a_cache_no_write_is_split() {
     assert!(caches > 20);
 }
 
-/// Does nothing unless `BLOCKYARD_SWARM_SOAK` says for how many seconds; 0: until a seed fails.
+/// Does nothing unless `BLOCKYARD_SWARM_SOAK` gives a number of seconds; 0: until a seed fails.
 #[test]
 fn fresh_seeds_hold_as_long_as_one_cares_to_wait() {
     use core::hash::BuildHasher;

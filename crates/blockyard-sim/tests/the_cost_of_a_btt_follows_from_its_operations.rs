@@ -25,7 +25,7 @@ fn run_on(device: &Device, design: &Design, options: &str, conditions: Condition
     simulation.finish().unwrap()
 }
 
-/// Runs `options` on memory like DRAM under `design`: a built-in one, or one that builds on one.
+/// Runs `options` on memory like DRAM under `design`, which is built in or has a built-in base.
 fn run(design: &str, options: &str) -> Report {
     let design = if design.contains('=') {
         Design::parse("mine", design).unwrap()

@@ -1,6 +1,6 @@
-//! The figures of an MMC host agree with those of the device and the job: each request is mapped once, at its
-//! price; the parts of the time between two transfers add up; and an idle bus waits for as many threads as a
-//! design puts between two transfers.
+//! The figures of an MMC host agree with those of the device and the job. Each request is mapped once, at its
+//! cost. The parts of the time between two transfers add up. An idle bus waits for as many threads as a design
+//! puts between two transfers.
 
 use blockyard::time::Duration;
 use blockyard::trace::Action;
@@ -184,7 +184,7 @@ fn a_bus_that_waits_for_a_copy_is_not_busy() {
     let (fast, slow) = (copying("1us"), copying("50us"));
     assert_eq!(fast.0, slow.0, "the same data at the same rate");
     assert!(slow.2 - fast.2 > Duration::from_us(100 * 64 * 45), "{slow:?}");
-    // The gap from one read to the next; waits for copies are within a read.
+    // This is the gap from one read to the next; waits for copies are within a read.
     assert!(slow.1 < Duration::from_us(200), "{slow:?}");
 }
 

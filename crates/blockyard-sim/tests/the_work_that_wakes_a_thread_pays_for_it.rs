@@ -74,7 +74,10 @@ fn a_more_expensive_wake_up_adds_exactly_its_cost_per_wake_up() {
         for rw in ["randread", "randwrite"] {
             let (free, _) = run(rw, design, "", "0us");
             let (dear, _) = run(rw, design, "", "7us");
-            assert!(dear.totals.wakeups >= 600, "{design} {rw}: the thread, and who waits");
+            assert!(
+                dear.totals.wakeups >= 600,
+                "{design} {rw}: wake-ups of the thread and the job"
+            );
             assert_eq!(free.totals.wakeups, dear.totals.wakeups, "{design} {rw}");
             let more = dear.totals.cpu - free.totals.cpu;
             assert_eq!(more, Duration::from_us(7 * dear.totals.wakeups), "{design} {rw}");

@@ -1,33 +1,33 @@
 //! [`DataEvent`]: a report of a device that keeps its own data.
 //!
 //! A model of a device moves no bytes. A model that knows when data reaches its medium reports each
-//! step as a event; the [`Medium`](super::medium::Medium) over it keeps the stamps of the data.
+//! step as an event; the [`Medium`](super::medium::Medium) over it keeps the stamps of the data.
 
 use blockyard::driver::Device;
 use blockyard::time::Instant;
 use blockyard::unit::DriverTag;
 use core::ops::Range;
 
-/// An event in the life of data. `P` names the data: whose it is, and its first sector there.
+/// An event in the life of data. `P` names the data: its owner, and its first sector within that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataEvent<P> {
-    /// The device received data for these sectors: reads find it.
+    /// The device received data for these sectors, and reads find it from now on.
     Received {
         /// The data.
         place: P,
         /// The sectors on the disk.
         sectors: Range<u64>,
-        /// The page that holds it. Pages are numbered from 1 in order of arrival.
+        /// The page that holds the data. Pages are numbered from 1 in order of arrival.
         page: u64,
     },
     /// The device sent the content of these sectors to the host.
     Sent {
-        /// The request's data that it fills.
+        /// The part of the request's data that the content fills.
         place: P,
         /// The sectors on the disk.
         sectors: Range<u64>,
     },
-    /// The current erase gave up these sectors.
+    /// The current erase dropped these sectors.
     Erased {
         /// The sectors.
         sectors: Range<u64>,
@@ -46,7 +46,7 @@ pub enum DataEvent<P> {
         /// The number of the last page.
         page: u64,
     },
-    /// The power failed: any of the data that was not certain may be lost.
+    /// The power failed, and any data that was not durable may be lost.
     Lost,
 }
 

@@ -39,17 +39,17 @@ type Tick = u64;
 /// The end of a bio in flight.
 const IN_FLIGHT: Tick = Tick::MAX;
 
-/// A bio that changes data, kept while its data may be found.
+/// A bio that changes data. It is kept while its data may be found.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     submitted: Tick,
     ended: Tick,
-    /// It succeeded.
+    /// Whether the bio succeeded.
     succeeded: bool,
-    /// Durable as soon as it has succeeded.
+    /// Whether the bio is durable as soon as it has succeeded.
     through: bool,
     discards: bool,
-    /// Whether it may be lost, and whether a flush has reported that ([lost-write-fails-flush]).
+    /// Whether its data may be lost, and whether a flush has reported the loss ([lost-write-fails-flush]).
     loss: WriteLoss,
     /// Number of sectors whose versions include it.
     sectors: u64,
@@ -59,7 +59,7 @@ struct Write {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteLoss {
     None,
-    /// It may be lost; no flush has failed since it ended.
+    /// The write may be lost, and no flush has failed since it ended.
     Unreported,
     /// A flush has reported the loss by failing.
     Reported,
@@ -181,7 +181,7 @@ impl History {
         }
     }
 
-    /// Notes that `bio` was submitted. Its data, if any, is `stamp`, which is greater than all before.
+    /// Records that `bio` was submitted. Its data, if any, is `stamp`, which is greater than all earlier stamps.
     pub fn submitted(&mut self, bio: &Bio, stamp: Stamp) {
         self.now += 1;
         let asks_for_flush = bio.flags.contains(Flags::PREFLUSH) && !bio.op.is_read();
@@ -231,7 +231,7 @@ impl History {
         read.found.extend(sample.found);
     }
 
-    /// Notes that `bio` has ended with `status`. Returns the wrong data that its submitter got.
+    /// Records that `bio` has ended with `status`. Returns the wrong data that its submitter got.
     pub fn ended(&mut self, bio: &Bio, status: Status) -> Vec<Wrong> {
         self.now += 1;
         debug_assert!(self.flushed < self.now && self.now < IN_FLIGHT, "the clock of events");
@@ -311,7 +311,7 @@ impl History {
         write.succeeded && (write.loss == WriteLoss::None || self.is_durable(write))
     }
 
-    /// Notes that the device has lost power during the run ([lost-write-fails-flush]).
+    /// Records that the device has lost power during the run ([lost-write-fails-flush]).
     pub fn lost_power(&mut self) {
         let mut writes = core::mem::take(&mut self.writes);
         for write in writes.values_mut() {
@@ -322,7 +322,7 @@ impl History {
         self.writes = writes;
     }
 
-    /// Notes that a flush has failed: the submitter knows of the loss ([lost-write-fails-flush]).
+    /// Records that a flush has failed, so that the submitter knows of the loss ([lost-write-fails-flush]).
     fn report_loss(&mut self) {
         for write in self.writes.values_mut() {
             if write.loss == WriteLoss::Unreported && write.ended != IN_FLIGHT {
@@ -373,7 +373,7 @@ impl History {
         }
     }
 
-    /// Forgets the versions in `range` that nobody can find any more.
+    /// Forgets the versions in `range` that can no longer be found.
     fn forget(&mut self, range: Range<u64>) {
         let oldest_read = self.reading_since.first().copied().unwrap_or(IN_FLIGHT);
         let mut versions = core::mem::take(&mut self.versions);

@@ -22,7 +22,6 @@
 //! A device that keeps its own data ([`ReportsData`]) reports what it does, and its reports replace the
 //! rules above: the data that it loses is lost for good. It knows nothing of requests with an unusual
 //! [`DataEffect`]; the rules apply to those.
-//! device would do such a thing.
 
 use super::event::{DataEvent, Place, ReportsData};
 use super::image::{Content, Image, Stamp};
@@ -39,13 +38,13 @@ use blockyard::unit::{DriverTag, HctxId, QueueId};
 use core::ops::Range;
 use std::collections::BTreeMap;
 
-/// The most versions of a sector in a cache. One more makes the oldest version durable.
+/// The largest number of versions of a sector in a cache. One more makes the oldest version durable.
 const VERSIONS_MAX: usize = 8;
 /// One in this many cached writes makes some of its blocks durable at once.
 const EARLY_ONE_IN: u64 = 8;
 /// One in this many discards has no effect.
 const IGNORED_ONE_IN: u64 = 4;
-/// The most draws over one range: longer ranges are drawn in pieces of several logical blocks.
+/// The largest number of draws over one range. A longer range is drawn in pieces of several logical blocks.
 const DRAWS_MAX: u64 = 256;
 
 /// The data that a read found in a part of its range when it completed.
@@ -79,7 +78,7 @@ struct Disk {
     live: Image,
     /// The data that certainly survives a loss of power.
     durable: Image,
-    /// Newer versions than that, the oldest first.
+    /// Versions newer than the durable data, the oldest first.
     cache: Spans<Vec<Cached>>,
     /// Number of completed writes.
     done: u64,
@@ -90,9 +89,9 @@ struct Disk {
 struct InFlight {
     queue: QueueId,
     work: Work,
-    /// The device decides its effect on data.
+    /// Whether the device decides the effect of the request on data.
     by_device: bool,
-    /// It erases data.
+    /// Whether the request erases data.
     erases: bool,
     /// The data that the device sent for it, by sector of the request.
     sent: Spans<Option<Content>>,
@@ -178,7 +177,7 @@ impl Disk {
         self.cache = rest;
     }
 
-    /// Stores `content`, which sent in page number `page` of a device that keeps its own data.
+    /// Stores `content`, which a device that keeps its own data holds in page number `page`.
     fn put(&mut self, range: Range<u64>, content: Content, page: u64) {
         self.done = page;
         self.live.set(range.clone(), content);
@@ -264,7 +263,7 @@ pub struct Media {
     /// Stamps of the bios in flight, by cookie.
     stamps: BTreeMap<u64, Stamp>,
     samples: Vec<Sample>,
-    /// The device has lost data since [`Self::take_loss`] was called.
+    /// Whether the device has lost data since the last call of [`Self::take_loss`].
     lost: bool,
     draws: Prng,
 }
@@ -314,7 +313,7 @@ impl Media {
                 let Work::Write { parts, .. } = &of.work else {
                     unreachable!("a event received data for a request that is not a write")
                 };
-                // Where the data lies in the memory of the host, in sectors of its request.
+                // The place of the data in the host's memory, in sectors of its request.
                 let first =
                     parts.first().map_or(0, |(range, _)| range.start) + u64::from(place.from);
                 for (range, content) in parts {
@@ -416,7 +415,7 @@ impl Media {
         hctx.index() * self.depth + tag.index()
     }
 
-    /// Notes that the model has accepted a request. `by_device`: the device keeps its own data.
+    /// Records that the model has accepted a request. `by_device` says that the device keeps its own data.
     fn begin(&mut self, issue: &Issue<'_>, by_device: bool) {
         let rq = issue.request();
         let disk = &self.disks[issue.queue.index()];

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// equal values are one range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans<T> {
-    /// By first sector: the end of the range, and its value, which is not the default.
+    /// The end and the value of each range, by its first sector. The value is not the default.
     spans: BTreeMap<u64, (u64, T)>,
     default: T,
 }

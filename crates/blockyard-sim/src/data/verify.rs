@@ -21,7 +21,7 @@ pub struct Verify {
     pub power_cuts: Vec<Duration>,
     /// An interval, not zero.
     pub power_cut_every: Option<Duration>,
-    /// The most violations that are kept in full. The others are only counted.
+    /// The largest number of violations that are kept in full. The others are only counted.
     pub violations_kept: usize,
 }
 
@@ -72,14 +72,14 @@ pub struct PowerCut {
     pub lost_by_wrong: u64,
 }
 
-/// How wrong data was found.
+/// The check that found wrong data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// By this read.
+    /// A read found it.
     Read(Bio),
-    /// On the disk at the end of the run.
+    /// The data was on the disk at the end of the run.
     AtEnd,
-    /// On the disk after a power cut.
+    /// The data was on the disk after a power cut.
     AfterPowerCut,
 }
 
@@ -88,9 +88,9 @@ pub enum Found {
 pub struct Violation {
     /// The disk.
     pub disk: QueueId,
-    /// When it was found.
+    /// The instant at which the data was found.
     pub at: Instant,
-    /// How it was found.
+    /// The check that found it.
     pub found: Found,
     /// The data.
     pub wrong: Wrong,
@@ -124,7 +124,7 @@ pub struct Verifier {
     /// The greatest stamp so far.
     last: Stamp,
     draws: Prng,
-    /// The most violations to keep.
+    /// The largest number of violations to keep.
     kept: usize,
     verified: Verified,
 }
@@ -160,19 +160,19 @@ impl Verifier {
         }
     }
 
-    /// Notes that `bio` was refused.
+    /// Records that `bio` was refused.
     pub fn refused(&self, media: &mut Media, bio: &Bio) {
         media.forget(bio.cookie);
     }
 
-    /// Notes that `bio` was accepted.
+    /// Records that `bio` was accepted.
     pub fn submitted(&mut self, queue: QueueId, bio: &Bio) {
         debug_assert!(self.last.0 < u64::MAX - 1, "the last stamp marks erased sectors");
         self.last.0 += u64::from(changes_data(bio.op));
         self.histories[queue.index()].submitted(bio, self.last);
     }
 
-    /// Notes that a bio of `queue` has ended.
+    /// Records that a bio of `queue` has ended.
     pub fn ended(&mut self, media: &mut Media, queue: QueueId, ended: &Ended, now: Instant) {
         self.take_loss(media);
         self.take_samples(media);

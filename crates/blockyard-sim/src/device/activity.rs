@@ -16,7 +16,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// A command begins.
+    /// Counts the start of a command.
     pub fn begin(&mut self, now: Instant) {
         if self.outstanding == 0 {
             if self.started {
@@ -30,14 +30,14 @@ impl Activity {
         self.outstanding += 1;
     }
 
-    /// A command ends.
+    /// Counts the end of a command.
     pub fn end(&mut self, now: Instant) {
         debug_assert!(self.outstanding > 0, "a command ends that never began");
         self.advance(now);
         self.outstanding -= 1;
     }
 
-    /// Counts a command from `begin` to `end`, both known at once. Not together with [`Self::begin`].
+    /// Counts a whole command from `begin` to `end`. Not to be used together with [`Self::begin`].
     pub fn span(&mut self, begin: Instant, end: Instant) {
         debug_assert_eq!(self.outstanding, 0, "commands are counted in two ways");
         debug_assert!(begin <= end, "a command from {begin} to {end}");
@@ -51,7 +51,7 @@ impl Activity {
         self.changed = self.changed.max(end);
     }
 
-    /// Starts again at `now`, with the commands outstanding then.
+    /// Starts counting again at `now`, with the commands that are outstanding then.
     pub fn forget(&mut self, now: Instant) {
         *self = Self {
             outstanding: self.outstanding,
@@ -76,20 +76,20 @@ impl Activity {
         self.changed = self.changed.max(now);
     }
 
-    /// Time with at least one command outstanding.
+    /// Returns the time with at least one command outstanding.
     #[must_use]
     pub const fn busy(&self) -> Duration {
         self.busy
     }
 
-    /// Mean length of the times without a command between the first command and the last; zero if
+    /// Returns the mean length of the gaps without a command between the first command and the last; zero if
     /// there were none.
     #[must_use]
     pub fn mean_gap(&self) -> Duration {
         Duration::from_ns(self.idle.as_ns().checked_div(self.gaps).unwrap_or_default())
     }
 
-    /// Sum over time of the commands outstanding, in command-nanoseconds.
+    /// Returns the sum over time of the commands outstanding, in command-nanoseconds.
     #[must_use]
     pub const fn held_ns(&self) -> u128 {
         self.held

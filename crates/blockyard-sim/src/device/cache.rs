@@ -1,4 +1,4 @@
-//! The volatile write cache of a device, as far as it takes time: the cost of a flush.
+//! The time cost of a device's volatile write cache: the cost of a flush.
 
 use crate::profile::CacheProfile;
 use blockyard::bio::{Flags, Op};
@@ -9,21 +9,21 @@ use blockyard::unit::{QueueId, SECTOR_BYTES};
 
 const MIB_BYTES: u64 = 1 << 20;
 
-/// The bytes written to each disk since its last flush, which set the cost of the next.
+/// The bytes written to each disk since its last flush. They determine the cost of the next flush.
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
     profile: CacheProfile,
-    /// By disk.
+    /// The bytes of each disk.
     dirty_bytes: Vec<u64>,
 }
 
 impl Cache {
     pub(super) fn new(profile: CacheProfile, disks: u16) -> Self {
-        assert!(disks > 0, "a cache of no disk");
+        assert!(disks > 0, "a cache needs at least one disk");
         Self { profile, dirty_bytes: vec![0; usize::from(disks)] }
     }
 
-    /// Begins `request`: a flush writes out all earlier writes but those that went past the cache.
+    /// Begins `request`. A flush writes out all earlier writes except those that bypassed the cache.
     fn begin(&mut self, queue: QueueId, request: &Request) -> Duration {
         let dirty = &mut self.dirty_bytes[queue.index()];
         match request.op {
@@ -43,7 +43,7 @@ impl Cache {
     }
 }
 
-/// The time that `cache` adds to a request that begins.
+/// Returns the time that `cache` adds to a request that begins.
 #[inline]
 pub(super) fn longer(cache: &mut Option<Cache>, issue: &Issue<'_>) -> Duration {
     match cache {

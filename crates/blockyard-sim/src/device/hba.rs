@@ -1,9 +1,9 @@
 //! A SCSI host, the link to its target, and the target's disks.
 //!
 //! Each command in service occupies a slot for the command's own time plus a time for each 4 KiB. Then its
-//! data passes the link, which carries one command at a time. The number of slots is the host's `can_queue`
-//! and the disk's `cmd_per_lun`, which counts over all hardware queues. A limit shared by all disks of a host
-//! or target is refused as [`Busy::Host`]: any completion makes room.
+//! data passes the link, which carries one command at a time. The host's `can_queue` and the disk's
+//! `cmd_per_lun`, which counts over all hardware queues, limit the slots. A refusal at a limit that all disks of
+//! a host or target share is [`Busy::Host`]: any completion makes room.
 //!
 //! A disk that answers QUEUE FULL lowers its depth to the number of commands that it held, after as
 //! many refusals as the profile says. It raises the depth by one after each quiet period, up to the
@@ -28,7 +28,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId, SECTOR_BYTES};
 use std::collections::VecDeque;
 
-/// Bytes of the block that a command's cost is stated for.
+/// Bytes of the block for which a command's cost is stated.
 const BLOCK_BYTES: u64 = 4096;
 
 /// A command on its way through slot and link.
@@ -39,9 +39,9 @@ struct Command {
     bytes: u64,
     /// The extra service time of the cache.
     longer: Duration,
-    /// It came without budget, so its end lowers the disk's count ([disk-depth-limit]).
+    /// Whether the command came without budget, so that its end lowers the disk's count ([disk-depth-limit]).
     counted_here: bool,
-    /// Its data is on the link.
+    /// Whether its data is on the link.
     on_link: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct Hba {
     /// Commands by hardware queue and tag.
     commands: Vec<Command>,
     handed_over: Vec<u32>,
-    /// Completed and not pulled yet.
+    /// Requests that have completed and were not pulled yet.
     finished: VecDeque<Finished>,
     link_free_at: Instant,
     cache: Option<Cache>,
@@ -90,7 +90,7 @@ pub struct Hba {
 }
 
 impl Hba {
-    /// A host with `hctxs` hardware queues, after `profile`, whose disks have caches after `cache`. `prng` draws
+    /// Returns a host with `hctxs` hardware queues by `profile`, whose disks have caches by `cache`. `prng` draws
     /// the spread of service times.
     #[must_use]
     pub fn new(profile: HbaProfile, hctxs: u16, cache: Option<CacheProfile>, prng: Prng) -> Self {
@@ -250,7 +250,7 @@ impl Driver for Hba {
 
     fn return_budget(&mut self, queue: QueueId, _budget: Budget) {
         let lun = &mut self.luns[queue.index()];
-        debug_assert!(lun.outstanding > 0, "a budget given back that nobody took");
+        debug_assert!(lun.outstanding > 0, "a budget was given back that was never taken");
         lun.outstanding -= 1;
     }
 

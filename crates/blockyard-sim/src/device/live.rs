@@ -1,14 +1,14 @@
-//! A modelled device without a machine around it, for callers that have processors, a clock and data of
-//! their own: one disk with one hardware queue, that of the processor that submits.
+//! A modelled device without a machine around it, for callers that have their own processors, clock and data.
+//! It has one disk with one hardware queue, which belongs to the processor that submits.
 //!
-//! An MMC host's driver keeps its costs, as they are part of how fast the card is: interrupts, wake-ups,
-//! and the acts of `[host]`. Each of its [contexts](super::mmc::contexts) has a processor of its own. The
-//! rest of `[cpu]` does not apply: the caller's processors do that work.
+//! An MMC host's driver keeps its costs, as the speed of the card depends on them: interrupts, wake-ups, and
+//! the acts of `[host]`. Each of its [contexts](super::mmc::contexts) has a processor of its own. The rest of
+//! `[cpu]` does not apply, because the caller's processors do that work.
 //!
 //! # Rules
 //!
-//! - **[live-device-never-late]** What the device does, it does at the instant that the model says,
-//!   however late the caller looks: lateness does not add up.
+//! - **[live-device-never-late]** The device does each step at the model's instant, however late the caller
+//!   looks. Lateness does not add up.
 
 use super::mmc::contexts::{Contexts, Doing, Sleepers, Step, Turn};
 use super::{DeviceEvent, Events, Model};
@@ -19,14 +19,14 @@ use blockyard::time::{Duration, Instant};
 use blockyard_mmc::block::Context;
 use std::collections::VecDeque;
 
-/// What happens at an instant.
+/// An event of a live device.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// Something in the device.
+    /// An event within the device.
     Device(DeviceEvent),
-    /// A thread that was woken runs.
+    /// A woken thread starts to run.
     Runs(Context),
-    /// The processor of a context has paid for what it did.
+    /// The processor of a context has paid for its work.
     Paid(Context),
 }
 
@@ -35,9 +35,9 @@ enum Event {
 enum Interrupts {
     /// No interrupt is being handled.
     Idle,
-    /// The handler works.
+    /// The handler runs.
     Handling,
-    /// The handler works, and the controller has interrupted again.
+    /// The handler runs, and the controller has interrupted again.
     Again,
 }
 
@@ -49,7 +49,7 @@ pub struct Live {
     events: EventHeap<Event>,
     /// Events that the model wants scheduled, and that are not in `events` yet.
     said: Events,
-    /// By context: what its processor pays for.
+    /// The work for which the processor of each context pays.
     doing: [Option<Doing>; 3],
     interrupts: Interrupts,
     finished: VecDeque<Finished>,
@@ -57,7 +57,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// `model`, whose driver's processors are as those of `machine`.
+    /// Returns `model` as a live device. The driver's processors are like those of `machine`.
     pub(crate) const fn new(model: Model, machine: &MachineProfile) -> Self {
         Self {
             model,
@@ -71,13 +71,12 @@ impl Live {
         }
     }
 
-    /// Lets everything happen that is due until `now`, each event at its instant
-    /// ([live-device-never-late]).
+    /// Handles all events that are due until `now`, each at its own instant ([live-device-never-late]).
     fn run_until(&mut self, now: Instant) {
         while let Some(at) = self.next_at().filter(|at| *at <= now) {
             self.now = self.now.max(at);
             if self.events.next_at().is_some_and(|due| due <= self.now) {
-                let (_, event) = self.events.pop().expect("the event that is due");
+                let (_, event) = self.events.pop().expect("the due event should be in the heap");
                 self.handle(event);
                 self.follow_up(Duration::ZERO);
             } else {
@@ -101,14 +100,15 @@ impl Live {
             }
             Event::Paid(context) => {
                 let doing = self.doing[context as usize].take();
-                self.take_effect(doing.expect("work that the context's processor paid for"));
+                self.take_effect(
+                    doing.expect("a context should have the work that its processor paid for"),
+                );
                 self.take_turns(context);
             }
         }
     }
 
-    /// Sees to what follows from the latest event: events to come, completions, and wake-ups, which come
-    /// after `first`.
+    /// Handles the results of the latest event: new events, completions, and wake-ups, which come after `first`.
     fn follow_up(&mut self, first: Duration) {
         while let Some((at, event)) = self.said.pop_front() {
             self.events.push(at, Event::Device(event));
@@ -125,7 +125,7 @@ impl Live {
 
     fn look_at_controller(&mut self) {
         let mmc = self.model.mmc_mut().expect("only an MMC host has a controller");
-        while mmc.next_use().is_some() {} // Nobody watches the bus.
+        while mmc.next_use().is_some() {} // the uses of the bus are not recorded
         if !mmc.take_interrupt() {
             return;
         }
@@ -142,7 +142,7 @@ impl Live {
         self.pay(doing, cost);
     }
 
-    /// The processor of a context pays `cost` for `doing`.
+    /// Lets the processor of a context pay `cost` for `doing`.
     fn pay(&mut self, doing: Doing, cost: Duration) {
         let context = doing.context();
         let before = self.doing[context as usize].replace(doing);
@@ -154,7 +154,8 @@ impl Live {
     fn wake(&mut self, mut sleepers: Sleepers, at: Instant) {
         let mmc = self.model.mmc_mut().expect("only an MMC host has threads");
         while let Some(woken) = self.contexts.wake_next(mmc, &mut sleepers, at) {
-            let begins_at = woken.begins_at.expect("no run is left to a thread of a live device");
+            let begins_at =
+                woken.begins_at.expect("no run of a live device should be left to a thread");
             self.events.push(begins_at, Event::Runs(woken.thread));
         }
     }
@@ -164,7 +165,7 @@ impl Live {
         self.contexts.take_effect(doing, mmc, self.now, &mut self.said);
     }
 
-    /// `context` takes turns on its processor until it pays for something or has nothing to do.
+    /// Runs `context` on its processor until it pays for an act or has nothing to do.
     fn take_turns(&mut self, context: Context) {
         let mut turn = Turn::new(context, false);
         loop {
@@ -208,7 +209,7 @@ impl Driver for Live {
 }
 
 impl Device for Live {
-    /// Polled at each instant that [`Device::poll_at`] names, returns the requests that complete then.
+    /// Returns the next request that has completed by `now`. Call this at each instant of [`Device::poll_at`].
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         if self.finished.is_empty() {
             self.run_until(now);

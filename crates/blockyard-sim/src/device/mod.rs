@@ -1,7 +1,7 @@
 //! Modelled devices: drivers on one side, virtual time on the other.
 //!
 //! A model accepts requests as a [`Driver`] at the instant at which a processor hands them over. The world
-//! then says when that processor was done ([`Model::start`]), and the model schedules events of its own.
+//! then reports the instant at which that processor was done ([`Model::start`]), and the model schedules events.
 //! The world pulls completed requests after each event and each call, as from any [`Device`]. [`terms`]
 //! says who runs a model's hardware queues and how its requests complete; [`stack`] puts layers over a
 //! model; [`live`] drives one without a world.
@@ -36,12 +36,12 @@ pub struct DeviceEvent(pub u32);
 /// Events that a device wants scheduled.
 pub type Events = VecDeque<(Instant, DeviceEvent)>;
 
-/// One of the modelled devices. Every call compares its tag, so that the enum has a tag of its own, as
-/// [`stack::Stack`] has.
+/// A modelled device. Every call compares the tag of this enum, so the tag must not be merged into those of the
+/// variants; [`stack::Stack`] does the same.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Model {
-    /// It does nothing but answer.
+    /// A device that only completes requests.
     Null(Null),
     /// A SCSI host and its target.
     Hba(Hba),
@@ -65,7 +65,7 @@ impl Model {
         }
     }
 
-    /// How the hardware queues of this device are dispatched.
+    /// Returns the way in which the hardware queues of this device are dispatched.
     #[must_use]
     pub const fn dispatch(&self) -> Dispatch {
         match self {
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    /// How this device completes requests of a hardware queue that is not polled.
+    /// Returns the way in which this device completes requests of a hardware queue that is not polled.
     #[must_use]
     pub const fn completion(&self) -> Completion {
         match self {
@@ -99,7 +99,7 @@ impl Model {
         }
     }
 
-    /// Measuring begins at `now`: forgets the activity until then.
+    /// Starts measuring at `now`, and forgets earlier activity.
     pub fn forget_activity(&mut self, now: Instant) {
         match self {
             Self::Mmc(mmc) => mmc.forget(now),
@@ -111,7 +111,7 @@ impl Model {
         }
     }
 
-    /// The times at which this device had commands.
+    /// Returns the times at which this device had commands.
     const fn activity(&self) -> &Activity {
         match self {
             Self::Null(null) => &null.activity,
@@ -123,7 +123,7 @@ impl Model {
         }
     }
 
-    /// The time until `now` in which this device was at work.
+    /// Returns the time until `now` in which this device had work.
     #[must_use]
     pub fn busy(&self, now: Instant) -> Duration {
         match self {
@@ -132,7 +132,7 @@ impl Model {
         }
     }
 
-    /// The mean time between two periods of work.
+    /// Returns the mean time between two periods of work.
     #[must_use]
     pub fn mean_gap(&self) -> Duration {
         match self {
@@ -147,7 +147,7 @@ impl Model {
         self.activity().held_ns()
     }
 
-    /// Takes the time for which calls since the last one kept the calling processor busy, beside the costs
+    /// Takes the time that the calling processor spent in the device since the last call, apart from the costs
     /// of the path.
     #[inline]
     pub fn take_spent(&mut self) -> Duration {
@@ -157,7 +157,7 @@ impl Model {
         }
     }
 
-    /// The MMC host, if this device is one.
+    /// Returns the MMC host, if this device is one.
     #[must_use]
     pub fn mmc(&self) -> Option<&MmcHost> {
         match self {
@@ -174,7 +174,7 @@ impl Model {
         }
     }
 
-    /// The persistent memory, if this device is that.
+    /// Returns the persistent memory, if this device is one.
     #[must_use]
     pub fn pmem(&self) -> Option<&Pmem> {
         match self {
@@ -191,7 +191,7 @@ impl Driver for Model {
     );
 }
 
-/// Cards and persistent memory know what they hold; other devices do not.
+/// Cards and persistent memory keep their own data; other devices do not.
 impl ReportsData for Model {
     fn keeps_data(&self) -> bool {
         match self {

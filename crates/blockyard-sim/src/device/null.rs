@@ -15,11 +15,11 @@ use std::collections::VecDeque;
 #[derive(Debug)]
 pub struct Null {
     profile: NullProfile,
-    /// When the data of all accepted requests has passed, under a bandwidth limit.
+    /// The instant at which the data of all accepted requests has passed, under a bandwidth limit.
     passed_at: Instant,
     /// Requests with their bytes and the extra time of the cache.
     handed_over: Vec<(Finished, u64, Duration)>,
-    /// Completed and not pulled yet.
+    /// Requests that have completed and were not pulled yet.
     finished: VecDeque<Finished>,
     /// Requests in flight, by hardware queue and tag.
     waiting: Vec<Option<Finished>>,
@@ -28,7 +28,7 @@ pub struct Null {
 }
 
 impl Null {
-    /// A device with `hctxs` hardware queues, after `profile` and `cache`.
+    /// Returns a device with `hctxs` hardware queues by `profile` and `cache`.
     #[must_use]
     pub fn new(profile: NullProfile, hctxs: u16, cache: Option<CacheProfile>) -> Self {
         let commands = usize::from(hctxs) * usize::from(profile.depth);
@@ -48,7 +48,7 @@ impl Null {
         self.finished.pop_front()
     }
 
-    /// How requests complete.
+    /// Returns the way in which requests complete.
     pub(super) const fn completion(&self) -> Completion {
         match self.profile.completion {
             NullCompletion::None | NullCompletion::Softirq => Completion::Uninterrupted,
@@ -73,7 +73,7 @@ impl Null {
         }
     }
 
-    /// When `bytes` handed over at `at` have passed under the bandwidth limit.
+    /// Returns the instant at which `bytes` handed over at `at` have passed under the bandwidth limit.
     fn pass(&mut self, at: Instant, bytes: u64) -> Instant {
         let Some(per_second) = self.profile.bandwidth_limit else { return at };
         let begin = self.passed_at.max(at);
@@ -85,12 +85,12 @@ impl Null {
     pub(super) fn event(&mut self, event: DeviceEvent, now: Instant) {
         self.activity.end(now);
         let finished = self.waiting[event.0 as usize].take();
-        debug_assert!(finished.is_some(), "{event:?} of no request");
+        debug_assert!(finished.is_some(), "{event:?} belongs to no request");
         self.finished.extend(finished);
     }
 }
 
-/// The time for `bytes` at `per_second` bytes per second, rounded up.
+/// Returns the time for `bytes` at `per_second` bytes per second, rounded up.
 pub(super) fn transfer_time(bytes: u64, per_second: u64) -> Duration {
     let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(per_second));
     Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))

@@ -12,40 +12,40 @@ use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use core::fmt::Debug;
 
-/// How often requests matched a rule of a fault file.
+/// Counts of the requests that matched a rule of a fault file.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FaultCount {
     /// The rule's name.
     pub name: String,
-    /// Requests that matched it.
+    /// Requests that matched the rule.
     pub matched: u64,
-    /// Matching requests on which it fired.
+    /// Matching requests on which the rule fired.
     pub fired: u64,
 }
 
-/// The questions of a simulation to a stack. Each layer answers for itself and for the layers below it.
+/// The calls of a simulation on a stack. Each layer answers for itself and for the layers below it.
 pub trait Layers: Device + Debug {
-    /// The model at the bottom.
+    /// Returns the model at the bottom.
     fn model(&self) -> &Model;
 
     /// As [`Self::model`].
     fn model_mut(&mut self) -> &mut Model;
 
-    /// The counts of all fault rules, in their order.
+    /// Returns the counts of all fault rules, in their order.
     fn fault_counts(&self) -> Vec<FaultCount> {
         Vec::new()
     }
 
-    /// The number of completions that fault rules lost.
+    /// Returns the number of completions that fault rules lost.
     fn lost(&self) -> u64 {
         0
     }
 
-    /// A piece of work has been done: no run is open.
+    /// Notes that a piece of work is done and no run is open.
     fn call_ended(&self) {}
 
-    /// The media, if their data is kept.
+    /// Returns the media, if their data is kept.
     fn media(&self) -> Option<&Media> {
         None
     }
@@ -55,7 +55,7 @@ pub trait Layers: Device + Debug {
         None
     }
 
-    /// Applies to the media what the device has done to data until `now`.
+    /// Applies the device's effects on data until `now` to the media.
     fn update_media(&mut self, now: Instant) {
         let _ = now;
     }
@@ -167,8 +167,8 @@ impl<D: Layers> Layers for Checked<D> {
     }
 }
 
-/// A model, alone or under layers. A model alone, or with only its calls checked, costs one comparison for
-/// each call: of a tag of this enum, which must not be merged into those of the variants.
+/// A model, alone or under layers. A model alone, or with only its calls checked, costs one comparison per call.
+/// It compares the tag of this enum, which must not be merged into those of the variants.
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Stack {
@@ -189,12 +189,12 @@ pub struct Layering<'a> {
     pub faults: Option<&'a FaultRules>,
     /// Draws the chance of the rules.
     pub draws: Prng,
-    /// If every call is checked against the contract, above and below the faults: the terms of the queues.
+    /// The terms of the queues, if every call is checked against the contract above and below the faults.
     pub terms: Option<&'a [Terms]>,
 }
 
 impl Stack {
-    /// `model` under `layers`, on a host with `tags`.
+    /// Puts `layers` over `model`, on a host with `tags`.
     #[must_use]
     pub fn new(model: Model, layers: Layering<'_>, tags: &TagSetConfig) -> Self {
         let mut layers = layers;
@@ -278,13 +278,13 @@ impl Stack {
 }
 
 impl Layering<'_> {
-    /// The faults over `device`, and the checks above and below them, as far as asked for.
+    /// Puts the faults over `device`, with checks above and below them if requested.
     fn over<D: Layers + Send + 'static>(
         self,
         device: D,
         tags: &TagSetConfig,
     ) -> Box<dyn Layers + Send> {
-        debug_assert!(self.media.is_none(), "the media lie right above the model");
+        debug_assert!(self.media.is_none(), "the media should lie directly above the model");
         let rules = self.faults.map(|faults| faults.rules.clone());
         match (self.terms, rules) {
             (None, None) => Box::new(device),

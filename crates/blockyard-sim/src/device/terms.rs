@@ -1,7 +1,7 @@
-//! The terms on which a machine and a device work together: who runs the device's hardware queues, and
-//! how its requests complete.
+//! The terms between a machine and a device: which thread runs the device's hardware queues, and how its
+//! requests complete.
 
-/// Who runs a hardware queue, and so calls the driver.
+/// The thread or processor that runs a hardware queue, and so calls the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runner {
     /// The processor that submits, or that has freed a tag.
@@ -12,18 +12,18 @@ pub enum Runner {
     HostThread,
 }
 
-/// How a device's hardware queues are dispatched.
+/// The way in which a device's hardware queues are dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dispatch {
-    /// The driver never sleeps: whoever submits runs the hardware queue, and a worker thread runs it when
-    /// that run is deferred.
+    /// The driver never sleeps. The submitting thread runs the hardware queue, and a worker thread does the
+    /// deferred runs.
     Direct,
     /// The driver may sleep, so that every run is left to its thread.
     HostThread,
 }
 
 impl Dispatch {
-    /// Returns who does the next run of a hardware queue.
+    /// Returns the runner of the next run of a hardware queue.
     #[must_use]
     pub const fn runner(self, is_deferred: bool) -> Runner {
         match self {
@@ -34,7 +34,7 @@ impl Dispatch {
     }
 }
 
-/// How a device completes a request.
+/// The way in which a device completes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
     /// Within the call that hands the request over.
@@ -43,7 +43,7 @@ pub enum Completion {
     Uninterrupted,
     /// By an interrupt of the processor that submitted the request.
     Interrupt,
-    /// By an act of its host's driver, whose interrupt handler has been paid for.
+    /// By an act of its host's driver, after the cost of the interrupt handler.
     HostInterrupt,
     /// The request waits until a processor polls its hardware queue.
     Polled,

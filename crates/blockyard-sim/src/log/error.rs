@@ -4,7 +4,7 @@ use crate::words::Words;
 use std::fmt;
 use std::io;
 
-/// A log that cannot be written.
+/// The error of a log that cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogError {
     /// The file.

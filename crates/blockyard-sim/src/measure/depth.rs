@@ -1,42 +1,42 @@
-//! How deep jobs went: I/Os under way, submitted and completed at a time, in fio's classes.
+//! The queue depths of jobs: I/Os in flight, submitted and completed at a time, in fio's classes.
 
 /// Counts in fio's seven classes of a number of I/Os.
 pub type Classes = [u64; 7];
 
-/// The three distributions of depths that fio tells.
+/// The three distributions of depths that fio reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depths {
-    /// I/Os by how many were under way once they had been submitted: 1, then from 2, 4, 8, 16, 32
+    /// I/Os by the number in flight just after their submission: 1, then from 2, 4, 8, 16, 32
     /// and 64 on.
     pub level: Classes,
-    /// Calls by how many I/Os they submitted: none, then up to 4, 8, 16, 32, 64 and more.
+    /// Calls by the number of I/Os that they submitted: none, then up to 4, 8, 16, 32, 64 and more.
     pub submit: Classes,
-    /// The same by how many results they took.
+    /// Calls by the number of results that they reaped, in the same classes.
     pub complete: Classes,
 }
 
 impl Depths {
-    /// A call submitted `ios`, of which `counted` are reads, writes or trims; from then on
-    /// `depth` were under way.
+    /// Counts a call that submitted `ios`, of which `counted` are reads, writes or trims. `depth` I/Os
+    /// are in flight after it.
     pub fn submitted(&mut self, ios: u32, counted: u32, depth: u32) {
         debug_assert!(counted <= ios, "syncs are among the I/Os of a call");
         self.level[level_class(depth)] += u64::from(counted);
         self.submit[batch_class(ios)] += 1;
     }
 
-    /// Whether no more than one I/O was ever under way.
+    /// Whether never more than one I/O was in flight.
     #[must_use]
     pub fn one_at_a_time(&self) -> bool {
         self.level[1..].iter().all(|ios| *ios == 0)
     }
 
-    /// A call took the results of `ios`.
+    /// Counts a call that reaped the results of `ios`.
     pub fn completed(&mut self, ios: u32) {
         self.complete[batch_class(ios)] += 1;
     }
 }
 
-/// The class of a depth of at least 1.
+/// Returns the class of a depth of at least 1.
 fn level_class(depth: u32) -> usize {
     depth.max(1).ilog2().min(6) as usize
 }

@@ -1,11 +1,11 @@
-//! What is measured of one instance alone, apart from what is added up over a group.
+//! The measurements of one instance that are not added up over a group: its samples.
 
 use super::JobStats;
 use super::sampler::{Sample, Sampler, Unit};
 use crate::job::{Logging, Op, Reporting};
 use blockyard::time::Instant;
 
-/// A sample and which rate it is of.
+/// A sample, by its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// Bandwidth, KiB per second.
@@ -22,7 +22,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Samples as often as the job says.
+    /// Returns a meter with the sampling periods of the job.
     #[must_use]
     pub fn new(reporting: &Reporting) -> Self {
         let logging: &Logging = &reporting.logging;
@@ -33,26 +33,26 @@ impl Meter {
         }
     }
 
-    /// Measuring begins at `from`.
+    /// Starts measuring at `from`.
     pub fn begin(&mut self, from: Instant) {
         self.bandwidth.begin(from);
         self.iops.begin(from);
     }
 
-    /// The next sample whose period has ended at `now`. Ask until there is none before anything of
-    /// `now` is added, and at the end.
+    /// Returns the next sample whose period has ended at `now`. Call this until it returns `None` before
+    /// anything at `now` is added, and at the end.
     pub fn next(&mut self, now: Instant) -> Option<Rate> {
         let bandwidth = self.bandwidth.next(now).map(Rate::Bandwidth);
         bandwidth.or_else(|| self.iops.next(now).map(Rate::Iops))
     }
 
-    /// An I/O of `len_bytes` has ended.
+    /// Counts an I/O of `len_bytes` that has ended.
     pub fn add(&mut self, op: Op, len_bytes: u32) {
         self.bandwidth.add(op, len_bytes.into());
         self.iops.add(op, 1);
     }
 
-    /// The instance has ended: its samples go to `stats`.
+    /// Adds the samples of the instance, which has ended, to `stats`.
     pub fn end(&self, stats: &mut JobStats) {
         for op in [Op::Read, Op::Write, Op::Trim] {
             if let Some(measured) = stats.op_mut(op) {

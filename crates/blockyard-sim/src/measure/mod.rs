@@ -19,17 +19,17 @@ use spent::Spent;
 pub struct Measured {
     /// I/Os that completed.
     pub ios: u64,
-    /// Their bytes.
+    /// Bytes of these I/Os.
     pub bytes: u64,
     /// Submission latency in nanoseconds: from before the system call to its return.
     pub slat_ns: Histogram,
-    /// Completion latency in nanoseconds: from then until the job has the result.
+    /// Completion latency in nanoseconds: from the return of the call until the job has the result.
     pub clat_ns: Histogram,
-    /// Both together.
+    /// Total latency in nanoseconds: the sum of both.
     pub lat_ns: Histogram,
     /// Samples of the bandwidth over time in KiB per second, of each instance that has any.
     pub bandwidth: Vec<Samples>,
-    /// The same of I/Os per second.
+    /// Samples of the I/Os per second, of each instance that has any.
     pub iops: Vec<Samples>,
 }
 
@@ -38,24 +38,24 @@ pub struct Measured {
 pub struct JobStats {
     /// For each kind of I/O; `None` for the kinds that the job does not do.
     pub ops: PerOp<Option<Box<Measured>>>,
-    /// When the first instance began, after its start delay and ramp time.
+    /// The start of the first instance, after its start delay and ramp time.
     pub started: Instant,
-    /// When the last instance ended.
+    /// The end of the last instance.
     pub ended: Instant,
-    /// Processor time of its own steps, in nanoseconds.
+    /// Processor time of the instances' own steps, in nanoseconds.
     pub cpu_ns: u64,
-    /// What it spent its time on.
+    /// The time of the instances, by use.
     pub spent: Spent,
-    /// Context switches to it.
+    /// Context switches to the instances.
     pub context_switches: u64,
-    /// Its depths.
+    /// The depths of the instances.
     pub depths: Depths,
     /// Latency of syncs in nanoseconds, from before the call until the job has the result; `None`
     /// if there were none.
     pub sync_lat_ns: Option<Box<Histogram>>,
     /// I/Os and syncs that failed.
     pub errors: u64,
-    /// The status of the first of them.
+    /// The status of the first failure.
     pub first_error: Option<Status>,
 }
 
@@ -91,7 +91,7 @@ impl JobStats {
         }
     }
 
-    /// The measurements of `op`.
+    /// Returns the measurements of `op`.
     pub fn op_mut(&mut self, op: Op) -> Option<&mut Measured> {
         match op {
             Op::Read => self.ops.read.as_deref_mut(),
@@ -100,25 +100,25 @@ impl JobStats {
         }
     }
 
-    /// Syncs that completed.
+    /// Returns the number of completed syncs.
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.sync_lat_ns.as_ref().map_or(0, |all| all.count())
     }
 
-    /// Time from the first start to the last end, in nanoseconds; at least 1.
+    /// Returns the time from the first start to the last end, in nanoseconds; at least 1.
     #[must_use]
     pub fn runtime_ns(&self) -> u64 {
         self.ended.since(self.started).as_ns().max(1)
     }
 
-    /// The measurements of all kinds that the job does.
+    /// Returns the measurements of all kinds that the job does.
     pub fn measured(&self) -> impl Iterator<Item = &Measured> {
         self.ops.each().into_iter().filter_map(|op| op.as_deref())
     }
 }
 
-/// `count` per second over `span_ns`, rounded to the nearest.
+/// Returns `count` per second over `span_ns`, rounded to the nearest.
 #[must_use]
 pub fn per_second(count: u64, span_ns: u64) -> u64 {
     let span = u128::from(span_ns.max(1));

@@ -1,13 +1,12 @@
-//! Samples over time: how much an instance did in each period of its run, as fio samples it.
+//! Samples over time: the work of an instance in each period of its run, as fio samples it.
 //!
 //! Periods follow each other from the start of measurement; each lasts up to the instant before the
-//! next one. A period in which nothing was done gives no sample; neither does the period in which the
-//! run ends.
+//! next one. A period without work gives no sample; neither does the period in which the run ends.
 
 use crate::job::Op;
 use blockyard::time::{Duration, Instant};
 
-/// What a sample counts.
+/// The unit of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes, in KiB per second.
@@ -21,13 +20,13 @@ pub enum Unit {
 pub struct Samples {
     /// The number of samples.
     pub count: u64,
-    /// The smallest.
+    /// The smallest sample.
     pub min: u64,
-    /// The largest.
+    /// The largest sample.
     pub max: u64,
-    /// Their sum.
+    /// The sum of the samples.
     pub sum: u128,
-    /// The sum of their squares.
+    /// The sum of the squares of the samples.
     pub sum_squares: u128,
 }
 
@@ -65,7 +64,7 @@ pub struct Sampler {
     from: Instant,
     /// The end of the current period.
     ends: Instant,
-    /// The amount done in it, for each kind of I/O.
+    /// The amount done in the current period, for each kind of I/O.
     done: [u64; OPS.len()],
     samples: [Samples; OPS.len()],
 }
@@ -95,7 +94,7 @@ impl Sampler {
         self.done[op as usize] += amount;
     }
 
-    /// The next sample of a period that has ended at `now`. It has to be called until it returns `None` before
+    /// Returns the next sample of a period that has ended at `now`. Call this until it returns `None` before
     /// anything at `now` is added.
     pub fn next(&mut self, now: Instant) -> Option<Sample> {
         if now < self.ends {
@@ -111,7 +110,7 @@ impl Sampler {
         Some(Sample { at: self.ends.since(self.from), op, value })
     }
 
-    /// The samples of `op`; `None` if there are none.
+    /// Returns the samples of `op`; `None` if there are none.
     #[must_use]
     pub fn of(&self, op: Op) -> Option<Samples> {
         Some(self.samples[op as usize]).filter(|samples| samples.count > 0)

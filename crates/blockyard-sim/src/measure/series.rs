@@ -1,8 +1,8 @@
 //! Rates and depths over time, sampled in virtual time.
 //!
-//! Samples are taken between events, so that they cost nothing where nothing happens. When there are too
-//! many, every other one is dropped and the period doubles: a series has between half of
-//! [`SAMPLES_MAX`] and all of it, however long the run is.
+//! Samples are taken between events, so an idle time costs nothing. When there are too many, every other
+//! sample is dropped and the period doubles. However long the run is, a series then has between half of
+//! [`SAMPLES_MAX`] and all of it.
 
 use blockyard::time::{Duration, Instant};
 use serde::Serialize;
@@ -10,26 +10,26 @@ use serde::Serialize;
 use super::{JobStats, per_second};
 use crate::job::Op;
 
-/// The most samples that a series keeps.
+/// The largest number of samples in a series.
 pub const SAMPLES_MAX: usize = 128;
 /// The period at the start.
 const FIRST_PERIOD: Duration = Duration::from_us(100);
 
-/// Samples over time; all lists are equally long. A rate is the mean since the sample before.
+/// Samples over time. All lists are equally long. A rate is the mean since the previous sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
-    /// When each sample was taken, in nanoseconds of virtual time, ramp time included.
+    /// The instant of each sample, in nanoseconds of virtual time, ramp time included.
     pub at_ns: Vec<u64>,
-    /// Reads that ended. What ended during the ramp time is not counted, here and below.
+    /// Reads that ended. Here and below, I/Os that ended during the ramp time are not counted.
     pub read: RateSeries,
     /// Writes that ended.
     pub write: RateSeries,
     /// Discards that ended.
     pub trim: RateSeries,
-    /// I/Os that jobs had submitted and not reaped, at that instant.
+    /// I/Os that jobs had submitted and not reaped at that instant.
     pub depth: Vec<u64>,
-    /// Requests in the driver, at that instant.
+    /// Requests in the driver at that instant.
     pub in_flight: Vec<u64>,
 }
 
@@ -76,8 +76,8 @@ impl SeriesSampler {
         now >= self.next
     }
 
-    /// Takes a sample at `now`, when one is due: `stats` are those of all jobs so far, `depth` I/Os are
-    /// submitted and not reaped, `in_flight` requests are in the driver.
+    /// Takes a sample at `now`, when one is due. `stats` are those of all jobs so far; `depth` I/Os are
+    /// submitted and not reaped; `in_flight` requests are in the driver.
     pub fn sample<'a>(
         &mut self,
         now: Instant,
@@ -107,7 +107,7 @@ impl SeriesSampler {
         debug_assert!(self.points.len() < SAMPLES_MAX, "there is room for the next sample");
     }
 
-    /// The samples that were taken.
+    /// Returns the samples.
     #[must_use]
     pub fn series(&self) -> Series {
         debug_assert!(self.points.is_sorted_by(|a, b| a.at_ns < b.at_ns), "time passes");

@@ -1,25 +1,25 @@
-//! What job instances spend their time on: computing, or waiting, and for what.
+//! The time of job instances by use: computing, and waiting by cause.
 
 use blockyard::time::{Duration, Instant};
 
-/// Times of instances, added up. What is left of their lives they were ready and had no processor,
+/// Times of instances, added up. In the rest of their lives the instances were ready without a processor,
 /// or spun for a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// From the begin of measuring to the end.
+    /// From the start of measuring to the end.
     pub alive: Duration,
     /// Computing between I/Os (`thinktime_spin`).
     pub thinking: Duration,
-    /// Computing in calls: what a job does to have its I/Os done, and polling.
+    /// Computing in calls, for the job's I/Os and for polling.
     pub in_calls: Duration,
-    /// Asleep because it wants to be: its think time or its rate, or records of a trace say so.
+    /// Asleep by choice, for a think time, a rate or the pace of a trace.
     pub pausing: Duration,
-    /// Asleep until I/Os end, or a tag is free, and until it runs again.
+    /// Asleep until I/Os end or a tag is free, and then until the instance runs again.
     pub waiting: Duration,
 }
 
 impl Spent {
-    /// What is left of the lives.
+    /// Returns the rest of the lives.
     #[must_use]
     pub fn ready(&self) -> Duration {
         let known = [self.thinking, self.in_calls, self.pausing, self.waiting];
@@ -36,7 +36,7 @@ impl Spent {
         self.waiting += other.waiting;
     }
 
-    /// An instance that is measured from `measured_from` on slept for `rest`, until `now`.
+    /// Counts that an instance, measured from `measured_from` on, slept for `rest` until `now`.
     pub fn rested(&mut self, rest: Rest, measured_from: Instant, now: Instant) {
         let from = rest.since.max(measured_from);
         match rest.until {
@@ -49,9 +49,9 @@ impl Spent {
 /// A sleep of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
-    /// When it began.
+    /// The start of the sleep.
     pub since: Instant,
-    /// Until when it was meant to go on; `None`: until an I/O ends or a tag is free.
+    /// The intended end of the sleep; `None`: until an I/O ends or a tag is free.
     pub until: Option<Instant>,
 }
 
@@ -68,7 +68,7 @@ mod tests {
         spent.rested(waits, at(120), at(130));
         spent.rested(waits, at(200), at(130));
         assert_eq!(spent.waiting, Duration::from_ns(30 + 10));
-        // Woken by its alarm at 150 it runs at 160; woken by something else it runs at 140.
+        // The instance runs at 160 if its alarm wakes it at 150, and at 140 if something else wakes it.
         let pauses = Rest { since: at(100), until: Some(at(150)) };
         spent.rested(pauses, at(0), at(160));
         spent.rested(pauses, at(0), at(140));

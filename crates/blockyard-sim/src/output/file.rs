@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Bytes to collect before a write.
 const PIECE_BYTES: usize = 1 << 18;
 
-/// An output that could not be written.
+/// The error of an output that could not be written.
 #[derive(Debug)]
 pub struct OutputError {
     /// The file.

@@ -103,7 +103,7 @@ pub struct LaneRecorder {
     lane: u16,
     begin: Instant,
     depth: usize,
-    /// By disk and driver tag: whether the device has a request.
+    /// Whether the device has a request, by disk and driver tag.
     issued: Vec<bool>,
 }
 

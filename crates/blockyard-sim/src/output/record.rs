@@ -11,7 +11,7 @@ use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LaneId(pub(super) u16);
 
-/// The thread that did something.
+/// The thread that caused an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thread {
     /// No thread: an interrupt or a timer.
@@ -74,7 +74,7 @@ impl Step {
     }
 }
 
-/// Something that happened.
+/// An entry of a trace.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Record {
     /// An event of a queue.

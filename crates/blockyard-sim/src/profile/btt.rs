@@ -40,7 +40,7 @@ impl BttDesign {
 pub enum Fences {
     /// After the data, each half of the log entry and the map entry.
     EachStore,
-    /// Where recovery needs it: twice in a write.
+    /// At the points that recovery needs: twice in a write.
     Two,
 }
 

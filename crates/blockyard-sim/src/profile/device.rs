@@ -46,7 +46,7 @@ pub struct CacheProfile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there are one or two of them at a time")]
 pub enum DeviceModel {
-    /// It only completes requests: `[null]`.
+    /// A device that only completes requests: `[null]`.
     Null(NullProfile),
     /// A SCSI host with its target: `[hba]`.
     Hba(HbaProfile),
@@ -69,7 +69,7 @@ pub struct NullProfile {
     pub depth: u16,
     /// Whether all hardware queues share one set of tags.
     pub shared_tags: bool,
-    /// Most bytes per second; `None`: no limit.
+    /// The largest rate in bytes per second; `None`: no limit.
     pub bandwidth_limit: Option<u64>,
 }
 
@@ -112,7 +112,7 @@ pub struct HbaProfile {
     pub link_write: u64,
     /// The even spread of service times around their mean, in percent of the mean.
     pub service_spread_percent: u8,
-    /// Refusals of commands below the depths above; `None`: there are none.
+    /// Refusals of commands below these depths; `None`: there are none.
     pub refusal: Option<Refusal>,
 }
 
@@ -397,8 +397,8 @@ fn agrees_with_pmem(limits: &Limits) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Reads the table `[limits]`: the capacity, and the limits that differ from those of a driver without limits
-/// of its own, or that do not follow from the `model`.
+/// Reads the table `[limits]`: the capacity, and the limits that differ from the defaults or do not
+/// follow from the `model`.
 fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> {
     let table = top.table("limits", LIMITS)?;
     let capacity = table.need("capacity", Bytes(1 << 20..=1 << 60))?;

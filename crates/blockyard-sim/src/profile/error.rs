@@ -3,7 +3,7 @@
 use core::fmt;
 use std::io;
 
-/// Most bytes a profile may have.
+/// The largest size of a profile in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// The reason why a profile cannot be read.

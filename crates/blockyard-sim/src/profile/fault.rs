@@ -27,7 +27,7 @@
 //! `every = N`, each Nth match; `first = N` and `last = M`, the Nth to the Mth match; `one-in = N`, one match in
 //! N by chance. Rules are tried in the order of the file, and the first one that fires decides.
 //!
-//! An eMMC device or SD card also has faults below requests, once in so many on average:
+//! An eMMC device or SD card also has faults below requests, each once in this many chances on average:
 //!
 //! ```toml
 //! [card]

@@ -74,7 +74,7 @@ pub struct Ask {
     pub key: &'static str,
     /// Its value.
     pub value: &'static str,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: &'static str,
 }
 

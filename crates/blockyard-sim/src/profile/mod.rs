@@ -2,7 +2,8 @@
 //!
 //! A [`Design`] is a named set of policies. A [`Device`] is a named model with its figures, and the machine that
 //! uses it. Both are TOML files. Some are built in, and a path to a file works wherever a name does. A file may
-//! build on a built-in profile with `base = "name"`; then it has only the keys that differ. Times, sizes and rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
+//! build on a built-in profile with `base = "name"`; then it has only the keys that differ. Times, sizes and
+//! rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
 //! [`FaultRules`] are read in the same way, from a file of their own.
 //!

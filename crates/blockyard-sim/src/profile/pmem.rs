@@ -6,9 +6,9 @@ use super::error::ProfileError;
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, OneOf, Rate, Time};
 
-/// Most bytes of a disk: the bytes of one BTT arena, less what the table needs.
+/// The largest size of a disk in bytes: one BTT arena less the bytes of its metadata.
 pub const CAPACITY_MAX: u64 = 504 << 30;
-/// Fewest bytes of a disk: those of the smallest arena.
+/// The smallest size of a disk in bytes: that of the smallest arena.
 pub const CAPACITY_MIN: u64 = 16 << 20;
 const _: () = assert!(CAPACITY_MIN < CAPACITY_MAX);
 
@@ -23,23 +23,23 @@ pub struct PmemProfile {
     pub unit: u64,
     /// Loading a line that is in no cache, and the first line of a copy from the memory.
     pub load: Duration,
-    /// Copying out of it.
+    /// Copying out of the memory.
     pub read: CopyProfile,
-    /// Copying into it, past the caches.
+    /// Copying into the memory, past the caches.
     pub write: CopyProfile,
-    /// Writing back a line, or storing it past the caches, while others are under way.
+    /// Writing back a line, or storing it past the caches, while others are in flight.
     pub write_back: Duration,
     /// A fence that waits for nothing.
     pub fence: Duration,
-    /// The additional time of a fence if stores are under way.
+    /// The additional time of a fence if stores are in flight.
     pub drain: Duration,
     /// An exchange of a word in the processor's own cache, or a store that waits for all earlier ones.
     pub atomic: Duration,
     /// Fetching a line that another processor changed, or taking it from the processors that share it.
     pub line_transfer: Duration,
-    /// Looking through 256 adjacent words, all of them in the processor's own cache.
+    /// Scanning 256 adjacent words, all of them in the processor's own cache.
     pub look_through: Duration,
-    /// The same with a cache line for each word.
+    /// Scanning 256 words, each in its own cache line.
     pub look_through_padded: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Read-ahead of a design: how far ahead of a buffered reader the page cache reads.
+//! The read-ahead of a design: the distance that the page cache reads ahead of a buffered reader.
 
 use blockyard::limits::Limits;
 use blockyard::unit::SECTOR_BYTES;
@@ -30,7 +30,7 @@ impl Reach {
         self.widest.max(self.usual * 2).max(1)
     }
 
-    /// The longest window for a request of so many pages ([window-within-reach]).
+    /// Returns the longest window for a request of this many pages ([window-within-reach]).
     #[must_use]
     pub fn for_request(self, pages: u64) -> u64 {
         if pages > self.usual { pages.min(self.widest).max(self.usual) } else { self.usual }

@@ -13,8 +13,8 @@ const DESIGNS: &[&str] = &[
     "btt",
 ];
 
-/// What was measured are ratios: how many threads it took, and what an I/O spends beside its copy, was not
-/// told. With T the time of an I/O on the memory, the table's takes 4.57 T to copy and 0.76 T else.
+/// Only ratios were published, not the number of threads or the time of an I/O apart from its copy. If T is the
+/// time of an I/O on the raw memory, an I/O through the table takes 4.57 T for its copy and 0.76 T for the rest.
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "16 threads: half of each time",

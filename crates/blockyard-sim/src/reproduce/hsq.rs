@@ -4,12 +4,12 @@ use super::{Experiment, Table, Unit, Variant, Workload, options, published};
 
 const BEFORE: &str = include_str!("../../reference/hsq-2020-before.csv");
 const DESIGNS: &[&str] = &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq"];
-/// The SD card has no command queue.
+/// The designs for the eMMC device. The SD card has no command queue.
 const EMMC_DESIGNS: &[&str] = &["mmc-blkmq", "hsq-v8", "hsq-v8-atomic", "hsq", "cqe"];
 const COUNTERS: &[Unit] =
     &[Unit::IosPerCommand, Unit::StatusPerWrite, Unit::AwaitedPerIo, Unit::BusPercent];
 
-/// The device with a shorter wake-up, and what it takes with that to give the same figures.
+/// The device with a shorter wake-up, and with card times that then give the same figures.
 macro_rules! shorter_wake_up {
     ($device:literal, $access:literal, $finish:literal) => {
         Variant {
@@ -27,7 +27,7 @@ macro_rules! shorter_wake_up {
     };
 }
 
-/// The device with a longer one.
+/// The device with a longer wake-up.
 macro_rules! longer_wake_up {
     ($device:literal) => {
         Variant {

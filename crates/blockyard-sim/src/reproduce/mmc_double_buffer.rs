@@ -5,7 +5,7 @@ use super::{Experiment, Table, Unit, Variant, published};
 
 const BEFORE: &str = include_str!("../../reference/mmc-double-buffer-2010-before.csv");
 const DEVICE: &str = "emmc-u5500";
-/// Other scales, that is, what a KiB takes on the bus; and shorter requests.
+/// Variants with other times per KiB on the bus, and with shorter requests.
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "35 us/KiB",

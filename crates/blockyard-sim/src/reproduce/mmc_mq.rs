@@ -45,8 +45,8 @@ pub(super) fn experiment() -> Experiment {
     }
 }
 
-/// What iozone does with a file of so many MiB: for each length of record six passes. In the random
-/// ones it does as many records as there are, some more than once and some never.
+/// Returns iozone's six passes over a file of `mib` MiB, for each record length. A random pass does as many
+/// I/Os as the file has records; it visits some records more than once and others never.
 pub(super) fn iozone(mib: u32) -> Vec<Workload> {
     const OPS: [(&str, &str); 6] = [
         ("write", "write"),
@@ -80,11 +80,11 @@ fn dd() -> Workload {
     Workload { name: "dd".to_owned(), options: options(text) }
 }
 
-/// `find . > /dev/null`: so many reads of metadata, each where the one before says, and so many microseconds
-/// of computing between them.
+/// Returns `find . > /dev/null`: `reads` dependent reads of metadata, with `computing_us` microseconds of
+/// computing after each.
 ///
-/// It took 3.61 s, 1.86 of them on a processor. If the 1.75 s of waiting are reads of 669 us it does 2600;
-/// if what the reads themselves take of the processor is in the 1.86 s it does more, and waits less for each.
+/// The run took 3.61 s, 1.86 s of them on a processor. If the 1.75 s of waiting are reads of 669 us, there are
+/// 2600 reads. If the 1.86 s include the processor time of the reads, there are more reads with shorter waits.
 fn find(name: &str, reads: u32, computing_us: u32) -> Workload {
     let text = format!(
         "--name=find --filename=/dev/mmcblk0p1 --direct=0 --fadvise_hint=0 --rw=randread --bs=4k \

@@ -1,4 +1,4 @@
-//! Published experiments, repeated.
+//! Reproductions of published experiments.
 //!
 //! An [`Experiment`] is data: tables of workloads under designs, with the figures that were published.
 //! The published figures are transcribed in `reference/`, with their source and, for each, whether
@@ -6,8 +6,8 @@
 //! without a published figure is a prediction. [`experiments`] lists the experiments, [`run`] runs one and
 //! returns the answer, a [`Reproduction`].
 //!
-//! What the published figures leave open about a device is a [`Variant`] of its profile, fitted to the
-//! same figures and as close to them as the profile itself. A prediction has the range of all variants.
+//! The published figures do not determine a device completely. A [`Variant`] is another profile that fits them
+//! as closely. A prediction covers the range of all variants.
 
 mod btt;
 mod hsq;
@@ -33,7 +33,7 @@ use crate::simulate::{Simulation, SimulationError};
 pub struct Experiment {
     /// Its name on the command line.
     pub name: &'static str,
-    /// Where it was published.
+    /// The publication.
     pub source: &'static str,
     /// How it is run here, for the reader.
     pub about: &'static str,
@@ -44,17 +44,17 @@ pub struct Experiment {
 /// Workloads under designs on one device.
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// What the table shows.
+    /// The title of the table.
     pub title: String,
     /// The built-in device that stands for the one measured.
     pub device: &'static str,
-    /// What else that device may be.
+    /// Other profiles that the device may have had.
     pub variants: &'static [Variant],
     /// Its rows.
     pub workloads: Vec<Workload>,
-    /// Built-in designs. The first is the one that the others are compared with.
+    /// Built-in designs. The first is the baseline for the others.
     pub designs: &'static [&'static str],
-    /// The design whose figures are subtracted; `None` if figures are not differences.
+    /// The design whose figures are subtracted; `None` if the figures are not differences.
     pub less: Option<&'static str>,
     /// The unit of its figures.
     pub unit: Unit,
@@ -67,7 +67,7 @@ pub struct Table {
 /// Another profile that the published figures allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// What differs.
+    /// The difference from the device.
     pub name: &'static str,
     /// Its profile, TOML.
     pub text: &'static str,
@@ -91,11 +91,11 @@ pub struct Published {
     pub design: &'static str,
     /// The figure, in the unit of its table.
     pub figure: f64,
-    /// How the model relates to it.
+    /// The relation of the model to the figure.
     pub basis: Basis,
 }
 
-/// How the model relates to a published figure.
+/// The relation of the model to a published figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
@@ -138,21 +138,21 @@ pub enum Unit {
     IosPerCommand,
     /// CMD13s for each command that writes.
     StatusPerWrite,
-    /// Transactions, for each I/O, that an idle bus waits for because a thread has to be woken.
+    /// Transactions per I/O for which an idle bus waits because a thread must be woken.
     AwaitedPerIo,
-    /// Part of the time with a transaction on the bus, percent.
+    /// Share of the time with a transaction on the bus, percent.
     BusPercent,
-    /// Part of the time in which memory is unmapped with a transaction on the bus, percent.
+    /// Share of the time in which memory is unmapped during a transaction on the bus, percent.
     UnmapInside,
-    /// The same without one.
+    /// Share of the time in which memory is unmapped while the bus is idle, percent.
     UnmapOutside,
-    /// Part of an I/O's time on persistent memory in which data is copied, percent.
+    /// Share of an I/O's time on persistent memory in which data is copied, percent.
     CopyPercent,
-    /// Fences for each I/O there.
+    /// Fences per I/O on persistent memory.
     FencesPerIo,
-    /// Looks through the words of all readers for each I/O there.
+    /// Scans of the words of all readers, per I/O on persistent memory.
     ScansPerIo,
-    /// Lines of shared words that come from other processors, for each I/O there.
+    /// Lines of shared words fetched from other processors, per I/O on persistent memory.
     TransfersPerIo,
 }
 
@@ -180,7 +180,7 @@ impl Unit {
         }
     }
 
-    /// The value in `figures`; `None` if they have no such figure.
+    /// Returns the value in `figures`; `None` if they have no such figure.
     #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
     #[must_use]
     pub fn of(self, figures: &Figures) -> Option<f64> {
@@ -219,7 +219,7 @@ impl Serialize for Unit {
 pub struct Reproduction {
     /// Name of the experiment.
     pub experiment: &'static str,
-    /// Where it was published.
+    /// The publication.
     pub source: &'static str,
     /// How it is run here, for the reader.
     pub about: &'static str,
@@ -253,7 +253,7 @@ pub struct Cell {
     /// Relative to the table's first design, over the device and its variants. `None` for that design
     /// itself, and if figures are differences.
     pub ratio: Option<Ratio>,
-    /// How the model relates to the published figure.
+    /// The relation of the model to the published figure.
     pub basis: Basis,
     /// The counters of the table, by the names of their units; `None` where a run has no such figure.
     pub counters: BTreeMap<&'static str, Option<f64>>,
@@ -266,9 +266,9 @@ pub struct Cell {
 pub struct Ratio {
     /// On the device.
     pub ours: f64,
-    /// The least over the device and its variants.
+    /// The smallest value over the device and its variants.
     pub least: f64,
-    /// The most over the device and its variants.
+    /// The largest value over the device and its variants.
     pub most: f64,
 }
 
@@ -284,11 +284,11 @@ pub fn experiments() -> Vec<Experiment> {
     ]
 }
 
-/// The published figures in `text`, a file of `reference/`, that are in `unit`.
+/// Returns the published figures in `text`, a file of `reference/`, that have the unit `unit`.
 ///
 /// # Panics
 ///
-/// If a line is malformed: the files are built in.
+/// Panics if a line is malformed; the files are built in.
 fn published(text: &'static str, unit: Unit) -> Vec<Published> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let row = |line: &'static str| {
@@ -298,8 +298,8 @@ fn published(text: &'static str, unit: Unit) -> Vec<Published> {
         };
         let is_it = |it: &Basis| it.name() == basis;
         let basis = [Basis::Fitted, Basis::Outcome].into_iter().find(is_it);
-        let basis = basis.expect("a published figure has a basis");
-        let figure = figure.parse().expect("a published figure is a number");
+        let basis = basis.expect("a published figure should have a basis");
+        let figure = figure.parse().expect("a published figure should be a number");
         (its_unit == unit.name()).then_some(Published { workload, design, figure, basis })
     };
     lines.skip(1).filter_map(row).collect()
@@ -339,7 +339,7 @@ impl Table {
     }
 }
 
-/// The number of simulations that [`run`] makes for `experiment`.
+/// Returns the number of simulations that [`run`] makes for `experiment`.
 #[must_use]
 pub fn runs(experiment: &Experiment) -> usize {
     distinct(experiment).len()
@@ -353,8 +353,8 @@ fn distinct(experiment: &Experiment) -> BTreeMap<Run<'_>, usize> {
     runs.into_keys().zip(0..).collect()
 }
 
-/// Runs `experiment` with all random draws from `seed`. `done` is called after each simulation. It uses
-/// all CPUs; the result does not depend on how many there are.
+/// Runs `experiment` on all CPUs, with all random draws from `seed`. Calls `done` after each simulation. The
+/// result does not depend on the number of CPUs.
 ///
 /// # Errors
 ///
@@ -362,7 +362,8 @@ fn distinct(experiment: &Experiment) -> BTreeMap<Run<'_>, usize> {
 ///
 /// # Panics
 ///
-/// If a table names something that is not built in, or has an invalid workload: the tables are built in.
+/// Panics if a table names a device or design that is not built in, or has an invalid workload; the tables are
+/// built in.
 pub fn run(
     experiment: &Experiment,
     seed: u64,
@@ -383,7 +384,7 @@ pub fn run(
     Ok(Reproduction { experiment: name, source, about, seed, cells })
 }
 
-/// The cells of `table` from the figures that `of` finds.
+/// Returns the cells of `table` from the figures that `of` finds.
 #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
 fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
     assert!(!table.designs.is_empty(), "a table has a design to compare with");
@@ -398,7 +399,7 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
         for &design in table.designs {
             let figure = |device| {
                 measured(table.unit, device, design)
-                    .expect("every run of a table has figures in its unit")
+                    .expect("every run of a table should have figures in its unit")
             };
             let first = |device| measured(table.unit, device, table.designs[0]);
             let ratios = || {
@@ -457,7 +458,7 @@ fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> 
         worker();
     });
     let result = |cell: Mutex<Option<R>>| {
-        cell.into_inner().expect("no worker panicked").expect("a result of every item")
+        cell.into_inner().expect("no worker panicked").expect("every item should have a result")
     };
     results.into_iter().map(result).collect()
 }
@@ -467,14 +468,14 @@ fn simulate(run: &Run<'_>, seed: u64) -> Result<Figures, SimulationError> {
         Platform::Builtin(name) => Device::lookup(name),
         Platform::Variant { name, text } => Device::parse(name, text),
     };
-    let device = device.expect("a valid built-in device or variant");
-    let design = Design::lookup(run.design).expect("a built-in design");
+    let device = device.expect("a built-in device or variant should be valid");
+    let design = Design::lookup(run.design).expect("the design should be built in");
     let jobs = parse_args(run.options.iter().map(String::as_str), &NoSource)?;
     let instances = jobs.jobs.iter().map(|job| job.numjobs).sum();
     Ok(Figures::of(&Simulation::new(&jobs, &device, &design, seed)?.finish()?, instances))
 }
 
-/// The options for fio in `text`, separated by spaces.
+/// Splits `text` at spaces into options for fio.
 fn options(text: &str) -> Vec<String> {
     assert!(text.starts_with("--"), "{text} has no options");
     text.split_whitespace().map(str::to_owned).collect()

@@ -9,9 +9,9 @@ use core::fmt::Write as _;
 /// One I/O to record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Io {
-    /// When it was issued, microseconds from the start.
+    /// The instant of its issue, in microseconds from the start.
     pub(crate) at_us: u64,
-    /// Its response time, microseconds.
+    /// Its response time in microseconds.
     pub(crate) took_us: u64,
     pub(crate) cpu: u32,
     pub(crate) pid: u32,
@@ -34,7 +34,7 @@ const PROCESSES: &[(u32, &str)] = &[(700, "db"), (701, "log"), (702, "scan")];
 /// at times it discards old space. About 130 I/Os in some 10 ms.
 pub(crate) fn database() -> Vec<Io> {
     let mut ios = Vec::new();
-    // Any fixed scatter works.
+    // Any fixed pattern works.
     let scatter = |n: u64| (n * 7919 + 13) % 4096 * 16;
     for n in 0..50 {
         let page = Io::new(n * 200 + 7, Op::Read, scatter(n), 16);
@@ -133,7 +133,7 @@ struct Event {
     io: Io,
 }
 
-/// Queue, get request, issue and complete events of all `ios`, in order of time.
+/// Returns the queue, get-request, issue and complete events of all `ios` in order of time.
 fn events(ios: &[Io]) -> Vec<Event> {
     let mut events = Vec::new();
     for io in ios {
@@ -192,7 +192,7 @@ impl Words {
         for value in [self.bytes, self.action, self.pid, device, cpu] {
             to.extend(word(value));
         }
-        // No error, and the number of bytes that follow, of two bytes each.
+        // No error, then the length of the payload; two bytes each.
         let len = u16::try_from(follows.len()).unwrap();
         to.extend([0, 0]);
         to.extend(if big_endian { len.to_be_bytes() } else { len.to_le_bytes() });

@@ -1,4 +1,4 @@
-//! For each checker, a flaw that the swarm must catch by that checker.
+//! For each checker, a flaw that this checker must catch.
 
 use crate::draw::{Pattern, Plan};
 use crate::flaw::Flaw;
@@ -7,7 +7,7 @@ use blockyard::bio::Op;
 use blockyard::policy::{DeadlineTunables, Dispatch, ElevatorKind, SchedDepth};
 use blockyard::time::Duration;
 
-/// The checkers that may catch each flaw. The first of them must, at some seed.
+/// The checkers that may catch each flaw. The first one must catch it at some seed.
 const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::ForgetRun, &["[no-lost-wake-up]"]),
     (Flaw::LoseCompletion, &["[no-lost-wake-up]"]),
@@ -55,7 +55,7 @@ const CANARIES: &[(Flaw, &[&str])] = &[
     (Flaw::DoubleTags, &["[tags-shared-fairly]", "[tag-only-in-driver]"]),
 ];
 
-/// Seeds tried for each flaw; at one of them the flaw may find no chance to strike.
+/// The number of seeds tried for each flaw. A flaw may find no chance to strike at a given seed.
 const SEEDS: u64 = 100;
 
 #[test]
@@ -88,17 +88,17 @@ fn an_influence_from_outside_is_caught_by_the_hash() {
     assert_ne!(hash(), hash());
 }
 
-/// An elevator that never lets writes pass a stream of reads. The queue gets these tunables; the
-/// checker uses those of the plan.
+/// Tunables with which an elevator never lets writes pass a stream of reads. The queue gets these, while
+/// the checker uses those of the plan.
 #[test]
 fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
     let plan = reads_against_a_write();
-    assert!(run(1, plan.clone(), None).is_ok(), "the plan itself starves nobody");
+    assert!(run(1, plan.clone(), None).is_ok(), "the plan without the flaw should starve no bio");
     let what = run(1, plan, Some(Flaw::StarveWrites)).expect_err("the write waits for all reads");
     assert!(what.starts_with("[elevator-starves-none]"), "{what}");
 }
 
-/// The bounds mean something for every elevator: a much slower device breaks each.
+/// The bound of every elevator has an effect: a much slower device exceeds it.
 #[test]
 fn a_slow_device_breaks_the_bound_of_every_elevator() {
     let mut left = vec!["none", "mq-deadline", "kyber"];
@@ -123,7 +123,7 @@ fn a_slow_device_breaks_the_bound_of_every_elevator() {
     assert!(left.is_empty(), "no bound of {left:?} was broken");
 }
 
-/// Two slots, many reads at any time, and writes now and then.
+/// Returns a plan with two slots, many reads in flight, and an occasional write.
 fn reads_against_a_write() -> Plan {
     let mut plan = Plan::new(1);
     plan.queues.truncate(1);

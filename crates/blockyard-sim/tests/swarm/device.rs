@@ -1,5 +1,5 @@
-//! The device at the end of the swarm: it has a limited depth, a service time for each command,
-//! reorders commands, and gets stuck. Layers inject all other faults: see
+//! The device at the bottom of the swarm. It has a limited depth and a service time for each command,
+//! reorders commands, and gets stuck. Layers inject all other faults, listed in
 //! [`KINDS`](crate::draw::KINDS).
 
 use crate::draw::{DevicePlan, one_in};
@@ -11,25 +11,25 @@ use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_sim::data::event::ReportsData;
 use blockyard_sim::workload::Prng;
 
-/// Each takes seconds, in which every poller polls.
+/// The most stuck commands. Each takes seconds, in which every poller polls.
 pub(crate) const STUCK_COMMANDS_MAX: u64 = 8;
 
-/// How often it misbehaved.
+/// Counts of the device's faults.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Misbehaved {
     pub(crate) no_budget: u64,
     pub(crate) empty_promises: u64,
     pub(crate) stuck: u64,
     pub(crate) again_prepared: u64,
-    /// Commands taken back on time-out, to end or to be tried again.
+    /// Commands taken back at a timeout, to end or to be tried again.
     pub(crate) taken_back: u64,
 }
 
-/// The device. It starts a command when its run ends, not before ([last-or-commit]).
+/// The device. It starts a command only at the end of the command's run ([last-or-commit]).
 #[derive(Debug)]
 pub(crate) struct Target {
     plan: DevicePlan,
-    /// It denies budget and makes empty promises, as planned.
+    /// Whether the device misbehaves as planned: it denies budget, or reports that it is full without reason.
     pub(crate) misbehaves: bool,
     pub(crate) misbehaved: Misbehaved,
     prng: Prng,
@@ -39,7 +39,7 @@ pub(crate) struct Target {
     next_permit: u32,
     /// Accepted commands whose doorbell has not rung, and their service times.
     accepted: Vec<(Duration, Finished)>,
-    /// When each command is done.
+    /// The completion instant of each command.
     started: Vec<(Instant, Finished)>,
 }
 
@@ -58,7 +58,7 @@ impl Target {
         }
     }
 
-    /// The work of a canary.
+    /// Makes the device slow, for a canary.
     pub(crate) const fn slow_down(&mut self) {
         self.plan.service_max = Duration::from_ms(300);
     }
@@ -146,7 +146,7 @@ impl Driver for Target {
         self.ring(queue, hctx, now);
     }
 
-    /// Keeps waiting half of the time.
+    /// Answers a timeout. Half of the answers ask for more time.
     fn timed_out(
         &mut self,
         queue: QueueId,

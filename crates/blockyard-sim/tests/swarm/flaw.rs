@@ -1,4 +1,4 @@
-//! Canaries: one flaw, on purpose, so that a checker has something to catch.
+//! Canaries: one flaw is planted on purpose, and a checker must catch it.
 
 use crate::device::Target;
 use crate::recorder::Recorder;
@@ -14,15 +14,15 @@ use blockyard_sim::data::medium::{Media, Medium};
 /// A flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// The loop forgets a hardware queue that it was to run.
+    /// The loop forgets a hardware queue that it should run.
     ForgetRun,
     /// The device completes a command twice.
     CompleteTwice,
     /// The device never completes a command.
     LoseCompletion,
-    /// The device never completes a command, and its bios are said to have ended.
+    /// The device never completes a command, but its bios are reported as ended.
     PretendEnd,
-    /// The run ends with bios under way.
+    /// The run ends with bios in flight.
     StopEarly,
     /// A bio is reported as ended twice.
     EndTwice,
@@ -36,7 +36,7 @@ pub(crate) enum Flaw {
     DropCommit,
     /// A request is prepared twice.
     PrepareTwice,
-    /// A piece lies a sector too far.
+    /// A piece lies one sector too high.
     ShiftPiece,
     /// A request comes out of the elevator twice.
     DuplicateRequest,
@@ -58,7 +58,7 @@ pub(crate) enum Flaw {
     FlushTwice,
     /// A flush begins too late.
     LateFlush,
-    /// The end of data of a sequence is not reported.
+    /// The completion of a sequence's data is not reported.
     HideDataEnd,
     /// The queue is configured without FUA, which the device has.
     DenyFua,
@@ -72,9 +72,9 @@ pub(crate) enum Flaw {
     AskLate,
     /// A stray completion hits a request that the driver owns.
     StrayHits,
-    /// A queue that was to be frozen is not.
+    /// A queue that should be frozen is not.
     ForgetFreeze,
-    /// A queue that was to be quiesced is not.
+    /// A queue that should be quiesced is not.
     ForgetQuiesce,
     /// The design pulls although the dispatch list is not empty.
     PullOverLeftovers,
@@ -86,17 +86,16 @@ pub(crate) enum Flaw {
     KeepTags,
     /// The host has twice the tags.
     DoubleTags,
-    /// The device reports that it is full with nothing in flight, although the plan does not allow
-    /// it.
+    /// The device reports that it is full with nothing in flight, and the plan does not allow this.
     EmptyPromise,
 }
 
-/// The device, and what it holds.
+/// The device with its medium.
 type Filled = Medium<Target>;
-/// With its layers: faults, the contract above and below them, a record of what passed.
+/// The device under its layers: faults, contract checks above and below them, and the recorder.
 pub(crate) type Stack = Traced<Checked<Faulty<Checked<Filled>>>, Recorder>;
 
-/// The chance at which a flaw strikes: not the first, so that many requests are in flight.
+/// The chance at which a flaw strikes. It is not the first, so that many requests are in flight by then.
 const CHANCE: u32 = 5;
 
 /// Counts a flaw's chances.
@@ -111,7 +110,7 @@ impl Striker {
         Self { flaw, chances: 0 }
     }
 
-    /// Whether `flaw` is to strike now: once.
+    /// Whether `flaw` strikes now. A flaw strikes once.
     pub(crate) fn strikes(&mut self, flaw: Flaw) -> bool {
         if self.flaw != Some(flaw) {
             return false;
@@ -121,7 +120,7 @@ impl Striker {
     }
 }
 
-/// Breaks the calls of the core, if a flaw asks for it; passes all others on.
+/// Breaks the calls of the core that a flaw selects, and passes all others on.
 #[derive(Debug)]
 pub(crate) struct Meddler {
     pub(crate) inner: Stack,
@@ -187,22 +186,20 @@ impl Device for Meddler {
 }
 
 impl Meddler {
-    /// The contract above the faults.
+    /// Returns the contract check above the faults.
     pub(crate) const fn checked(&self) -> &Checked<Faulty<Checked<Filled>>> {
         &self.inner.below
     }
 
-    /// The contract below them.
+    /// Returns the contract check below the faults.
     pub(crate) const fn checked_below(&self) -> &Checked<Filled> {
         &self.inner.below.below.below
     }
 
-    /// What is on the disks.
     pub(crate) const fn media(&mut self) -> &mut Media {
         &mut self.inner.below.below.below.below.media
     }
 
-    /// Ends all faults.
     pub(crate) fn lift_faults(&mut self) {
         self.inner.below.below.lift();
         let target = &mut self.inner.below.below.below.below.below;

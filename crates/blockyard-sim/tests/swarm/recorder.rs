@@ -20,10 +20,10 @@ pub(crate) struct Seen {
     pub(crate) flags: Flags,
     pub(crate) prio: IoPrio,
     pub(crate) write_hint: u8,
-    /// When it left what it was staged in; of a flush: when that began.
+    /// The instant at which the request left its elevator or software queue; for a flush, its start.
     pub(crate) scheduled: Instant,
     pub(crate) answer: Accept,
-    /// Of a request that was refused for now: none.
+    /// Its pieces; empty for a request that was refused as busy.
     pub(crate) pieces: Vec<Piece>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Told {
     TimedOut(Key, TimedOut),
     /// A permit was given out.
     Permit(QueueId),
-    /// It came back.
+    /// A permit came back.
     Returned(QueueId),
 }
 

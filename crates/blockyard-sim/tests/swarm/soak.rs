@@ -9,7 +9,7 @@ use std::time::Instant;
 /// The interval of progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// Does nothing unless `BLOCKYARD_SWARM_SOAK` gives a number of seconds; 0: until it is stopped or
+/// Does nothing unless `BLOCKYARD_SWARM_SOAK` gives a number of seconds; 0: until somebody stops it or
 /// a seed fails.
 #[test]
 fn fresh_seeds_hold_as_long_as_one_cares_to_wait() {

@@ -6,7 +6,7 @@ use blockyard::limits::Limits;
 use blockyard_sim::workload::Prng;
 use std::collections::BTreeSet;
 
-/// The event that it sleeps for, beside its own bios.
+/// The event for which a submitter sleeps, apart from the end of its own bios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asleep {
     No,
@@ -17,12 +17,12 @@ pub(crate) enum Asleep {
 #[derive(Debug)]
 pub(crate) struct Submitter {
     pub(crate) plan: SubmitterPlan,
-    /// Bios that it has still to submit.
+    /// The number of bios that remain to be submitted.
     pub(crate) left: u64,
     pub(crate) asleep: Asleep,
-    /// A bio that was drawn and refused so far.
+    /// A bio that was drawn and not yet accepted.
     drawn: Option<Bio>,
-    /// Where the last bio began and ended.
+    /// The start and end of the last bio.
     at: (u64, u64),
     under_way: BTreeSet<u64>,
 }
@@ -38,7 +38,7 @@ impl Submitter {
         self.left > 0 && (self.under_way.len() as u64) < self.plan.depth
     }
 
-    /// Returns the bio to submit, under the number `cookie`: the one refused before, or a new one.
+    /// Returns the bio to submit under the number `cookie`: the one that was refused, or a new one.
     pub(crate) fn next_bio(&mut self, prng: &mut Prng, limits: &Limits, cookie: u64) -> Bio {
         let bio = match self.drawn {
             Some(bio) => Bio { cookie, ..bio },
@@ -48,7 +48,7 @@ impl Submitter {
         bio
     }
 
-    /// The next try is without `flag`.
+    /// Clears `flag` for the next try.
     pub(crate) fn retry_without(&mut self, flag: Flags) {
         if let Some(bio) = &mut self.drawn {
             bio.flags = bio.flags.without(flag);
@@ -56,7 +56,7 @@ impl Submitter {
     }
 
     pub(crate) fn taken(&mut self, cookie: u64) {
-        let bio = self.drawn.take().expect("it was drawn");
+        let bio = self.drawn.take().expect("an accepted bio should have been drawn");
         if bio.sectors > 0 {
             self.at = (bio.sector, bio.end_sector());
         }
@@ -68,7 +68,7 @@ impl Submitter {
         self.under_way.contains(&cookie)
     }
 
-    /// Its bio has ended. Returns whether it had waited for that.
+    /// Records the end of one of its bios. Returns whether the submitter waited for it.
     pub(crate) fn ended(&mut self, cookie: u64) -> bool {
         let full = self.under_way.len() as u64 >= self.plan.depth;
         self.under_way.remove(&cookie);

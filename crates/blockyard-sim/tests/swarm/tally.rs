@@ -1,11 +1,11 @@
-//! Counts of events, a hash over all of them, and the steps that checkers look at.
+//! Counts of events, a hash over all events, and the steps that checkers examine.
 
 use blockyard::bio::{Flags, Op};
 use blockyard::trace::{Action, Event, Sink};
 use blockyard::unit::{HctxId, QueueId, RequestId};
 use core::fmt::Write;
 
-/// A step of a request's way.
+/// A step on a request's path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) action: Action,
@@ -26,7 +26,7 @@ pub(crate) struct Tally {
     pub(crate) timeouts: u64,
     pub(crate) requeues: u64,
     pub(crate) hash: Hash,
-    /// Since the loop last looked.
+    /// The steps since the loop last took them.
     pub(crate) steps: Vec<Step>,
 }
 

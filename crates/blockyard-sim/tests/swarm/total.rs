@@ -28,7 +28,7 @@ const NAMES: [&str; 21] = [
     "sectors verified",
 ];
 
-/// What happened, and what was injected.
+/// Events and injected faults.
 #[derive(Default)]
 pub(crate) struct Total {
     seeds: u64,
@@ -42,7 +42,6 @@ fn add<const N: usize>(sums: &mut [u64; N], counts: [u64; N]) {
 }
 
 impl Total {
-    /// How many runs it sums up.
     pub(crate) const fn seeds(&self) -> u64 {
         self.seeds
     }

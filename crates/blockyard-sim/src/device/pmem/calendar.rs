@@ -1,7 +1,7 @@
 //! The resources that processors share: locks, and the channels to the memory.
 //!
-//! The steps of an operation and their instants are known as soon as it begins, so they are entered here at
-//! once. An operation that begins later may still go first, where it fits.
+//! All steps of an operation are known when it begins, so they are entered here at once. An operation that
+//! begins later may still go first in a gap that is long enough.
 
 use blockyard::time::Instant;
 use std::collections::VecDeque;
@@ -9,19 +9,19 @@ use std::collections::VecDeque;
 /// The times at which a lock is held.
 #[derive(Debug, Default)]
 pub(super) struct Calendar {
-    /// Spans that do not overlap, in order: begin and end, nanoseconds.
+    /// The start and end of each span in nanoseconds. Spans are in order and do not overlap.
     held: VecDeque<(u64, u64)>,
 }
 
 impl Calendar {
-    /// Forgets the time before `now`, for which nobody asks any more.
+    /// Forgets the time before `now`, which no later call asks about.
     pub(super) fn forget_before(&mut self, now: Instant) {
         while self.held.front().is_some_and(|(_, end)| *end <= now.as_ns()) {
             self.held.pop_front();
         }
     }
 
-    /// The earliest instant, at `from` or later, from which nobody holds the lock for `len` nanoseconds.
+    /// Returns the earliest instant, at `from` or later, from which the lock is free for `len` nanoseconds.
     pub(super) fn fit(&self, from: u64, len: u64) -> u64 {
         let mut at = from;
         for &(begin, end) in &self.held {
@@ -33,7 +33,7 @@ impl Calendar {
         at
     }
 
-    /// Holds the lock from `begin`, which did [`fit`](Self::fit), to `end`, which may be later than was asked for.
+    /// Holds the lock from `begin`, which [`fit`](Self::fit) returned, to `end`, which may be later than planned.
     pub(super) fn hold(&mut self, begin: u64, end: u64) {
         debug_assert!(begin <= end, "held from {begin} to {end}");
         let at = self.held.partition_point(|(other, _)| *other < begin);
@@ -46,7 +46,7 @@ impl Calendar {
 pub(super) struct Channels {
     /// The work, in picoseconds, that fits into a slot.
     room: u64,
-    /// The work in each slot, from number `first` on.
+    /// The work in each slot, from slot number `first` on.
     used: VecDeque<u64>,
     first: u64,
 }
@@ -56,14 +56,14 @@ const SLOT: u64 = 1024;
 const PS_PER_NS: u64 = 1000;
 
 impl Channels {
-    /// Channels that nobody has used.
+    /// Returns unused channels.
     pub(super) fn new(channels: u16) -> Self {
-        assert!(channels > 0, "memory without channels");
+        assert!(channels > 0, "memory needs at least one channel");
         let room = SLOT * PS_PER_NS * u64::from(channels);
         Self { room, used: VecDeque::new(), first: 0 }
     }
 
-    /// Forgets the time before `now`, for which nobody asks any more.
+    /// Forgets the time before `now`, which no later call asks about.
     pub(super) fn forget_before(&mut self, now: Instant) {
         let slot = now.as_ns() / SLOT;
         while self.first < slot && self.used.pop_front().is_some() {
@@ -73,15 +73,16 @@ impl Channels {
     }
 
     fn used(&mut self, slot: u64) -> &mut u64 {
-        let at = usize::try_from(slot - self.first).expect("slot number near the first one");
+        let at =
+            usize::try_from(slot - self.first).expect("a slot should be close to the first one");
         if at >= self.used.len() {
             self.used.resize(at + 1, 0);
         }
         &mut self.used[at]
     }
 
-    /// Passes work that takes one channel `work_ps` picoseconds, from `from` on and in no less than `ns`. Returns
-    /// when it has passed.
+    /// Passes work that occupies one channel for `work_ps` picoseconds, from `from` on and in no less than `ns`.
+    /// Returns the instant of its end.
     pub(super) fn pass(&mut self, from: u64, work_ps: u64, ns: u64) -> u64 {
         let mut at = from.max(self.first * SLOT);
         let mut left = work_ps;
@@ -104,7 +105,7 @@ impl Channels {
 /// `a * b / c`.
 fn scale(a: u64, b: u64, c: u64) -> u64 {
     let scaled = u128::from(a) * u128::from(b) / u128::from(c);
-    u64::try_from(scaled).expect("nanoseconds of one operation in 64 bits")
+    u64::try_from(scaled).expect("the time of an operation should fit 64 bits of ns")
 }
 
 #[cfg(test)]
@@ -137,12 +138,12 @@ mod tests {
     #[test]
     fn together_they_pass_no_faster_than_channels_let_them() {
         let mut channels = Channels::new(1);
-        // Eight that want all of the channel for a slot each.
+        // Eight operations, each of which needs the whole channel for one slot.
         let ends: Vec<_> = (0..8).map(|_| channels.pass(0, SLOT * PS_PER_NS, 100)).collect();
         assert!(ends.is_sorted());
-        let last = *ends.last().expect("eight");
+        let last = *ends.last().expect("eight operations should have ends");
         assert!((7 * SLOT..=8 * SLOT).contains(&last), "{ends:?}");
-        // What is left free before is used by who comes then.
+        // An operation that comes later in order uses the earlier free time.
         let mut channels = Channels::new(1);
         assert_eq!(channels.pass(10 * SLOT, SLOT * PS_PER_NS, 100), 10 * SLOT + 100);
         assert_eq!(channels.pass(0, SLOT * PS_PER_NS, 100), 100);

@@ -1,7 +1,7 @@
 //! Checks that reads return the last writes, through the table and its recovery.
 //!
-//! Data are marks: each written sector gets the number of the write and its own number. Data that is read, or
-//! found after a loss of power, is compared with the last write, and reported as [`DataEvent`]s.
+//! The data consists of marks: each written sector gets the number of the write and its own number. Data that is
+//! read, or found after a loss of power, is compared with the last write and reported as [`DataEvent`]s.
 
 use crate::data::event::{DataEvent, Place};
 use blockyard::prng::Prng;
@@ -15,10 +15,10 @@ pub(super) struct Kept {
     /// The last write of each sector.
     last: BTreeMap<u64, u64>,
     writes: u64,
-    /// Deeds of requests that were not pulled yet.
+    /// Data events of requests that were not pulled yet.
     pending: VecDeque<DataEvent<Place>>,
     data_events: VecDeque<DataEvent<Place>>,
-    /// Draws what a loss of power leaves.
+    /// The draws that decide what a loss of power leaves.
     pub(super) draws: Prng,
 }
 
@@ -29,7 +29,7 @@ enum Sight {
     Right,
     /// The last write to another sector.
     Of(u64),
-    /// A mix, or an older write.
+    /// A mix of writes, or an older write.
     Wrong,
 }
 
@@ -78,7 +78,7 @@ impl Kept {
         }
     }
 
-    /// Notes that these sectors became zeroes.
+    /// Records that these sectors became zeroes.
     pub(super) fn erase(&mut self, sectors: Range<u64>) {
         for sector in sectors.clone() {
             self.last.remove(&sector);
@@ -86,12 +86,12 @@ impl Kept {
         self.pending.push_back(DataEvent::Erased { sectors, certain: true });
     }
 
-    /// The kind of the content `bytes` of `sector`.
+    /// Returns the kind of the content `bytes` of `sector`.
     fn see(&self, sector: u64, bytes: &[u8]) -> Sight {
-        let mut words = bytes
-            .chunks_exact(WORD)
-            .map(|word| u64::from_le_bytes(word.try_into().expect("chunk of eight bytes")));
-        let mut word = || words.next().expect("first two words of a sector");
+        let mut words = bytes.chunks_exact(WORD).map(|word| {
+            u64::from_le_bytes(word.try_into().expect("a chunk should have eight bytes"))
+        });
+        let mut word = || words.next().expect("a sector should have two words");
         let (mark, of) = (word(), word());
         let whole = words.zip([mark, of].into_iter().cycle()).all(|(word, like)| word == like);
         let last = |sector| self.last.get(&sector).copied().unwrap_or(0);
@@ -106,8 +106,8 @@ impl Kept {
         }
     }
 
-    /// Reads by `read` every sector that was written, after a loss of power. Reports every sector that does not
-    /// hold its last write as lost.
+    /// Reads every written sector by `read`, after a loss of power. Reports each sector that does not hold its
+    /// last write as lost.
     pub(super) fn look_at_survivors(
         &mut self,
         unit: u64,
@@ -115,7 +115,7 @@ impl Kept {
     ) {
         let mut bytes = vec![
             0;
-            usize::try_from(unit).expect("sectors of a block in usize")
+            usize::try_from(unit).expect("the sectors of a block should fit usize")
                 * SECTOR_BYTES as usize
         ];
         let mut lost = Vec::new();
@@ -137,7 +137,7 @@ impl Kept {
         self.data_events.extend(lost.into_iter().map(erased));
     }
 
-    /// Requests were pulled: their data events can be reported.
+    /// Releases the data events of the requests that were pulled.
     pub(super) fn pulled(&mut self) {
         self.data_events.append(&mut self.pending);
     }
@@ -157,7 +157,7 @@ mod tests {
         let mut kept = Kept::new(Prng::new(1));
         let tag = DriverTag(0);
         let (mut one, mut two) = (vec![0; 1024], vec![0; 1024]);
-        assert_eq!(kept.see(5, &one[..512]), Sight::Right, "nobody wrote there");
+        assert_eq!(kept.see(5, &one[..512]), Sight::Right, "a sector that was never written");
         kept.write(tag, 4, &mut one);
         kept.write(tag, 4, &mut two);
         assert_eq!(kept.see(4, &two[..512]), Sight::Right);

@@ -1,26 +1,26 @@
-//! Cache lines of words that processors share: which processor has to fetch a line.
+//! Cache lines of words that processors share, and the processors that must fetch them.
 
-/// Lines, and the processors that have them in their caches. A line stays in a cache until another processor
-/// changes it.
+/// Cache lines and the processors that have them in their caches. A line stays in a cache until another
+/// processor changes it.
 #[derive(Debug)]
 pub(super) struct Lines {
     lines: Vec<Line>,
-    /// The version of each line that each processor has seen, by processor and line.
+    /// The version of each line in each processor's cache, by processor and line.
     seen: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
-    /// Counts the changes of owner, from 1; 0: nobody ever used the line.
+    /// The number of changes of owner, from 1; 0: no processor has used the line.
     version: u32,
-    /// The processor that changed it last.
+    /// The processor that changed the line last.
     owner: u16,
-    /// Another processor has read it since.
+    /// Whether another processor has read the line since.
     shared: bool,
 }
 
 impl Lines {
-    /// `lines` lines that nobody has used, and `cpus` processors.
+    /// Returns `lines` unused lines for `cpus` processors.
     pub(super) fn new(lines: usize, cpus: u16) -> Self {
         Self { lines: vec![Line::default(); lines], seen: vec![0; lines * usize::from(cpus)] }
     }
@@ -30,14 +30,14 @@ impl Lines {
         &mut self.seen[usize::from(cpu) * self.lines.len() + line]
     }
 
-    /// `cpu` reads a line. Returns whether it has to fetch the line.
+    /// Records that `cpu` reads a line. Returns whether it must fetch the line.
     pub(super) fn look(&mut self, cpu: u16, line: usize) -> bool {
         let Line { version, owner, .. } = self.lines[line];
         self.lines[line].shared |= cpu != owner;
         core::mem::replace(self.seen(cpu, line), version) != version
     }
 
-    /// `cpu` changes a line. Returns whether it has to fetch the line, or to take it from others.
+    /// Records that `cpu` changes a line. Returns whether it must fetch the line or take it from others.
     pub(super) fn change(&mut self, cpu: u16, line: usize) -> bool {
         let Line { version, owner, shared } = self.lines[line];
         if version > 0 && owner == cpu && !shared {
@@ -58,10 +58,10 @@ mod tests {
     #[test]
     fn a_line_moves_when_another_processor_changed_it_and_not_else() {
         let mut lines = Lines::new(2, 3);
-        assert!(!lines.change(0, 1), "nobody had it");
-        assert!(!lines.change(0, 1) && !lines.look(0, 1), "it is its own");
+        assert!(!lines.change(0, 1), "no processor had the line");
+        assert!(!lines.change(0, 1) && !lines.look(0, 1), "the line is the processor's own");
         assert!(lines.look(1, 1) && !lines.look(1, 1), "fetched once");
-        assert!(lines.change(0, 1), "taken from who looked");
+        assert!(lines.change(0, 1), "taken from the processor that read it");
         assert!(lines.look(1, 1) && lines.look(2, 1));
         assert!(lines.change(2, 1) && !lines.change(2, 1));
         assert!(lines.look(0, 1));

@@ -1,13 +1,13 @@
-//! The cost of an operation for its processor, from its accesses to the memory and to shared words.
+//! The cost of an operation to its processor, from its accesses to the memory and to shared words.
 //!
-//! The machine records the steps of an operation while it is carried out. At its end it lays them one after
-//! another from the instant at which the operation began; a step waits while a lock is held or the channels
-//! are used up. An operation makes its changes as if nobody else were at work: others wait for it in time
-//! only.
+//! The machine records the steps of an operation while it is carried out. At the end of the operation the
+//! machine lays them one after another from the start of the operation; a step waits while a lock is held or
+//! the channels are saturated. An operation makes its changes as if it were alone: others wait for it in
+//! virtual time only.
 //!
 //! # Rules
 //!
-//! - **[time-counted-once]** Every nanosecond of an operation is counted to one [`Part`].
+//! - **[time-counted-once]** Every nanosecond of an operation counts towards exactly one [`Part`].
 
 use super::calendar::{Calendar, Channels};
 use super::lines::Lines;
@@ -49,9 +49,9 @@ pub struct PmemReport {
     pub reads: u64,
     /// Operations that wrote.
     pub writes: u64,
-    /// Fences that were waited for.
+    /// Fences executed.
     pub fences: u64,
-    /// Lines written back, without data.
+    /// Lines written back, except lines of data.
     pub write_backs: u64,
     /// Scans of the words of all readers.
     pub scans: u64,
@@ -61,7 +61,7 @@ pub struct PmemReport {
     pub lock_wait: Duration,
     /// Channels to the memory.
     pub channels: u16,
-    /// The time for which the channels were used, all together.
+    /// The time for which channels were used, summed over all channels.
     pub channels_used: Duration,
 }
 
@@ -77,9 +77,9 @@ enum Step {
 /// Bytes of a line.
 pub(super) const LINE: u64 = 64;
 const PAGE: u64 = 4096;
-/// Readers' words in a line of Linux's table, which has one of four bytes for each lane of an arena.
+/// Readers' words per line in Linux's table, which has a word of four bytes for each lane of an arena.
 const READERS_IN_LINE: u32 = 16;
-/// The most words that hold map entries, and the most sets of lanes.
+/// The largest numbers of words that hold map entries, and of sets of lanes.
 const WORDS: usize = NFREE as usize;
 /// The numbers of locks and lines: entries, then lanes, then the counter, then readers.
 const LANES: usize = WORDS;
@@ -94,36 +94,35 @@ pub(super) struct Machine {
     copy: Copying,
     fence_each: bool,
     prefetches: bool,
-    /// Readers' words have a line each.
+    /// Whether each reader's word has its own line.
     padded: bool,
     lines: Lines,
     locks: Vec<Calendar>,
     channels: Channels,
-    /// The operation under way.
     now: Now,
     steps: Vec<Step>,
     report: PmemReport,
-    /// Picoseconds for which channels were used.
+    /// The time for which channels were used, in picoseconds.
     passed_ps: u64,
 }
 
-/// The operation under way.
+/// The operation in progress.
 #[derive(Debug, Default)]
 struct Now {
     cpu: u16,
     reads: bool,
-    /// Stored words are not durable yet.
+    /// Whether stored words are not durable yet.
     dirty: bool,
-    /// Its time so far, without waits.
+    /// The time of the operation so far, without waits.
     elapsed_ns: u64,
-    /// Lines that it prefetched, and when.
+    /// Lines that it prefetched, with the instant of each.
     fetched: Vec<(u64, u64)>,
     /// Lines of the memory that the processor has in its cache.
     cached: Vec<u64>,
 }
 
 impl Machine {
-    /// A machine of `cpus` idle processors, with a disk under the BTT design `btt`, or a plain one.
+    /// Returns a machine of `cpus` idle processors, with a disk under the BTT design `btt`, or a raw disk.
     pub(super) fn new(profile: PmemProfile, btt: Option<&BttDesign>, cpus: u16) -> Self {
         Self {
             profile,
@@ -152,7 +151,6 @@ impl Machine {
         self.now.cpu
     }
 
-    /// The counts.
     pub(super) fn report(&self) -> PmemReport {
         let channels_used = Duration::from_ns(self.passed_ps / 1000);
         PmemReport { channels_used, ..self.report }
@@ -164,7 +162,7 @@ impl Machine {
         self.passed_ps = 0;
     }
 
-    /// `cpu` begins an operation, which reads or writes.
+    /// Begins an operation of `cpu` that reads or writes.
     pub(super) fn begin(&mut self, cpu: u16, reads: bool) {
         self.steps.clear();
         self.now.fetched.clear();
@@ -173,7 +171,7 @@ impl Machine {
         (self.now.dirty, self.now.elapsed_ns) = (false, 0);
     }
 
-    /// Ends the operation, which began at `from`; no other operation begins before `now`. Returns its time.
+    /// Ends the operation that began at `from`, and returns its time. No other operation begins before `now`.
     pub(super) fn end(&mut self, from: Instant, now: Instant) -> Duration {
         debug_assert!(now <= from, "an operation began at {from}, before {now}");
         self.channels.forget_before(now);
@@ -197,7 +195,7 @@ impl Machine {
                 Step::Hold(lock) => {
                     self.locks[lock].forget_before(now);
                     let begin = self.locks[lock].fit(at, self.held_for(n, lock));
-                    debug_assert!(begin >= at, "lock {lock} was taken before it was asked for");
+                    debug_assert!(begin >= at, "lock {lock} was taken before it was requested");
                     self.count(Part::Locks, begin - at);
                     self.report.lock_wait += Duration::from_ns(begin - at);
                     held.push((lock, begin));
@@ -205,24 +203,23 @@ impl Machine {
                 }
                 Step::Leave(lock) => {
                     let of = held.iter().rposition(|(other, _)| *other == lock);
-                    let (_, begin) =
-                        held.swap_remove(of.expect("lock of this operation that is held"));
+                    let (_, begin) = held
+                        .swap_remove(of.expect("an operation should release a lock that it holds"));
                     self.locks[lock].hold(begin, at);
                 }
             }
         }
-        assert!(held.is_empty(), "an operation ended and still holds {held:?}");
+        assert!(held.is_empty(), "an operation ended while it still held {held:?}");
         let time = Duration::from_ns(at - begun);
         debug_assert_eq!(self.counted(), counted + time, "[time-counted-once]");
         time
     }
 
-    /// The time of all parts together.
     fn counted(&self) -> Duration {
         self.report.parts.iter().fold(Duration::ZERO, |sum, part| sum + *part)
     }
 
-    /// How long the operation holds a lock that step `n` takes, without waits.
+    /// Returns the time for which the operation holds the lock that step `n` takes, without waits.
     fn held_for(&self, n: usize, lock: usize) -> u64 {
         let left = |step: &&Step| !matches!(step, Step::Leave(other) if *other == lock);
         let held = self.steps[n..].iter().take_while(left);
@@ -233,7 +230,7 @@ impl Machine {
         .sum()
     }
 
-    /// Counts time to its part ([time-counted-once]).
+    /// Adds time to its part ([time-counted-once]).
     fn count(&mut self, part: Part, ns: u64) {
         self.report.parts[part as usize] += Duration::from_ns(ns);
     }
@@ -254,12 +251,12 @@ impl Machine {
         self.now.elapsed_ns += ns;
         let whole = u128::from(bytes.next_multiple_of(self.profile.unit));
         let work_ps = u64::try_from(whole * 1_000_000_000_000 / u128::from(rate));
-        let work_ps = work_ps.expect("picoseconds of one copy in 64 bits");
+        let work_ps = work_ps.expect("the time of a copy should fit 64 bits of ps");
         self.passed_ps += work_ps;
         self.steps.push(Step::Pass { part, work_ps, ns });
     }
 
-    /// How long the processor waits for a line of the memory.
+    /// Returns the time for which the processor waits for a line of the memory.
     fn latency(&mut self, line: u64) -> Duration {
         let load = self.profile.load;
         let Some((_, asked)) = self.now.fetched.iter().find(|(of, _)| *of == line) else {
@@ -269,14 +266,14 @@ impl Machine {
         Duration::from_ns(load.as_ns().saturating_sub(since))
     }
 
-    /// Copies data at `at` out.
+    /// Copies data at `at` out of the memory.
     pub(super) fn copy_out(&mut self, at: u64, bytes: u64) {
         let first = self.latency(at / LINE);
         self.spend(Part::Copy, first);
         self.pass_data(self.profile.read, bytes);
     }
 
-    /// Copies data in.
+    /// Copies data into the memory.
     pub(super) fn copy_in(&mut self, bytes: u64) {
         self.pass_data(self.profile.write, bytes);
         self.stored();
@@ -392,7 +389,7 @@ impl Machine {
         self.spend(part, Duration::from_ns(self.profile.line_transfer.as_ns() * lines));
     }
 
-    /// The part of an access to `word`. A reader reads versions to know about writers; a writer takes them as
+    /// Returns the part of an access to `word`. Readers read versions to detect writers; writers take versions as
     /// locks.
     const fn part_of(&self, word: Word) -> Part {
         match word {
@@ -412,7 +409,6 @@ impl Machine {
     }
 }
 
-/// The number of a lock.
 const fn lock_of(word: Word) -> usize {
     match word {
         Word::Entries(n) => n as usize,
@@ -421,7 +417,7 @@ const fn lock_of(word: Word) -> usize {
     }
 }
 
-/// The time for `bytes` if 4 KiB take `page`.
+/// Returns the time for `bytes` if 4 KiB take `page`.
 fn for_bytes(page: Duration, bytes: u64) -> Duration {
     Duration::from_ns((page.as_ns() * bytes).div_ceil(PAGE))
 }

@@ -1,4 +1,4 @@
-//! [`Modelled`]: the memory of a BTT or of a plain disk. It charges for each call.
+//! [`Modelled`]: the memory of a BTT or of a raw disk, which charges for each call.
 
 use super::machine::{LINE, Machine, Part};
 use super::store::Store;
@@ -8,7 +8,7 @@ use blockyard_btt::{MediaError, Memory, Touch};
 use core::cell::{RefCell, RefMut};
 use core::ops::Range;
 
-/// Bytes, and the processors that use them.
+/// The bytes of a memory, and the processors that use them.
 #[derive(Debug)]
 pub(super) struct Modelled {
     bytes: u64,
@@ -19,20 +19,20 @@ pub(super) struct Modelled {
 pub(super) struct Inside {
     pub(super) machine: Machine,
     store: Store,
-    /// Bytes of the data area: kept only if somebody reads them.
+    /// Bytes of the data area, which are kept only if they are read.
     data: Range<u64>,
     keeps_data: bool,
     map: Range<u64>,
-    /// False until a disk is made: nothing is charged for before.
+    /// Whether calls are charged for: false until a disk is made.
     charges: bool,
-    /// If data is kept: words that may not be durable yet, in order: processor, place, and old content.
+    /// If data is kept, the words that may not be durable yet, in order: processor, place and old content.
     unfenced: Vec<(u16, u64, [u8; 8])>,
-    /// Lines that were written back and not fenced since: processor and line.
+    /// Lines that were written back and not fenced since, by processor and line.
     written_back: Vec<(u16, u64)>,
 }
 
 impl Modelled {
-    /// `bytes` bytes of zeroes, used by `machine`.
+    /// Returns `bytes` bytes of zeroes, used by `machine`.
     pub(super) fn new(bytes: u64, machine: Machine) -> Self {
         let inside = Inside {
             machine,
@@ -47,14 +47,14 @@ impl Modelled {
         Self { bytes, inside: RefCell::new(inside) }
     }
 
-    /// Makes all of it the data of a disk, which begins work.
+    /// Makes the whole memory the data of a disk, and starts charging.
     pub(super) fn is_plain(&self) {
         let mut inside = self.inside();
         assert!(!inside.charges, "a second disk in one memory");
         (inside.data, inside.charges) = (0..self.bytes, true);
     }
 
-    /// Notes an arena at `start` of which every sector was written once. Its disk begins work.
+    /// Records an arena at `start` whose sectors were all written once, and starts charging.
     pub(super) fn has(&self, start: u64, layout: &Layout) {
         let mut inside = self.inside();
         assert!(!inside.charges, "a second disk in one memory");
@@ -72,8 +72,8 @@ impl Modelled {
         self.inside().keeps_data = true;
     }
 
-    /// The memory after a loss of power: of each word that is not durable, `draws` chooses the old or the new
-    /// content. Its use costs nothing.
+    /// Returns the memory after a loss of power. For each word that is not durable, `draws` chooses the old or
+    /// the new content. Use of the returned memory costs nothing.
     pub(super) fn survivors(&self, machine: Machine, draws: &mut Prng) -> Self {
         let inside = self.inside();
         let mut store = inside.store.clone();
@@ -120,7 +120,7 @@ impl Inside {
         self.store.write(at, word);
     }
 
-    /// Makes durable what the processor at work has stored, and what others had in lines that it wrote back.
+    /// Makes the stores of the working processor durable, and the stores of others in lines that it wrote back.
     fn fenced(&mut self) {
         if !self.keeps_data {
             return;
@@ -132,13 +132,13 @@ impl Inside {
         self.unfenced.retain(|(by, at, _)| *by != cpu && !own.contains(&(cpu, at / LINE)));
     }
 
-    /// The part of accesses to the word at `at`.
+    /// Returns the part of accesses to the word at `at`.
     fn part_of(&self, at: u64) -> Part {
         if self.map.contains(&at) { Part::Map } else { Part::Log }
     }
 }
 
-/// A simulation waits in time, not here: whatever a caller waits for has happened already.
+/// A simulation waits in virtual time, not here: the event for which a caller waits has already happened.
 impl Memory for Modelled {
     fn len(&self) -> u64 {
         self.bytes

@@ -1,8 +1,8 @@
-//! Persistent memory as a disk: plain, or under a block translation table.
+//! Persistent memory as a disk, raw or under a block translation table.
 //!
-//! The table is the library's own ([`blockyard_btt`]), over a memory that charges for each call: the cost of a
-//! design follows from its accesses. The processor that submits is busy until a request is done; nothing is
-//! queued, and nobody is interrupted.
+//! The table is the library's own ([`blockyard_btt`]), over a memory that charges for each call, so the cost of a
+//! design follows from its accesses. The submitting processor is busy until a request is done; nothing is
+//! queued, and there are no interrupts.
 
 mod calendar;
 mod kept;
@@ -41,7 +41,7 @@ pub struct Pmem {
     /// The buffer for the data of a request.
     buffer: Vec<u8>,
     finished: VecDeque<Finished>,
-    /// Time that no processor has been charged for yet.
+    /// Time for which no processor has been charged yet.
     spent: Duration,
     pub(super) activity: Activity,
     /// The record of writes, if data is kept.
@@ -53,12 +53,12 @@ pub struct Pmem {
 #[derive(Debug)]
 enum Disk {
     Plain(Box<Modelled>),
-    /// The table, and the seat of each processor.
+    /// The table, and each processor's seat at it.
     Btt(Box<Btt<Modelled>>, Vec<Seat>),
 }
 
 impl Pmem {
-    /// A disk of `capacity` bytes, with a BTT or without, each sector of which was written once.
+    /// Returns a disk of `capacity` bytes, with or without a BTT. Each of its sectors was written once.
     ///
     /// # Panics
     ///
@@ -92,7 +92,7 @@ impl Pmem {
         }
     }
 
-    /// Keeps and checks data from now on. `draws` draws what a loss of power leaves.
+    /// Keeps and checks data from now on. `draws` decides what a loss of power leaves.
     pub fn keep_data(&mut self, draws: Prng) {
         self.memory().keep_data();
         self.kept = Some(Box::new(Kept::new(draws)));
@@ -105,7 +105,7 @@ impl Pmem {
         }
     }
 
-    /// The operations and their times.
+    /// Returns the operations and their times.
     #[must_use]
     pub fn report(&self) -> PmemReport {
         self.memory().inside().machine.report()
@@ -168,17 +168,17 @@ impl Pmem {
         done
     }
 
-    /// Checks what would be left if the power went, through the table's own recovery.
+    /// Checks the data that a loss of power would leave, through the table's own recovery.
     fn look_at_survivors(&mut self) {
         let (Some(kept), Disk::Btt(btt, seats), Some(design)) =
             (&mut self.kept, &self.disk, self.btt)
         else {
-            return; // Without a table each write was fenced.
+            return; // without a table each write was fenced
         };
         let cpus = cpus(seats);
         let machine = Machine::new(self.profile, Some(&design), cpus);
         let left = btt.memory().survivors(machine, &mut kept.draws);
-        // A table that is refused has lost everything.
+        // A table that cannot be opened has lost all data.
         let left = Btt::open(left, &opened(&design, cpus)).ok();
         let unit = u64::from(design.sector_bytes / SECTOR_BYTES);
         kept.look_at_survivors(unit, |sectors, bytes| {
@@ -215,15 +215,15 @@ impl Device for Pmem {
 }
 
 fn cpus(seats: &[Seat]) -> u16 {
-    u16::try_from(seats.len()).expect("number of seats, one for each processor")
+    u16::try_from(seats.len()).expect("there should be one seat for each processor")
 }
 
-/// The options to open a table of `design` on a machine with `cpus` processors.
+/// Returns the options to open a table of `design` on a machine with `cpus` processors.
 fn opened(design: &BttDesign, cpus: u16) -> OpenOptions {
     OpenOptions { policy: design.policy(cpus), ..OpenOptions::new(Container::LabelledNamespace) }
 }
 
-/// Bytes of memory for a BTT of `capacity` bytes.
+/// Returns the bytes of memory for a BTT of `capacity` bytes.
 const fn with_table(capacity: u64, sector_bytes: u32) -> u64 {
     let sectors = capacity.div_ceil(sector_bytes as u64);
     let spare = (NFREE * sector_bytes) as u64;
@@ -232,7 +232,7 @@ const fn with_table(capacity: u64, sector_bytes: u32) -> u64 {
     capacity + sectors * MAP_ENTRY_BYTES + spare + log + 8 * INFO_BYTES
 }
 
-/// A BTT in `memory` for `cpus` processors.
+/// Creates a BTT in `memory` for `cpus` processors.
 fn formatted(memory: Modelled, design: &BttDesign, cpus: u16) -> Btt<Modelled> {
     let format = Format {
         container: Container::LabelledNamespace,
@@ -241,11 +241,12 @@ fn formatted(memory: Modelled, design: &BttDesign, cpus: u16) -> Btt<Modelled> {
         parent_uuid: Uuid::NIL,
         blank: true,
     };
-    format.write(&memory).expect("memory with room for an arena");
+    format.write(&memory).expect("the memory should have room for an arena");
     let arenas = find(&memory, Container::LabelledNamespace, None);
-    let arenas = arenas.expect("arena that was just formatted");
+    let arenas = arenas.expect("an arena that was just formatted should be found");
     assert_eq!(arenas.len(), 1, "the largest disk fits one arena");
-    let btt = Btt::open(memory, &opened(design, cpus)).expect("table that was just formatted");
+    let btt = Btt::open(memory, &opened(design, cpus))
+        .expect("a table that was just formatted should open");
     btt.memory().has(arenas[0].start, &arenas[0].info.layout);
     btt
 }

@@ -1,4 +1,4 @@
-//! The bytes of a memory, most of which nobody ever reads.
+//! The bytes of a memory, most of which are never read.
 
 use blockyard_btt::layout::MAP_ENTRY_BYTES;
 use blockyard_btt::{MapEntry, PostmapAba};
@@ -9,8 +9,8 @@ const CHUNK: u64 = CHUNK_BYTES as u64;
 /// Bytes of a word of a map.
 const WORD: usize = size_of::<u32>();
 
-/// Bytes in chunks that exist once they are used. At first all bytes are zero, except for a map in which every
-/// sector has the block of its own number, as after one write of each in order.
+/// Bytes in chunks that are allocated on first use. At first all bytes are zero, except for a map that assigns
+/// each sector the block of the same number, as after one write of each in order.
 #[derive(Clone, Debug)]
 pub(super) struct Store {
     chunks: Vec<Option<Box<[u8]>>>,
@@ -18,13 +18,14 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// `bytes` bytes of zeroes.
+    /// Returns `bytes` bytes of zeroes.
     pub(super) fn new(bytes: u64) -> Self {
-        let chunks = usize::try_from(bytes.div_ceil(CHUNK)).expect("chunks of a memory in usize");
+        let chunks = usize::try_from(bytes.div_ceil(CHUNK))
+            .expect("the chunks of a memory should fit usize");
         Self { chunks: vec![None; chunks], map: 0..0 }
     }
 
-    /// Puts the map at `map`, which nobody has used.
+    /// Puts the map at `map`, which must be unused.
     pub(super) fn set_map(&mut self, map: Range<u64>) {
         assert!(self.map.is_empty(), "a second map");
         assert!(map.end <= self.chunks.len() as u64 * CHUNK, "a map outside the memory");
@@ -37,7 +38,7 @@ impl Store {
         self.map = map;
     }
 
-    /// The bytes at `at` to the end of its chunk.
+    /// Returns the bytes from `at` to the end of the chunk.
     fn rest(&mut self, at: u64) -> &mut [u8] {
         debug_assert!(at / CHUNK < self.chunks.len() as u64, "byte {at} is outside the memory");
         let map = &self.map;
@@ -75,23 +76,23 @@ impl Store {
     /// Loads a word that does not cross a line.
     pub(super) fn load(&mut self, at: u64) -> u32 {
         debug_assert!(at.is_multiple_of(WORD as u64), "a word at {at}");
-        let bytes = self.rest(at).first_chunk().expect("aligned word within a chunk");
+        let bytes = self.rest(at).first_chunk().expect("an aligned word should lie within a chunk");
         u32::from_le_bytes(*bytes)
     }
 }
 
 fn index(at: u64) -> usize {
-    usize::try_from(at / CHUNK).expect("chunk number in usize")
+    usize::try_from(at / CHUNK).expect("a chunk number should fit usize")
 }
 
 /// Fills the part of the chunk at `at` that is in the map.
 fn fill(chunk: &mut [u8], at: u64, map: &Range<u64>) {
     let (first, end) = (map.start.max(at), map.end.min(at + CHUNK));
     for entry in (first..end.max(first)).step_by(WORD) {
-        let lba =
-            u32::try_from((entry - map.start) / MAP_ENTRY_BYTES).expect("premap ABA of 32 bits");
+        let lba = u32::try_from((entry - map.start) / MAP_ENTRY_BYTES)
+            .expect("a premap ABA should fit 32 bits");
         let word = MapEntry::normal(PostmapAba(lba)).0.to_le_bytes();
-        let place = usize::try_from(entry - at).expect("place in a chunk");
+        let place = usize::try_from(entry - at).expect("a place in a chunk should fit usize");
         chunk[place..place + word.len()].copy_from_slice(&word);
     }
 }

@@ -59,7 +59,7 @@ pub(super) struct Lines {
     lane: usize,
     /// Whether the file has a line, so that the next one needs a comma.
     begun: bool,
-    /// By lane of this world, process and thread: the text of a line between phase and time. It is
+    /// The text of a line between phase and time, by lane of this world, process and thread. It is
     /// empty if the track has no name in the file yet.
     heads: Vec<[Vec<Vec<u8>>; Process::ALL.len()]>,
     /// The time written last, with its digits: many lines share it.

@@ -64,7 +64,7 @@ pub(super) struct Perfetto {
     /// The lane of the current records.
     lane: LaneId,
     world: World,
-    /// By lane; the entry of `lane` is in `world` instead.
+    /// The state of each lane. That of `lane` is in `world` instead.
     worlds: Vec<World>,
 }
 

@@ -60,12 +60,12 @@ pub(super) struct Life {
 /// The queue of a disk.
 #[derive(Debug, Default)]
 pub(super) struct Disk {
-    /// By request number; `None` for a request that is idle.
+    /// The life of each request, by its number; `None` for an idle request.
     pub(super) requests: Vec<Option<Life>>,
     pub(super) held: Counter,
     pub(super) in_flight: Counter,
     pub(super) submitted: Counter,
-    /// By hardware queue: the last hold, with its reason and time.
+    /// The last hold of each hardware queue, with its reason and time.
     pub(super) holds: Vec<Option<(Hold, Instant)>>,
 }
 
@@ -104,15 +104,15 @@ pub(super) struct World {
     pub(super) hctxs: u32,
     depth: u32,
     pub(super) disks: Vec<Disk>,
-    /// By hardware queue: driver tags in use.
+    /// The driver tags in use of each hardware queue.
     pub(super) tags: Vec<Counter>,
-    /// By hardware queue and tag.
+    /// The device slots, by hardware queue and tag.
     pub(super) slots: Vec<Slot>,
     /// Slots with a command that has not reached the device yet.
     pub(super) starting: Vec<u32>,
     /// The instant of the latest change of a counter.
     pub(super) counted_at: Instant,
-    /// When counters may be written again.
+    /// The instant from which counters may be written again.
     pub(super) counters_due: Instant,
 }
 

@@ -18,7 +18,7 @@ pub struct MmcFaults {
     pub host: HostFaults,
 }
 
-/// The odds of each fault of a card: once in so many (at least 1) on average; `None`: never.
+/// The odds of each fault of a card: once in this many chances (at least 1) on average; `None`: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardFaults {
     /// The card does not receive a command, so it neither answers nor changes.
@@ -35,7 +35,7 @@ pub struct CardFaults {
     pub program_one_in: Option<u32>,
 }
 
-/// The odds of each fault of a controller: once in so many (at least 1) on average; `None`: never.
+/// The odds of each fault of a controller: once in this many chances (at least 1) on average; `None`: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostFaults {
     /// An interrupt does not arrive.

@@ -98,9 +98,9 @@ pub struct MmcHostProfile {
 pub struct HostCosts {
     /// The cost of DMA for the memory of a request that reads.
     pub read: MemoryCosts,
-    /// The same for a request that writes.
+    /// The cost of DMA for the memory of a request that writes.
     pub write: MemoryCosts,
-    /// Copying a KiB: to and from a bounce buffer.
+    /// Copying a KiB to or from a bounce buffer.
     pub copy_per_kib: Duration,
     /// Copying a KiB to or from the controller's FIFO, without the interrupts.
     pub pio_per_kib: Duration,
@@ -121,12 +121,12 @@ pub struct HostCosts {
 pub struct MemoryCosts {
     /// Preparing memory of any size.
     pub map: Duration,
-    /// The same for each KiB: cache maintenance, descriptors.
+    /// Preparing each KiB: cache maintenance, descriptors.
     pub map_per_kib: Duration,
     /// Cleaning up memory of any size.
     pub unmap: Duration,
-    /// The same for each KiB: cache lines of memory that was read into are stale. Memory that was written from has
-    /// no stale lines.
+    /// Cleaning up each KiB: the cache lines of memory that was read into are stale. Memory that was written to
+    /// the card has no stale lines.
     pub unmap_per_kib: Duration,
 }
 
@@ -161,16 +161,16 @@ pub struct CardProfile {
     pub features: CardFeatures,
 }
 
-/// The features of a card beside reading and writing. SD cards have none of them.
+/// The features of a card besides reading and writing. SD cards have none of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CardFeatures {
     /// Bytes of its volatile cache; 0: it has no cache.
     pub cache_bytes: u64,
     /// Tasks in its command queue, 0 or 1 to 32.
     pub queue_depth: u8,
-    /// Most writes in a packed command, 0 to 63.
+    /// The largest number of writes in a packed command, 0 to 63.
     pub packed_writes: u8,
-    /// Most reads in a packed command, 0 to 63.
+    /// The largest number of reads in a packed command, 0 to 63.
     pub packed_reads: u8,
     /// Whether its operations can be interrupted (HPI).
     pub hpi: bool,
@@ -344,7 +344,7 @@ fn pio_misses(host: &Table<'_>) -> Result<PioMisses, ProfileError> {
     Ok(PioMisses { cached_bytes: cached.unwrap_or(0), per_kib })
 }
 
-/// Reads the cost of memory for writes, where it differs from that for reads.
+/// Reads the cost of memory for writes, if it differs from that for reads.
 fn written(table: &Table<'_>, read: MemoryCosts) -> Result<MemoryCosts, ProfileError> {
     let or = |key, of_reads| table.take_or(key, Time, of_reads);
     Ok(MemoryCosts {

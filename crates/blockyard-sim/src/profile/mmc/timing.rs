@@ -40,14 +40,14 @@ pub struct CardTiming {
 /// The times of reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadTiming {
-    /// From the end of the response to the first block. Ux500: with the host's fixed part 460 us,
-    /// and at most 142 us, which is what a chunk of 128 KiB takes beyond its bytes. HS400: with the
-    /// host's part and 12 us of wire 144.5 us.
+    /// From the end of the response to the first block. Ux500: 460 us with the host's fixed part, and
+    /// at most 142 us, the time of a chunk of 128 KiB beyond that of its bytes. HS400: 144.5 us with the
+    /// host's part and 12 us of wire.
     pub access: Duration,
     /// Reading ahead; `None`: the card does not. Ux500: `None`, as reading at random costs the same.
     pub ahead: Option<AheadTiming>,
-    /// Between two blocks, beyond the two clocks of the standard: the card's rate where the bus is
-    /// faster. Ux500: 41.93 us/KiB, of which 41.76 are framed data and clocks: 83 ns a block.
+    /// Between two blocks, beyond the two clocks of the standard: the card's rate if the bus is
+    /// faster. Ux500: 41.93 us/KiB, of which 41.76 are framed data and clocks, so 83 ns per block.
     pub gap: Duration,
     /// Accesses that run at a time for tasks in the command queue, at least 1. Not published.
     pub parallel: u8,
@@ -69,27 +69,26 @@ pub struct WriteTiming {
     /// Bytes that the card programs at once, a power of two of at least 512. Ux500: 8 KiB, as a write of
     /// 4 KiB takes longer than one of 8 KiB. Generic: 4 to 16 KiB.
     pub page_bytes: u32,
-    /// Programming a page. Pages are programmed one at a time: dies that work side by side make
-    /// this shorter. Ux500: 143.05 us/KiB, less the host's mapping, less the wire's share if a page's
-    /// data does not come while another is programmed.
+    /// Programming a page. Pages are programmed one at a time; dies that work in parallel make
+    /// this shorter. Ux500: 143.05 us/KiB, less the host's mapping, less the wire's share if the
+    /// data of a page does not arrive while another page is programmed.
     pub program: Duration,
     /// The additional time of a page that is written in part, for reading the rest of it. Ux500: a write of
-    /// 4 KiB takes 873 us longer than its bytes say, half a page that is programmed for nothing
-    /// included.
+    /// 4 KiB takes 873 us longer than its bytes alone would, including half a page that is programmed in vain.
     pub partial: Duration,
     /// The buffer, at least a page. It takes data at the speed of the wire until it is full, and empties page by
-    /// page. One page: data comes only while nothing is programmed. Ux500: one page, if the host's
-    /// fixed part of a write is that of a read, which is at least 318 us: with more room nothing
-    /// would hide the first page's 336 us on the wire, and both do not fit the 510 us.
+    /// page. With one page, data arrives only while nothing is programmed. Ux500: one page, if the host's
+    /// fixed part of a write equals that of a read, at least 318 us. With more room nothing
+    /// would hide the first page's 336 us on the wire, and the sum of both exceeds the 510 us.
     pub buffer_bytes: u64,
     /// Whether busy ends as soon as the data is in the buffer, with or without a cache; otherwise busy ends when
     /// the data is programmed. With eMMC's cache on, busy always ends early. Without a cache, a card that ends busy
     /// early keeps the data that it took, even if the power is cut.
     pub early: bool,
-    /// Busy after the last page of each write: tables of the card's own. Ux500: with the host's
-    /// fixed part 510 us.
+    /// Busy after the last page of each write, while the card updates its own tables. Ux500: 510 us with the
+    /// host's fixed part.
     pub finish: Duration,
-    /// A flush of the cache, beyond what is still to be programmed. Generic: 1 to 10 ms.
+    /// A flush of the cache, in addition to the remaining programming. Generic: 1 to 10 ms.
     pub flush: Duration,
 }
 
@@ -115,11 +114,11 @@ impl UnitTiming {
 /// Pauses that a card makes while it programs (garbage collection).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// One page in so many, at least 1, on average.
+    /// One page in this many pauses on average; at least 1.
     pub one_in_pages: u32,
-    /// The shortest. Generic: 10 ms.
+    /// The shortest pause. Generic: 10 ms.
     pub least: Duration,
-    /// The longest, not below the shortest; all between are equally likely. Generic: 500 ms.
+    /// The longest pause, not below the shortest; all lengths between are equally likely. Generic: 500 ms.
     pub most: Duration,
 }
 
@@ -140,11 +139,11 @@ pub struct EraseTiming {
 
 /// Work that a card defers (BKOPS).
 ///
-/// Every programmed byte adds to the work. A number of bytes makes a level: 1 wanted, 2 impacted, 3 critical;
-/// from 2 on each status carries the exception bit.
+/// Every programmed byte adds to the work. Each given number of bytes raises the level by one: 1 wanted, 2
+/// impacted, 3 critical. From level 2 on each status carries the exception bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackgroundTiming {
-    /// Bytes programmed to a level, at least 1. Not published.
+    /// Programmed bytes per level, at least 1. Not published.
     pub level_bytes: u64,
     /// Doing the work of a KiB, on request or, if the device may, while it is idle. Not published.
     pub per_kib: Duration,
@@ -177,12 +176,12 @@ pub struct ControlTiming {
     pub interrupt: Duration,
 }
 
-/// A figure that no card can have.
+/// A figure outside the limits of every card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadTiming {
-    /// The table of a profile that has the figure, as `card.write`.
+    /// The table of a profile that has the figure, such as `card.write`.
     pub table: &'static str,
-    /// Its key there.
+    /// The key of the figure.
     pub key: &'static str,
     /// The rule that it breaks.
     pub rule: &'static str,

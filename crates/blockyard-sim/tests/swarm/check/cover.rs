@@ -1,4 +1,4 @@
-//! The pieces of a bio that the driver sees tile it: no sector is lost, duplicated or misplaced.
+//! Checks that the pieces of a bio cover it exactly: no sector is lost, duplicated or misplaced.
 
 use blockyard::bio::Bio;
 use blockyard::request::Piece;
@@ -17,7 +17,7 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// The driver was given `piece` of `bio`.
+    /// The driver received `piece` of `bio`.
     pub(crate) fn sent(&mut self, bio: &Bio, piece: &Piece) {
         let end = piece.sector + u64::from(piece.sectors);
         if bio.sectors == 0 {
@@ -50,8 +50,8 @@ impl Cover {
         self.parts.remove(&(piece.cookie, piece.sector));
     }
 
-    /// `bio` has ended; `whole`: after all of it was done, well or not. A bio that a flush failed
-    /// need not have begun.
+    /// Records that `bio` has ended. With `whole`, all of it was done, with success or not. A bio that
+    /// failed with its flush may never have begun.
     pub(crate) fn ended(&mut self, bio: &Bio, whole: bool) {
         let mut at = bio.sector;
         let keys: Vec<_> = self
@@ -60,7 +60,8 @@ impl Cover {
             .map(|(key, _)| *key)
             .collect();
         for key in keys {
-            let (end, part) = self.parts.remove(&key).expect("it was there just now");
+            let (end, part) =
+                self.parts.remove(&key).expect("a part that was just found should exist");
             assert_eq!(part, Part::Done, "[cover] {bio:?} ended while {key:?} is with the driver");
             assert!(key.1 == at || !whole, "[cover] a hole in {bio:?} before {key:?}");
             at = end;

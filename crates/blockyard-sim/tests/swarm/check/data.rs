@@ -1,5 +1,5 @@
-//! Checks that reads, the final contents, and the contents after a power loss are the data that was
-//! written, by the sequential model of [`history`](blockyard_sim::data::history).
+//! Checks reads, the final contents and the contents after a power loss against the sequential model
+//! of [`history`](blockyard_sim::data::history).
 
 use crate::draw::Plan;
 use blockyard::bio::Bio;
@@ -18,11 +18,12 @@ pub(crate) struct Data {
 impl Data {
     pub(super) fn new(plan: &Plan, draws: Prng) -> Self {
         let cache = if plan.is_volatile() { Cache::Volatile } else { Cache::WriteThrough };
-        let disks = u16::try_from(plan.queues.len()).expect("few queues");
+        let disks =
+            u16::try_from(plan.queues.len()).expect("the number of disks should fit 16 bits");
         Self { verifier: Verifier::new(disks, cache, draws) }
     }
 
-    /// `bio` is about to be submitted: call [`Self::taken`] or [`Self::refused`] next.
+    /// Prepares for the submission of `bio`. Call [`Self::taken`] or [`Self::refused`] next.
     pub(crate) fn submitting(&mut self, media: &mut Media, bio: &Bio) {
         self.verifier.submitting(media, bio);
     }
@@ -39,12 +40,12 @@ impl Data {
         self.verifier.ended(media, queue, ended, now);
     }
 
-    /// Returns what would be left after a power cut now.
+    /// Checks the data that a power cut would leave now.
     pub(crate) fn power_cut(&mut self, media: &mut Media, now: Instant) {
         self.verifier.power_cut(media, now);
     }
 
-    /// Everything has ended. Returns how many sectors were checked.
+    /// Checks the final contents after all bios have ended. Returns the number of sectors checked.
     pub(crate) fn finish(&mut self, media: &mut Media, now: Instant) -> Verified {
         self.power_cut(media, now);
         let verified = self.verifier.finish(media, now);

@@ -14,7 +14,7 @@ struct Entry {
     /// The failures of its parts so far.
     failures: Vec<Status>,
     needs_flush: bool,
-    /// The failures of flushes meanwhile, which may have been for this bio.
+    /// The failures of flushes in the meantime, which may have served this bio.
     flush_failures: Vec<Status>,
     ended: bool,
 }
@@ -23,7 +23,7 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     entries: Vec<Option<Entry>>,
-    /// By queue, those that have not ended.
+    /// Bios of each queue that have not ended.
     open: BTreeSet<(QueueId, u64)>,
 }
 
@@ -45,17 +45,15 @@ impl Ends {
         self.open.insert((queue, bio.cookie));
     }
 
-    /// How many bios have not ended.
     pub(crate) fn outstanding(&self) -> u64 {
         self.open.len() as u64
     }
 
-    /// How many of `queue`.
     pub(crate) fn open_of(&self, queue: QueueId) -> usize {
         self.open.range((queue, 0)..=(queue, u64::MAX)).count()
     }
 
-    /// The bio called `cookie`, as far as it has not ended.
+    /// Returns the bio with this cookie, which has not ended.
     pub(crate) fn bio(&self, cookie: u64) -> &Bio {
         let entry = self.entries.get(index(cookie)).and_then(Option::as_ref);
         let Some(entry) = entry else { panic!("[bio-ends-once] nobody submitted bio {cookie}") };
@@ -69,10 +67,10 @@ impl Ends {
         }
     }
 
-    /// A flush of `queue` failed.
     pub(crate) fn flush_failed(&mut self, queue: QueueId, status: Status) {
         for (_, cookie) in self.open.range((queue, 0)..=(queue, u64::MAX)) {
-            let entry = self.entries[index(*cookie)].as_mut().expect("it is open");
+            let entry =
+                self.entries[index(*cookie)].as_mut().expect("an open bio should have an entry");
             if entry.needs_flush {
                 entry.flush_failures.push(status);
             }
@@ -82,7 +80,9 @@ impl Ends {
     pub(crate) fn ended(&mut self, queue: QueueId, ended: &Ended) {
         let cookie = ended.bio.cookie;
         let _ = self.bio(cookie);
-        let entry = self.entries[index(cookie)].as_mut().expect("it was there just now");
+        let entry = self.entries[index(cookie)]
+            .as_mut()
+            .expect("a bio that was just found should have an entry");
         assert_eq!(entry.queue, queue, "[bio-ends-once] bio {cookie} came out of another queue");
         let same_range =
             (entry.bio.sector, entry.bio.sectors) == (ended.bio.sector, ended.bio.sectors);

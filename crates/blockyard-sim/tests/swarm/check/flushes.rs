@@ -1,19 +1,19 @@
-//! Flushes keep [one-flush-at-a-time] to [flush-held-bounded] of [`flush`](blockyard::flush), and the flags of data [steps-from-flags].
+//! Checks the flush rules of [`flush`](blockyard::flush).
 //!
-//! When a flush began is known from the time stamp of its request; it may get to the driver later.
-//! Data of a sequence is *under way* from the first time the driver takes it until it is done.
+//! The time stamp of a flush request says when the flush began; the driver may receive it later. Data of a
+//! sequence is *in flight* from the first time the driver accepts it until it completes.
 //!
-//! - [one-flush-at-a-time]: A hardware queue's flush begins when the one before has ended, and is with the driver
-//!   once.
-//! - [flush-waits-for-data]: A flush begins while no data of a sequence is under way, unless somebody waits for it
-//!   who was submitted [`HOLD_MAX`] ago.
-//! - [flush-held-bounded]: It begins no later than that, and the grain of a timer, after it was wanted and the
-//!   one before had ended.
-//! - [steps-from-flags]: Data goes to the device as FUA where the device has that and it was asked for, and
-//!   never asks for a flush before it.
+//! - [one-flush-at-a-time]: A flush of a hardware queue begins after the previous flush has ended. The driver
+//!   owns it once.
+//! - [flush-waits-for-data]: A flush begins only while no data of a sequence is in flight, unless it serves a
+//!   bio that was submitted at least [`HOLD_MAX`] ago.
+//! - [flush-held-bounded]: A flush begins at most [`HOLD_MAX`] and one timer interval after it was requested and
+//!   the previous flush had ended.
+//! - [steps-from-flags]: Data goes to the device as FUA if its bio asks for FUA and the device supports it. Data
+//!   never carries a preflush.
 //!
-//! A flush that fails fails the writes whose data was done when it began ([failed-flush-fails-all]): that is for
-//! [`ends`](super::ends) to hold them to.
+//! A failed flush fails the writes whose data was done when it began ([failed-flush-fails-all]);
+//! [`ends`](super::ends) checks that.
 
 use super::ends::Ends;
 use super::sequence::{is_native_fua, is_sequenced, needs_flush, needs_postflush};
@@ -33,29 +33,27 @@ const GRAIN: Duration = Duration::from_secs(1);
 /// Flushes of one hardware queue.
 #[derive(Debug, Default)]
 struct Site {
-    /// When the flush under way began, and whether it is with the driver.
+    /// The start of the flush in flight, and whether the driver owns it.
     under_way: Option<(Instant, bool)>,
-    /// When the last one ended.
+    /// The end of the last flush.
     ended: Instant,
-    /// Data under way, by cookie and sector: since when, and whether it is all of its bio.
+    /// Data in flight, by cookie and sector: its start, and whether it is the whole bio.
     data: BTreeMap<(u64, u64), (Instant, bool)>,
-    /// Bios of which data is done that wants a flush behind it, and since when; those that no flush
-    /// has begun for.
+    /// Bios that have waited for a postflush since this instant. No flush has begun for them.
     written: Vec<(Instant, u64)>,
-    /// Those that the flush under way is for. By [flush-waits-for-data] it did not begin before their data was done.
+    /// Bios that the flush in flight serves. Their data was done when it began ([flush-waits-for-data]).
     covered: Vec<u64>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Flushes {
-    /// By queue.
     limits: Vec<Limits>,
     sites: BTreeMap<(QueueId, HctxId), Site>,
-    /// Bios that need flushes, by queue and cookie: when they were submitted.
+    /// The submission of each bio that needs flushes, by queue and cookie.
     open: BTreeMap<(QueueId, u64), Instant>,
-    /// Flush commands that the driver took.
+    /// Flushes that the driver accepted.
     pub(crate) commands: u64,
-    /// Bios that needed one.
+    /// Bios that needed a flush.
     pub(crate) bios: u64,
 }
 
@@ -81,7 +79,7 @@ impl Flushes {
         self.open.remove(&(queue, cookie));
     }
 
-    /// The driver took a request.
+    /// The driver accepted a request.
     pub(super) fn taken(&mut self, seen: &Seen, ends: &Ends, now: Instant, striker: &mut Striker) {
         if seen.op == Op::Flush {
             let late =
@@ -120,7 +118,7 @@ impl Flushes {
                 let same = !with_driver && before == began;
                 assert!(
                     same,
-                    "[one-flush-at-a-time] a flush began at {began}, with one since {before} under way"
+                    "[one-flush-at-a-time] a flush began at {began}, while the one of {before} was in flight"
                 );
             }
         }
@@ -164,7 +162,7 @@ impl Flushes {
         site.covered = covered.into_iter().map(|(_, cookie)| cookie).collect();
     }
 
-    /// A request has ended with `status`, or was failed when it was offered.
+    /// A request ended with `status`, or the driver failed it when it was offered.
     pub(super) fn done(&mut self, seen: &Seen, status: Status, ends: &mut Ends, now: Instant) {
         if seen.op == Op::Flush {
             self.flush_done(seen, status, ends, now);

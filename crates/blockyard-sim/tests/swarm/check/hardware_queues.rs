@@ -1,15 +1,15 @@
-//! What hardware queues send when, in the events ([dispatch-list-first], [direct-requests-first], [no-overtaking-staged]); for [budget-given-back] and [tag-only-in-driver] see [`seam`](super::seam),
-//! for [no-lost-wake-up] [`progress`](super::progress).
+//! Checks the order in which hardware queues dispatch requests, from the events of the trace.
+//! [`seam`](super::seam) checks [budget-given-back] and [tag-only-in-driver]; [`progress`](super::progress)
+//! checks [no-lost-wake-up].
 //!
-//! - [dispatch-list-first]: A run takes nothing out of the elevator or software queues while something waits on
-//!   its hardware queue's dispatch list: what was scheduled or refused, and not taken since. Not by
-//!   [`Dispatch::DrainAll`], which breaks this on purpose.
-//! - [direct-requests-first]: A run sends nothing else before what passes the elevator by and waited when it began.
-//!   Data behind a flush cannot be told from other data in the events and is left out; so is what
-//!   was requeued, which goes to the dispatch list; and so are reserved commands under an elevator,
-//!   which stand aside where they find no tag.
-//! - [no-overtaking-staged]: What was never staged is not taken by the driver while something is staged in the
-//!   software queues of its hardware queue. What passes the elevator by is left out, as for [direct-requests-first].
+//! - [dispatch-list-first]: A run takes no request out of the elevator or software queues while a request waits
+//!   on the dispatch list of its hardware queue. [`Dispatch::DrainAll`] breaks this rule on purpose and is exempt.
+//! - [direct-requests-first]: A run first sends the requests that bypass the elevator and were waiting when it
+//!   began. Three kinds are not checked: data behind a flush, which looks like other data in the events;
+//!   requeued requests, which go to the dispatch list; and reserved commands under an elevator, which step
+//!   aside if they find no tag.
+//! - [no-overtaking-staged]: The driver gets no unstaged request while a request is staged in the software
+//!   queues of its hardware queue. Requests that bypass the elevator are exempt, as in [direct-requests-first].
 
 use crate::draw::Plan;
 use crate::tally::Step;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Ids = BTreeSet<RequestId>;
 
-/// What matters of a design.
+/// The properties of a design that decide the order.
 #[derive(Clone, Copy, Debug)]
 struct Design {
     drains_all: bool,
@@ -30,7 +30,7 @@ struct Design {
     volatile: bool,
 }
 
-/// A run under way, and what waited when it began.
+/// A run in progress, and the requests that waited when it began.
 #[derive(Debug)]
 struct Run {
     queue: QueueId,
@@ -42,15 +42,15 @@ struct Run {
 #[derive(Debug)]
 pub(crate) struct HardwareQueues {
     designs: Vec<Design>,
-    /// On the dispatch list of each hardware queue.
+    /// Requests on the dispatch list of each hardware queue.
     leftovers: BTreeMap<(QueueId, HctxId), Ids>,
-    /// Waiting to pass the elevator by.
+    /// Requests that wait and bypass the elevator.
     direct: BTreeMap<(QueueId, HctxId), Ids>,
-    /// In the software queues of each hardware queue, where there is no elevator.
+    /// Requests in the software queues of each hardware queue, if there is no elevator.
     staged: BTreeMap<(QueueId, HctxId), Ids>,
-    /// Neither staged nor offered since they got their numbers.
+    /// Requests that were neither staged nor offered since they got their numbers.
     fresh: BTreeSet<(QueueId, RequestId)>,
-    /// Requeued since they got their numbers.
+    /// Requests that were requeued since they got their numbers.
     requeued: BTreeSet<(QueueId, RequestId)>,
     run: Option<Run>,
 }
@@ -74,7 +74,6 @@ impl HardwareQueues {
         }
     }
 
-    /// A run begins.
     pub(crate) fn run_begins(&mut self, queue: QueueId, hctx: HctxId) {
         let shared = self.designs[queue.index()].shares_list;
         let hctxs = if shared { HctxId(0)..=HctxId(u16::MAX) } else { hctx..=hctx };
@@ -84,12 +83,11 @@ impl HardwareQueues {
         self.run = Some(Run { queue, hctx, leftovers, direct });
     }
 
-    /// Its steps have been told.
     pub(crate) fn run_ended(&mut self) {
         self.run = None;
     }
 
-    /// Whether a request passes the elevator by, as far as an event tells; `None`: it does not tell.
+    /// Whether a request bypasses the elevator; `None` if the event does not say.
     fn passes_by(&self, step: &Step) -> Option<bool> {
         let design = self.designs[step.queue.index()];
         if design.has_elevator && step.flags.contains(Flags::RESERVED) {
@@ -146,7 +144,7 @@ impl HardwareQueues {
         }
     }
 
-    /// What is staged, and that nothing goes past it ([no-overtaking-staged]).
+    /// Follows the staged requests, and checks that none is overtaken ([no-overtaking-staged]).
     fn stage(&mut self, step: &Step) {
         let number = (step.queue, step.id);
         let staged = self.staged.entry((step.queue, step.hctx)).or_default();

@@ -1,6 +1,6 @@
-//! Checkers. Each panics with a name in brackets, so that canaries can say which one fired.
+//! Checkers. Each panics with the name of its rule in brackets, by which canaries recognise it.
 //!
-//! They see the events of a submitter, a driver and a trace, through [`Checkers`].
+//! [`Checkers`] passes them the events of submitters, the driver and the trace.
 
 pub(crate) mod accounts;
 mod cover;
@@ -118,7 +118,7 @@ impl Checkers {
         }
     }
 
-    /// A request has ended, at the driver or before it got there.
+    /// A request has ended, in the driver or before it got there.
     fn done(&mut self, seen: &Seen, status: Status, now: Instant) {
         for piece in &seen.pieces {
             self.cover.done(piece);

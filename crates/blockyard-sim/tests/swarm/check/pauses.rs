@@ -1,5 +1,5 @@
-//! Checks that no bio enters a frozen queue, and the requests inside end ([frozen-admits-none]);
-//! and that a quiesced queue offers nothing to the driver ([quiesced-sends-none]).
+//! Checks that no bio enters a frozen queue and the requests inside end ([frozen-admits-none]), and
+//! that a quiesced queue offers nothing to the driver ([quiesced-sends-none]).
 
 use super::ends::Ends;
 use crate::draw::Plan;
@@ -8,7 +8,7 @@ use blockyard::bio::{Bio, Flags};
 use blockyard::status::SubmitError;
 use blockyard::unit::QueueId;
 
-/// How often each queue is frozen and quiesced.
+/// The number of open freezes and quiesces of each queue.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     frozen: Vec<u32>,
@@ -62,6 +62,6 @@ impl Pauses {
     /// The queue reports that it is empty.
     pub(crate) fn drained(queue: QueueId, ends: &Ends) {
         let left = ends.open_of(queue);
-        assert_eq!(left, 0, "[frozen-admits-none] {queue:?} says it is empty");
+        assert_eq!(left, 0, "[frozen-admits-none] {queue:?} reports that it is empty");
     }
 }

@@ -1,17 +1,17 @@
-//! No wake-up is lost ([no-lost-wake-up]), and none is given over and over.
+//! Checks that no wake-up is lost ([no-lost-wake-up]), and that no queue runs in an endless loop.
 
 use crate::draw::Plan;
 use blockyard::time::{Duration, Instant};
 
-/// When something last moved.
+/// The instant of the last progress, and the runs since then.
 #[derive(Debug)]
 pub(crate) struct Progress {
     moved_at: Instant,
-    /// Nothing takes this long.
+    /// A time that no step exceeds.
     still_max: Duration,
-    /// Runs that sent nothing since anything else happened.
+    /// Runs without a dispatch since the last other event.
     fruitless: u64,
-    /// Twice the turns of every hardware queue with every other.
+    /// Twice the number of turns that each hardware queue may take with each other one.
     fruitless_max: u64,
 }
 
@@ -23,23 +23,27 @@ impl Progress {
         Self { moved_at: Instant::ZERO, still_max, fruitless: 0, fruitless_max }
     }
 
-    /// A bio entered, a request went to the driver or came back.
+    /// A bio entered, or a request went to the driver or came back.
     pub(crate) fn moved(&mut self, now: Instant) {
         self.moved_at = now;
         self.fruitless = 0;
     }
 
-    /// Somebody was told to look again although nothing had moved.
+    /// A legitimate retry follows without progress.
     pub(crate) fn retried(&mut self) {
         self.fruitless = 0;
     }
 
     pub(crate) fn ran(&mut self) {
         self.fruitless += 1;
-        assert!(self.fruitless <= self.fruitless_max, "[spin] {} runs for nothing", self.fruitless);
+        assert!(
+            self.fruitless <= self.fruitless_max,
+            "[spin] {} runs without progress",
+            self.fruitless
+        );
     }
 
-    /// An event comes at `now`, or none comes.
+    /// Checks that progress was recent at the next event, or that nothing is outstanding if there is none.
     pub(crate) fn next_event(&self, now: Option<Instant>, outstanding: u64) {
         let stuck = now.is_none_or(|now| now.since(self.moved_at) > self.still_max);
         assert!(

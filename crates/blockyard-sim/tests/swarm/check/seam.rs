@@ -1,5 +1,5 @@
-//! What the driver owns, and what is held for it ([budget-given-back], [tag-only-in-driver]): a permit only with a request that the
-//! driver owns; with an elevator, so a driver tag.
+//! Checks that a permit is held only with a request that the driver owns ([budget-given-back]), and, if there is
+//! an elevator, that a driver tag is too ([tag-only-in-driver]).
 
 use crate::draw::Plan;
 use crate::flaw::Meddler;
@@ -13,7 +13,7 @@ use blockyard::trace::Sink;
 use blockyard::unit::{DriverTag, HctxId, QueueId};
 use std::collections::BTreeMap;
 
-/// Tags that are not reserved, by the pool they are of and the queue whose request goes under them.
+/// The requests that the driver owns, and their permits and tags.
 #[derive(Debug)]
 pub(crate) struct Seam {
     tags: TagSetConfig,
@@ -22,10 +22,9 @@ pub(crate) struct Seam {
     /// Whether all queues have elevators.
     elevators: bool,
     owned: BTreeMap<Key, Seen>,
-    /// By queue.
     owned_of: Vec<u64>,
     permits: Vec<u64>,
-    /// By pool and queue.
+    /// Driver tags in use that are not reserved, by pool and queue.
     normal: Vec<Vec<u32>>,
 }
 
@@ -63,7 +62,7 @@ impl Seam {
 
     pub(super) fn finished(&mut self, key: Key) -> Seen {
         let Some(seen) = self.owned.remove(&key) else {
-            panic!("[bio-ends-once] {key:?} completes and is not with the driver")
+            panic!("[bio-ends-once] {key:?} completes and the driver does not own it")
         };
         self.owned_of[key.0.index()] -= 1;
         let pool = self.pool(key.1);
@@ -71,35 +70,32 @@ impl Seam {
         seen
     }
 
-    /// Whether a request of that queue is with the driver under that tag, whichever hardware queue
-    /// it came through where they share tags.
+    /// Whether the driver owns a request of that queue under that tag. If hardware queues share tags,
+    /// the request may have come through any of them.
     pub(crate) fn owns(&self, (queue, hctx, tag): Key) -> bool {
         let same = |key: &&Key| self.tags.shared_over_hctxs || key.1 == hctx;
         self.owned.keys().filter(same).any(|key| key.0 == queue && key.2 == tag)
     }
 
-    /// The op of a request that it owns.
     pub(crate) fn op(&self, key: Key) -> Option<Op> {
         self.owned.get(&key).map(|seen| seen.op)
     }
 
-    /// What a request that it owns carries.
     pub(crate) fn pieces(&self, key: Key) -> Vec<Piece> {
         self.owned.get(&key).map(|seen| seen.pieces.clone()).unwrap_or_default()
     }
 
-    /// The first request it owns.
     pub(crate) fn first(&self) -> Option<Key> {
         self.owned.keys().next().copied()
     }
 
-    /// What `seen` is of: how many tags that are not reserved its queue holds of the pool, and how
-    /// many queues hold one of any.
+    /// Returns how many non-reserved tags the queue of `seen` holds in its pool, and how many queues hold
+    /// such a tag in any pool; `None` if the tag of `seen` is reserved.
     pub(super) fn holders(&self, seen: &Seen) -> Option<(u32, u32)> {
         let of = seen.queue.index();
         let holds = |at: &usize| *at == of || self.normal.iter().any(|pool| pool[*at] > 0);
         let users = (0..self.permits.len()).filter(holds).count();
-        let users = u32::try_from(users).expect("few queues");
+        let users = u32::try_from(users).expect("the number of queues should fit 32 bits");
         self.is_normal(seen.tag).then(|| (self.normal[self.pool(seen.hctx)][of], users))
     }
 
@@ -111,13 +107,13 @@ impl Seam {
         self.permits[queue.index()] -= 1;
     }
 
-    /// A call has returned.
+    /// Checks the permits and tags after a call.
     pub(crate) fn call_ended<S: Sink>(&self, host: &Host<Meddler, S>) {
         for (queue, permits) in self.permits.iter().enumerate().filter(|(at, _)| self.budget[*at]) {
             let owned = self.owned_of[queue];
             assert_eq!(
                 *permits, owned,
-                "[budget-given-back] permits of queue {queue}, and what it has there"
+                "[budget-given-back] permits of queue {queue}, and requests that the driver owns"
             );
         }
         let pools = if self.elevators { &self.normal[..] } else { &[] };
@@ -126,7 +122,7 @@ impl Seam {
             assert_eq!(
                 host.tags().in_use(hctx),
                 owned,
-                "[tag-only-in-driver] tags of {hctx:?}, and what is there"
+                "[tag-only-in-driver] tags of {hctx:?}, and requests that the driver owns"
             );
         }
     }

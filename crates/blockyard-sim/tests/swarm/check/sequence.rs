@@ -1,14 +1,14 @@
-//! Which bios need flushes of the device, by the words of [`flush`](blockyard::flush), [steps-from-flags].
+//! Says which bios need flushes of the device ([steps-from-flags] of [`flush`](blockyard::flush)).
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::limits::Limits;
 
-/// Whether data of `bio` is to go to the device as FUA.
+/// Whether data of `bio` should go to the device as FUA.
 pub(super) fn is_native_fua(bio: &Bio, limits: &Limits) -> bool {
     limits.write_cache && limits.fua && bio.op == Op::Write && bio.flags.contains(Flags::FUA)
 }
 
-/// Whether `bio` needs a flush behind its data.
+/// Whether `bio` needs a flush after its data.
 pub(super) fn needs_postflush(bio: &Bio, limits: &Limits) -> bool {
     carries_data(bio, limits) && bio.flags.contains(Flags::FUA) && !is_native_fua(bio, limits)
 }

@@ -1,9 +1,9 @@
-//! Shared tags are divided fairly ([tags-shared-fairly]): while several request queues use a tag set, none takes more
-//! of a hardware queue's tags than its share.
+//! Checks that shared tags are divided fairly ([tags-shared-fairly]): while several request queues use a tag set,
+//! none takes more than its share of a hardware queue's tags.
 //!
-//! Checked where a tag is taken just before the driver is offered the request: with an elevator.
-//! Without one a tag is taken when a bio enters, and others may have come since. That who waits gets
-//! some in time is for [`waits`](super::waits).
+//! The check needs an elevator, under which a tag is allocated just before the driver is offered the request.
+//! Without one a bio allocates its tag when it enters, and other queues may have become active since then.
+//! [`waits`](super::waits) checks that a queue which waits for a tag gets one in time.
 
 use super::seam::Seam;
 use crate::draw::Plan;
@@ -13,7 +13,7 @@ use blockyard::tag::SHARE_MIN;
 
 #[derive(Debug)]
 pub(super) struct Share {
-    /// Tags of a pool that are not reserved.
+    /// The number of tags of a pool that are not reserved.
     depth: u32,
     has_elevator: Vec<bool>,
 }
@@ -29,7 +29,7 @@ impl Share {
         }
     }
 
-    /// The driver takes `seen`, which `seam` does not count yet.
+    /// Checks the share when the driver accepts `seen`, which `seam` does not count yet.
     pub(super) fn taken(&self, seen: &Seen, seam: &Seam) {
         let Some((held, users)) = seam.holders(seen) else { return };
         let share = self.depth.div_ceil(users).max(SHARE_MIN);

@@ -1,6 +1,6 @@
-//! The driver is asked about a request once it has had it for the timeout, and again after each
-//! further one ([asked-each-timeout]): no earlier, and no later than the next whole second. What is ended by that is
-//! ended once: see [`seam`](super::seam) and [`cover`](super::cover).
+//! Checks that the driver is asked about a request after each timeout for which it has owned the request
+//! ([asked-each-timeout]): no earlier, and no later than the next whole second. [`seam`](super::seam) and
+//! [`cover`](super::cover) check that a request which a timeout ends is ended once.
 
 use crate::draw::Plan;
 use crate::recorder::Key;
@@ -12,9 +12,8 @@ const GRAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Timeouts {
-    /// By queue.
     timeouts: Vec<Duration>,
-    /// When the driver is to be asked about each request that it owns.
+    /// The instant at which the driver should be asked about each request that it owns.
     due: BTreeMap<Key, Instant>,
 }
 
@@ -31,7 +30,7 @@ impl Timeouts {
     fn check_not_late(due: Instant, key: Key, now: Instant) {
         assert!(
             now <= due + GRAIN,
-            "[asked-each-timeout] {key:?} was to be asked about at {due}: {now}"
+            "[asked-each-timeout] {key:?} was due at {due}, and it is {now}"
         );
     }
 
@@ -45,7 +44,7 @@ impl Timeouts {
     }
 
     pub(super) fn finished(&mut self, key: Key, now: Instant) {
-        let due = self.due.remove(&key).expect("the seam knows it");
+        let due = self.due.remove(&key).expect("a finished request should be known");
         Self::check_not_late(due, key, now);
     }
 }

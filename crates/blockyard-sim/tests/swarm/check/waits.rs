@@ -1,16 +1,19 @@
-//! [elevator-starves-none]: a bio that is submitted while there are no faults ends within a bound.
+//! Checks [elevator-starves-none]: a bio that is submitted while there are no faults ends within a bound.
 //!
 //! # The bound
 //!
-//! In the queue's own words: `ahead` requests can be ahead of a bio's own: all parts of as many bios as
-//! the queue holds, since who comes later is behind. Under mq-deadline each of them may let
-//! `fifo_batch` x (`writes_starved` + 1) later ones pass ([batch-bounded], [writes-starve-bounded]), once its own deadline has passed
-//! ([expired-head-starts-batch]) and its class has aged ([aged-request-first]); under kyber a batch of each of the other domains ([domain-batches-in-turn]); without an
-//! elevator, one of each other software queue, as those take turns. What passes the elevator by may
-//! all go first ([direct-requests-first]): each such bio of the phase, with a flush before and behind it. One request takes
-//! the longest service and run delay; where several queues share the host, as many more take turns
-//! with it; and it may be held until the retry once. Who needs flushes may be held for each of two by
-//! data under way ([flush-held-bounded]). There are no freezes in this phase.
+//! At most `ahead` requests are ahead of a bio's own: all parts of as many bios as the queue holds. Each may let
+//! later requests pass:
+//!
+//! - under mq-deadline `fifo_batch` x (`writes_starved` + 1) ([batch-bounded], [writes-starve-bounded]), after
+//!   its deadline has passed ([expired-head-starts-batch]) and its class has aged ([aged-request-first]);
+//! - under kyber a batch of each other domain ([domain-batches-in-turn]);
+//! - without an elevator one of each other software queue, as software queues take turns.
+//!
+//! All requests that bypass the elevator may go first ([direct-requests-first]): each such bio of the phase, with
+//! a flush before it and another after it. A request takes the longest service time and run delay, and this for
+//! each queue that shares the host. It may wait once for the retry. In-flight data may delay each of a bio's two
+//! flushes ([flush-held-bounded]). There are no freezes in this phase.
 
 use blockyard::policy::{DeadlineTunables, ElevatorKind, Policies};
 use blockyard::time::{Duration, Instant};
@@ -21,10 +24,10 @@ use blockyard::bio::Op;
 use std::collections::BTreeMap;
 
 const RETRY_NS: u64 = blockyard::hardware_queue::RETRY_DELAY.as_ns();
-/// Until the timer behind [`HOLD_MAX`](blockyard::flush::HOLD_MAX).
+/// The time until the first timer after [`HOLD_MAX`](blockyard::flush::HOLD_MAX).
 const FLUSH_HELD_NS: u64 = blockyard::flush::HOLD_MAX.as_ns() + 1_000_000_000;
 
-/// The batches of kyber's domains together: 16, 8 and 8 with steps, which is the more.
+/// The batches of all kyber domains together: 16, 8 and 8 with steps, the larger case.
 const KYBER_BATCHES: u64 = 32;
 
 #[derive(Debug)]
@@ -50,7 +53,7 @@ impl Waits {
         self.longest = self.longest.max(waited);
         assert!(
             waited <= bound,
-            "[elevator-starves-none] bio {cookie} took {waited:?}, at most {bound:?}"
+            "[elevator-starves-none] bio {cookie} took {waited:?}, longer than {bound:?}"
         );
     }
 }
@@ -72,7 +75,7 @@ fn bound(plan: &Plan, queue: usize) -> Duration {
     Duration::from_ns(ns.saturating_add(flush_ns))
 }
 
-/// Requests that the elevator never sees: passthrough, flushes, and data between them.
+/// Returns the requests that the elevator never sees: passthrough, flushes, and data between them.
 fn passers_by(plan: &Plan) -> u64 {
     let passes = |submitter: &&SubmitterPlan| {
         let flushes = submitter.ops.contains(&Op::Flush) || submitter.durable_one_in > 0;
@@ -82,7 +85,7 @@ fn passers_by(plan: &Plan) -> u64 {
     3 * bios.sum::<u64>()
 }
 
-/// Into how many parts a bio may be split.
+/// Returns the largest number of parts of a bio.
 fn parts(plan: &Plan, queue: usize) -> u64 {
     let limits = &plan.queues[queue].limits;
     let chunk = if limits.chunk_sectors == 0 { u32::MAX } else { limits.chunk_sectors };
@@ -99,9 +102,10 @@ fn parts(plan: &Plan, queue: usize) -> u64 {
     longest.div_ceil(least.into()) + 1
 }
 
-/// Requests it may hold for a hardware queue, how many pass each, how long it may let one wait.
+/// Returns the requests that the elevator holds for a hardware queue, the number that may pass each of
+/// them, and the longest wait of one in ns.
 fn of_elevator(policies: &Policies, depth: u64, ctxs: u64) -> (u64, u64, u64) {
-    let device_depth = u32::try_from(depth).expect("a depth is 16 bits");
+    let device_depth = u32::try_from(depth).expect("a depth should fit 16 bits");
     let held = u64::from(policies.sched_depth.tags(device_depth));
     let tunables = match &policies.elevator {
         ElevatorKind::None => return (depth, ctxs, 0),

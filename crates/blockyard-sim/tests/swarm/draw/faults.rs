@@ -10,8 +10,8 @@ use blockyard_sim::workload::Prng;
 
 const FAILURES: [Status; 3] = [Status::IoError, Status::Medium, Status::NoSpace];
 
-/// The kinds of fault, by the names of their rules. Completions are lost only if a timeout gives
-/// them up. No write is corrupted, because reads would then be wrong: that is for canaries.
+/// The kinds of fault, by the names of their rules. A completion is lost only if a timeout ends its
+/// request. No write is corrupted, as reads would then be wrong; only canaries do that.
 pub(crate) const KINDS: [&str; 8] = [
     "busy device",
     "busy host",
@@ -23,7 +23,7 @@ pub(crate) const KINDS: [&str; 8] = [
     "given up",
 ];
 
-/// Up to four rules; completions are lost where the queue soon `gives_up`.
+/// Draws up to four rules. Completions are lost only if the queue soon `gives_up`.
 pub(super) fn draw(prng: &mut Prng, gives_up: bool) -> Vec<FaultRule> {
     let mut rules: Vec<_> = (0..prng.pick(&[0, 1, 2, 4])).map(|_| rule(prng)).collect();
     rules.retain(|rule| gives_up || rule.then != Action::TimeOut);
@@ -51,7 +51,7 @@ fn rule(prng: &mut Prng) -> FaultRule {
     FaultRule { name: kind.to_owned(), when, then }
 }
 
-/// Never on every request, so that refusals and requeues end.
+/// Draws when a rule fires: never on every request, so that refusals and requeues end.
 fn when(prng: &mut Prng) -> When {
     let first = between(prng, 1, 50);
     let by_turns = [

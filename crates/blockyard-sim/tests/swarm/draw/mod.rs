@@ -16,12 +16,12 @@ use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
 use blockyard_sim::workload::Prng;
 
-/// A number from `low` to `high`.
+/// Draws a number from `low` to `high`.
 pub(crate) fn between(prng: &mut Prng, low: u64, high: u64) -> u64 {
     low + prng.below(high - low + 1)
 }
 
-/// True once in `n`; never if `n` is 0.
+/// Draws true once in `n` calls on average; never if `n` is 0.
 pub(crate) fn one_in(prng: &mut Prng, n: u64) -> bool {
     n > 0 && prng.below(n) == 0
 }
@@ -38,41 +38,40 @@ pub(crate) struct Plan {
     pub(crate) device: DevicePlan,
     pub(crate) faults: Vec<FaultRule>,
     pub(crate) submitters: Vec<SubmitterPlan>,
-    /// Every run is left to a worker, not only those that the queue wants deferred.
+    /// Whether a worker does every run, not only the runs that the queue defers.
     pub(crate) defers_all: bool,
-    /// Longest time from a worker's being asked to its run.
+    /// The longest time from a request to a worker until its run.
     pub(crate) run_delay_max: Duration,
-    /// One in so many refused submitters registers only after a while.
+    /// One in this many refused submitters registers only after a delay.
     pub(crate) late_wait_one_in: u64,
     /// Whether the accounts are checked after each step.
     pub(crate) checks_each_step: bool,
-    /// While there are faults.
+    /// Freezes and quiesces in the phase with faults.
     pub(crate) pauses: Vec<PausePlan>,
-    /// The events at which the power is cut: the contents that would be left are checked, and the
-    /// run goes on.
+    /// The events at which the power is cut. The contents left by the cut are checked, and the run goes on.
     pub(crate) power_cuts: Vec<u64>,
-    /// One in so many events is followed by a stray completion.
+    /// One in this many events is followed by a stray completion.
     pub(crate) strays: u64,
 }
 
 /// The depth of the device, and its service times.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DevicePlan {
-    /// Commands of one queue, by budget if the design takes it.
+    /// The largest number of commands of one queue, limited by budget if the design uses it.
     pub(crate) queue_depth: u32,
-    /// Commands of all queues together.
+    /// The largest number of commands of all queues together.
     pub(crate) host_depth: u32,
     pub(crate) service_max: Duration,
-    /// Once in so many chances it has no budget although there is room; 0: never.
+    /// Once in this many chances the device has no budget although there is room; 0: never.
     pub(crate) no_budget: u64,
-    /// As often it reports to be full although it is not, with nothing in flight
+    /// Once in this many chances the device reports that it is full with nothing in flight
     /// ([busy-promise-kept]).
     pub(crate) empty_promises: u64,
-    /// Once in so many commands, but [`STUCK_COMMANDS_MAX`](crate::device::STUCK_COMMANDS_MAX) at
-    /// most, it takes up to [`Self::stuck_max`].
+    /// One in this many commands takes up to [`Self::stuck_max`]; at most
+    /// [`STUCK_COMMANDS_MAX`](crate::device::STUCK_COMMANDS_MAX) commands do.
     pub(crate) stuck: u64,
     pub(crate) stuck_max: Duration,
-    /// One in so many commands is given back prepared.
+    /// One in this many commands is given back prepared.
     pub(crate) again_prepared: u64,
 }
 
@@ -95,7 +94,7 @@ impl Plan {
             queues: count,
             max_waiters: 64,
         };
-        // Timeouts, where there are any but the usual one, are of the whole host, as a driver has them.
+        // An unusual timeout applies to the whole host, as a driver sets it.
         let timeout = Duration::from_ms(prng.pick(&[30_000, 30_000, 1_000, 1_500, 3_000]));
         let hurries = timeout < Duration::from_secs(30);
         let volatile = one_in(prng, 2);
@@ -142,12 +141,13 @@ impl Plan {
         }
     }
 
-    /// Whether the disks have a volatile cache: all or none.
+    /// Whether the disks have volatile caches; either all have one or none.
     pub(crate) fn is_volatile(&self) -> bool {
         self.queues[0].limits.write_cache
     }
 
-    /// How long one command, or a flush held back for data ([flush-held-bounded]), may keep everything else.
+    /// Returns the longest time for which one command, or a flush that waits for data ([flush-held-bounded]),
+    /// may delay everything else.
     pub(crate) fn still_max(&self) -> Duration {
         let commands = self.device.stuck_max.as_ns() + 3 * self.queues[0].timeout.as_ns();
         Duration::from_ns(commands) + blockyard::flush::HOLD_MAX + Duration::from_secs(5)

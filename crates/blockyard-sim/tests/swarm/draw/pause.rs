@@ -1,4 +1,4 @@
-//! When queues are frozen and quiesced.
+//! The times at which queues are frozen and quiesced.
 
 use super::one_in;
 use blockyard::request_queue::QueueConfig;
@@ -18,9 +18,8 @@ pub(crate) enum Pause {
 pub(crate) struct PausePlan {
     pub(crate) queue: QueueId,
     pub(crate) how: Pause,
-    /// The time after the start of the run.
     pub(crate) after: Duration,
-    /// How long it lasts; `None`: until the queue is empty, which a freeze leads to.
+    /// The duration; `None`: until the queue is empty, which a freeze brings about.
     pub(crate) lasts: Option<Duration>,
 }
 
@@ -38,7 +37,7 @@ impl PausePlan {
         let lasts = Duration::from_us(prng.below(lasts_us + 1));
         let drains = how == Pause::Freeze && one_in(prng, 2);
         Self {
-            queue: QueueId(u16::try_from(queue).expect("few queues")),
+            queue: QueueId(u16::try_from(queue).expect("a queue number should fit 16 bits")),
             how,
             after: Duration::from_us(prng.below(after)),
             lasts: (!drains).then_some(lasts),

@@ -8,7 +8,7 @@ use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};
 use blockyard_sim::workload::Prng;
 
-/// Where the next bio of a submitter lies.
+/// The place of a submitter's next bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     Forward,
@@ -22,11 +22,11 @@ pub(crate) struct SubmitterPlan {
     pub(crate) cpu: CpuId,
     pub(crate) queue: QueueId,
     pub(crate) depth: u64,
-    /// Bios while there are faults, and after that.
+    /// The number of bios in the phase with faults and in the phase without.
     pub(crate) bios: [u64; 2],
     pub(crate) batch: u64,
     pub(crate) plugs: bool,
-    /// Longest time a plug is held beyond the call that filled it.
+    /// The longest time for which a plug is held after the call that filled it.
     pub(crate) plug_hold_max: Duration,
     pub(crate) think_max: Duration,
     pub(crate) pattern: Pattern,
@@ -37,7 +37,7 @@ pub(crate) struct SubmitterPlan {
     pub(crate) durable_one_in: u64,
     pub(crate) reserved_one_in: u64,
     pub(crate) prio_one_in: u64,
-    /// Its part of the device.
+    /// The submitter's part of the device.
     pub(crate) zone: (u64, u64),
 }
 
@@ -49,7 +49,7 @@ impl SubmitterPlan {
         has_reserve: bool,
     ) -> Self {
         let queue = prng.below(queues.len() as u64);
-        let limits = &queues[usize::try_from(queue).expect("below a length")].limits;
+        let limits = &queues[usize::try_from(queue).expect("an index should fit usize")].limits;
         let ops: &[&[Op]] = &[
             &[Op::Read],
             &[Op::Write],
@@ -61,10 +61,10 @@ impl SubmitterPlan {
         ];
         let largest = u64::from(limits.max_sectors.min(128));
         let zone_len = prng.pick(&[64, 512, 1 << 13]);
-        let zone = prng.below(2) * zone_len; // few, so that submitters meet
+        let zone = prng.below(2) * zone_len; // few zones, so that submitters meet
         Self {
             cpu: CpuId(small(prng, 0, u64::from(cpus) - 1)),
-            queue: QueueId(u16::try_from(queue).expect("few queues")),
+            queue: QueueId(u16::try_from(queue).expect("a queue number should fit 16 bits")),
             depth: prng.pick(&[1, 2, 8, 32, 64]),
             bios: [prng.pick(&[0, 20, 60]), prng.pick(&[10, 50])],
             batch: prng.pick(&[1, 8, 40]),
@@ -82,7 +82,7 @@ impl SubmitterPlan {
         }
     }
 
-    /// The bio numbered `cookie`; `at` is where the one before it began and ended.
+    /// Draws the bio numbered `cookie`; `at` is the start and end of the previous bio.
     pub(crate) fn bio(&self, prng: &mut Prng, limits: &Limits, at: (u64, u64), cookie: u64) -> Bio {
         let op = prng.pick(&self.ops);
         if op == Op::Flush {
@@ -99,7 +99,12 @@ impl SubmitterPlan {
         let segments = between(prng, 1, blocks.min(16));
         let mut bio = Bio {
             segments: u16::try_from(segments).expect("at most 16"),
-            ..Bio::new(op, sector, u32::try_from(sectors).expect("at most a zone"), cookie)
+            ..Bio::new(
+                op,
+                sector,
+                u32::try_from(sectors).expect("a length within a zone should fit 32 bits"),
+                cookie,
+            )
         };
         let flags = [
             Flags::SYNC,
@@ -129,7 +134,7 @@ impl SubmitterPlan {
         bio
     }
 
-    /// A command of the driver's own, whose range means nothing to anybody here.
+    /// Draws a passthrough command, whose range has no meaning to the block layer.
     fn passthrough(&self, prng: &mut Prng, limits: &Limits, op: Op, cookie: u64) -> Bio {
         let sectors = prng.below(u64::from(limits.max_sectors.min(16)) + 1);
         let sectors = u32::try_from(sectors).expect("at most 16");

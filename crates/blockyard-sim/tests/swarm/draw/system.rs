@@ -59,7 +59,7 @@ fn tunables(prng: &mut Prng) -> DeadlineTunables {
     }
 }
 
-/// Often so few tokens that requests wait for them.
+/// Draws tunables of kyber, often with so few tokens that requests wait for one.
 fn kyber(prng: &mut Prng) -> KyberTunables {
     let mut depth = |linux| prng.pick(&[1, 1, 2, 5, linux]);
     KyberTunables {

@@ -59,7 +59,7 @@ impl Machine {
     }
 }
 
-/// The device of `plan` under its layers.
+/// Returns the device of `plan` under its layers.
 fn stack(plan: &Plan, tags: &TagSetConfig, draws: &Prng, flaw: Option<Flaw>) -> Stack {
     let lies = plan.device.empty_promises > 0;
     let mut device = plan.device;
@@ -91,14 +91,12 @@ fn stack(plan: &Plan, tags: &TagSetConfig, draws: &Prng, flaw: Option<Flaw>) -> 
     Traced { below, sink: Recorder::default() }
 }
 
-/// Returns the properties of the medium.
 fn on_medium(config: &QueueConfig, flaw: Option<Flaw>) -> Limits {
     let mut limits = config.limits.clone();
     limits.write_cache |= flaw == Some(Flaw::LyingCache);
     limits
 }
 
-/// Flaws that are wrong tags.
 fn spoil_tags(mut tags: TagSetConfig, flaw: Option<Flaw>) -> TagSetConfig {
     if flaw == Some(Flaw::DoubleTags) {
         tags.depth *= 2;
@@ -106,7 +104,6 @@ fn spoil_tags(mut tags: TagSetConfig, flaw: Option<Flaw>) -> TagSetConfig {
     tags
 }
 
-/// Flaws that are a wrong configuration.
 fn spoil(mut config: QueueConfig, flaw: Option<Flaw>) -> QueueConfig {
     match flaw {
         Some(Flaw::WrongLimits) => config.limits.max_sectors *= 2,

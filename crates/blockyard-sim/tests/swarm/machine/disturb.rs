@@ -10,7 +10,6 @@ use blockyard::status::Status;
 use blockyard::unit::{DriverTag, HctxId, QueueId};
 
 impl Machine {
-    /// An event has been handled.
     pub(super) fn disturb(&mut self) {
         if self.plan.power_cuts.contains(&self.summary.events) {
             self.checkers.data.power_cut(self.host.driver.media(), self.now);
@@ -77,12 +76,12 @@ impl Machine {
         self.checkers.progress.moved(self.now);
     }
 
-    /// Reports a completion that comes too late, or out of nowhere ([first-end-wins]): it changes
-    /// nothing.
+    /// Reports a late completion or one of no request. It must change nothing ([first-end-wins]).
     fn complete_a_stray(&mut self) {
         let tags = self.plan.tags;
         let below = |machine: &mut Self, count: usize| {
-            u16::try_from(machine.prng.below(count as u64)).expect("it is 16 bits")
+            u16::try_from(machine.prng.below(count as u64))
+                .expect("a number below the count should fit 16 bits")
         };
         let queue = QueueId(below(self, self.queues.len()));
         let hctx = HctxId(below(self, usize::from(tags.hctxs)));

@@ -1,4 +1,4 @@
-//! The work that every call leaves behind, as the contract says.
+//! The work that every call leaves to its caller by the contract.
 
 use super::{Event, Machine};
 use crate::flaw::Flaw;
@@ -11,7 +11,7 @@ use blockyard::unit::QueueId;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 impl Machine {
-    /// Does or schedules all work that a call left behind, as the contract says.
+    /// Does or schedules all work that a call left to its caller.
     pub(super) fn drain(&mut self) {
         loop {
             let runs = self.drain_runs() + self.drain_starved();
@@ -48,7 +48,7 @@ impl Machine {
         runs
     }
 
-    /// Where requests have timed out, the driver is asked about them here.
+    /// Returns the next run of a queue. This call also asks the driver about timed-out requests.
     fn next_run(&mut self, at: usize) -> Option<Run> {
         let run = self.queues[at].next_run(&mut self.host, self.now);
         self.after_call();
@@ -81,13 +81,13 @@ impl Machine {
         self.checkers.ended(queue, ended, self.now);
         self.checkers.data.ended(self.host.driver.media(), queue, ended, self.now);
         let at = self.submitters.iter().position(|s| s.owns(ended.bio.cookie));
-        let at = at.expect("somebody submitted it");
+        let at = at.expect("a bio that ends should have a submitter");
         if self.submitters[at].ended(ended.bio.cookie) {
             self.later(self.submitters[at].plan.think_max, Event::Step(at));
         }
     }
 
-    /// A bio of `queue` has ended: submitters that found no memory for a bio try again.
+    /// Lets submitters that found no memory for a bio of `queue` try again, as one has ended.
     fn wake_for_bio(&mut self, queue: QueueId) {
         for at in 0..self.submitters.len() {
             let submitter = &mut self.submitters[at];
@@ -110,7 +110,7 @@ impl Machine {
     }
 
     fn wake(&mut self, waiter: u64) {
-        let at = usize::try_from(waiter).expect("waiters are submitters");
+        let at = usize::try_from(waiter).expect("a waiter should be the number of a submitter");
         let submitter = &mut self.submitters[at];
         assert_eq!(submitter.asleep, Asleep::ForTag, "[no-lost-wake-up] {at} did not wait");
         submitter.asleep = Asleep::No;

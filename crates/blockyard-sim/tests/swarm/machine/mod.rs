@@ -22,7 +22,7 @@ use blockyard_sim::event::EventHeap;
 use blockyard_sim::workload::Prng;
 use std::collections::BTreeSet;
 
-/// More events than any plan needs: a run that reaches this is in an endless loop.
+/// More events than any plan needs. A run that reaches this number is in an endless loop.
 const EVENTS_MAX: u64 = 3_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ enum Event {
     Device,
     /// A pause of the plan begins.
     Pause(usize),
-    /// It ends.
+    /// A pause ends.
     Resume(QueueId, Pause),
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Summary {
     pub(crate) bios: [u64; BIOS.len()],
     pub(crate) tally: Tally,
     pub(crate) misbehaved: Misbehaved,
-    /// How often rules fired, by [`KINDS`].
+    /// The number of times that rules fired, by [`KINDS`].
     pub(crate) injected: [u64; KINDS.len()],
     pub(crate) flush_commands: u64,
     /// Bios that needed flushes.
@@ -70,14 +70,14 @@ pub(crate) struct Machine {
     events: EventHeap<Event>,
     host: Host<Meddler, Tally>,
     queues: Vec<RequestQueue>,
-    /// Looks at queues that are scheduled.
+    /// Scheduled polls of queues.
     polls: BTreeSet<(QueueId, Instant)>,
-    /// Where the next look at the device is scheduled.
+    /// The next scheduled poll of the device.
     device_at: Option<Instant>,
-    /// Deferred runs that are pending.
+    /// Pending deferred runs.
     deferred: BTreeSet<(QueueId, HctxId)>,
     submitters: Vec<Submitter>,
-    /// Pauses that have not ended; and queues that stay frozen until they are empty.
+    /// Pauses that have not ended, and queues that stay frozen until they are empty.
     pauses: usize,
     draining: Vec<QueueId>,
     next_cookie: u64,
@@ -88,7 +88,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// The safety phase with faults, then the liveness phase without.
+    /// Runs the safety phase with faults, then the liveness phase without faults.
     pub(crate) fn run(mut self) -> Summary {
         for (at, pause) in self.plan.pauses.iter().enumerate() {
             self.events.push(self.now + pause.after, Event::Pause(at));
@@ -115,7 +115,7 @@ impl Machine {
         summary
     }
 
-    /// Every submitter submits its bios of the phase. All bios end, and so does every pause.
+    /// Runs one phase: every submitter submits its bios, and all bios and pauses end.
     fn phase(&mut self, phase: usize) {
         for at in 0..self.submitters.len() {
             self.submitters[at].left = self.submitters[at].plan.bios[phase];

@@ -20,7 +20,7 @@ pub(crate) const BIOS: [&str; 9] = [
     "reserved",
 ];
 
-/// The kind of `bio`, an index into [`BIOS`]. How it is to be done comes before what.
+/// Returns the kind of `bio`, an index into [`BIOS`]. Flags take precedence over the op.
 fn kind(bio: &Bio) -> usize {
     if bio.flags.contains(Flags::RESERVED) {
         return 8;
@@ -40,7 +40,7 @@ fn kind(bio: &Bio) -> usize {
 }
 
 impl Machine {
-    /// A submitter submits a batch, under a plug or not.
+    /// Lets a submitter submit a batch, with or without a plug.
     pub(super) fn step(&mut self, at: usize) {
         let (queue, cpu) = (self.submitters[at].plan.queue, self.submitters[at].plan.cpu);
         if self.submitters[at].asleep != Asleep::No {

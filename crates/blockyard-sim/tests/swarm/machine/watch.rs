@@ -10,7 +10,7 @@ use blockyard::status::Status;
 use blockyard::trace::Action;
 
 impl Machine {
-    /// Runs after every call: passes the calls at the driver's seam to the checkers.
+    /// Passes the calls at the driver's seam to the checkers. Call this after every call.
     pub(super) fn after_call(&mut self) {
         self.host.driver.checked().call_ended();
         self.host.driver.checked_below().call_ended();
