@@ -4,7 +4,7 @@
 mod nbd;
 
 use core::time::Duration;
-use nbd::{Client, socket};
+use nbd::{Client, signal, socket};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -24,11 +24,6 @@ fn start(socket: &Path, more: &[&str], change: impl FnOnce(&mut Command)) -> Chi
     let mut command = command(&[&["memory:1m", "--nbd", &address], more].concat());
     change(&mut command);
     nbd::answers(command.spawn().unwrap(), socket)
-}
-
-fn signal(server: &Child, signal: &str) {
-    let sent = Command::new("kill").args([signal, &server.id().to_string()]).status().unwrap();
-    assert!(sent.success());
 }
 
 /// Waits until the server ends, within `time`; kills it otherwise.

@@ -55,7 +55,14 @@ pub(crate) struct File {
 pub(crate) struct Outbox {
     pub(crate) begun: RefCell<VecDeque<Begun>>,
     pub(crate) discards: RefCell<VecDeque<Discard>>,
-    pub(crate) ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
+    ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
+}
+
+impl Outbox {
+    /// Passes the result of the operation with the device's `number` to the device.
+    pub(crate) fn end(&self, number: u32, result: io::Result<usize>) {
+        self.ended.borrow_mut().push_back((number, result));
+    }
 }
 
 /// An I/O for the lane to begin.

@@ -181,12 +181,13 @@ impl File {
         }
     }
 
-    /// The size that the file has now.
+    /// Returns the present size of the file or block device, or 0 if it cannot be read: the size is only reported.
+    /// A seek finds the end of both; `fstat` gives no size of a block device.
     fn end_bytes(&self) -> u64 {
         rustix::fs::seek(&self.fd, SeekFrom::End(0)).unwrap_or(0)
     }
 
-    /// A read found nothing beyond the end of the file.
+    /// Counts and reports a read beyond the present end of the file.
     #[cold]
     pub(super) fn note_cut(&self) {
         let (disk_bytes, file_bytes) = (self.size_bytes, self.end_bytes());
