@@ -16,8 +16,8 @@ use crate::log;
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line is invalid, or asks for help: clap's own message.
-    Usage(clap::Error),
+    /// The command line asks for help or the version, or is empty: clap prints it.
+    Help(clap::Error),
     /// The input is not usable: exit code 2.
     Input(String),
     /// The run failed: exit code 1.
@@ -32,7 +32,7 @@ impl Failure {
     /// Prints the message, if there is one, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
-            Self::Usage(error) => {
+            Self::Help(error) => {
                 // What cannot be printed cannot be reported either.
                 drop(error.print());
                 ExitCode::from(if error.use_stderr() { 2 } else { 0 })
@@ -63,12 +63,6 @@ pub(crate) fn warning(words: &str) {
 
 fn say(kind: &str, style: Style, words: &str) {
     log::put(format!("blockyard: {style}{kind}{style:#}: {words}\n"));
-}
-
-impl From<clap::Error> for Failure {
-    fn from(error: clap::Error) -> Self {
-        Self::Usage(error)
-    }
 }
 
 macro_rules! input_errors {
