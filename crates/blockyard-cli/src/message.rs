@@ -3,7 +3,6 @@
 use std::io;
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
 use blockyard_serve::StartError;
 use blockyard_sim::job::JobError;
 use blockyard_sim::output::OutputError;
@@ -11,7 +10,7 @@ use blockyard_sim::profile::ProfileError;
 use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
 
-use crate::log;
+use crate::log::{self, Level};
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -47,22 +46,18 @@ impl Failure {
 }
 
 fn fail(code: u8, words: &str) -> ExitCode {
-    say("error", AnsiColor::Red.on_default().bold(), words);
+    log::put(Level::Error, words, None);
     ExitCode::from(code)
 }
 
 /// Prints a note.
 pub(crate) fn note(words: &str) {
-    say("note", Style::new(), words);
+    log::put(Level::Note, words, None);
 }
 
 /// Prints a warning.
 pub(crate) fn warning(words: &str) {
-    say("warning", AnsiColor::Yellow.on_default().bold(), words);
-}
-
-fn say(kind: &str, style: Style, words: &str) {
-    log::put(format!("blockyard: {style}{kind}{style:#}: {words}\n"));
+    log::put(Level::Warning, words, None);
 }
 
 macro_rules! input_errors {

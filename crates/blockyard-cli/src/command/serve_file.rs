@@ -30,6 +30,8 @@ const TOP: &[&str] = &[
     "max-connections",
     "handshake-timeout",
     "drain-timeout",
+    "log-level",
+    "log-format",
     "disk",
 ];
 /// Keys of a disk.
