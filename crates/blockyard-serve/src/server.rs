@@ -275,7 +275,7 @@ impl Server {
         self.timing.clone()
     }
 
-    /// Returns the name of each disk that has fault rules, and how often each rule fired.
+    /// Returns the name of each disk that has fault rules, with the counts of its rules.
     #[must_use]
     pub fn faults(&self) -> Vec<(String, Arc<FaultCounts>)> {
         self.faults.clone()
