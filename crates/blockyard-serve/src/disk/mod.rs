@@ -166,8 +166,8 @@ impl Disk {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
     }
 
-    /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes I/O to the lane through
-    /// `outbox`.
+    /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes I/O to the lane
+    /// through `outbox`.
     pub(crate) fn medium(
         &self,
         lane: u32,
@@ -264,7 +264,8 @@ impl Disk {
         Some((Arc::clone(&memory.map), start))
     }
 
-    /// Marks a range as data: part of a payload may have been received [in place](Self::home), and no write will follow.
+    /// Marks a range as data. Part of a payload may have been received [in place](Self::home), and no write will
+    /// follow.
     pub(crate) fn touched(&self, offset: u64, len: u64) {
         if let Kept::Memory(memory) = &self.kept {
             memory.extents.written(offset..offset + len);
