@@ -1,7 +1,7 @@
 //! The other end of a connection: a socket, and the name of the client for a log.
 
 use rustix::fd::OwnedFd;
-use rustix::net::{SocketAddrAny, getpeername, sockopt};
+use rustix::net::{AddressFamily, SocketAddrAny, getpeername, sockopt};
 use std::net::SocketAddr;
 
 /// The other end of a connection. See the [module](self).
@@ -20,6 +20,11 @@ impl Peer {
             None => process_of(&fd),
         };
         Self { fd, name }
+    }
+
+    /// Whether its replies are lost if the connection is closed with received bytes unread: TCP.
+    pub(crate) fn is_reset_by_unread_bytes(&self) -> bool {
+        sockopt::socket_domain(&self.fd) != Ok(AddressFamily::UNIX)
     }
 
     /// Returns the client at a socket that is connected already.

@@ -1,4 +1,10 @@
 //! One client: its socket, the input that was not parsed yet, and the replies that were not sent yet.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[last-reply-arrives]** TCP resets a connection that is closed with received bytes unread, or that receives bytes after it was
+//!   closed, and a reset destroys replies on their way. So when the server ends a session, it sends the end of the stream
+//!   and then discards what arrives, until the client hangs up or has had its time.
 
 use super::batch::Batch;
 use super::input::{Input, Receiving};
@@ -12,13 +18,19 @@ use crate::peer::Peer;
 use crate::ring::SPANS_MAX;
 use crate::services::{Kept, Services};
 use crate::words::error_words;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard_wire::nbd::{Handshake, Limits};
+use rustix::net::Shutdown;
 use std::borrow::Cow;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// How long a connection lingers at most.
+const LINGER: Duration = Duration::from_ms(1000);
+/// The bytes of one receive that are discarded.
+const DISCARDED_BYTES: usize = 64 << 10;
 
 /// Memory that the kernel has for a client.
 #[derive(Debug)]
@@ -38,8 +50,18 @@ pub(super) type Lane = Services<Lent>;
 #[derive(Debug)]
 enum Life {
     Open,
-    /// Nothing more is read, for this reason. Requests in flight are answered, then the connection is closed.
-    Ending(Cow<'static, str>),
+    /// Nothing more is read, for this reason. Requests in flight are answered, then the connection is closed, or
+    /// lingers.
+    Ending {
+        why: Cow<'static, str>,
+        lingers: bool,
+    },
+    /// All replies were sent. What the client still sends is discarded until it hangs up, but not after `until`
+    /// ([last-reply-arrives]).
+    Lingering {
+        why: Cow<'static, str>,
+        until: Instant,
+    },
     /// Nothing can be sent either, for this reason.
     Dead(Cow<'static, str>),
 }
@@ -113,24 +135,54 @@ impl Client {
     /// Stops reading from the client. The log gets the first reason.
     pub(super) fn end(&mut self, why: impl Into<Cow<'static, str>>) {
         if matches!(self.life, Life::Open) {
-            self.life = Life::Ending(why.into());
+            self.life = Life::Ending { why: why.into(), lingers: false };
         }
     }
 
-    /// As [`Self::end`], and discards what the client sends from now on.
-    pub(super) fn end_receiving(&mut self, why: impl Into<Cow<'static, str>>) {
-        self.end(why);
-        let _ = rustix::net::shutdown(&self.peer.fd, rustix::net::Shutdown::Read);
+    /// As [`Self::end`], for a client that may go on sending.
+    pub(super) fn end_receiving(&mut self, why: &'static str) {
+        let lingers = self.peer.is_reset_by_unread_bytes();
+        if !lingers {
+            let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Read);
+        }
+        if matches!(self.life, Life::Open) {
+            self.life = Life::Ending { why: why.into(), lingers };
+        }
+    }
+
+    /// Starts to linger once every reply was sent, if it has to ([last-reply-arrives]).
+    pub(super) fn linger(&mut self, lane: &mut Lane) {
+        let has_answered_all =
+            self.session.at_disk() == 0 && !self.is_sending() && self.owes_nothing();
+        if let Life::Ending { why, lingers: true } = &mut self.life
+            && has_answered_all
+        {
+            let until = lane.now + LINGER;
+            let why = core::mem::take(why);
+            self.life = Life::Lingering { why, until };
+            let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Write);
+            lane.wake_at(until);
+        }
+    }
+
+    /// The instant at which to stop lingering.
+    pub(super) fn lingers_until(&self) -> Option<Instant> {
+        match self.life {
+            Life::Lingering { until, .. } => Some(until),
+            Life::Open | Life::Ending { .. } | Life::Dead(_) => None,
+        }
     }
 
     /// Breaks the connection: nothing more is sent or received.
     pub(super) fn kill(&mut self, why: impl Into<Cow<'static, str>>) {
         self.life = match core::mem::replace(&mut self.life, Life::Open) {
             Life::Open => Life::Dead(why.into()),
-            Life::Ending(why) | Life::Dead(why) => Life::Dead(why),
+            Life::Ending { why, .. } | Life::Lingering { why, .. } | Life::Dead(why) => {
+                Life::Dead(why)
+            }
         };
         // This ends the kernel's operations on the socket. It fails for a closed socket, which does no harm.
-        let _ = rustix::net::shutdown(&self.peer.fd, rustix::net::Shutdown::Both);
+        let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Both);
     }
 
     /// Starts TLS, and discards all bytes that came before it ([nothing-before-tls]).
@@ -193,8 +245,12 @@ impl Client {
     pub(super) fn is_done(&self) -> bool {
         let is_receiving = !matches!(self.input.receiving, Receiving::Nothing { .. });
         let is_quiet = !is_receiving && !self.is_sending() && self.session.at_disk() == 0;
-        let owes_nothing = !self.has_to_send() && !self.session.waits();
-        is_quiet && (self.is_dead() || (self.is_over() && owes_nothing))
+        let is_closing = matches!(self.life, Life::Ending { lingers: false, .. });
+        is_quiet && (self.is_dead() || (is_closing && self.owes_nothing()))
+    }
+
+    fn owes_nothing(&self) -> bool {
+        !self.has_to_send() && !self.session.waits()
     }
 
     /// Sends TLS's close_notify once every reply was sent.
@@ -275,13 +331,19 @@ impl Client {
     /// Receives more, unless a receive is in progress or no input is wanted.
     pub(super) fn receive(&mut self, number: u32, lane: &mut Lane) {
         let Receiving::Nothing { has_more: expected } = self.input.receiving else { return };
+        let fd = self.peer.fd.as_raw_fd();
+        let kept = |memory| Kept::Door { door: number, memory };
+        if let Life::Lingering { .. } = self.life {
+            self.input.receiving = Receiving::Input;
+            let (span, discarded) = lend(vec![0; DISCARDED_BYTES].into(), 0..DISCARDED_BYTES);
+            lane.ring.receive(fd, span, false, expected, kept(discarded));
+            return;
+        }
         // In the handshake each answer is sent before the next option is read.
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_sending()) {
             return;
         }
-        let fd = self.peer.fd.as_raw_fd();
-        let kept = |memory| Kept::Door { door: number, memory };
         if let Some(tls) = &mut self.tls {
             let room = tls.room();
             let all = 0..room.len();
@@ -318,6 +380,13 @@ impl Client {
     ) {
         self.input.receiving = Receiving::Nothing { has_more: more };
         let bytes = result.as_ref().map_or(0, |bytes| *bytes);
+        if let Life::Lingering { why, .. } = &mut self.life {
+            if bytes == 0 {
+                let why = core::mem::take(why);
+                self.kill(why);
+            }
+            return;
+        }
         match (memory, &mut self.tls) {
             (Lent::Input(records), Some(tls)) => tls.received(records, bytes),
             (Lent::Input(input), None) => self.input.received(input, bytes),
@@ -354,7 +423,7 @@ impl Client {
                 (Some(lane.disk(serving.disk).name.clone()), serving.requests)
             }
         };
-        let (Life::Ending(why) | Life::Dead(why)) = &self.life else {
+        let (Life::Ending { why, .. } | Life::Dead(why)) = &self.life else {
             unreachable!("a client that goes has a reason")
         };
         self.tell(|| Happened::Gone { export, requests, why: why.clone() });

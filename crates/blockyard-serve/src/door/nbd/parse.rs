@@ -28,7 +28,8 @@ enum Found {
 impl Client {
     /// Parses the input, and submits its requests.
     pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
-        if self.is_dead() || self.input.receiving == Receiving::Input {
+        let is_deaf = self.is_dead() || self.lingers_until().is_some();
+        if is_deaf || self.input.receiving == Receiving::Input {
             return;
         }
         self.understand(number, lane);
