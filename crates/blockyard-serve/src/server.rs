@@ -4,6 +4,8 @@
 //!
 //! - **[silent-client-makes-room]** A client may arrive when the server is full, or when it has the maximum number of
 //!   clients that have not chosen an export. One lane then cuts off its oldest client that has not chosen one.
+//! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
+//!   at a lane that is gone, and [`Server::join`] returns the error.
 
 use crate::bell;
 use crate::clock;
@@ -218,7 +220,7 @@ impl Server {
         let mut begun = Begun(Vec::new());
         let mut lanes = Vec::new();
         for number in 0..lanes_count {
-            let (entrance, lane) = start_lane(number, &shared, &doors)?;
+            let (entrance, lane) = start_lane(number, &shared, &doors, &stop)?;
             begun.0.push(entrance);
             lanes.push(lane);
         }
@@ -427,10 +429,20 @@ fn newcomers_max(connections_max: usize) -> usize {
     (connections_max / 4).max(connections_max.min(16))
 }
 
+/// Ends the server when the lane that holds it ends, even by an error or a panic ([server-ends-with-lane]).
+struct EndsServer(Arc<OwnedFd>);
+
+impl Drop for EndsServer {
+    fn drop(&mut self) {
+        bell::ring(&self.0);
+    }
+}
+
 fn start_lane(
     number: usize,
     shared: &Arc<Shared>,
     doors: &Arc<nbd::Shared>,
+    stop: &Arc<OwnedFd>,
 ) -> Result<(Entrance<Peer>, JoinHandle<io::Result<()>>), StartError> {
     let bell = Arc::clone(&shared.bells[number]);
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
@@ -444,10 +456,12 @@ fn start_lane(
         newcomers: Arc::clone(&entrance.newcomers),
     };
     let (tell, told) = mpsc::channel();
+    let end = EndsServer(Arc::clone(stop));
     // Only the thread that creates the ring may use it.
     let body = move || match Lane::<nbd::Client>::new(parts) {
         Ok(lane) => {
             drop(tell.send(Ok(())));
+            let _end = end;
             lane.serve()
         }
         Err(error) => {
