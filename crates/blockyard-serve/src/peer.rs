@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) fd: OwnedFd,
-    /// The address and port, or the process at the other end of a unix socket. The name stays after the client has hung up.
+    /// The address and port, or the process at the other end of a unix socket. The name stays valid after the client
+    /// has hung up.
     pub(crate) name: String,
 }
 

@@ -261,7 +261,7 @@ impl<M: Device> Driver for Live<M> {
             return self.medium.timed_out(queue, hctx, tag, request, now);
         }
         if sides.model.is_some() || (sides.holders.has_medium() && sides.medium.is_none()) {
-            return TimedOut::Reset; // the medium still has it
+            return TimedOut::Reset; // the medium still has the request
         }
         self.model.timed_out(queue, hctx, tag, request, now)
     }

@@ -63,7 +63,7 @@ pub(crate) const NULL_READ_BYTES_MAX: usize = 32 << 20;
 /// The longest discard or zeroing; longer ones are split.
 const RANGE_SECTORS_MAX: u32 = 1 << 22;
 
-/// Where the data of a disk is kept.
+/// The place where the data of a disk is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Memory, for as long as the server runs.
@@ -90,7 +90,7 @@ pub enum Source {
     Btt {
         /// The path of the file.
         path: PathBuf,
-        /// What an answered write survives. With [`Durability::Process`], it survives a loss of power only
+        /// The failures that an answered write survives. With [`Durability::Process`], it survives a loss of power only
         /// after a flush, and a loss of power may tear sectors.
         durability: Durability,
         /// The container of the table; `None` detects it.
@@ -105,7 +105,7 @@ pub enum Source {
 pub struct DiskConfig {
     /// The name of the export; the empty name is the default export.
     pub name: String,
-    /// Where the data is kept.
+    /// The place where the data is kept.
     pub source: Source,
     /// Refuse writes.
     pub read_only: bool,

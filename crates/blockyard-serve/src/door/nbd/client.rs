@@ -1,4 +1,4 @@
-//! One client: its socket, the input that was not parsed yet, and the replies that were not sent yet.
+//! One client: its socket, its unparsed input, and its unsent replies.
 //!
 //! # Rules (cited by name)
 //!
@@ -43,14 +43,14 @@ pub(crate) enum Lent {
     Batch(Box<Batch>),
 }
 
-/// What a lane does for its clients.
+/// The services of a lane for its clients.
 pub(super) type Lane = Services<Lent>;
 
 /// The state of a connection.
 #[derive(Debug)]
 enum Life {
     Open,
-    /// Nothing more is read, for this reason. Requests in flight are answered, then the connection is closed, or
+    /// No more input is read, for this reason. Requests in flight are answered, then the connection is closed, or
     /// lingers.
     Ending {
         why: Cow<'static, str>,
@@ -62,16 +62,16 @@ enum Life {
         why: Cow<'static, str>,
         until: Instant,
     },
-    /// Nothing can be sent either, for this reason.
+    /// The connection is broken, for this reason: nothing is sent or received.
     Dead(Cow<'static, str>),
 }
 
 /// The send that is in progress.
 #[derive(Debug)]
 enum Sending {
-    /// None; `spare` is a batch that was sent and can be used again.
+    /// No send; `spare` is an empty batch that can be reused.
     Nothing { spare: Option<Box<Batch>> },
-    /// A batch, of which something went last at that instant.
+    /// The send of a batch, which last made progress at `since`.
     Batch { since: Instant },
 }
 
@@ -84,16 +84,16 @@ pub(crate) struct Client {
     /// TLS, once it has started.
     tls: Option<Box<TlsSession>>,
     pub(super) input: Input,
-    /// Replies to be sent next.
+    /// The replies of the next send.
     pub(super) batch: Box<Batch>,
     sending: Sending,
     life: Life,
-    /// The memory of the lane that it holds.
+    /// The memory of the lane that the client holds.
     pub(super) account: Account,
 }
 
 impl Client {
-    /// A client that gets the greeting first, and must choose an export before `deadline`.
+    /// Returns a client that gets the greeting first and must choose an export before `deadline`.
     pub(super) fn new(peer: Peer, shared: &Arc<Shared>, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
         let session = Session::Handshake(Choosing { handshake, deadline });
@@ -112,12 +112,12 @@ impl Client {
         }
     }
 
-    /// Whether nothing more is read from the client.
+    /// Returns whether no more input is read.
     pub(super) fn is_over(&self) -> bool {
         !matches!(self.life, Life::Open)
     }
 
-    /// Whether nothing is sent or received any more.
+    /// Returns whether the connection is broken: nothing is sent or received any more.
     #[inline]
     pub(super) fn is_dead(&self) -> bool {
         matches!(self.life, Life::Dead(_))
@@ -127,7 +127,7 @@ impl Client {
         matches!(self.sending, Sending::Batch { .. })
     }
 
-    /// Whether an answer has not been sent.
+    /// Returns whether an answer has not been sent yet.
     pub(super) fn is_answering(&self) -> bool {
         self.is_sending() || !self.batch.is_empty()
     }
@@ -139,7 +139,7 @@ impl Client {
         }
     }
 
-    /// As [`Self::end`], for a client that may go on sending.
+    /// Stops reading as [`Self::end`] does, from a client that may go on sending.
     pub(super) fn end_receiving(&mut self, why: &'static str) {
         let lingers = self.peer.is_reset_by_unread_bytes();
         if !lingers {
@@ -181,11 +181,11 @@ impl Client {
                 Life::Dead(why)
             }
         };
-        // This ends the kernel's operations on the socket. It fails for a closed socket, which does no harm.
+        // This ends the kernel's operations on the socket. It fails harmlessly if the peer has closed the socket.
         let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Both);
     }
 
-    /// Starts TLS, and discards all bytes that came before it ([nothing-before-tls]).
+    /// Starts TLS, and discards all bytes that arrived before it ([nothing-before-tls]).
     pub(super) fn start_tls(&mut self) {
         assert!(!self.is_answering(), "the answer to STARTTLS must be sent before TLS starts");
         self.input.clear();
@@ -193,13 +193,13 @@ impl Client {
         self.tls = Some(Box::new(TlsSession::new(tls.config())));
     }
 
-    /// The version of TLS, if it has started.
+    /// Returns the version of TLS, if it has started.
     pub(super) fn tls_version(&self) -> Option<&'static str> {
         self.tls.as_ref().map(|tls| tls.version())
     }
 
-    /// Decrypts received records, into the payload that is awaited or else into the input. Returns
-    /// whether there were any bytes.
+    /// Decrypts received records into the awaited payload, if there is one, or else into the input. Returns whether
+    /// there were any bytes.
     ///
     /// # Errors
     ///
@@ -219,13 +219,13 @@ impl Client {
         Ok(self.input.fill(|room| tls.open_to(room))? > 0)
     }
 
-    /// Whether there is something to send.
+    /// Returns whether there are bytes to send.
     fn has_to_send(&self) -> bool {
         !self.batch.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_to_send())
     }
 
-    /// Since when the client lets lie what it has to take, or to send the rest of, if it does. Of what
-    /// it has to take that counts which keeps memory of the lane, or `anything`.
+    /// Returns the instant since which the client has moved no byte of an unread reply or an unfinished write, if there
+    /// is one. Without `anything`, only a client that holds shared memory of the lane counts.
     pub(super) fn idles_since(&self, anything: bool) -> Option<Instant> {
         if self.is_dead() || (!anything && !self.account.holds_shared()) {
             return None;
@@ -241,7 +241,7 @@ impl Client {
         receives.into_iter().chain(sends).min()
     }
 
-    /// Whether the lane can forget the client: nothing is in flight, and nothing will come.
+    /// Returns whether the lane can forget the client: nothing is in flight, and nothing will come.
     pub(super) fn is_done(&self) -> bool {
         let is_receiving = !matches!(self.input.receiving, Receiving::Nothing { .. });
         let is_quiet = !is_receiving && !self.is_sending() && self.session.at_disk() == 0;
@@ -253,7 +253,7 @@ impl Client {
         !self.has_to_send() && !self.session.waits()
     }
 
-    /// Sends TLS's close_notify once every reply was sent.
+    /// Sends TLS's close_notify once every reply has been sent.
     pub(super) fn end_tls(&mut self) {
         let has_said_all = self.session.at_disk() == 0 && !self.is_answering();
         if self.is_over()
@@ -276,7 +276,7 @@ impl Client {
             tls.seal(&mut batch);
         }
         self.sending = Sending::Batch { since: lane.now };
-        // Nothing must wait for the end of a quick send, as nobody is woken by it.
+        // The end of a quick send wakes no one, so nothing may wait for it.
         let has_more = self.tls.is_some() && !batch.is_taken();
         let others_wait = lane.memory.is_awaited();
         let is_awaited = has_more || self.session.waits() || self.is_over() || others_wait;
@@ -291,7 +291,7 @@ impl Client {
         lane.ring.send(self.peer.fd.as_raw_fd(), message, quick, kept);
     }
 
-    /// The kernel has sent a batch, or has failed to.
+    /// Takes back a batch that the kernel has sent, in part or as a whole, or has failed to send.
     pub(super) fn sent(
         &mut self,
         number: u32,
@@ -355,7 +355,7 @@ impl Client {
         if let Session::Transmission(Serving { payload, .. }) = &self.session
             && let Payload::Landing { target, received, granted, .. } = payload
         {
-            // [idle-holder-cut-off]: each arrival into memory of the lane counts.
+            // [idle-holder-cut-off]: a receive into memory of the lane completes with each arrival, which counts.
             let is_whole = matches!(target, Target::Disk { .. });
             let span = target.span(*received..*granted);
             let memory = Lent::Payload { _target: target.clone() };
@@ -370,7 +370,7 @@ impl Client {
         lane.ring.receive(fd, span, false, expected, kept(input));
     }
 
-    /// The kernel is done with memory that it was to receive to.
+    /// Takes back memory into which the kernel has received, or has failed to receive.
     pub(super) fn received(
         &mut self,
         memory: Lent,
@@ -399,7 +399,7 @@ impl Client {
                 *since = now;
                 transmission.payload_taken(bytes as u64);
             }
-            (Lent::Batch(_), _) => unreachable!("a batch is sent"),
+            (Lent::Batch(_), _) => unreachable!("a batch is sent, not received"),
         }
         match result {
             Ok(0) => self.end("it hung up"),
@@ -438,7 +438,7 @@ impl Client {
         }
     }
 
-    /// Gives back what it holds of the lane.
+    /// Gives back all memory of the lane.
     pub(super) fn give_back(self, lane: &mut Lane) {
         let Self { mut batch, mut account, session, .. } = self;
         batch.clear(drop, |pages, bytes| lane.give_back(&mut account, pages, bytes));
@@ -455,7 +455,8 @@ impl Client {
     }
 }
 
-/// Memory for the kernel to receive into: nobody else holds it ([kernel-writes-alone]).
+/// Lends `range` of `input` to the kernel, which receives into it. Nothing else holds the buffer
+/// ([kernel-writes-alone]).
 fn lend(mut input: Rc<[u8]>, range: core::ops::Range<usize>) -> (Span, Lent) {
     let room = &mut Rc::get_mut(&mut input).expect("input buffer with one owner")[range];
     let span = Span { start: room.as_mut_ptr(), len: room.len() };
