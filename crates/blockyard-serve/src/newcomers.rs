@@ -26,8 +26,7 @@ impl Newcomers {
     /// Removes a door, if it is in the list: it serves now, or it has gone.
     #[inline]
     pub(crate) fn remove(&mut self, door: u32) {
-        if self.doors.has(door) {
-            self.doors.remove(door);
+        if self.doors.remove(door) {
             self.forget_one();
         }
     }

@@ -38,7 +38,7 @@ impl Door for Client {
         match memory {
             Lent::Batch(batch) => self.sent(number, batch, result, lane),
             received => {
-                self.input.arrived = lane.turn + 1; // the turn that follows on this
+                self.input.arrived = lane.turn;
                 self.received(received, result, more, lane.now);
             }
         }
