@@ -12,6 +12,8 @@
 //! - **[short-io-completed]** After a short read or write, the rest is issued too.
 //! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file
 //!   was cut short. The damage is reported.
+//! - **[fuse-has-no-fua]** A direct file on FUSE has no FUA: a flush follows such a write instead. Where FUSE completes direct
+//!   writes asynchronously, Linux only passes `RWF_DSYNC` on to the file system, and most file systems ignore it there.
 
 use super::completions::{Completions, completion};
 use super::damage::Damage;
@@ -44,6 +46,8 @@ pub(crate) struct File {
     pub(crate) block_bytes: u64,
     pub(crate) size_bytes: u64,
     pub(crate) is_block_device: bool,
+    /// Whether a write can be durable at its end.
+    pub(crate) has_fua: bool,
     pub(crate) overlaps: Overlaps,
     /// For [failed-flush-stays-failed].
     pub(crate) has_lost_writes: AtomicBool,

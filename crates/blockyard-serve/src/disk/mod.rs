@@ -219,7 +219,7 @@ impl Disk {
             max_discard_sectors: RANGE_SECTORS_MAX,
             max_write_zeroes_sectors: RANGE_SECTORS_MAX,
             write_cache: is_cached,
-            fua: matches!(self.kept, Kept::File(..)),
+            fua: matches!(&self.kept, Kept::File(file, _) if file.has_fua),
             ..Limits::new(self.size_bytes.div_ceil(SECTOR))
         };
         let mut limits = match &self.layers.model {

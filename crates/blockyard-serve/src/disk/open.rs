@@ -25,6 +25,8 @@ use std::time::{Duration, Instant};
 const DYING: Duration = Duration::from_secs(2);
 /// The largest block size for which direct I/O is used, in bytes.
 const BLOCK_BYTES_MAX: u64 = 4096;
+/// The number of FUSE among file systems.
+const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
 impl Disk {
     /// Opens the disk of `config` for the lanes with these bells. Damage is reported to `events`.
@@ -151,11 +153,14 @@ impl File {
                 return Err(refused(Errno::WOULDBLOCK));
             }
         }
+        let is_fuse = rustix::fs::fstatfs(&fd).map_or(true, |system| system.f_type == FUSE);
+        let has_fua = block_bytes == 1 || !is_fuse; // [fuse-has-no-fua]
         Ok(Self {
             fd: Arc::new(fd),
             block_bytes,
             size_bytes,
             is_block_device,
+            has_fua,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
             damage: Arc::clone(damage),
