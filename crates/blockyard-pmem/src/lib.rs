@@ -21,6 +21,7 @@
 //! - [`memory`] is the memory of an image, [`mapped`] or [`unmapped`]. `group` joins the fences of many threads.
 //!   `lines` copies bytes and writes cache lines back. All `unsafe` code is in `mapped`, with its bus errors, and `lines`.
 
+mod claim;
 mod durability;
 mod error;
 mod file;
@@ -33,6 +34,7 @@ pub mod pool;
 pub mod unmapped;
 mod unwritten;
 
+pub use claim::{claim, is_written};
 pub use durability::Durability;
 pub use error::ImageError;
 pub use file::hole;

@@ -46,6 +46,8 @@ pub(crate) struct File {
     pub(crate) block_bytes: u64,
     pub(crate) size_bytes: u64,
     pub(crate) is_block_device: bool,
+    /// The file is served read-only, and another program could write it when it was opened.
+    pub(crate) is_written_elsewhere: bool,
     /// Whether a write can be durable at its end.
     pub(crate) has_fua: bool,
     pub(crate) overlaps: Overlaps,

@@ -166,6 +166,11 @@ impl Disk {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
     }
 
+    /// Returns whether the disk is read-only, and another program could write its file when it was opened.
+    pub(crate) fn is_written_elsewhere(&self) -> bool {
+        matches!(&self.kept, Kept::File(file, _) if file.is_written_elsewhere)
+    }
+
     /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes I/O to the lane
     /// through `outbox`.
     pub(crate) fn medium(

@@ -15,6 +15,7 @@ use crate::map::Map;
 use core::sync::atomic::AtomicBool;
 use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
+use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -146,11 +147,22 @@ impl File {
             _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
         };
         let (fd, block_bytes) = opened.map_err(refused)?;
-        if !is_block_device && !read_only {
-            let lock = || rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
+        let mut is_written_elsewhere = false;
+        if !is_block_device {
+            is_written_elsewhere = read_only && blockyard_pmem::is_written(&fd);
+            let lock = || match read_only {
+                true => Ok(()),
+                false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
+            };
+            let claim = || match blockyard_pmem::claim(&fd, !read_only) {
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
+                _ => lock(),
+            };
             // On a file system without locks, no other process can hold one.
-            if patiently(lock) == Err(Errno::WOULDBLOCK) {
-                return Err(refused(Errno::WOULDBLOCK));
+            if let Err(error) = patiently(claim)
+                && is_taken(error)
+            {
+                return Err(refused(error));
             }
         }
         let is_fuse = rustix::fs::fstatfs(&fd).map_or(true, |system| system.f_type == FUSE);
@@ -160,6 +172,7 @@ impl File {
             block_bytes,
             size_bytes,
             is_block_device,
+            is_written_elsewhere,
             has_fua,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
