@@ -160,7 +160,7 @@ impl DiskQueue {
         }
     }
 
-    /// Publishes how often each fault rule has matched.
+    /// Publishes the counts of the fault rules.
     pub(crate) fn tell_faults(&self) {
         self.host.driver.tell_faults(&self.disk.faults);
     }

@@ -1,4 +1,4 @@
-//! Devices that finish each request in the call that hands it over.
+//! Devices that finish each request in the call that issues it.
 
 use super::completions::{Completions, completion};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};

@@ -168,7 +168,7 @@ mod tests {
         let mut rung = Vec::new();
         shared.depth.put_request(|lane| rung.push(lane));
         assert_eq!(rung, [1]);
-        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // a lane that was rung does this
+        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // as a lane does that has been rung
         queue.turn(&mut host, Instant::ZERO);
         assert_eq!(core::iter::from_fn(|| queue.next_ended()).count(), 2);
         shared.depth.put_request(|_| {});

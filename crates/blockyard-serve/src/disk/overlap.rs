@@ -70,7 +70,7 @@ impl Overlaps {
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner) // a push or a remove is whole
+        self.all.lock().unwrap_or_else(PoisonError::into_inner) // a panic leaves both lists whole
     }
 }
 
