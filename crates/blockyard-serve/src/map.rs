@@ -73,7 +73,6 @@ impl Map {
         Ok(unsafe { madvise(all, self.len, Advice::LinuxPopulateWrite) }?)
     }
 
-    /// Returns the length in bytes.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
@@ -124,7 +123,6 @@ impl Map {
         }
     }
 
-    /// Writes zeroes over `range`.
     pub(crate) fn zero(&self, range: Range<usize>) {
         let span = self.span(range);
         // SAFETY: as in `write`.

@@ -44,20 +44,25 @@ pub(crate) const SPANS_MAX: usize = 1024;
 /// The flag to wait for the socket before the first try: `IORING_RECVSEND_POLL_FIRST`.
 const POLL_FIRST: u16 = 1;
 
-/// An operation on a file.
 #[derive(Debug)]
 pub(crate) enum FileOp {
-    /// Read at `offset`.
-    Read { offset: u64 },
+    Read {
+        offset: u64,
+    },
     /// Write at `offset`, durably if `fua`.
-    Write { offset: u64, fua: bool },
+    Write {
+        offset: u64,
+        fua: bool,
+    },
     /// Make all completed writes durable.
     Sync,
-    /// `fallocate`.
-    Allocate { mode: i32, offset: u64, len: u64 },
+    Allocate {
+        mode: i32,
+        offset: u64,
+        len: u64,
+    },
 }
 
-/// A file I/O operation and its memory.
 #[derive(Debug)]
 pub(crate) struct FileIo {
     pub(crate) fd: RawFd,
@@ -73,7 +78,6 @@ pub(crate) struct Done<K> {
     pub(crate) result: io::Result<usize>,
     /// The socket already has more bytes to receive.
     pub(crate) more: bool,
-    /// The value that was pushed with the operation.
     pub(crate) kept: K,
 }
 
@@ -185,7 +189,6 @@ impl<K> Ring<K> {
         self.push(entry, Op { kept, pieces: Pieces::None });
     }
 
-    /// Pushes a file I/O operation.
     pub(crate) fn file(&mut self, io: FileIo, kept: K) {
         let FileIo { fd, op, spans } = io;
         let fd = Fd(fd);

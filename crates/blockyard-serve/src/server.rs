@@ -340,7 +340,6 @@ struct Acceptor {
     events: Option<mpsc::SyncSender<Event>>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
-    /// The maximum number of clients that have not chosen an export.
     newcomers_max: usize,
 }
 

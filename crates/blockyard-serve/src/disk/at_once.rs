@@ -7,7 +7,6 @@ use blockyard::time::Instant;
 
 /// Carries out each request while the caller waits.
 pub(crate) trait CarryOut {
-    /// Carries out `issue`, and returns how it ended.
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status;
 }
 

@@ -106,7 +106,6 @@ impl<D: Device> Device for Limited<D> {
     blockyard::pass_on!(below: next_finished, poll_at);
 }
 
-/// Returns the length of a request's data, in bytes.
 fn bytes_of(request: &Request) -> u64 {
     match request.op {
         Op::Read | Op::Write => u64::from(request.sectors) * SECTOR,
@@ -128,7 +127,6 @@ mod tests {
     use blockyard::time::Instant;
     use blockyard::unit::CpuId;
 
-    /// Records how long each request is.
     #[derive(Default)]
     struct Lengths(Vec<u32>);
 

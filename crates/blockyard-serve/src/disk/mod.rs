@@ -139,9 +139,7 @@ pub(crate) struct Disk {
     pub(crate) policies: Policies,
     pub(crate) depth: u16,
     pub(crate) layers: Layers,
-    /// How well the machine keeps up with the model.
     pub(crate) timing: Arc<Timing>,
-    /// The counts of the fault rules.
     pub(crate) faults: Arc<FaultCounts>,
     pub(crate) damage: Arc<Damage>,
     kept: Kept,
@@ -204,7 +202,6 @@ impl Disk {
         }
     }
 
-    /// Returns the limits of the disk's queue.
     pub(crate) fn limits(&self) -> Limits {
         let (is_file, is_cached) = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => (false, false),
@@ -319,7 +316,6 @@ pub(crate) enum Data<'a> {
 }
 
 impl Medium {
-    /// Copies the counts of the fault rules to `counts`.
     pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
         if let Self::Faulty(faulty) = self {
             counts.set(faulty.counts().map(|(_, count)| count));

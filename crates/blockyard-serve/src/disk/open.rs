@@ -217,7 +217,6 @@ fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
 }
 
-/// Returns whether `error` says that another process holds the file.
 fn is_taken(error: Errno) -> bool {
     matches!(error, Errno::BUSY | Errno::WOULDBLOCK)
 }

@@ -31,7 +31,6 @@ struct All {
 }
 
 impl Overlaps {
-    /// Returns an empty registry for the lanes with these bells.
     pub(crate) fn new(bells: &[Arc<OwnedFd>]) -> Self {
         Self { all: Mutex::default(), bells: bells.to_vec() }
     }

@@ -56,7 +56,6 @@ pub(crate) struct Shared {
     pub(crate) polls: bool,
     /// Whether the server can be queried for counters.
     pub(crate) is_metered: bool,
-    /// The observer of every trace event.
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
@@ -64,7 +63,6 @@ pub(crate) struct Shared {
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
 
-/// The parts from which a lane is constructed.
 #[derive(Debug)]
 pub(crate) struct LaneParts<D: Door> {
     pub(crate) number: u32,
@@ -85,7 +83,6 @@ const IDLE: &str = "it took too long, and others waited for that";
 /// Why a lane cuts off a client that has not chosen an export.
 const SILENT: &str = "it chose no export, and others needed its place";
 
-/// The stages of a lane's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
@@ -421,7 +418,6 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Submits the last flush of every disk.
     fn flush_all(&mut self) {
         let disks = self.services.disks.len();
         self.stage = Stage::Flushing { left: disks, has_failed: false };

@@ -56,7 +56,6 @@ impl<'a> Question<'a> {
         (head.len() == QUESTION_BYTES_MAX).then_some(Err(Refusal::TooLong))
     }
 
-    /// Parses the first line of a question.
     fn parse(line: &'a [u8]) -> Result<Self, Refusal> {
         let line = core::str::from_utf8(line).map_err(|_| Refusal::Bad)?;
         let mut words = line.split(' ');

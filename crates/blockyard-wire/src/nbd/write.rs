@@ -12,12 +12,10 @@ impl<'a> Writer<'a> {
         Self { out, len_bytes: 0 }
     }
 
-    /// Returns the number of bytes that have been written.
     pub(crate) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Returns the number of bytes that can still be written.
     pub(crate) fn room_bytes(&self) -> usize {
         self.out.len() - self.len_bytes
     }

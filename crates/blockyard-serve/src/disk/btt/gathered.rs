@@ -11,7 +11,6 @@ const BYTES_MAX: usize = 1 << 20;
 /// A lane's access to a BTT.
 pub(super) type Way = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
 
-/// A gathered change.
 #[derive(Clone, Debug)]
 enum Change {
     /// Writes this range of the gathered sectors.
@@ -66,7 +65,6 @@ impl Gathered {
         self.changes.push((of, Change::Zero(lba, count)));
     }
 
-    /// Gathers a flush of request `of`.
     pub(super) fn flush(&mut self, of: usize) {
         self.changes.push((of, Change::Flush));
     }

@@ -26,7 +26,6 @@ enum Found {
 }
 
 impl Client {
-    /// Parses the input and submits its requests.
     pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
         if self.is_dead() || self.input.receiving == Receiving::Input {
             return;
@@ -250,7 +249,6 @@ impl Client {
     }
 }
 
-/// Converts a length, which is at most that of one request.
 fn bytes(len: u64) -> usize {
     usize::try_from(len).expect("length of one request")
 }

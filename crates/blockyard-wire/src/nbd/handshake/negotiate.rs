@@ -37,7 +37,6 @@ struct Terms {
     contexts: Option<(ExportIndex, ContextSet)>,
 }
 
-/// The state of a negotiation about options.
 #[derive(Debug)]
 pub(super) struct Negotiation {
     limits: Limits,

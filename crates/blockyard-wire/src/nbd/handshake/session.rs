@@ -14,7 +14,6 @@ use alloc::vec::Vec;
 pub const GREETING_BYTES: usize = 18;
 /// The length of the client's answer to the greeting, in bytes.
 const CLIENT_FLAGS_BYTES: usize = 4;
-/// The length of an option without its data, in bytes.
 const OPTION_HEADER_BYTES: usize = 16;
 
 /// The result of [`Handshake::receive`].
@@ -210,7 +209,6 @@ impl Handshake {
         step
     }
 
-    /// Enters the stage after an option.
     fn enter(&mut self, step: Step, rest: &mut Reader<'_>) {
         match step {
             Step::Receive | Step::Answer => {}

@@ -27,7 +27,6 @@ pub(super) fn check(header: &Header, agreed: &Agreed) -> Result<Command, Errno> 
     Ok(command)
 }
 
-/// Returns the command, if it is offered.
 fn command(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
     let no_hole = header.flags & cmd_flag::NO_HOLE != 0;
     let fast = header.flags & cmd_flag::FAST_ZERO != 0;

@@ -7,9 +7,7 @@ use super::super::number::{EXTENDED_REQUEST_MAGIC, REQUEST_MAGIC, cmd, cmd_flag}
 use super::super::read::Reader;
 use super::command::Command;
 
-/// The length of a compact request without payload, in bytes.
 const COMPACT_BYTES: usize = 28;
-/// The length of an extended request without payload, in bytes.
 const EXTENDED_BYTES: usize = 32;
 /// The size of the length at the start of BLOCK_STATUS's payload, in bytes.
 const STATUS_LENGTH_BYTES: usize = 8;
@@ -20,7 +18,6 @@ const STATUS_CONTEXT_BYTES: usize = 4;
 pub const REQUEST_BYTES_MAX: usize =
     EXTENDED_BYTES + STATUS_LENGTH_BYTES + STATUS_CONTEXT_BYTES * CONTEXTS_MAX;
 
-/// The header of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) flags: u16,
@@ -37,14 +34,12 @@ pub(super) struct Header {
     payload_left: u64,
 }
 
-/// The reason why no header was parsed.
 pub(super) enum Unread {
     More { at_least: usize },
     BadMagic,
 }
 
 impl Header {
-    /// Parses the header at the front of `bytes`.
     #[inline]
     pub(super) fn parse(bytes: &[u8], agreed: &Agreed) -> Result<Self, Unread> {
         let extended = agreed.headers == Headers::Extended;
@@ -104,17 +99,14 @@ impl Header {
         self.kind == cmd::DISC
     }
 
-    /// Returns the length in bytes of the header and of the payload that was parsed with it.
     pub(super) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Returns the length in bytes of the payload that was not parsed.
     pub(super) fn payload_left(&self) -> u64 {
         self.payload_left
     }
 
-    /// Returns the number of bytes of data for which the request needs memory.
     pub(super) fn data_bytes(&self, command: Command) -> u64 {
         match command {
             Command::Read | Command::Write => self.len,

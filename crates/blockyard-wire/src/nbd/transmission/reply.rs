@@ -13,7 +13,6 @@ use super::session::Transmission;
 
 /// The maximum number of bytes that an answer or a part of one writes: an extended header and the position of a hole.
 pub const ANSWER_BYTES_MAX: usize = 44;
-/// The size of the offset before data, in bytes.
 const OFFSET_BYTES: u64 = 8;
 /// The size of a hole's offset and length, in bytes.
 const HOLE_BYTES: u64 = 12;

@@ -20,7 +20,6 @@ pub struct Request {
     len: u64,
     /// The number of bytes of a READ that chunks have covered ([read-chunks-contiguous]).
     pub(super) replied: u64,
-    /// The contexts whose status has not been reported.
     pub(super) contexts_left: ContextSet,
     pub(super) charge: Charge,
 }

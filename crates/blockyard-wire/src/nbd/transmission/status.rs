@@ -36,14 +36,12 @@ pub struct StatusChunk<'a> {
     transmission: &'a Transmission,
     request: &'a Request,
     context: MetaContext,
-    /// The maximum number of bytes to report.
     reported_max: u64,
     /// The number of bytes reported, including the last extent.
     reported: u64,
     /// The last extent, which is not written yet.
     last: Option<Extent>,
     full: bool,
-    /// The number of descriptors written.
     count: u32,
     head: &'a mut [u8],
     descriptors: Writer<'a>,
