@@ -44,23 +44,17 @@ pub(crate) const SPANS_MAX: usize = 1024;
 /// The flag to wait for the socket before the first try: `IORING_RECVSEND_POLL_FIRST`.
 const POLL_FIRST: u16 = 1;
 
+/// An operation on a file.
 #[derive(Debug)]
 pub(crate) enum FileOp {
-    Read {
-        offset: u64,
-    },
+    /// Read at `offset`.
+    Read { offset: u64 },
     /// Write at `offset`, durably if `fua`.
-    Write {
-        offset: u64,
-        fua: bool,
-    },
+    Write { offset: u64, fua: bool },
     /// Make all completed writes durable.
     Sync,
-    Allocate {
-        mode: i32,
-        offset: u64,
-        len: u64,
-    },
+    /// Deallocate or zero a range with `fallocate`.
+    Allocate { mode: i32, offset: u64, len: u64 },
 }
 
 #[derive(Debug)]
