@@ -360,10 +360,7 @@ mod tests {
                 "{} taken",
                 memory.taken_bytes
             );
-            assert_eq!(
-                memory.reserve_bytes, held,
-                "the grant must come from the pool, not from the reserve"
-            );
+            assert_eq!(memory.reserve_bytes, held, "the grant comes from the pool");
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
-    /// Rung when the last door closes, if the server is to end with it.
+    /// The bell to ring when the last door closes, if the server is to end with it.
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
 
@@ -70,17 +70,17 @@ pub(crate) struct LaneParts<D: Door> {
     /// The state that all doors share.
     pub(crate) doors: D::Shared,
     pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
-    /// Rings when there is a message.
+    /// The bell that rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
-    /// The number of those whose clients have not chosen an export.
+    /// The number of doors whose clients have not chosen an export.
     pub(crate) newcomers: Arc<AtomicUsize>,
 }
 
-/// Why a lane cuts off a client that holds memory.
+/// The reason for which a lane cuts off a client that holds memory.
 const IDLE: &str = "it took too long, and others waited for that";
-/// Why a lane cuts off a client that has not chosen an export.
+/// The reason for which a lane cuts off a client that has not chosen an export.
 const SILENT: &str = "it chose no export, and others needed its place";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,7 +328,7 @@ impl<D: Door> Lane<D> {
                     drop(answer.send(counts.collect()));
                 }
                 Message::Traffic(answer) => {
-                    // As above.
+                    // The receiver may have been dropped here too.
                     let _ = answer.send(self.services.traffic());
                 }
                 Message::MakeRoom => {

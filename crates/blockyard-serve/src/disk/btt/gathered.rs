@@ -52,11 +52,7 @@ impl Gathered {
         let first = self.lbas.len();
         self.lbas.extend(lba..lba + count);
         put(&mut self.bytes);
-        debug_assert_eq!(
-            self.bytes.len(),
-            self.lbas.len() * self.sector_bytes,
-            "the data is whole sectors"
-        );
+        debug_assert_eq!(self.bytes.len(), self.lbas.len() * self.sector_bytes, "whole sectors");
         self.changes.push((of, Change::Write(first..self.lbas.len())));
     }
 
