@@ -32,9 +32,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the server waits for a lane to cut off a silent client.
+/// The time for which the server waits until a lane has cut off a silent client.
 const ROOM_WAIT: Duration = Duration::from_secs(1);
-/// The interval at which the server checks whether the lane has done so.
+/// The interval at which the server checks for that.
 const ROOM_POLL: Duration = Duration::from_micros(100);
 
 /// The configuration of a [`Server`].
@@ -355,7 +355,6 @@ struct Acceptor {
     events: Option<mpsc::SyncSender<Event>>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
-    /// The maximum number of clients that have not chosen an export.
     newcomers_max: usize,
 }
 

@@ -212,7 +212,7 @@ impl File {
         self.damage.note(Harm::CutShort { disk_bytes, file_bytes });
     }
 
-    /// Reads ahead, through the page cache.
+    /// Prefetches a range into the page cache, if the disk uses it.
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if self.block_bytes == 1 {
             // This is only advice: the kernel may refuse it.
@@ -221,7 +221,8 @@ impl File {
     }
 }
 
-/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible.
+/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or its blocks are too
+/// large.
 fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     let stat = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
@@ -234,7 +235,6 @@ fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
 }
 
-/// Returns whether `error` says that another process holds the file.
 fn is_taken(error: Errno) -> bool {
     matches!(error, Errno::BUSY | Errno::WOULDBLOCK)
 }
