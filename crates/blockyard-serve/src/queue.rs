@@ -235,7 +235,7 @@ mod tests {
                 .expect("a bio that has not ended has I/O in flight");
             let answer = answers.next().unwrap_or_else(|| panic!("unexpected I/O: {:?}", io.op));
             let answer = answer.map_err(io::Error::from_raw_os_error);
-            queue.outbox.ended.borrow_mut().push_back((number, answer));
+            queue.outbox.end(number, answer);
         }
     }
 
