@@ -15,8 +15,8 @@
 //!
 //! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
 //!   memory of the door and no disk holds a request of it.
-//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut off
-//!   if another client waits for memory or the server ends. A client that moves bytes is never cut off.
+//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut
+//!   off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 use crate::bell;
 use crate::clock;
@@ -52,9 +52,9 @@ pub(crate) struct Shared {
     pub(crate) patience: Duration,
     /// The pool of a lane's memory, in bytes.
     pub(crate) lane_bytes_max: usize,
-    /// The lanes poll and never sleep.
+    /// Whether the lanes poll and never sleep.
     pub(crate) polls: bool,
-    /// The server can be queried for counters.
+    /// Whether the server can be queried for counters.
     pub(crate) is_metered: bool,
     /// The observer of every trace event.
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
@@ -224,7 +224,7 @@ impl<D: Door> Lane<D> {
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
             let is_done = self.doors[door].settle(door, &mut self.services);
-            // [door-number-kept-until-quiet]: `settle` answers for the kernel and the disks.
+            // [door-number-kept-until-quiet]: a door is done when neither the kernel nor a disk uses it.
             if is_done {
                 self.forget(door);
             }
@@ -314,7 +314,7 @@ impl<D: Door> Lane<D> {
                 Ok(message) => message,
                 Err(mpsc::TryRecvError::Empty) => break,
                 Err(mpsc::TryRecvError::Disconnected) => {
-                    // No client can arrive any more.
+                    // All senders are gone, so no further client can arrive.
                     if self.doors.len() == 0 {
                         self.drain();
                     }

@@ -10,13 +10,13 @@ use std::sync::{Arc, PoisonError, RwLock, mpsc};
 pub(crate) struct Shared {
     pub(crate) exports: Exports,
     pub(crate) tls: Option<Arc<Tls>>,
-    /// How long a client may take to choose an export.
+    /// The time within which a client must choose an export.
     pub(crate) handshake_deadline: Duration,
-    /// The receiver of log events.
+    /// The channel for log events.
     pub(crate) events: Option<mpsc::SyncSender<Event>>,
 }
 
-/// How clients may use TLS.
+/// The TLS that clients may or must use.
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: RwLock<Arc<rustls::ServerConfig>>,
@@ -40,7 +40,7 @@ impl Tls {
 }
 
 impl Shared {
-    /// The TLS that the handshake offers.
+    /// Returns the TLS that the handshake offers.
     pub(super) fn offer(&self) -> Offer {
         match &self.tls {
             None => Offer::Off,
