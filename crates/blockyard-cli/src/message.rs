@@ -3,7 +3,6 @@
 use std::io;
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
 use blockyard_serve::StartError;
 use blockyard_sim::job::JobError;
 use blockyard_sim::output::OutputError;
@@ -11,13 +10,13 @@ use blockyard_sim::profile::ProfileError;
 use blockyard_sim::replay::{ReplayError, TraceError};
 use blockyard_sim::simulate::SimulationError;
 
-use crate::log;
+use crate::log::{self, Level};
 
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line is invalid, or asks for help: clap's own message.
-    Usage(clap::Error),
+    /// The command line asks for help or the version, or is empty: clap prints it.
+    Help(clap::Error),
     /// The input is not usable: exit code 2.
     Input(String),
     /// The run failed: exit code 1.
@@ -32,7 +31,7 @@ impl Failure {
     /// Prints the message, if there is one, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
-            Self::Usage(error) => {
+            Self::Help(error) => {
                 // What cannot be printed cannot be reported either.
                 drop(error.print());
                 ExitCode::from(if error.use_stderr() { 2 } else { 0 })
@@ -47,28 +46,18 @@ impl Failure {
 }
 
 fn fail(code: u8, words: &str) -> ExitCode {
-    say("error", AnsiColor::Red.on_default().bold(), words);
+    log::put(Level::Error, words, None);
     ExitCode::from(code)
 }
 
 /// Prints a note.
 pub(crate) fn note(words: &str) {
-    say("note", Style::new(), words);
+    log::put(Level::Note, words, None);
 }
 
 /// Prints a warning.
 pub(crate) fn warning(words: &str) {
-    say("warning", AnsiColor::Yellow.on_default().bold(), words);
-}
-
-fn say(kind: &str, style: Style, words: &str) {
-    log::put(format!("blockyard: {style}{kind}{style:#}: {words}\n"));
-}
-
-impl From<clap::Error> for Failure {
-    fn from(error: clap::Error) -> Self {
-        Self::Usage(error)
-    }
+    log::put(Level::Warning, words, None);
 }
 
 macro_rules! input_errors {

@@ -90,8 +90,8 @@ fn serve(socket: &Path, device: &str, design: &str) -> Child {
 
 /// Ends it; of so many completions so many were late.
 fn end(mut server: Child) -> (u64, u64) {
-    let ended = Command::new("kill").arg(server.id().to_string()).status().unwrap();
-    assert!(ended.success() && server.wait().unwrap().success());
+    nbd::signal(&server, "-TERM");
+    assert!(server.wait().unwrap().success(), "the server drains");
     let mut said = String::new();
     server.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     let last = said.lines().last().unwrap();

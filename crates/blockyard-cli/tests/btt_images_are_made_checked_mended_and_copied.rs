@@ -33,7 +33,7 @@ impl Drop for Folder {
 
 fn btt(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-    command.arg("btt").args(args).output().expect("it runs")
+    command.arg("btt").args(args).output().expect("blockyard starts")
 }
 
 /// What `btt` with these arguments prints, with exit code `code`.
@@ -41,7 +41,7 @@ fn answers(args: &[&str], code: i32) -> String {
     let output = btt(args);
     let words = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{args:?}: {words}");
-    String::from_utf8(output.stdout).expect("it prints text")
+    String::from_utf8(output.stdout).expect("blockyard prints UTF-8")
 }
 
 /// How `btt` with these arguments fails.
@@ -49,12 +49,25 @@ fn fails(args: &[&str], code: i32) -> String {
     let output = btt(args);
     assert_eq!(output.status.code(), Some(code), "{args:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
-    String::from_utf8(output.stderr).expect("it prints text")
+    String::from_utf8(output.stderr).expect("blockyard prints UTF-8")
+}
+
+/// Returns the messages of a `serve` that cannot listen, and so gets no further than its disk.
+fn serve_nowhere(file: &str, options: &[&str]) -> String {
+    let nowhere = ["--nbd", "unix:/no/such/folder/socket"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.args([&["serve", file, "--btt"][..], options, &nowhere].concat());
+    let output = command.output().expect("blockyard starts");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn contents(file: &str) -> Vec<u8> {
+    fs::read(file).expect("the file exists")
 }
 
 fn put(file: &str, at: u64, bytes: &[u8]) {
-    let file = fs::OpenOptions::new().write(true).open(file).expect("it is there");
-    file.write_all_at(bytes, at).expect("it is written");
+    let file = fs::OpenOptions::new().write(true).open(file).expect("the image exists");
+    file.write_all_at(bytes, at).expect("the image is written");
 }
 
 #[test]
@@ -87,19 +100,19 @@ fn damage_is_told_by_exit_code_and_mended_when_it_is_said_so() {
     let folder = Folder::new("damage");
     let file = folder.file("x");
     answers(&["create", &file, "--size", "16m", "--sector-size", "4096", "--version", "2.0"], 0);
-    let whole = fs::read(&file).expect("it is there");
+    let whole = contents(&file);
     put(&file, 20, &[0xff]);
     let check = answers(&["check", &file], 3);
     assert!(check.starts_with("repairable, data at risk: arena 0, byte 0: "), "{check}");
     let neither = fails(&["repair", &file], 2);
     assert!(neither.contains("--dry-run"), "{neither}");
-    let damaged = fs::read(&file).expect("it is there");
+    let damaged = contents(&file);
     let plan = answers(&["repair", &file, "--dry-run"], 3);
     assert!(plan.starts_with("arena 0: copy the info block at byte "), "{plan}");
-    assert_eq!(fs::read(&file).expect("it is there"), damaged, "a dry run writes nothing");
+    assert_eq!(contents(&file), damaged, "a dry run writes nothing");
     let done = answers(&["repair", &file, "--yes"], 0);
     assert!(done.starts_with(&plan[..plan.find('\n').expect("a line")]), "{done}");
-    assert_eq!(fs::read(&file).expect("it is there"), whole);
+    assert_eq!(contents(&file), whole);
 
     put(&file, 20, &[0xff]);
     put(&file, (16 << 20) - 4096, &[0xff]);
@@ -116,8 +129,7 @@ fn an_arena_that_is_marked_as_broken_is_written_again_when_it_is_said_so() {
     let (file, source) = (folder.file("x"), folder.file("raw"));
     raw(&source, 9, 4096);
     answers(&["create", &file, "--size", "16m", "--sector-size", "4096", "--version", "2.0"], 0);
-    let mut info: [u8; 4096] =
-        fs::read(&file).expect("it is there")[..4096].try_into().expect("an info block");
+    let mut info: [u8; 4096] = contents(&file)[..4096].try_into().expect("an info block");
     info[48] = 1;
     let sum = blockyard_btt::info_block::checksum(&info);
     info[4088..].copy_from_slice(&sum.to_le_bytes());
@@ -137,7 +149,7 @@ fn raw(path: &str, sectors: u64, bytes: usize) -> Vec<u8> {
     let sector =
         |lba: u64| vec![if lba.is_multiple_of(3) { 0 } else { lba.to_le_bytes()[0] | 1 }; bytes];
     let all: Vec<u8> = (0..sectors).flat_map(sector).collect();
-    fs::write(path, &all).expect("there is room");
+    fs::write(path, &all).expect("the file is written");
     all
 }
 
@@ -154,10 +166,10 @@ fn sectors_come_through_copies_and_conversions() {
     assert_eq!(lines[0], "sector state block arena");
     assert!(lines[1].starts_with("0 zero 0 ") && lines[2].starts_with("1 normal "), "{map}");
     answers(&["copy", &file, &back], 0);
-    let copied = fs::read(&back).expect("it is there");
+    let copied = contents(&back);
     assert_eq!(copied[..all.len()], all);
     assert!(copied[all.len()..].iter().all(|&byte| byte == 0));
-    let room = fs::metadata(&back).expect("it is there").blocks() * 512;
+    let room = fs::metadata(&back).expect("the copied-back file exists").blocks() * 512;
     assert!(room < copied.len() as u64 / 4, "{room} bytes of room for {}", copied.len());
 
     let mut last = file;
@@ -167,7 +179,7 @@ fn sectors_come_through_copies_and_conversions() {
         answers(&["check", &next], 0);
         let raw = folder.file(&format!("{container}.raw"));
         answers(&["copy", &next, &raw], 0);
-        let now = fs::read(&raw).expect("it is there");
+        let now = contents(&raw);
         assert!(now.len() >= copied.len() && now[..copied.len()] == copied, "{container}");
         last = next;
     }
@@ -208,9 +220,9 @@ fn a_pool_that_nobody_wrote_is_clean_and_reads_as_zeroes() {
     let folder = Folder::new("unlaid");
     let (file, raw) = (folder.file("pool"), folder.file("raw"));
     let pool = Pool { uuid: Uuid([3; 16]), sector_bytes: 512, blank: true };
-    fs::write(&file, pool.to_bytes(Uuid([4; 16]), 0)).expect("there is room");
+    fs::write(&file, pool.to_bytes(Uuid([4; 16]), 0)).expect("the file is written");
     fs::OpenOptions::new().write(true).open(&file).and_then(|f| f.set_len(20 << 20)).expect("long");
-    let before = fs::read(&file).expect("it is there");
+    let before = contents(&file);
     let info = answers(&["info", &file], 0);
     assert!(info.contains("sector size  512\nnot laid out yet: "), "{info}");
     for command in [&["check"][..], &["repair", "--dry-run"], &["repair", "--yes"], &["dump-map"]] {
@@ -218,10 +230,10 @@ fn a_pool_that_nobody_wrote_is_clean_and_reads_as_zeroes() {
         assert!(said.contains(": clean: pool of libpmemblk, not laid out yet"), "{said}");
     }
     answers(&["copy", &file, &raw], 0);
-    let copied = fs::read(&raw).expect("it is there");
+    let copied = contents(&raw);
     assert!(copied.len() > 19 << 20 && copied.iter().all(|&byte| byte == 0));
-    assert!(fs::read(&file).expect("it is there") == before, "nothing was written");
-    fs::write(&raw, [5; 512]).expect("there is room");
+    assert!(contents(&file) == before, "nothing was written");
+    fs::write(&raw, [5; 512]).expect("the file is written");
     answers(&["copy", &raw, &file], 0);
     let check = answers(&["check", &file], 0);
     assert!(
@@ -254,7 +266,7 @@ fn sectors_that_cannot_be_read_do_not_end_a_copy_that_goes_on() {
         words.contains(": 11 (40, 50, 51, 52, 53, 54, 55, 56, ...), which are zeroes"),
         "{words}"
     );
-    let copied = fs::read(&to).expect("it is there");
+    let copied = contents(&to);
     for (lba, sector) in copied.chunks_exact(512).take(100).enumerate() {
         let was =
             if lba == 40 || (50..60).contains(&lba) { &[0; 512] } else { &all[lba * 512..][..512] };
@@ -283,13 +295,7 @@ fn what_a_file_is_can_be_said() {
     answers(&["create", &file, "--size", "17m", "--pmemblk-pool"], 0);
     // Without its header it is a BTT that nobody looks for in the right place.
     put(&file, 0, &[0; 8]);
-    let serve = |options: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-        let nowhere = ["--nbd", "unix:/no/such/folder/socket"];
-        let args = [&["serve", &file, "--btt"][..], options, &nowhere].concat();
-        let output = command.args(args).output().expect("it runs");
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    };
+    let serve = |options: &[&str]| serve_nowhere(&file, options);
     let (raw, next) = (folder.file("back"), folder.file("next"));
     fails(&["copy", &source, &file], 2);
     fails(&["copy", &file, &raw], 2);
@@ -300,8 +306,8 @@ fn what_a_file_is_can_be_said() {
     answers(&[&["copy", &file, &raw], &said[..]].concat(), 0);
     answers(&[&["convert", &file, &next, "--to", "labelled"], &said[..]].concat(), 0);
     assert!(serve(&said).contains("/no/such/folder/socket"), "{}", serve(&said));
-    let back = fs::read(&raw).expect("it is there");
-    assert_eq!(back[..9 * 512], fs::read(&source).expect("it is there"));
+    let back = contents(&raw);
+    assert_eq!(back[..9 * 512], contents(&source));
 }
 
 #[test]
@@ -316,10 +322,10 @@ fn holes_are_neither_read_nor_copied() {
         let begun = std::time::Instant::now();
         answers(&["copy", &file, &back], 0);
         assert!(begun.elapsed().as_secs() < 10, "a copy of holes: {:?}", begun.elapsed());
-        fs::metadata(&back).expect("it is there").len() / 512
+        fs::metadata(&back).expect("the copied-back file exists").len() / 512
     };
     assert!(sectors > 100_000_000);
-    fs::write(&source, []).expect("there is room");
+    fs::write(&source, []).expect("the file is written");
     fs::OpenOptions::new()
         .write(true)
         .open(&source)
@@ -354,8 +360,8 @@ fn broken(folder: &Folder) -> String {
     let map = info.lines().find_map(|line| line.trim().strip_prefix("map ")).expect("a map");
     let map: u64 = map.trim().parse().expect("a byte");
     let mut entry = [0; 4];
-    let bytes = fs::File::open(&file).expect("it is there");
-    bytes.read_exact_at(&mut entry, map + 4).expect("it is read");
+    let bytes = fs::File::open(&file).expect("the image exists");
+    bytes.read_exact_at(&mut entry, map + 4).expect("the map entry is read");
     put(&file, map + 8, &entry);
     assert!(answers(&["check", &file], 4).contains("broken"));
     file
@@ -366,7 +372,7 @@ fn a_broken_image_is_copied_and_served_only_by_force() {
     let folder = Folder::new("refused");
     let file = broken(&folder);
     let (source, raw, next) = (folder.file("source"), folder.file("raw"), folder.file("next"));
-    let before = fs::read(&file).expect("it is there");
+    let before = contents(&file);
     for command in [
         &["copy", &file, &raw][..],
         &["copy", &source, &file],
@@ -377,14 +383,8 @@ fn a_broken_image_is_copied_and_served_only_by_force() {
         assert!(words.contains(" sectors 1 and 2") && words.contains("--force"), "{words}");
         assert!(!Path::new(&raw).exists() && !Path::new(&next).exists(), "nothing is left");
     }
-    assert!(fs::read(&file).expect("it is there") == before, "nothing was written");
-    let serve = |options: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-        let nowhere = ["--nbd", "unix:/no/such/folder/socket"];
-        let args = [&["serve", &file, "--btt"][..], options, &nowhere].concat();
-        let output = command.args(args).output().expect("it runs");
-        String::from_utf8_lossy(&output.stderr).into_owned()
-    };
+    assert!(contents(&file) == before, "nothing was written");
+    let serve = |options: &[&str]| serve_nowhere(&file, options);
     for options in [&[][..], &["--sync"], &["--readonly"]] {
         let words = serve(options);
         assert!(words.contains(" sectors 1 and 2") && words.contains("--force"), "{words}");

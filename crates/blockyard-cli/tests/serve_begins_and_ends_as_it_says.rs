@@ -8,7 +8,7 @@ mod certificates;
 
 use certificates::Certificates;
 use core::time::Duration;
-use nbd::{Client, FLUSH, socket};
+use nbd::{Client, FLUSH, signal, socket};
 use std::fs;
 use std::io::Read;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -31,11 +31,6 @@ fn text(path: &Path) -> &str {
 fn start(disk: &str, socket: &Path, more: &[&str]) -> Child {
     let address = format!("unix:{}", text(socket));
     nbd::answers(command(&[&[disk, "--nbd", &address], more].concat()).spawn().unwrap(), socket)
-}
-
-fn signal(server: &Child, signal: &str) {
-    let sent = Command::new("kill").args([signal, &server.id().to_string()]).status().unwrap();
-    assert!(sent.success());
 }
 
 fn end(server: Child) -> Output {

@@ -4,7 +4,8 @@
 mod nbd;
 
 use core::time::Duration;
-use nbd::{Client, socket};
+use nbd::{Client, signal, socket};
+use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -24,11 +25,6 @@ fn start(socket: &Path, more: &[&str], change: impl FnOnce(&mut Command)) -> Chi
     let mut command = command(&[&["memory:1m", "--nbd", &address], more].concat());
     change(&mut command);
     nbd::answers(command.spawn().unwrap(), socket)
-}
-
-fn signal(server: &Child, signal: &str) {
-    let sent = Command::new("kill").args([signal, &server.id().to_string()]).status().unwrap();
-    assert!(sent.success());
 }
 
 /// Waits until the server ends, within `time`; kills it otherwise.
@@ -149,4 +145,56 @@ fn a_client_that_hung_up_keeps_its_name() {
     }
     signal(&server, "-TERM");
     assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
+}
+
+/// Clients that come and go once filled the log at their own rate.
+#[test]
+fn a_flood_of_clients_is_a_few_lines_of_json_and_a_count() {
+    let socket = socket();
+    let log_options = ["--log-format", "json", "--log-level", "note"];
+    let mut server = start(&socket, &log_options, |_| ());
+    let log = BufReader::new(server.stderr.take().unwrap());
+    let reader = std::thread::spawn(move || log.lines().map(Result::unwrap).collect::<Vec<_>>());
+    let clients = 1000;
+    for _ in 0..clients {
+        Client::connect(&socket).unwrap().bye();
+    }
+    signal(&server, "-TERM");
+    assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
+    let lines = reader.join().unwrap();
+    let lines: Vec<Value> =
+        lines.iter().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+    assert!(lines.iter().all(|line| line["time_ms"].is_u64() && line["level"] == "note"));
+    let about_clients = lines.iter().filter(|line| line["client"].is_string()).count();
+    let count_in = |line: &Value| {
+        let words = line["message"].as_str().unwrap().to_owned();
+        let (count, _) = words.split_once(" lines about clients were suppressed")?;
+        count.parse::<usize>().ok()
+    };
+    let suppressed: usize = lines.iter().filter_map(count_in).sum();
+    assert!((200..1000).contains(&about_clients), "{about_clients}");
+    assert!(suppressed > 1000 && about_clients + suppressed <= 2 * clients + 2, "{suppressed}");
+}
+
+/// A level leaves out the lines of lower levels.
+#[test]
+fn a_log_of_warnings_has_no_notes() {
+    let socket = socket();
+    let options = ["--log-level", "warning", "--max-connections", "1"];
+    let mut server = start(&socket, &options, |_| ());
+    // The client that found the server ready may still be there.
+    let kept = loop {
+        match Client::connect(&socket) {
+            Ok(client) => break client,
+            Err(_) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    assert!(Client::connect(&socket).is_err(), "a second client is cut off");
+    kept.bye();
+    signal(&server, "-TERM");
+    assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
+    let mut log = String::new();
+    server.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    assert!(log.lines().count() >= 1, "the client that was cut off has a line");
+    assert!(log.lines().all(|line| line.starts_with("blockyard: warning: client ")), "{log}");
 }

@@ -49,13 +49,8 @@ fn serve(args: &[&str]) -> Child {
     command.stderr(Stdio::piped()).spawn().unwrap()
 }
 
-fn signal(server: &Child) {
-    let sent = Command::new("kill").arg(server.id().to_string()).status().unwrap();
-    assert!(sent.success());
-}
-
 fn terminate(server: Child) -> Output {
-    signal(&server);
+    nbd::signal(&server, "-TERM");
     server.wait_with_output().unwrap()
 }
 
@@ -64,14 +59,14 @@ fn terminate(server: Child) -> Output {
 fn cut_short(mut server: Child, has_second: bool, words: &str) {
     let mut log = BufReader::new(server.stderr.take().unwrap());
     let mut line = String::new();
-    signal(&server);
+    nbd::signal(&server, "-TERM");
     while !line.contains("draining") {
         line.clear();
         assert!(log.read_line(&mut line).unwrap() > 0, "it tells that it drains");
     }
     if has_second {
         std::thread::sleep(Duration::from_millis(600));
-        signal(&server);
+        nbd::signal(&server, "-TERM");
     }
     let start = Instant::now();
     while server.try_wait().unwrap().is_none() {

@@ -1,14 +1,14 @@
-//! What happens to clients and disks, for a log.
+//! Events of clients and disks, for a log.
 
 use core::fmt;
 use std::borrow::Cow;
 
-/// Something that happened while a server ran.
+/// An event of a running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// To a client.
+    /// An event of a client.
     Client(ClientEvent),
-    /// To a disk.
+    /// Damage to a disk.
     Disk(DiskEvent),
 }
 
@@ -59,34 +59,34 @@ impl fmt::Display for DiskEvent {
     }
 }
 
-/// Something that happened to a client.
+/// An event of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientEvent {
-    /// Who it is: address and port, or the process at the other end of a unix socket.
+    /// The client: its address and port, or the process at the other end of a unix socket.
     pub client: String,
-    /// What happened.
+    /// The event.
     pub happened: Happened,
 }
 
-/// What happened to a client.
+/// The event of a [`ClientEvent`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// There were as many as may be.
+    /// The client was cut off, because the server was full.
     CutOff,
-    /// It chose an export.
+    /// The client chose an export.
     Entered {
         /// The name of the export; empty for the default one.
         export: String,
-        /// The version of TLS; nothing without.
+        /// The version of TLS; `None` without TLS.
         tls: Option<&'static str>,
     },
-    /// It has gone.
+    /// The client has gone.
     Gone {
-        /// The export it had chosen.
+        /// The export that it had chosen, if any.
         export: Option<String>,
-        /// How many requests it sent.
+        /// The number of requests that it sent.
         requests: u64,
-        /// Why.
+        /// The reason.
         why: Cow<'static, str>,
     },
 }
@@ -109,5 +109,5 @@ impl fmt::Display for ClientEvent {
     }
 }
 
-/// Why a client goes that is in order.
+/// The reason why a client goes when the server drains.
 pub(crate) const ENDING: &str = "the server ends";

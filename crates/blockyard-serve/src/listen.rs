@@ -1,4 +1,4 @@
-//! Where clients come in: unix sockets and TCP, bound here or handed over, and standard input.
+//! The sockets at which clients arrive: unix and TCP sockets, bound here or inherited, and standard input.
 
 use core::fmt;
 use core::str::FromStr;
@@ -19,11 +19,11 @@ use std::time::Duration;
 use crate::peer::Peer;
 use crate::words::error_words;
 
-/// Rest after a client could not be accepted: there are no descriptors, most likely, and some are
-/// closed in time. Until then it is there still, and waiting for it would be spinning.
+/// The pause after a client could not be accepted, most likely for lack of descriptors. The client stays in the
+/// backlog meanwhile, so a poll would return at once and the thread would spin.
 pub(crate) const ACCEPT_REST: Duration = Duration::from_millis(50);
 
-/// Where clients come in.
+/// An address at which clients arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A unix socket at this path.
@@ -34,18 +34,18 @@ pub enum Address {
     Stdio,
 }
 
-/// What is wrong with an [`Address`].
+/// The reason why the server cannot listen at an [`Address`].
 #[derive(Debug)]
 pub enum ListenError {
-    /// It is neither `unix:PATH` nor `HOST:PORT` nor `stdio`.
+    /// The text is none of `unix:PATH`, `HOST:PORT` and `stdio`.
     Unknown(String),
-    /// Another server answers there.
+    /// Another server accepts connections at this path.
     Busy(PathBuf),
-    /// There is something that is no socket.
+    /// The file at this path is not a socket.
     NotASocket(PathBuf),
-    /// What was handed over is no socket that listens, or standard input is none with a client.
+    /// An inherited descriptor is not a listening socket, or standard input is not a socket with a client.
     Unsuitable(&'static str),
-    /// It cannot be listened at.
+    /// The system refuses to listen at this address.
     Refused(String, io::Error),
 }
 
@@ -98,25 +98,25 @@ impl fmt::Display for ListenError {
 
 impl core::error::Error for ListenError {}
 
-/// A socket that clients come in by. A unix socket is removed when it is dropped.
+/// A listening socket. A drop removes the file of a unix socket that was bound here.
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) address: Address,
     fd: OwnedFd,
-    /// Of a unix socket: which file it is, so that no other is removed.
+    /// The device and inode of a unix socket's file, so that a drop removes no other file.
     file: Option<(u64, u64)>,
 }
 
 impl Listener {
-    /// Listens at `address`. The socket a dead server left behind is replaced.
+    /// Listens at `address`. Replaces the socket that a dead server left behind.
     ///
     /// # Errors
     ///
-    /// Each [`ListenError`] but the first.
+    /// Any [`ListenError`] except [`ListenError::Unknown`].
     ///
     /// # Panics
     ///
-    /// If it is [`Address::Stdio`].
+    /// Panics if `address` is [`Address::Stdio`].
     pub(crate) fn bind(address: &Address) -> Result<Self, ListenError> {
         let refused = |error| ListenError::Refused(address.to_string(), error);
         let (address, fd) = match address {
@@ -130,16 +130,16 @@ impl Listener {
                 let bound = listener.local_addr().map_err(refused)?;
                 (Address::Tcp(bound.to_string()), listener.into())
             }
-            Address::Stdio => unreachable!("nobody comes in there"),
+            Address::Stdio => unreachable!("no client arrives at standard input later"),
         };
         Self::listening(address, fd)
     }
 
-    /// Listens at a socket that does already, and stays where it is.
+    /// Takes over a socket that is already listening. A drop does not remove its file.
     ///
     /// # Errors
     ///
-    /// It does not, or is neither unix nor TCP.
+    /// The socket is not listening, or is neither unix nor TCP.
     pub(crate) fn inherit(fd: &OwnedFd) -> Result<Self, ListenError> {
         let words = "what was handed over is no socket that listens";
         let unsuitable = || ListenError::Unsuitable(words);
@@ -156,13 +156,13 @@ impl Listener {
             Address::Unix(path.unwrap_or_default().into())
         };
         let mut listener = Self::listening(address, fd)?;
-        listener.file = None; // it is somebody else's
+        listener.file = None; // the file belongs to the process that bound the socket
         Ok(listener)
     }
 
     fn listening(address: Address, fd: OwnedFd) -> Result<Self, ListenError> {
         let refused = |error| ListenError::Refused(address.to_string(), error);
-        // So that a client that has gone again is not waited for.
+        // A client may hang up before it is accepted: the accept must not block then.
         rustix::io::ioctl_fionbio(&fd, true).map_err(|errno| refused(errno.into()))?;
         let file = match &address {
             Address::Unix(path) => file_at(path),
@@ -171,12 +171,11 @@ impl Listener {
         Ok(Self { address, fd, file })
     }
 
-    /// A client that has come, if there is one.
     pub(crate) fn accept(&self) -> io::Result<Option<Peer>> {
         match acceptfrom_with(&self.fd, SocketFlags::CLOEXEC) {
             Ok((client, address)) => {
                 if matches!(self.address, Address::Tcp(_)) {
-                    // Speed only.
+                    // The options are optional: a client works without them.
                     let _ = sockopt::set_tcp_nodelay(&client, true);
                     let _ = sockopt::set_socket_keepalive(&client, true);
                 }
@@ -200,17 +199,17 @@ impl Drop for Listener {
             && self.file.is_some()
             && file_at(path) == self.file
         {
-            // Whoever removed it before did what we wanted.
+            // A failure is harmless: the file may be gone already.
             drop(std::fs::remove_file(path));
         }
     }
 }
 
-/// The client that is connected to standard input, where one of `addresses` is that.
+/// Returns the client that is connected to standard input, if [`Address::Stdio`] is among `addresses`.
 ///
 /// # Errors
 ///
-/// Nobody is, or two of them are that: both would take from what it says.
+/// Standard input has no client, or is listed twice: two doors would then read from one socket.
 pub(crate) fn client_at_stdin(addresses: &[Address]) -> Result<Option<Peer>, ListenError> {
     match addresses.iter().filter(|address| **address == Address::Stdio).count() {
         0 => return Ok(None),
@@ -225,7 +224,6 @@ pub(crate) fn client_at_stdin(addresses: &[Address]) -> Result<Option<Peer>, Lis
         .ok_or(ListenError::Unsuitable("standard input is no socket with a client"))
 }
 
-/// Device and number of what is at `path`.
 fn file_at(path: &Path) -> Option<(u64, u64)> {
     let found = std::fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))
@@ -245,9 +243,9 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
     }
     let refused = |error| ListenError::Refused(format!("unix:{}", path.display()), error);
     match knock(path) {
-        // There is no room for more to wait in where one who does not look lets others wait.
+        // EAGAIN means a full backlog: the server is alive, but does not accept just now.
         Ok(()) | Err(Errno::AGAIN) => Err(ListenError::Busy(path.to_owned())),
-        // Nobody has it open. Where we may not connect, or not like this, its server may live.
+        // No process has the socket open. After any other error, its server may be alive.
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(refused),
         Err(errno) => Err(refused(errno.into())),
     }
@@ -272,14 +270,14 @@ mod tests {
     fn only_a_socket_whose_server_is_dead_is_replaced() {
         let path = std::env::temp_dir().join(format!("blockyard-stale-{}", std::process::id()));
         let address = Address::Unix(path.clone());
-        // It lives, but is none that a client can connect to.
+        // Its server is alive, but no client can connect to such a socket.
         let datagrams = std::os::unix::net::UnixDatagram::bind(&path)
             .expect("datagram socket in the folder for temporary files");
         assert!(matches!(Listener::bind(&address), Err(ListenError::Refused(..))));
-        assert!(path.exists(), "it was left alone");
+        assert!(path.exists(), "a live socket was removed");
         drop(datagrams);
         std::fs::remove_file(&path).expect("removal of a socket's file");
-        // It lives, and lets others wait: as many as it has room for.
+        // Its server is alive but never accepts, so the backlog fills up.
         let address_of = SocketAddrUnix::new(&path).expect("path short enough for a socket");
         let busy = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None);
         let busy = busy.expect("descriptor of a socket");

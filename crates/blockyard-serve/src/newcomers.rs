@@ -4,8 +4,8 @@ use crate::numbers::Numbers;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// The doors of a lane that have not begun to serve. The thread that accepts clients counts each of them when it
-/// sends them to the lane, so that it knows their number before the lane has opened their doors.
+/// The doors of a lane that have not begun to serve. The thread that accepts clients counts each one when it sends the
+/// client to the lane, and so knows the number before the lane has opened the door.
 #[derive(Debug)]
 pub(crate) struct Newcomers {
     doors: Numbers,
@@ -26,13 +26,11 @@ impl Newcomers {
     /// Removes a door, if it is in the list: it serves now, or it has gone.
     #[inline]
     pub(crate) fn remove(&mut self, door: u32) {
-        if self.doors.has(door) {
-            self.doors.remove(door);
+        if self.doors.remove(door) {
             self.forget_one();
         }
     }
 
-    /// Removes the oldest door and returns its number.
     pub(crate) fn take_oldest(&mut self) -> Option<u32> {
         let oldest = self.doors.take_first()?;
         self.forget_one();

@@ -23,7 +23,6 @@ impl Numbers {
         }
     }
 
-    /// Removes and returns the first number.
     #[inline]
     pub(crate) fn take_first(&mut self) -> Option<u32> {
         let number = self.order.pop_front()?;
@@ -38,7 +37,6 @@ impl Numbers {
         self.order.get(place).copied()
     }
 
-    /// Returns whether the list holds `number`.
     #[inline]
     pub(crate) fn has(&self, number: u32) -> bool {
         self.has.get(number as usize).is_some_and(|has| *has)
@@ -52,15 +50,17 @@ impl Numbers {
         self.order.is_empty()
     }
 
-    /// Removes `number` from any place in the list.
-    pub(crate) fn remove(&mut self, number: u32) {
-        if self.has(number) {
+    /// Removes `number` from any place in the list. Returns whether the list held it.
+    #[inline]
+    pub(crate) fn remove(&mut self, number: u32) -> bool {
+        let had = self.has(number);
+        if had {
             self.has[number as usize] = false;
             self.order.retain(|other| *other != number);
         }
+        had
     }
 
-    /// Empties the list and returns its numbers in order.
     pub(crate) fn take_all(&mut self) -> VecDeque<u32> {
         for number in &self.order {
             self.has[*number as usize] = false;
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!([numbers.take_first(), numbers.take_first()], [Some(0), Some(3)]);
         assert!(numbers.is_empty());
         [1, 0, 2].into_iter().for_each(|number| numbers.put(number));
-        numbers.remove(0);
+        assert!(numbers.remove(0) && !numbers.remove(0));
         assert!(!numbers.has(0));
         assert_eq!(numbers.take_all(), [1, 2]);
         assert!(numbers.is_empty() && !numbers.has(1));

@@ -1,9 +1,11 @@
-//! A server: lanes, and a thread that deals clients to them.
+//! A server: its lanes, and the thread that accepts clients and assigns them to lanes.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[silent-client-makes-room]** If a client arrives and the server is full, or has as many clients that have not chosen an
-//!   export as it may have, the oldest client of that kind in one lane is cut off.
+//! - **[silent-client-makes-room]** A client may arrive when the server is full, or when it has the maximum number of
+//!   clients that have not chosen an export. One lane then cuts off its oldest client that has not chosen one.
+//! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
+//!   at a lane that is gone, and [`Server::join`] returns the error.
 
 use crate::bell;
 use crate::clock;
@@ -30,48 +32,48 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the server waits for a lane to cut off a silent client.
+/// The time for which the server waits until a lane has cut off a silent client.
 const ROOM_WAIT: Duration = Duration::from_secs(1);
-/// How often the server looks whether the lane has done so.
+/// The interval at which the server checks for that.
 const ROOM_POLL: Duration = Duration::from_micros(100);
 
-/// What is served, where, and how.
+/// The configuration of a [`Server`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The disks.
+    /// The disks to serve.
     pub disks: Vec<DiskConfig>,
-    /// Where clients come in.
+    /// The addresses at which the server listens.
     pub addresses: Vec<Address>,
-    /// Sockets that listen already, unix or TCP, as a service manager hands them over.
+    /// Unix or TCP sockets that are already listening, such as those that a service manager passes.
     pub listeners: Vec<Arc<OwnedFd>>,
-    /// Where metrics and health are told, as `HOST:PORT`; nothing is counted without.
+    /// The `HOST:PORT` that serves metrics and health. Without it, nothing is counted.
     pub metrics: Option<String>,
-    /// Where it is told what happens to clients and disks. An event of a client that finds no room there is lost: no
-    /// lane waits for a log.
+    /// The channel for events of clients and disks. If it is full, a client's event is dropped: no lane waits for a
+    /// log.
     pub events: Option<mpsc::SyncSender<Event>>,
-    /// Who is told every step of every request.
+    /// An observer of every trace event of every request.
     pub watcher: Option<Arc<dyn Watcher>>,
-    /// TLS, where there is some.
+    /// The TLS configuration; `None` for a server without TLS.
     pub tls: Option<TlsConfig>,
-    /// Threads; 1 at least.
+    /// The number of lanes, which are threads; 0 counts as 1.
     pub lanes: usize,
-    /// Most clients at a time; more are cut off at once.
+    /// The maximum number of clients at a time. A further client is disconnected at once.
     pub connections_max: usize,
-    /// How long a client may take to choose a disk.
+    /// The time within which a client must choose an export.
     pub handshake_deadline: Duration,
-    /// How long a client may move no byte of a reply or a WRITE while it holds memory that others wait for, or while
-    /// the server waits to end: then it is cut off.
+    /// A client is cut off if no byte of its replies or WRITEs moves for this long while it holds memory that others
+    /// wait for, or while the server drains.
     pub patience: Duration,
-    /// Bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own, and one
-    /// request at a time may use a reserve, which is as large as the longest request: 32 MiB.
+    /// The bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own,
+    /// and one request at a time may use a reserve as large as the longest request: 32 MiB.
     pub lane_bytes_max: usize,
-    /// Never sleep: a processor for each lane, for the least latency.
+    /// Lanes poll and never sleep. Each occupies a processor, for the lowest latency.
     pub polls: bool,
 }
 
 impl Config {
-    /// `disks` at `addresses` by one lane: 1024 clients, 10 s to shake hands, 256 MiB to share,
-    /// 30 s of patience.
+    /// Returns a configuration that serves `disks` at `addresses` with one lane, 1024 clients, a handshake deadline of
+    /// 10 s, 256 MiB of shared data and 30 s of patience.
     #[must_use]
     pub fn new(disks: Vec<DiskConfig>, addresses: Vec<Address>) -> Self {
         Self {
@@ -92,18 +94,18 @@ impl Config {
     }
 }
 
-/// Why a server does not start.
+/// The reason why a server cannot start.
 #[derive(Debug)]
 pub enum StartError {
-    /// A disk.
+    /// A disk cannot be opened.
     Open(OpenError),
-    /// What is said of the disks to clients.
+    /// The description of a disk as an export is not valid.
     Export(ExportError),
-    /// A file that TLS needs.
+    /// A file of the TLS configuration cannot be used.
     Tls(TlsError),
-    /// A socket.
+    /// The server cannot listen at an address.
     Listen(ListenError),
-    /// The system has no io_uring, thread or descriptor for it.
+    /// The system provides no io_uring, thread or descriptor.
     System(&'static str, io::Error),
 }
 
@@ -121,13 +123,14 @@ impl fmt::Display for StartError {
 
 impl core::error::Error for StartError {}
 
-/// A server that runs. Dropping it without [`Server::join`] leaves its threads to themselves.
+/// A running server. If it is dropped without [`Server::join`], its threads go on.
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<Address>,
     timing: Vec<(String, Arc<Timing>)>,
     faults: Vec<(String, Arc<FaultCounts>)>,
     assumed_persistent: Vec<String>,
+    written_elsewhere: Vec<String>,
     gauge: Gauge,
     reloader: Reloader,
     stop: Arc<OwnedFd>,
@@ -137,7 +140,7 @@ pub struct Server {
     lanes: Vec<JoinHandle<io::Result<()>>>,
 }
 
-/// Tells a [`Server`] to end.
+/// A handle that stops a [`Server`].
 #[derive(Clone, Debug)]
 pub struct Stopper {
     stop: Arc<OwnedFd>,
@@ -145,15 +148,15 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// No new client and no new request: what is under way is answered, disks are flushed, then
-    /// [`Server::join`] returns.
+    /// Drains the server: it takes no new client and no new request, answers those in flight and flushes the disks.
+    /// Then [`Server::join`] returns.
     pub fn stop(&self) {
         bell::ring(&self.stop);
     }
 
-    /// What is under way is neither waited for nor answered, and nothing is flushed: [`Server::join`]
-    /// returns as soon as no lane is in a call of the system any more. Memory that the kernel may
-    /// still use is never freed, so that this is for a process that ends.
+    /// Stops without a drain: requests in flight are neither awaited nor answered, and no disk is flushed.
+    /// [`Server::join`] returns as soon as no lane is in a system call. Memory that the kernel may still use is never
+    /// freed, so this call suits only a process that exits.
     pub fn stop_now(&self) {
         self.stop();
         for entrance in &self.entrances {
@@ -163,11 +166,11 @@ impl Stopper {
 }
 
 impl Server {
-    /// Starts to serve.
+    /// Starts a server.
     ///
     /// # Errors
     ///
-    /// Each [`StartError`]; what had begun ends then.
+    /// Any [`StartError`]. The parts that have started end then.
     pub fn start(config: &Config) -> Result<Self, StartError> {
         let lanes_count = config.lanes.max(1);
         let bells =
@@ -180,8 +183,12 @@ impl Server {
         let timing = modelled.map(|disk| (disk.name.clone(), Arc::clone(&disk.timing))).collect();
         let faulty = disks.iter().filter(|disk| !disk.layers.faults.is_empty());
         let faults = faulty.map(|disk| (disk.name.clone(), Arc::clone(&disk.faults))).collect();
-        let assumed = disks.iter().filter(|disk| disk.is_assumed_persistent());
-        let assumed_persistent = assumed.map(|disk| disk.name.clone()).collect();
+        let names = |which: fn(&Disk) -> bool| {
+            let named = disks.iter().filter(|disk| which(disk)).map(|disk| disk.name.clone());
+            named.collect()
+        };
+        let assumed_persistent = names(Disk::is_assumed_persistent);
+        let written_elsewhere = names(Disk::is_written_elsewhere);
         let exports = nbd::exports(&disks);
         let tls = config.tls.as_ref().map(|tls| {
             let is_required = tls.is_required;
@@ -218,7 +225,7 @@ impl Server {
         let mut begun = Begun(Vec::new());
         let mut lanes = Vec::new();
         for number in 0..lanes_count {
-            let (entrance, lane) = start_lane(number, &shared, &doors)?;
+            let (entrance, lane) = start_lane(number, &shared, &doors, &stop)?;
             begun.0.push(entrance);
             lanes.push(lane);
         }
@@ -247,6 +254,7 @@ impl Server {
             timing,
             faults,
             assumed_persistent,
+            written_elsewhere,
             gauge,
             reloader,
             stop,
@@ -257,69 +265,76 @@ impl Server {
         })
     }
 
-    /// Where it listens; the port is the one that was found where 0 was asked for.
+    /// Returns the addresses at which the server listens. Port 0 is replaced by the port that the system chose.
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Where metrics are told; the port as in [`Self::addresses`].
+    /// Returns the address that serves metrics, with the port as in [`Self::addresses`].
     #[must_use]
     pub fn metrics_address(&self) -> Option<&Address> {
         self.metrics_address.as_ref()
     }
 
-    /// How well the machine keeps up with disks that behave as models, by their names.
+    /// Returns the name of each disk that behaves like a model, and how well the machine keeps up with it.
     #[must_use]
     pub fn timing(&self) -> Vec<(String, Arc<Timing>)> {
         self.timing.clone()
     }
 
-    /// How often fault rules were met, by the names of the disks that have any.
+    /// Returns the name of each disk that has fault rules, with the counts of its rules.
     #[must_use]
     pub fn faults(&self) -> Vec<(String, Arc<FaultCounts>)> {
         self.faults.clone()
     }
 
-    /// Names of the disks whose memory is taken for persistent because [`Source::Btt`](crate::Source::Btt) says so:
-    /// the kernel does not map their files as persistent memory (`MAP_SYNC`).
+    /// Returns the names of the disks whose memory counts as persistent only because
+    /// [`Source::Btt`](crate::Source::Btt) says so: the kernel does not map their files with `MAP_SYNC`.
     #[must_use]
     pub fn assumed_persistent(&self) -> &[String] {
         &self.assumed_persistent
     }
 
-    /// What tells its traffic.
+    /// Returns the names of the read-only disks whose files another program could write when they were opened. Their
+    /// contents may change, and need not be consistent.
+    #[must_use]
+    pub fn written_elsewhere(&self) -> &[String] {
+        &self.written_elsewhere
+    }
+
+    /// Returns a handle that queries the server's traffic.
     #[must_use]
     pub fn gauge(&self) -> Gauge {
         self.gauge.clone()
     }
 
-    /// Returns what reads the server's certificates again.
+    /// Returns a handle that reads the server's certificates again.
     #[must_use]
     pub fn reloader(&self) -> Reloader {
         self.reloader.clone()
     }
 
-    /// What ends it.
+    /// Returns a handle that stops the server.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper { stop: Arc::clone(&self.stop), entrances: self.gauge.entrances.clone() }
     }
 
-    /// Waits for its end.
+    /// Waits until the server has ended.
     ///
     /// # Errors
     ///
-    /// The first error that ended a lane, or of its last flush.
+    /// Returns the first error that ended a lane or failed its last flush.
     ///
     /// # Panics
     ///
-    /// If a thread of it has.
+    /// Panics if a thread of the server has panicked.
     pub fn join(self) -> io::Result<()> {
         let ended =
             self.lanes.into_iter().map(|lane| lane.join().expect("lane that did not panic"));
         let ended: Vec<_> = ended.collect();
-        bell::ring(&self.stop); // where a lane has ended by itself
+        bell::ring(&self.stop); // a lane may have ended by itself
         self.acceptor.join().expect("acceptor that did not panic");
         if let Some((stop, metrics)) = self.metrics {
             bell::ring(&stop);
@@ -329,23 +344,21 @@ impl Server {
     }
 }
 
-/// Deals clients to lanes.
+/// The thread that accepts clients and assigns them to lanes.
 struct Acceptor {
     listeners: Vec<Listener>,
-    /// The one that is there from the begin, if there is.
+    /// The client at standard input, if any. It is connected before the server starts.
     client: Option<Peer>,
     lanes: Begun,
     shared: Arc<Shared>,
-    /// Whom to tell of clients that are cut off.
+    /// The channel that receives an event for each client that is cut off.
     events: Option<mpsc::SyncSender<Event>>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
-    /// The most of them that have not chosen an export.
     newcomers_max: usize,
 }
 
-/// Lanes that have begun. They drain when nobody is left to give them clients: at the end, or where the rest of
-/// the server cannot begin.
+/// The lanes that have started. A drop drains them: the server is ending, or another part of it cannot start.
 struct Begun(Vec<Entrance<Peer>>);
 
 impl Drop for Begun {
@@ -378,7 +391,7 @@ impl Acceptor {
                 }
             }
         }
-        // Who knocks from now on finds nobody, before lanes drain.
+        // Connections are refused from now on, before the lanes drain.
         drop(self.listeners);
     }
 
@@ -422,16 +435,26 @@ impl Acceptor {
     }
 }
 
-/// Returns the most clients that may have chosen no export yet: a quarter of all, but up to sixteen in any case, so that a client can
-/// open several connections at once.
+/// Returns the maximum number of clients that have not chosen an export: a quarter of all, or sixteen if that is
+/// more, within `connections_max`. A client can then open several connections at once.
 fn newcomers_max(connections_max: usize) -> usize {
     (connections_max / 4).max(connections_max.min(16))
+}
+
+/// Ends the server when the lane that holds it ends, even by an error or a panic ([server-ends-with-lane]).
+struct EndsServer(Arc<OwnedFd>);
+
+impl Drop for EndsServer {
+    fn drop(&mut self) {
+        bell::ring(&self.0);
+    }
 }
 
 fn start_lane(
     number: usize,
     shared: &Arc<Shared>,
     doors: &Arc<nbd::Shared>,
+    stop: &Arc<OwnedFd>,
 ) -> Result<(Entrance<Peer>, JoinHandle<io::Result<()>>), StartError> {
     let bell = Arc::clone(&shared.bells[number]);
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
@@ -445,10 +468,12 @@ fn start_lane(
         newcomers: Arc::clone(&entrance.newcomers),
     };
     let (tell, told) = mpsc::channel();
-    // The ring belongs to the thread that makes it.
+    let end = EndsServer(Arc::clone(stop));
+    // Only the thread that creates the ring may use it.
     let body = move || match Lane::<nbd::Client>::new(parts) {
         Ok(lane) => {
             drop(tell.send(Ok(())));
+            let _end = end;
             lane.serve()
         }
         Err(error) => {

@@ -1,4 +1,4 @@
-//! What TLS needs: certificates and keys from files, and whether clients must use it.
+//! The configuration of TLS: certificates and keys from files, and whether clients must use it.
 
 use core::fmt;
 use rustls::crypto::ring::default_provider;
@@ -11,21 +11,21 @@ use std::sync::Arc;
 
 use crate::words::error_words;
 
-/// The files that TLS needs, and whether clients must use it.
+/// The PEM files that TLS needs, and whether clients must use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The server's certificate, and those that lead from it to one that clients know: PEM.
+    /// The server's certificate chain: its own certificate, and those up to one that clients trust.
     pub certificate: PathBuf,
-    /// The key of the certificate: PEM.
+    /// The private key of the certificate.
     pub key: PathBuf,
-    /// Certificates of which one must have signed a client's, without which it is refused: PEM. Without
-    /// the file clients need none.
+    /// Certificates of authorities. A client is refused unless one of them has signed its certificate. Without this
+    /// file, clients need no certificate.
     pub client_authorities: Option<PathBuf>,
     /// Whether clients without TLS are refused.
     pub is_required: bool,
 }
 
-/// What is wrong with a file of [`TlsConfig`].
+/// The reason why a file of [`TlsConfig`] cannot be used.
 #[derive(Debug)]
 pub struct TlsError {
     file: PathBuf,
@@ -75,7 +75,7 @@ impl TlsConfig {
     }
 }
 
-/// All certificates of a file; one at least.
+/// Returns all certificates of a file, which must hold at least one.
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found =
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);

@@ -4,10 +4,12 @@ mod btt;
 mod serve;
 mod setting;
 mod size;
+mod usage;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::message::Failure;
@@ -18,6 +20,7 @@ pub(crate) use btt::{
 };
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
+pub(crate) use usage::one_line;
 
 /// What would this queueing design do on that device?
 ///
@@ -510,7 +513,13 @@ pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure
             .map_err(|arg| Failure::Input(format!("not UTF-8: {}", arg.to_string_lossy())))
     };
     let argv = argv.map(text).collect::<Result<Vec<_>, _>>()?;
-    Ok(Cli::try_parse_from(job_options_last(argv))?)
+    let argv = job_options_last(argv);
+    Cli::try_parse_from(&argv).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Failure::Help(error),
+        _ => Failure::Input(usage::with_help(&error, &Cli::command(), &argv)),
+    })
 }
 
 /// The command line with the options of a job moved behind a `--`.
@@ -599,7 +608,35 @@ mod tests {
         assert_eq!(parse("blockyard run -").unwrap(), (Some("-".to_owned()), vec![]));
         let options = vec!["--name=x".to_owned(), "--rw=read".to_owned()];
         assert_eq!(parse("blockyard run --name=x --rw=read").unwrap(), (None, options));
-        assert!(matches!(parse("blockyard run"), Err(Failure::Usage(_))));
-        assert!(matches!(parse("blockyard run a.fio --name=x"), Err(Failure::Usage(_))));
+        assert!(matches!(parse("blockyard run"), Err(Failure::Input(_))));
+        assert!(matches!(parse("blockyard run a.fio --name=x"), Err(Failure::Input(_))));
+    }
+
+    #[test]
+    fn a_usage_error_is_one_line_that_names_the_help() {
+        let error = |line: &str| match parse(line.split(' ').map(OsString::from)) {
+            Err(Failure::Input(words)) => words,
+            other => panic!("{line}: {other:?}"),
+        };
+        for (line, words) in [
+            (
+                "blockyard btt create",
+                "the following required arguments were not provided: --size <SIZE>, <FILE>; \
+                 see `blockyard btt create --help`",
+            ),
+            (
+                "blockyard run --devise null",
+                "unexpected argument '--devise' found; a similar argument exists: '--device'; \
+                 see `blockyard run --help`",
+            ),
+            (
+                "blockyard serve x --tls-cert a --tls-key b --tls c",
+                "invalid value 'c' for '--tls <WHETHER>' [possible values: require, offer]; \
+                 see `blockyard serve --help`",
+            ),
+            ("blockyard frob", "unrecognized subcommand 'frob'; see `blockyard --help`"),
+        ] {
+            assert_eq!(error(line), words);
+        }
     }
 }

@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 
 use super::btt::ContainerName;
 use super::size::bytes;
+use crate::log::{Format, Level};
 
 #[derive(Clone, Debug, Args)]
 #[command(after_help = SERVE_HELP)]
@@ -157,6 +158,14 @@ pub(crate) struct Serve {
     /// How long a client may take to choose an export
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) handshake_timeout: Duration,
+
+    /// The least severe lines of the log on standard error
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Note)]
+    pub(crate) log_level: Level,
+
+    /// The form of the log
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) log_format: Format,
 
     /// The time limit for requests in flight after a signal to end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]

@@ -12,7 +12,7 @@ use clap::{Args, Command, FromArgMatches};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::cli::Serve;
+use crate::cli::{Serve, one_line};
 use crate::message::Failure;
 
 /// Keys of the server, at the top of the file.
@@ -30,6 +30,8 @@ const TOP: &[&str] = &[
     "max-connections",
     "handshake-timeout",
     "drain-timeout",
+    "log-level",
+    "log-format",
     "disk",
 ];
 /// Keys of a disk.
@@ -138,7 +140,7 @@ impl File<'_> {
                 let source =
                     || table.get_key_value(SOURCE).map_or(offset, |(key, _)| key.span().start);
                 let at = said.iter().find(is_of).map_or_else(source, |said| said.offset);
-                self.wrong(at, Problem::Syntax(first_line(&error)))
+                self.wrong(at, Problem::Syntax(one_line(&error)))
             })?;
         Ok(Given { name, args })
     }
@@ -203,13 +205,6 @@ impl File<'_> {
         let line = 1 + before.filter(|byte| **byte == b'\n').count();
         ProfileError::Wrong { file: self.name.to_owned(), line, problem }
     }
-}
-
-/// The first line of clap's message, without its prefix.
-fn first_line(error: &clap::Error) -> String {
-    let words = error.to_string();
-    let line = words.lines().next().unwrap_or_default();
-    line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
 #[cfg(test)]

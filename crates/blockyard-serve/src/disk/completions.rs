@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Completions(VecDeque<Finished>);
 
-/// The completion of `issue` with `status`.
 pub(super) fn completion(issue: &Issue<'_>, status: Status) -> Finished {
     let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
     Finished { queue, hctx, tag, outcome: Outcome::Done(status) }
@@ -20,12 +19,11 @@ impl Completions {
         self.0.push_back(finished);
     }
 
-    /// The oldest one, taken out.
     pub(super) fn next(&mut self) -> Option<Finished> {
         self.0.pop_front()
     }
 
-    /// A past instant if there is one to take: the queue takes it in the same turn.
+    /// Returns a past instant if there is a completion, so that the queue takes it in the same turn.
     pub(super) fn poll_at(&self) -> Option<Instant> {
         (!self.0.is_empty()).then_some(Instant::ZERO)
     }

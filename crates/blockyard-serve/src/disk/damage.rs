@@ -1,4 +1,4 @@
-//! Damage to the file of a disk: counted by request, reported once by disk.
+//! Damage to the file of a disk: each failed request is counted, and each disk is reported once.
 
 use crate::event::{DiskEvent, Event, Harm};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,12 +10,11 @@ pub(crate) struct Damage {
     disk: String,
     events: Option<mpsc::SyncSender<Event>>,
     is_reported: AtomicBool,
-    /// Requests that failed because of it.
+    /// The number of requests that failed because of the damage.
     failed: AtomicU64,
 }
 
 impl Damage {
-    /// No damage yet to the disk of this name.
     pub(in crate::disk) fn new(disk: &str, events: Option<&mpsc::SyncSender<Event>>) -> Self {
         Self {
             disk: disk.to_owned(),
@@ -25,7 +24,7 @@ impl Damage {
         }
     }
 
-    /// A request has failed because of `harm`. The first report that finds room in the log is the only one.
+    /// Counts a request that failed because of `harm`. The first report that finds room in the log is the only one.
     #[cold]
     pub(in crate::disk) fn note(&self, harm: Harm) {
         self.failed.fetch_add(1, Ordering::Relaxed);
@@ -39,7 +38,6 @@ impl Damage {
         self.is_reported.store(has_room, Ordering::Relaxed);
     }
 
-    /// How many requests failed because of it.
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }

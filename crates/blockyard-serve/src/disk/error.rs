@@ -1,40 +1,39 @@
-//! Why a disk cannot be served.
+//! The errors of opening a disk.
 
 use crate::words::error_words;
 use core::fmt;
 use std::io;
 
-/// Why a disk cannot be served.
+/// The reason why a disk cannot be served.
 #[derive(Debug)]
 pub enum OpenError {
     /// The file cannot be opened.
     Open(String, io::Error),
-    /// It is neither a file nor a block device.
+    /// The path names neither a regular file nor a block device.
     NotAFile(String),
-    /// It has no bytes.
+    /// The disk has a size of 0 bytes.
     Empty(String),
-    /// Another export, or another server, writes to it; of a block device, somebody has it for himself,
-    /// as who mounted it.
+    /// Another export or server writes to the file, or another user, such as a mount, holds the block device
+    /// exclusively.
     Busy(String),
     /// The block translation table in this file cannot be opened.
     Btt(String, String),
-    /// There is no room for a disk of this size in memory.
+    /// There is not enough memory for a disk of this many bytes.
     Memory(u64, io::Error),
-    /// There are fewer requests at once than lanes to have them, or there are more lanes than can
-    /// share.
+    /// The depth is less than the number of lanes, or there are more lanes than can share a depth.
     Depth {
-        /// The depth.
+        /// The depth, in requests.
         depth: u16,
-        /// The lanes.
+        /// The number of lanes.
         lanes: usize,
     },
-    /// Layers count for themselves, so one lane drives a disk with any.
+    /// There are this many lanes, but a disk with layers can have only one: layers keep their own counts.
     Lanes(usize),
-    /// More bytes than what the disk is to behave as has.
+    /// The disk is larger than the device that it behaves like.
     TooLarge {
-        /// Bytes to serve.
+        /// The size of the disk, in bytes.
         bytes: u64,
-        /// Bytes of the model.
+        /// The capacity of the model, in bytes.
         most: u64,
     },
     /// A fault rule cannot fire on the disk, or cannot be obeyed.

@@ -1,20 +1,18 @@
-//! Which parts of a disk in memory have been written: a bit for each granule, set by any lane.
+//! The written parts of a disk in memory: a bit for each granule, which any lane may set.
 //!
-//! A granule that was never written, or given back since, is a hole. The bit of a written one is set
-//! after its bytes are there and before the write is answered; that of one given back is cleared
-//! before its bytes go. So whoever races with itself may find data told where zeroes are, never the
-//! other way.
+//! A granule is a hole if it was never written, or was discarded since. The bit of a written granule is set after
+//! its bytes are stored and before the write is answered. The bit of a discarded one is cleared before its bytes
+//! are discarded. If a write and a discard race, zeroes may therefore be reported as data, but never data as a hole.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a granule.
 pub(crate) const GRANULE_BYTES: u64 = 4096;
 const BITS: u64 = u64::BITS as u64;
-/// How far what is alike is looked for: others wait meanwhile.
+/// The maximum number of granules that one call of [`Extents::run_at`] checks: other clients wait meanwhile.
 const LOOK_GRANULES: u64 = (1 << 30) / GRANULE_BYTES;
 
-/// Which granules have been written. See the [module](self).
+/// The bits of the granules. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Extents {
     words: Vec<AtomicU64>,
@@ -22,13 +20,13 @@ pub(crate) struct Extents {
 }
 
 impl Extents {
-    /// Of a disk of `len_bytes`, all hole.
+    /// Returns the extents of a disk of `len_bytes` that is one hole.
     pub(crate) fn new(len_bytes: u64) -> Self {
         let words = len_bytes.div_ceil(GRANULE_BYTES).div_ceil(BITS);
         Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), len_bytes }
     }
 
-    /// `bytes` were written.
+    /// Marks every granule that overlaps `bytes` as data. Call this after the bytes are stored.
     pub(crate) fn written(&self, bytes: Range<u64>) {
         if bytes.is_empty() {
             return;
@@ -42,7 +40,7 @@ impl Extents {
         }
     }
 
-    /// `bytes` are about to be given back: the granules wholly in there are holes.
+    /// Marks every granule that is wholly within `bytes` as a hole. Call this before the bytes are discarded.
     pub(crate) fn discarded(&self, bytes: Range<u64>) {
         let end = if bytes.end == self.len_bytes {
             bytes.end.div_ceil(GRANULE_BYTES)
@@ -56,7 +54,7 @@ impl Extents {
         }
     }
 
-    /// How many bytes from `offset` on are alike, and whether they are data; of a long run, about a GiB.
+    /// Returns the length in bytes of the run of data or hole at `offset`, up to about 1 GiB, and whether it is data.
     pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
         let first = offset / GRANULE_BYTES;
         let last = self.len_bytes.div_ceil(GRANULE_BYTES).min(first + LOOK_GRANULES);
@@ -81,7 +79,7 @@ impl Extents {
         word.load(Ordering::Acquire) & bit != 0
     }
 
-    /// Words with bits for these granules, and which bits.
+    /// Returns each word that has bits of `granules`, with a mask of those bits.
     fn words(&self, granules: Range<u64>) -> impl Iterator<Item = (&AtomicU64, u64)> {
         let mut next = granules.start;
         core::iter::from_fn(move || {
@@ -103,7 +101,7 @@ impl Extents {
 mod tests {
     use super::*;
 
-    /// Beside a list of booleans, after the same random writes and discards.
+    /// Compares the extents with a list of booleans after the same random writes and discards.
     #[test]
     fn runs_are_those_of_a_list_of_booleans() {
         const BYTES: u64 = 300 * GRANULE_BYTES + 77;

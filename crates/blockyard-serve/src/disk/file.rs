@@ -4,14 +4,16 @@
 //!
 //! - **[rest-of-block-kept]** The page cache writes single bytes. Direct I/O needs whole blocks: a write of partial
 //!   blocks first reads the blocks at its edges, then writes them with its own bytes between.
-//! - **[edge-has-one-writer]** While a write keeps edges, nobody else writes to those blocks ([`Overlaps`]). A write that
-//!   comes meanwhile gets Busy, and its lane is rung when a write has ended.
-//! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel reports lost writes once, and
-//!   may then have forgotten them. The page cache may report them in the answer to a write with FUA. Such a write
-//!   is repeated without FUA; if that succeeds, the report was about lost writes.
-//! - **[short-io-completed]** The rest of a short read or write is done too.
-//! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file was
-//!   cut short. The damage is reported.
+//! - **[edge-has-one-writer]** While a write keeps edges, no other write touches those blocks ([`Overlaps`]). A write
+//!   that arrives meanwhile gets Busy, and its lane is rung when a write has ended.
+//! - **[failed-flush-stays-failed]** After a flush has failed, every later flush fails: the kernel reports lost writes
+//!   once, and may then have forgotten them. The page cache may report them in the answer to a write with FUA. Such a
+//!   write is repeated without FUA; if that succeeds, the report was about lost writes.
+//! - **[short-io-completed]** After a short read or write, the rest is issued too.
+//! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file
+//!   was cut short. The damage is reported.
+//! - **[fuse-has-no-fua]** A direct file on FUSE has no FUA: a flush follows such a write instead. Where FUSE completes direct
+//!   writes asynchronously, Linux only passes `RWF_DSYNC` on to the file system, and most file systems ignore it there.
 
 use super::completions::{Completions, completion};
 use super::damage::Damage;
@@ -33,7 +35,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Most zeroes that are written at once on a file system without another way to zero, in bytes.
+/// The longest write of zeroes, in bytes, on a file system that cannot zero ranges.
 const ZEROES_BYTES: usize = 1 << 20;
 
 /// An open file, shared by all lanes.
@@ -44,18 +46,29 @@ pub(crate) struct File {
     pub(crate) block_bytes: u64,
     pub(crate) size_bytes: u64,
     pub(crate) is_block_device: bool,
+    /// The file is served read-only, and another program could write it when it was opened.
+    pub(crate) is_written_elsewhere: bool,
+    /// Whether a write can be durable at its end.
+    pub(crate) has_fua: bool,
     pub(crate) overlaps: Overlaps,
     /// For [failed-flush-stays-failed].
     pub(crate) has_lost_writes: AtomicBool,
     pub(crate) damage: Arc<Damage>,
 }
 
-/// Connects a lane with its [`FileDevice`], which layers may hide: I/O for the lane to begin, and the results.
+/// Connects a lane with its [`FileDevice`], which layers may hide: holds I/O for the lane to begin, and its results.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     pub(crate) begun: RefCell<VecDeque<Begun>>,
     pub(crate) discards: RefCell<VecDeque<Discard>>,
-    pub(crate) ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
+    ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
+}
+
+impl Outbox {
+    /// Passes the result of the operation with the device's `number` to the device.
+    pub(crate) fn end(&self, number: u32, result: io::Result<usize>) {
+        self.ended.borrow_mut().push_back((number, result));
+    }
 }
 
 /// An I/O for the lane to begin.
@@ -64,11 +77,9 @@ pub(crate) struct Begun {
     /// The device's number for the I/O, which its result carries.
     pub(crate) number: u32,
     pub(crate) io: FileIo,
-    /// The owners of the spans.
     pub(crate) pages: Vec<Rc<Pages>>,
 }
 
-/// The current step of a request.
 #[derive(Debug)]
 enum Step {
     /// Reads the blocks at the edges of a write ([rest-of-block-kept]).
@@ -93,13 +104,11 @@ enum Step {
 struct Edge {
     /// The offset of the block on the disk.
     offset: u64,
-    /// The range of the block that is kept.
     kept: Range<usize>,
     /// The place of that range in the buffer of the write.
     to: usize,
 }
 
-/// A request in flight.
 #[derive(Debug)]
 struct Active {
     finished: Finished,
@@ -126,7 +135,7 @@ pub(crate) struct FileDevice {
     file: Arc<File>,
     jobs: Jobs,
     outbox: Rc<Outbox>,
-    /// By tag.
+    /// Indexed by tag.
     active: Vec<Option<Active>>,
     finished: Completions,
     zeroes: Option<Rc<Pages>>,
@@ -134,7 +143,6 @@ pub(crate) struct FileDevice {
 }
 
 impl FileDevice {
-    /// The device of `lane`, for up to `depth` requests at once.
     pub(crate) fn new(
         file: Arc<File>,
         lane: u32,
@@ -153,7 +161,7 @@ impl FileDevice {
         }
     }
 
-    /// The state of a new request, with its range and the spans of its memory.
+    /// Returns the state of a new request, with its range and the spans of its memory.
     fn active(&self, issue: &Issue<'_>) -> Active {
         let rq = issue.request();
         let mut active = Active {
@@ -225,13 +233,13 @@ impl FileDevice {
         cover
     }
 
-    /// The whole blocks that `bytes` are in.
+    /// Returns the whole blocks around `bytes`.
     fn cover(&self, bytes: &Range<u64>) -> Range<u64> {
         let block = self.file.block_bytes;
         bytes.start / block * block..bytes.end.next_multiple_of(block)
     }
 
-    /// [edge-has-one-writer]: whether the write may begin now.
+    /// Returns whether the request may begin now ([edge-has-one-writer]).
     fn may_write(&self, active: &mut Active) -> bool {
         if self.file.block_bytes == 1
             || !matches!(active.op, Op::Write | Op::Discard | Op::WriteZeroes)
@@ -335,7 +343,7 @@ impl FileDevice {
                 active.done += bytes as u64;
                 let whole = active.done >= active.bytes.end - active.bytes.start;
                 if !whole && !active.done.is_multiple_of(self.file.block_bytes) {
-                    // Direct I/O of partial blocks: the end of the file, or of the room for a write.
+                    // Direct I/O ended within a block: at the end of the file, or for lack of space.
                     if active.op == Op::Read {
                         self.file.note_cut(); // [end-is-no-zeroes]
                     }
@@ -397,7 +405,7 @@ impl FileDevice {
         }
     }
 
-    /// Room was given back or zeroed. With FUA the change must be made durable.
+    /// Continues after a range was deallocated or zeroed. With FUA, the change must be made durable.
     fn changed(active: &mut Active) -> Option<Outcome> {
         if active.fua {
             active.step = Step::Sync;
@@ -406,7 +414,7 @@ impl FileDevice {
         Some(Outcome::Done(Status::Ok))
     }
 
-    /// The file system cannot give back or zero ranges.
+    /// Continues on a file system that cannot deallocate or zero ranges.
     fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
         if active.op == Op::Discard && self.file.is_block_device {
             active.step = Step::Discard;
@@ -422,7 +430,6 @@ impl FileDevice {
         self.zero(active, all)
     }
 
-    /// Writes zeroes over `left`, unless it is empty.
     fn zero(&self, active: &mut Active, left: Range<u64>) -> Option<Outcome> {
         let block = self.file.block_bytes;
         if left.is_empty() {
@@ -520,7 +527,7 @@ fn scratch_len(block_bytes: u64) -> usize {
     usize::try_from(block_bytes).expect("block size within memory")
 }
 
-/// The outcome of a read or write that failed, with the sectors that were done before.
+/// Returns the outcome of a failed read or write, with the sectors that were done before.
 fn failed(active: &Active, status: Status) -> Outcome {
     match u32::try_from(active.done / SECTOR) {
         Ok(sectors @ 1..) => Outcome::Partial { sectors, status },
@@ -528,7 +535,7 @@ fn failed(active: &Active, status: Status) -> Outcome {
     }
 }
 
-/// The rest of `spans` behind the first `done` bytes.
+/// Returns the rest of `spans` after the first `done` bytes.
 fn rest_of(spans: &[Span], done: u64) -> Vec<Span> {
     let mut skip = usize::try_from(done).expect("length of one request");
     let mut rest = Vec::with_capacity(spans.len());

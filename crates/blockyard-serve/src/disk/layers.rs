@@ -1,10 +1,10 @@
-//! What may lie between the queue of a disk and where its data is kept.
+//! The layers between the queue of a disk and its data.
 //!
 //! ```text
 //! queue ─► faults ─► rates ─► delay ─► model ─► memory, file
 //! ```
 //!
-//! Layers count for themselves, so a disk with any of them is served by one lane.
+//! Layers keep their own counts, so one lane serves a disk that has any.
 
 use super::Medium;
 use super::live::{Behaviour, Live, Timing};
@@ -18,19 +18,19 @@ use blockyard::tag::TagSetConfig;
 use blockyard::unit::QueueId;
 use std::sync::Arc;
 
-/// What lies between the queue of a disk and where its data is kept.
+/// The layers between the queue of a disk and its data.
 #[derive(Clone, Debug)]
 pub struct Layers {
-    /// What the disk behaves as.
+    /// The model that the disk behaves like.
     pub model: Option<Arc<dyn Behaviour>>,
-    /// How much longer requests take.
+    /// The delay added to each request.
     pub delay: Option<Extra>,
-    /// How fast they may be.
+    /// The limits on bytes and requests per second.
     pub rates: Rates,
-    /// What goes wrong. A rule that cannot fire on the disk is refused at the start, and so are torn and misdirected
-    /// writes: of a write, all or nothing is kept.
+    /// The fault rules. A rule that cannot fire on the disk is refused when the disk is opened. So are rules for torn
+    /// and misdirected writes: a served disk keeps all of a write or nothing.
     pub faults: Vec<FaultRule>,
-    /// Draws what varies.
+    /// The seed of random delays and faults.
     pub seed: u64,
 }
 
@@ -40,17 +40,15 @@ impl Default for Layers {
     }
 }
 
-/// The requests that clients can send.
 const SENT: [Op; 5] = [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes];
 
-/// Whether `rule` can match a request of `op`.
 fn is_about(rule: &FaultRule, op: Op) -> bool {
     (rule.when.ops.is_empty() || rule.when.ops.contains(&op))
         && (op == Op::Write || !rule.then.is_of_writes())
         && (op != Op::Flush || rule.when.sectors.is_none()) // a flush has no sectors
 }
 
-/// Why `rule` cannot fire on a disk with `limits`, or cannot be obeyed.
+/// Returns the reason why `rule` cannot fire on a disk with `limits` or cannot be obeyed, if there is one.
 fn impossible(rule: &FaultRule, limits: &Limits, read_only: bool) -> Option<&'static str> {
     if matches!(rule.then, Action::TearWrite(_) | Action::MisdirectWrite(_)) {
         return Some(
@@ -81,7 +79,7 @@ fn impossible(rule: &FaultRule, limits: &Limits, read_only: bool) -> Option<&'st
 }
 
 impl Layers {
-    /// Whether there are none.
+    /// Returns whether there are no layers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.model.is_none()
@@ -90,7 +88,7 @@ impl Layers {
             && self.faults.is_empty()
     }
 
-    /// A rule that a disk with these limits cannot obey, and the reason.
+    /// Returns a rule that cannot fire on a disk with `limits` or cannot be obeyed, and the reason.
     pub(super) fn impossible_fault(
         &self,
         limits: &Limits,
@@ -100,12 +98,13 @@ impl Layers {
         self.faults.iter().find_map(|rule| Some((rule.name.as_str(), refused(rule)?)))
     }
 
-    /// Whether flushes have to reach the layers, even if the medium has no cache: a rule is about them.
+    /// Returns whether a rule matches flushes, which must then reach the layers even if the medium has no cache.
     pub(super) fn wants_flushes(&self) -> bool {
         self.faults.iter().any(|rule| is_about(rule, Op::Flush))
     }
 
-    /// These over `medium`, on a queue with `tags`; how well the model is kept up with goes to `timing`.
+    /// Stacks the layers on `medium`, for a queue with `tags`. `timing` counts how well the machine keeps up with the
+    /// model.
     pub(super) fn over(&self, medium: Medium, timing: &Arc<Timing>, tags: &TagSetConfig) -> Medium {
         let mut medium = medium;
         let draws = Prng::new(self.seed);

@@ -1,11 +1,11 @@
-//! A device held to a depth that lanes share: a layer over the device of one lane.
+//! Limits the device of a lane to a depth that lanes share.
 //!
 //! The depth in requests is the core's budget: a request that gets no budget stays in the elevator, where
 //! it can merge and be overtaken. The depth in bytes is taken when a request is offered, because only then
 //! its length is known.
 //!
-//! A lane that waits is rung when another lane gives depth back. It needs no ring for its own: the core runs
-//! a queue again after each completion, and after a delay if nothing is in flight.
+//! A lane that waits is rung when another lane gives depth back. Its own completions need no ring: after each one the
+//! core runs the queue again, and after a delay if nothing is in flight.
 
 use crate::depth::Depth;
 use crate::job::SECTOR;
@@ -20,24 +20,24 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct SharedDepth {
     pub(crate) depth: Depth,
-    /// By number of the lane.
+    /// Indexed by the number of the lane.
     pub(crate) bells: Vec<Arc<OwnedFd>>,
 }
 
-/// A device held to a depth that lanes share.
+/// A device that is limited to a depth that lanes share.
 #[derive(Debug)]
 pub(crate) struct Limited<D> {
     below: D,
     shared: Arc<SharedDepth>,
     lane: u32,
-    /// The design takes budget, which covers requests in flight and will be returned.
+    /// Whether the queue's design takes budget, which then counts the requests in flight.
     has_budget: bool,
-    /// Requests of the depth that this lane holds.
+    /// The number of requests of the depth that this lane holds.
     taken: u64,
 }
 
 impl<D> Limited<D> {
-    /// Holds `below` to `shared`; `has_budget`: the design of its queue takes budget.
+    /// Limits `below` to `shared`. `has_budget` says whether the design of its queue takes budget.
     pub(crate) fn new(below: D, shared: Arc<SharedDepth>, lane: u32, has_budget: bool) -> Self {
         Self { below, shared, lane, has_budget, taken: 0 }
     }
@@ -106,7 +106,6 @@ impl<D: Device> Device for Limited<D> {
     blockyard::pass_on!(below: next_finished, poll_at);
 }
 
-/// The data of a request, in bytes.
 fn bytes_of(request: &Request) -> u64 {
     match request.op {
         Op::Read | Op::Write => u64::from(request.sectors) * SECTOR,
@@ -128,7 +127,6 @@ mod tests {
     use blockyard::time::Instant;
     use blockyard::unit::CpuId;
 
-    /// Records how long each request is.
     #[derive(Default)]
     struct Lengths(Vec<u32>);
 
@@ -139,7 +137,8 @@ mod tests {
         }
     }
 
-    /// Lane 1 wants two bios read that touch, while lane 0 has all the depth.
+    /// Submits two adjacent reads on lane 1 while lane 0 holds all of the depth. Returns the lengths of the requests at
+    /// the device, in sectors.
     fn requests_of_two_bios(policies: Policies) -> Vec<u32> {
         let bells = (0..2).map(|_| Arc::new(crate::bell::bell().unwrap())).collect();
         let shared = Arc::new(SharedDepth { depth: Depth::new(2, 1 << 20, 2), bells });
@@ -167,7 +166,7 @@ mod tests {
         let mut rung = Vec::new();
         shared.depth.put_request(|lane| rung.push(lane));
         assert_eq!(rung, [1]);
-        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // as a rung lane does
+        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // as a lane does that has been rung
         queue.turn(&mut host, Instant::ZERO);
         assert_eq!(core::iter::from_fn(|| queue.next_ended()).count(), 2);
         shared.depth.put_request(|_| {});

@@ -1,5 +1,5 @@
-//! A disk that behaves as a modelled device: the medium below keeps the data, and the model decides when
-//! requests end and how many fit.
+//! A disk that behaves like a modelled device: the medium below keeps the data, and the model decides when requests
+//! end and how many fit.
 //!
 //! # Rules (cited by name)
 //!
@@ -10,8 +10,8 @@
 //! - **[model-error-wins]** A request ends with the model's status if that is an error, otherwise with the medium's.
 //!   A request that the medium refuses for now is tried again when the model has finished it.
 //! - **[extra-flush-for-medium]** A flush that only the medium needs goes to the medium alone.
-//! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. If the medium
-//!   refuses a request that the model accepted, the request is undone at the medium at once.
+//! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. If the
+//!   medium refuses a request that the model accepted, the request is undone at the medium at once.
 
 use super::completions::Completions;
 use blockyard::bio::Op;
@@ -25,21 +25,21 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// A completion this long after its time counts as late. A timer and a switch of threads take less.
+/// A completion counts as late from this delay on. A timer and a context switch take less.
 pub const LATE: Duration = Duration::from_us(100);
 
-/// A model that a disk is to behave as.
+/// A model of a device, which a disk can imitate.
 ///
-/// The device gets instants of the lane's clock. It has timing, depth and errors, but no data. It serves
+/// The model's device gets instants of the lane's clock. It has timing, depth and errors, but no data. It serves
 /// queue 0 and hardware queue 0.
 pub trait Behaviour: fmt::Debug + Send + Sync {
-    /// The limits of the device. A disk may be smaller than their capacity, not larger.
+    /// Returns the limits of the device. The disk must not be larger than their capacity.
     fn limits(&self) -> &Limits;
 
-    /// The number of requests that the device holds at once.
+    /// Returns the number of requests that the device holds at once.
     fn depth(&self) -> u16;
 
-    /// Makes the device, in the thread of the lane that drives it.
+    /// Creates the device, in the thread of the lane that drives it.
     fn device(&self) -> Box<dyn Device>;
 }
 
@@ -74,7 +74,7 @@ impl Timing {
         self.latest_ns.fetch_max(ns, Ordering::Relaxed);
     }
 
-    /// The counts so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn read(&self) -> Lateness {
         Lateness {
@@ -91,7 +91,6 @@ impl Timing {
 struct Sides {
     /// The model's outcome, and when it was due.
     model: Option<(Outcome, Instant)>,
-    /// The medium's outcome.
     medium: Option<Outcome>,
     holders: Holders,
 }
@@ -120,11 +119,11 @@ impl Holders {
     }
 }
 
-/// A medium that behaves as a model. See the [module](self).
+/// A medium that behaves like a model. See the [module](self).
 pub(crate) struct Live<M> {
     medium: M,
     model: Box<dyn Device>,
-    /// The model has a write cache, and so gets flushes.
+    /// Whether the model has a write cache and therefore gets flushes.
     model_flushes: bool,
     /// By tag.
     sides: Vec<Sides>,
@@ -150,12 +149,12 @@ impl<M: Device> Live<M> {
         }
     }
 
-    /// Whether the model is offered this request too ([extra-flush-for-medium]).
+    /// Returns whether the model is offered this request too ([extra-flush-for-medium]).
     fn is_for_model(&self, issue: &Issue<'_>) -> bool {
         self.model_flushes || issue.request().op != Op::Flush
     }
 
-    /// Takes in everything that the sides have finished by `now`.
+    /// Takes every completion of the two sides up to `now`.
     fn take_in(&mut self, now: Instant) {
         while let Some(finished) = self.medium.next_finished(now) {
             self.sides[finished.tag.index()].medium = Some(finished.outcome);
@@ -169,7 +168,7 @@ impl<M: Device> Live<M> {
         }
     }
 
-    /// [slower-side-decides], [model-error-wins].
+    /// Ends a request if both sides have finished it ([slower-side-decides], [model-error-wins]).
     fn conclude(&mut self, finished: Finished, now: Instant) {
         let sides = self.sides[finished.tag.index()];
         let outcome = match (sides.model, sides.medium) {
@@ -221,7 +220,8 @@ impl<M: Device> Driver for Live<M> {
                 return accept;
             }
         } else if issue.last {
-            self.model.commit(issue.queue, issue.hctx, issue.now); // [both-sides-get-every-call]: its run ends without this one
+            // [both-sides-get-every-call]: the model's run ends without this request.
+            self.model.commit(issue.queue, issue.hctx, issue.now);
         }
         let (medium, holders) = match self.medium.queue_rq(issue) {
             Accept::Queued if is_models => (None, Holders::Both),
@@ -260,7 +260,7 @@ impl<M: Device> Driver for Live<M> {
             return self.medium.timed_out(queue, hctx, tag, request, now);
         }
         if sides.model.is_some() || (sides.holders.has_medium() && sides.medium.is_none()) {
-            return TimedOut::Reset; // the medium still has it
+            return TimedOut::Reset; // the medium still has the request
         }
         self.model.timed_out(queue, hctx, tag, request, now)
     }
@@ -288,7 +288,7 @@ impl<M: Device> Device for Live<M> {
     }
 }
 
-/// The limits of a disk on a medium with limits `medium` that behaves as a device with limits `model`.
+/// Returns the limits of a disk on a medium with limits `medium` that behaves like a device with limits `model`.
 pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
     Limits {
         logical_block_sectors: medium.logical_block_sectors.max(model.logical_block_sectors),
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// The calls that a bio leads to, and how it ends, at a medium that refuses `refusals` requests.
+    /// Returns the calls that `bio` leads to at a medium that refuses `refusals` requests, and the status of the bio.
     fn calls_of(bio: Bio, refusals: u32) -> (Vec<(&'static str, &'static str)>, Status) {
         let calls = Calls::default();
         let limits = Limits::new(1 << 20);

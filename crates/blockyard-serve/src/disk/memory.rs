@@ -19,10 +19,10 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// `len_bytes` of zeroes. With `huge_pages`, all memory is taken at once, in huge pages if there are any.
+    /// Returns `len_bytes` of zeroes. With `huge_pages`, all memory is taken at once, in huge pages if there are any.
     ///
-    /// Otherwise the first write to each huge page would wait until the kernel has made room for the page
-    /// and zeroed it, which takes milliseconds if memory is fragmented.
+    /// Otherwise the first write to each huge page waits until the kernel has made room for the page and zeroed it,
+    /// which takes milliseconds if memory is fragmented.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Memory {
             self.extents.discarded(bytes);
             self.map.discard(places);
         } else if transfer.fast {
-            return Status::NotSupported; // keeping the room takes a write
+            return Status::NotSupported; // keeping the range allocated takes a write
         } else {
             self.map.zero(places);
             self.extents.written(bytes);
@@ -71,7 +71,6 @@ fn place_of(offset: u64) -> usize {
     usize::try_from(offset).expect("offset on a disk in memory")
 }
 
-/// One lane's device to a [`Memory`].
 #[derive(Debug)]
 pub(crate) struct MemoryDevice {
     memory: Arc<Memory>,

@@ -1,4 +1,4 @@
-//! Disks: where the data is kept, and each lane's device to it.
+//! Disks: the places where data is kept, and each lane's device to them.
 //!
 //! A [`Disk`] is opened once and shared by all lanes. Each lane makes its own [`Medium`] of the disk: a device
 //! of the core for the lane's request queue.
@@ -54,16 +54,16 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Longest request that a disk in memory gets in one piece: longer than any client's.
+/// The longest request to a disk in memory. No client's request is longer.
 const MEMORY_REQUEST_SECTORS: u32 = 1 << 17;
-/// Longest read or write of a file in one piece; longer ones are split.
+/// The longest read or write of a file or BTT; longer ones are split.
 const FILE_REQUEST_SECTORS: u32 = 1 << 12;
-/// Longest read that a null disk answers, in bytes.
+/// The longest read of a null disk, in bytes.
 pub(crate) const NULL_READ_BYTES_MAX: usize = 32 << 20;
-/// Longest discard or zeroing in one piece.
+/// The longest discard or zeroing; longer ones are split.
 const RANGE_SECTORS_MAX: u32 = 1 << 22;
 
-/// Where the data of a disk is kept.
+/// The place where the data of a disk is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Memory, for as long as the server runs.
@@ -74,7 +74,7 @@ pub enum Source {
         /// large disk cheaper.
         huge_pages: bool,
     },
-    /// Nothing: writes are dropped, and reads return zeroes.
+    /// No data: writes are dropped, and reads return zeroes.
     Null {
         /// The size of the disk.
         bytes: u64,
@@ -90,42 +90,42 @@ pub enum Source {
     Btt {
         /// The path of the file.
         path: PathBuf,
-        /// What an answered write survives. With [`Durability::Process`], it survives a loss of power only
+        /// The failures that an answered write survives. With [`Durability::Process`], it survives a loss of power only
         /// after a flush, and a loss of power may tear sectors.
         durability: Durability,
         /// The container of the table; `None` detects it.
         container: Option<Container>,
-        /// A table that a check calls broken is served too.
+        /// Serve the table even if a check finds it broken.
         force: bool,
     },
 }
 
-/// A disk to be served.
+/// A disk to serve.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
     /// The name of the export; the empty name is the default export.
     pub name: String,
-    /// Where the data is kept.
+    /// The place where the data is kept.
     pub source: Source,
-    /// Writes are refused.
+    /// Refuse writes.
     pub read_only: bool,
     /// The design of the disk's queue.
     pub policies: Policies,
-    /// Most requests in flight at the device, over all lanes.
+    /// The maximum number of requests in flight at the device, over all lanes.
     pub depth: u16,
-    /// Most bytes of data in those requests; a larger request goes alone.
+    /// The maximum amount of data in those requests, in bytes; a larger request is issued alone.
     pub depth_bytes: u64,
     /// The layers between the queue and the data.
     pub layers: Layers,
 }
 
-/// Where the data of an open disk is.
+/// The data of an open disk.
 #[derive(Debug)]
 enum Kept {
     Memory(Arc<Memory>),
-    /// With the zeroes that reads are sent from.
+    /// The zeroes from which reads are answered.
     Null(Arc<Map>),
-    /// With the depth that lanes share: only here a request lasts longer than one call.
+    /// The file, and the depth that lanes share: only a file's requests outlast the call that issues them.
     File(Arc<File>, Arc<SharedDepth>),
     Btt(Arc<Table>),
 }
@@ -139,9 +139,7 @@ pub(crate) struct Disk {
     pub(crate) policies: Policies,
     pub(crate) depth: u16,
     pub(crate) layers: Layers,
-    /// How well the machine keeps up with the model.
     pub(crate) timing: Arc<Timing>,
-    /// How often each fault rule fired.
     pub(crate) faults: Arc<FaultCounts>,
     pub(crate) damage: Arc<Damage>,
     kept: Kept,
@@ -161,12 +159,18 @@ pub(crate) enum Medium {
 }
 
 impl Disk {
-    /// Whether a BTT's memory counts as persistent only because the configuration says so.
+    /// Returns whether a BTT's memory counts as persistent only because the configuration says so.
     pub(crate) fn is_assumed_persistent(&self) -> bool {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
     }
 
-    /// The device of `lane` to this disk. It finds its data by `jobs`, and passes I/O through `outbox`.
+    /// Returns whether the disk is read-only, and another program could write its file when it was opened.
+    pub(crate) fn is_written_elsewhere(&self) -> bool {
+        matches!(&self.kept, Kept::File(file, _) if file.is_written_elsewhere)
+    }
+
+    /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes I/O to the lane
+    /// through `outbox`.
     pub(crate) fn medium(
         &self,
         lane: u32,
@@ -192,8 +196,8 @@ impl Disk {
         self.layers.over(medium, &self.timing, tags)
     }
 
-    /// The alignment that a client's requests need, in bytes. It is 1 if any byte can be written by itself,
-    /// even if the disk must read the rest of the block first.
+    /// Returns the alignment that a client's requests need, in bytes, or 1 if any byte can be written by itself, even
+    /// if the disk must read the rest of the block first.
     pub(crate) fn request_block_bytes(&self) -> u64 {
         match &self.kept {
             // The kernel zeroes only whole blocks of a block device.
@@ -203,7 +207,6 @@ impl Disk {
         }
     }
 
-    /// The limits of the disk's queue.
     pub(crate) fn limits(&self) -> Limits {
         let (is_file, is_cached) = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => (false, false),
@@ -218,7 +221,7 @@ impl Disk {
             max_discard_sectors: RANGE_SECTORS_MAX,
             max_write_zeroes_sectors: RANGE_SECTORS_MAX,
             write_cache: is_cached,
-            fua: matches!(self.kept, Kept::File(..)),
+            fua: matches!(&self.kept, Kept::File(file, _) if file.has_fua),
             ..Limits::new(self.size_bytes.div_ceil(SECTOR))
         };
         let mut limits = match &self.layers.model {
@@ -229,7 +232,7 @@ impl Disk {
         limits
     }
 
-    /// The alignment that the device needs, in bytes; 1 for none.
+    /// Returns the alignment that the device needs, in bytes, or 1 for none.
     pub(crate) fn block_bytes(&self) -> u64 {
         let own = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => 1,
@@ -242,18 +245,18 @@ impl Disk {
         }
     }
 
-    /// Whether the data of a request needs a buffer of its own, aligned to blocks.
+    /// Returns whether the data of a request needs a buffer of its own, aligned to blocks.
     pub(crate) fn needs_pages(&self) -> bool {
         matches!(self.kept, Kept::File(..) | Kept::Btt(_))
     }
 
-    /// Whether a write ends in the turn in which it comes. Its payload may then stay in the input buffer.
+    /// Returns whether a write ends in the turn in which it arrives. Its payload may then stay in the input buffer.
     pub(crate) fn is_done_at_once(&self) -> bool {
         !self.needs_pages() && self.layers.is_empty()
     }
 
-    /// The place of the byte at `offset` in the disk's own memory, if payload may be received there before
-    /// its write is submitted: nothing may refuse such a write.
+    /// Returns the place of the byte at `offset` in the disk's own memory, if a payload may be received there before
+    /// its write is submitted: no layer may refuse the write.
     pub(crate) fn home(&self, offset: u64) -> Option<(Arc<Map>, usize)> {
         let Kept::Memory(memory) = &self.kept else { return None };
         if !self.layers.is_empty() {
@@ -263,14 +266,15 @@ impl Disk {
         Some((Arc::clone(&memory.map), start))
     }
 
-    /// Part of a payload may have been received [in place](Self::home), and no write will follow.
+    /// Marks a range as data. Part of a payload may have been received [in place](Self::home), and no write will
+    /// follow.
     pub(crate) fn touched(&self, offset: u64, len: u64) {
         if let Kept::Memory(memory) = &self.kept {
             memory.extents.written(offset..offset + len);
         }
     }
 
-    /// The data of `transfer`, a read that has ended. A buffer moves to the caller.
+    /// Returns the data of `transfer`, a read that has ended. A buffer moves to the caller.
     #[inline]
     pub(crate) fn data(&self, transfer: Transfer) -> Data<'_> {
         let Transfer { offset, len, place, .. } = transfer;
@@ -288,18 +292,18 @@ impl Disk {
         }
     }
 
-    /// The length of the extent at `offset`, and whether it is data; otherwise it is a hole, which reads as zeroes.
+    /// Returns the length in bytes of the run at `offset`, and whether it is data; a hole reads as zeroes.
     pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
         match &self.kept {
             Kept::Memory(memory) => memory.extents.run_at(offset),
             Kept::Null(_) => (self.size_bytes - offset, false),
             Kept::File(file, _) => file.run_at(offset),
-            // Its holes are not reported: that would take a look at each sector.
+            // Holes of a BTT are not reported: finding them would take a look at each sector.
             Kept::Btt(_) => (self.size_bytes - offset, true),
         }
     }
 
-    /// Reads a range ahead, if the disk can.
+    /// Prefetches a range, if the disk can.
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if let Kept::File(file, _) = &self.kept {
             file.cache(offset, len);
@@ -317,7 +321,6 @@ pub(crate) enum Data<'a> {
 }
 
 impl Medium {
-    /// Stores in `counts` how often each fault rule has fired.
     pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
         if let Self::Faulty(faulty) = self {
             counts.set(faulty.counts().map(|(_, count)| count));

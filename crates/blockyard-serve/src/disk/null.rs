@@ -1,10 +1,9 @@
-//! A disk that keeps nothing: it shows the cost of everything else.
+//! A disk that keeps no data: it shows the cost of everything else.
 
 use super::at_once::CarryOut;
 use blockyard::driver::Issue;
 use blockyard::status::Status;
 
-/// A disk that keeps nothing.
 #[derive(Debug)]
 pub(crate) struct Nothing;
 

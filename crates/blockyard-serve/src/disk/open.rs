@@ -1,4 +1,4 @@
-//! Opening what a disk is kept in.
+//! Opens the memory, file or BTT that holds the data of a disk.
 
 use super::btt::{Table, Wanted};
 use super::error::OpenError;
@@ -15,23 +15,26 @@ use crate::map::Map;
 use core::sync::atomic::AtomicBool;
 use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
+use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// How long who was killed may have a file yet: its I/O ends some time after it.
+/// The time for which a killed process may still hold a file: its I/O ends some time after the process.
 const DYING: Duration = Duration::from_secs(2);
-/// Largest block of direct I/O that is worth it, in bytes.
+/// The largest block size for which direct I/O is used, in bytes.
 const BLOCK_BYTES_MAX: u64 = 4096;
+/// The number of FUSE among file systems.
+const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
 impl Disk {
-    /// Opens what `config` says, for as many lanes as there are bells to wake them. Damage is reported to `events`.
+    /// Opens the disk of `config` for the lanes with these bells. Damage is reported to `events`.
     ///
     /// # Errors
     ///
-    /// Each [`OpenError`].
+    /// Any [`OpenError`].
     pub(crate) fn open(
         config: &DiskConfig,
         bells: &[Arc<OwnedFd>],
@@ -70,7 +73,7 @@ impl Disk {
             }
             Source::File { path, buffered } => {
                 let file = File::open(path, config.read_only, *buffered, bells, &damage)?;
-                // Of a model the depth is its own, in requests.
+                // A model limits the depth itself, in requests.
                 let is_modelled = config.layers.model.is_some();
                 let bytes = if is_modelled { DEPTH_BYTES_MAX } else { config.depth_bytes };
                 let depth = Depth::new(u64::from(depth), bytes, count);
@@ -120,7 +123,7 @@ impl File {
             true => OpenError::Busy(name.clone()),
             false => OpenError::Open(name.clone(), error.into()),
         };
-        // A pipe would wait for somebody at its other end.
+        // Without O_NONBLOCK, opening a pipe would wait for its other end.
         let fd = open(OFlags::NONBLOCK).map_err(refused)?;
         let stat = rustix::fs::fstat(&fd).map_err(refused)?;
         let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
@@ -134,8 +137,8 @@ impl File {
         }
         let block_bytes = if buffered { None } else { direct_block(&fd, is_block_device) };
         let block_bytes = block_bytes.filter(|block| size_bytes.is_multiple_of(*block));
-        // Who writes parts of blocks knows of the writes of one `File` only ([edge-has-one-writer]). Devices have a way of
-        // their own to be one's alone, which mounting respects; their locks are udev's.
+        // [edge-has-one-writer] holds only within one `File`, so no other process may write. A block device is opened
+        // with O_EXCL, which mounts respect; its locks belong to udev.
         let alone = if is_block_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
         let open_alone = |flags| patiently(|| open(alone | flags));
         let direct = block_bytes.map(|block| open_alone(OFlags::DIRECT).map(|fd| (fd, block)));
@@ -144,25 +147,40 @@ impl File {
             _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
         };
         let (fd, block_bytes) = opened.map_err(refused)?;
-        if !is_block_device && !read_only {
-            let lock = || rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
-            // Where a file system has no locks, nobody else can have one.
-            if patiently(lock) == Err(Errno::WOULDBLOCK) {
-                return Err(refused(Errno::WOULDBLOCK));
+        let mut is_written_elsewhere = false;
+        if !is_block_device {
+            is_written_elsewhere = read_only && blockyard_pmem::is_written(&fd);
+            let lock = || match read_only {
+                true => Ok(()),
+                false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
+            };
+            let claim = || match blockyard_pmem::claim(&fd, !read_only) {
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
+                _ => lock(),
+            };
+            // On a file system without locks, no other process can hold one.
+            if let Err(error) = patiently(claim)
+                && is_taken(error)
+            {
+                return Err(refused(error));
             }
         }
+        let is_fuse = rustix::fs::fstatfs(&fd).map_or(true, |system| system.f_type == FUSE);
+        let has_fua = block_bytes == 1 || !is_fuse; // [fuse-has-no-fua]
         Ok(Self {
             fd: Arc::new(fd),
             block_bytes,
             size_bytes,
             is_block_device,
+            is_written_elsewhere,
+            has_fua,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
             damage: Arc::clone(damage),
         })
     }
 
-    /// How many bytes from `offset` on are alike, and whether they are data.
+    /// Returns the length in bytes of the run of data or hole at `offset`, and whether it is data.
     pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
         let to_end = self.size_bytes - offset;
         let seek = |from| rustix::fs::seek(&self.fd, from);
@@ -175,52 +193,53 @@ impl File {
                 Ok(hole) if hole > offset => ((hole - offset).min(to_end), true),
                 _ => (to_end, true),
             },
-            // A hole up to the end of the file. Reads beyond an end that was cut off fail.
+            // A hole up to the end of the file. If the file was cut short, report data: reads beyond its end fail.
             Err(Errno::NXIO) => (to_end, self.end_bytes() < self.size_bytes),
-            Err(_) => (to_end, true), // nobody knows
+            Err(_) => (to_end, true), // the file system reports no holes
         }
     }
 
-    /// The size that the file has now.
+    /// Returns the present size of the file or block device, or 0 if it cannot be read: the size is only reported.
+    /// A seek finds the end of both; `fstat` gives no size of a block device.
     fn end_bytes(&self) -> u64 {
         rustix::fs::seek(&self.fd, SeekFrom::End(0)).unwrap_or(0)
     }
 
-    /// A read found nothing beyond the end of the file.
+    /// Counts and reports a read beyond the present end of the file.
     #[cold]
     pub(super) fn note_cut(&self) {
         let (disk_bytes, file_bytes) = (self.size_bytes, self.end_bytes());
         self.damage.note(Harm::CutShort { disk_bytes, file_bytes });
     }
 
-    /// Reads ahead, through the page cache.
+    /// Prefetches a range into the page cache, if the disk uses it.
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if self.block_bytes == 1 {
-            // Advice: what cannot be followed is no failure.
+            // This is only advice: the kernel may refuse it.
             let _ = rustix::fs::fadvise(&self.fd, offset, NonZeroU64::new(len), Advice::WillNeed);
         }
     }
 }
 
-/// What direct I/O of `fd` takes multiples of, if it is possible.
+/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or its blocks are too
+/// large.
 fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     let stat = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
     let block = match known {
         true => u64::from(stat.stx_dio_offset_align),
-        // Linux before 6.1 does not say: what nearly all take.
+        // Linux before 6.1 does not report it: assume a size that nearly every device accepts.
         false if is_block_device => BLOCK_BYTES_MAX,
         false => u64::from(stat.stx_blksize).min(BLOCK_BYTES_MAX),
     };
     (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
 }
 
-/// Whether it is an error of who takes what another one has to itself.
 fn is_taken(error: Errno) -> bool {
     matches!(error, Errno::BUSY | Errno::WOULDBLOCK)
 }
 
-/// Takes what somebody who is dying may have yet.
+/// Repeats `take` while another process holds the file, for up to [`DYING`].
 fn patiently<T>(mut take: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     let begun = Instant::now();
     loop {

@@ -31,13 +31,12 @@ struct All {
 }
 
 impl Overlaps {
-    /// No ranges, for lanes with these bells.
     pub(crate) fn new(bells: &[Arc<OwnedFd>]) -> Self {
         Self { all: Mutex::default(), bells: bells.to_vec() }
     }
 
-    /// Registers a write of `lane` to `bytes`, which are whole blocks; `keeps_edges`: it reads blocks first.
-    /// Returns whether the write may begin now. If not, the lane is rung when it may try again.
+    /// Registers a write of `lane` to `bytes`, which are whole blocks. `keeps_edges` says whether the write reads
+    /// blocks first. Returns whether the write may begin now. If not, the lane is rung when it may try again.
     #[must_use]
     pub(crate) fn begin(&self, lane: u32, bytes: Range<u64>, keeps_edges: bool) -> bool {
         let mut all = self.lock();
@@ -70,7 +69,7 @@ impl Overlaps {
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner) // a push or a remove is whole
+        self.all.lock().unwrap_or_else(PoisonError::into_inner) // a panic leaves both lists whole
     }
 }
 
@@ -88,7 +87,7 @@ mod tests {
         assert!(overlaps.begin(0, 4096..8192, true));
         assert!(!overlaps.begin(1, 4096..4608, false));
         overlaps.end(0..4096, false);
-        assert!(!overlaps.begin(1, 0..512, true), "one of the two writes still");
+        assert!(!overlaps.begin(1, 0..512, true), "one of the two writes still lasts");
         overlaps.end(0..4096, false);
         assert!(overlaps.begin(1, 0..512, true));
     }

@@ -15,8 +15,8 @@
 //!
 //! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
 //!   memory of the door and no disk holds a request of it.
-//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut off
-//!   if another client waits for memory or the server ends. A client that moves bytes is never cut off.
+//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut
+//!   off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 use crate::bell;
 use crate::clock;
@@ -52,19 +52,17 @@ pub(crate) struct Shared {
     pub(crate) patience: Duration,
     /// The pool of a lane's memory, in bytes.
     pub(crate) lane_bytes_max: usize,
-    /// The lanes poll and never sleep.
+    /// Whether the lanes poll and never sleep.
     pub(crate) polls: bool,
-    /// The server can be queried for counters.
+    /// Whether the server can be queried for counters.
     pub(crate) is_metered: bool,
-    /// The observer of every trace event.
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
-    /// Rung when the last door closes, if the server is to end with it.
+    /// The bell to ring when the last door closes, if the server is to end with it.
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
 
-/// The parts from which a lane is constructed.
 #[derive(Debug)]
 pub(crate) struct LaneParts<D: Door> {
     pub(crate) number: u32,
@@ -72,20 +70,19 @@ pub(crate) struct LaneParts<D: Door> {
     /// The state that all doors share.
     pub(crate) doors: D::Shared,
     pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
-    /// Rings when there is a message.
+    /// The bell that rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
-    /// The number of those whose clients have not chosen an export.
+    /// The number of doors whose clients have not chosen an export.
     pub(crate) newcomers: Arc<AtomicUsize>,
 }
 
-/// Why a lane cuts off a client that holds memory.
+/// The reason for which a lane cuts off a client that holds memory.
 const IDLE: &str = "it took too long, and others waited for that";
-/// Why a lane cuts off a client that has not chosen an export.
+/// The reason for which a lane cuts off a client that has not chosen an export.
 const SILENT: &str = "it chose no export, and others needed its place";
 
-/// The stages of a lane's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
@@ -157,6 +154,7 @@ impl<D: Door> Lane<D> {
             let wait = self.wait();
             self.services.ring.enter(wait)?;
             self.services.now = clock::now();
+            self.services.turn += 1;
             while let Some(done) = self.services.ring.next_done() {
                 self.take_in(done);
             }
@@ -198,8 +196,7 @@ impl<D: Door> Lane<D> {
                 services.list(door);
             }
             Kept::Disk { disk, number, .. } => {
-                let ended = &self.services.disks[usize::from(disk)].outbox.ended;
-                ended.borrow_mut().push_back((number, done.result));
+                self.services.disks[usize::from(disk)].outbox.end(number, done.result);
             }
             Kept::Bell => self.rung(),
         }
@@ -207,7 +204,6 @@ impl<D: Door> Lane<D> {
 
     /// Lets doors and disks react to the completed operations.
     fn turn(&mut self) {
-        self.services.turn += 1;
         if self.services.wakes_at() <= self.services.now {
             self.wake_doors();
         }
@@ -219,21 +215,25 @@ impl<D: Door> Lane<D> {
             self.doors[door].ready(door, &mut self.services);
             at += 1;
         }
-        for disk in 0..self.services.disks.len() {
-            self.advance(disk);
-        }
+        self.advance_disks();
         self.retry_memory();
         self.look_up();
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
             let is_done = self.doors[door].settle(door, &mut self.services);
-            // [door-number-kept-until-quiet]: `settle` answers for the kernel and the disks.
+            // [door-number-kept-until-quiet]: a door is done when neither the kernel nor a disk uses it.
             if is_done {
                 self.forget(door);
             }
         }
         if self.stage == Stage::Draining && self.doors.len() == 0 {
             self.flush_all();
+        }
+    }
+
+    fn advance_disks(&mut self) {
+        for disk in 0..self.services.disks.len() {
+            self.advance(disk);
         }
     }
 
@@ -271,12 +271,15 @@ impl<D: Door> Lane<D> {
     fn look_up(&mut self) {
         let Some(door) = self.services.lookups_wanted.take_first() else { return };
         self.services.lookups_left = LOOKUPS_OF_A_TURN;
+        self.call_again(door);
+        self.services.lookups_left = 0;
+        self.advance_disks();
+    }
+
+    /// Calls a door that has waited for a resource, in a turn that has called the listed doors already.
+    fn call_again(&mut self, door: u32) {
         self.services.list(door);
         self.doors[door].ready(door, &mut self.services);
-        self.services.lookups_left = 0;
-        for disk in 0..self.services.disks.len() {
-            self.advance(disk);
-        }
     }
 
     /// Lets the doors that wait for memory try again if some has been given back.
@@ -286,23 +289,19 @@ impl<D: Door> Lane<D> {
             return;
         }
         for door in waiting {
-            self.services.list(door);
-            self.doors[door].ready(door, &mut self.services);
+            self.call_again(door);
         }
         if self.stage == Stage::Serving && !self.services.memory.is_awaited() {
             self.services.impatient_at = Instant::MAX;
         }
-        for disk in 0..self.services.disks.len() {
-            self.advance(disk);
-        }
+        self.advance_disks();
     }
 
     /// Handles the bell: collects ended discards, retries requests that wait for shared depth, and reads the messages.
     fn rung(&mut self) {
         bell::silence(&self.parts.bell);
         while let Some((disk, number, result)) = self.services.discards.next_ended() {
-            let ended = &self.services.disks[usize::from(disk)].outbox.ended;
-            ended.borrow_mut().push_back((number, result));
+            self.services.disks[usize::from(disk)].outbox.end(number, result);
         }
         for disk in &mut self.services.disks {
             disk.try_again(self.services.now);
@@ -312,7 +311,7 @@ impl<D: Door> Lane<D> {
                 Ok(message) => message,
                 Err(mpsc::TryRecvError::Empty) => break,
                 Err(mpsc::TryRecvError::Disconnected) => {
-                    // No client can arrive any more.
+                    // All senders are gone, so no further client can arrive.
                     if self.doors.len() == 0 {
                         self.drain();
                     }
@@ -329,7 +328,7 @@ impl<D: Door> Lane<D> {
                     drop(answer.send(counts.collect()));
                 }
                 Message::Traffic(answer) => {
-                    // As above.
+                    // The receiver may have been dropped here too.
                     let _ = answer.send(self.services.traffic());
                 }
                 Message::MakeRoom => {
@@ -419,7 +418,6 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Submits the last flush of every disk.
     fn flush_all(&mut self) {
         let disks = self.services.disks.len();
         self.stage = Stage::Flushing { left: disks, has_failed: false };

@@ -1,19 +1,17 @@
-//! One question over HTTP/1.1 and its answer; the connection ends with it.
+//! One question over HTTP/1.1 and its answer, which ends the connection.
 
 use super::question::Question;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// How long a question may take to come, and an answer to go.
+/// The time within which a question must arrive, and within which an answer must be sent.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What is asked for.
+/// The resource that a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// `/metrics`.
     Metrics,
-    /// `/healthz`.
     Health,
 }
 
@@ -27,7 +25,6 @@ impl Asked {
     }
 }
 
-/// What is answered.
 #[derive(Debug)]
 pub(super) struct Answer {
     status: String,
@@ -53,7 +50,7 @@ impl Answer {
 ///
 /// # Errors
 ///
-/// The client is too slow, or has gone.
+/// The client is too slow, or has hung up.
 pub(super) fn serve(
     mut client: &TcpStream,
     answer: impl FnOnce(Asked) -> Answer,
@@ -79,11 +76,11 @@ pub(super) fn serve(
     }
     client.set_write_timeout(Some(TIMEOUT))?;
     client.write_all(&bytes)?;
-    // Closing with something unread would take the answer back.
+    // A close with unread input would discard the answer, so only the sending side is shut down.
     client.shutdown(std::net::Shutdown::Write)
 }
 
-/// All of a question, or what tells that it is none.
+/// Receives a whole question, or enough bytes to refuse it.
 fn receive(mut client: &TcpStream) -> io::Result<Vec<u8>> {
     let until = Instant::now() + TIMEOUT;
     let mut received = Vec::new();

@@ -1,10 +1,10 @@
-//! Metrics for Prometheus, and whether the server is well: over HTTP, by threads of its own.
+//! Metrics for Prometheus and a health check, over HTTP.
 //!
-//! Each connection has a thread, so that a silent peer keeps nobody waiting. There are few at a time: one more takes
-//! the place of the oldest that has not asked yet.
+//! Each connection has a thread, so a silent peer delays no other one. The number of connections is limited: a further
+//! one takes the place of the oldest that has not sent its question yet.
 //!
-//! For each answer every lane is asked for a copy of what it counted. One that does not answer in
-//! time is not well, which `/healthz` says.
+//! For each answer, the thread queries every lane for its counts. A lane that does not answer in time makes `/healthz`
+//! fail.
 
 mod http;
 pub mod question;
@@ -23,22 +23,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
-/// The most connections at a time.
 const OPEN_MAX: usize = 16;
 
-/// One connection, which ends with its answer.
+/// A connection, which ends with its answer.
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
     has_asked: AtomicBool,
 }
 
-/// The connections there are, the oldest first.
+/// The open connections, the oldest first.
 #[derive(Debug, Default)]
 struct Open(Mutex<Vec<Arc<Connection>>>);
 
 impl Open {
-    /// Enters a connection, if there is room or the oldest silent one can make some.
+    /// Adds a connection, if there is room or the oldest silent one can make room.
     fn enter(&self, stream: TcpStream) -> Option<Arc<Connection>> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() == OPEN_MAX {
@@ -62,9 +61,9 @@ impl Open {
 }
 
 impl Connection {
-    /// Ends what its thread waits for.
+    /// Closes the connection, which ends the wait of its thread.
     fn hang_up(&self) {
-        // It fails where the peer has gone.
+        // This fails if the peer has hung up.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
@@ -72,21 +71,19 @@ impl Connection {
 /// The thread that accepts connections. See the [module](self).
 pub(crate) struct Metrics {
     pub(crate) listener: Listener,
-    /// Ends it.
+    /// The bell that ends the thread.
     pub(crate) stop: Arc<OwnedFd>,
     pub(crate) entrances: Vec<Entrance<Peer>>,
     pub(crate) disks: Vec<Arc<Disk>>,
-    /// Clients there are.
     pub(crate) connections: Arc<AtomicUsize>,
 }
 
 impl Metrics {
-    /// Where it will answer.
     pub(crate) fn bind(address: &str) -> Result<Listener, ListenError> {
         Listener::bind(&Address::Tcp(address.to_owned()))
     }
 
-    /// Answers until it is told to stop.
+    /// Answers questions until [`Self::stop`] rings.
     pub(crate) fn run(self) {
         let open = Open::default();
         std::thread::scope(|threads| {
@@ -122,7 +119,7 @@ impl Metrics {
     }
 
     fn converse(&self, connection: &Arc<Connection>, open: &Open) {
-        // Who could not be answered asks again.
+        // After an error, the peer asks again.
         drop(http::serve(&connection.stream, |asked| {
             connection.has_asked.store(true, Ordering::Relaxed);
             self.answer(asked)
@@ -142,7 +139,7 @@ impl Metrics {
         }
     }
 
-    /// What all lanes counted together, by the number of the disk; else which lane does not answer.
+    /// Returns the counts of each disk over all lanes, or the number of a lane that does not answer.
     fn counts(&self) -> Result<Vec<Counts>, usize> {
         let mut all: Vec<_> = self.disks.iter().map(|_| Counts::new()).collect();
         for counts in ask(&self.entrances, Message::Report)? {

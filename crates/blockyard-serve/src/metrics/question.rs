@@ -1,32 +1,32 @@
-//! As much of HTTP/1.1 as one question needs: a GET or HEAD of a path. What follows the first line up to
-//! the empty one is skipped, and so is what follows a question mark.
+//! The part of HTTP/1.1 that one question needs: a GET or HEAD of a path. The header fields and the query of the path
+//! are skipped.
 
 use core::fmt;
 
-/// Longest question, in bytes.
+/// The longest question, in bytes.
 pub const QUESTION_BYTES_MAX: usize = 8 << 10;
 
-/// What is asked for.
+/// A question: a GET or HEAD of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question<'a> {
-    /// Of what.
+    /// The path, without its query.
     pub path: &'a str,
-    /// Whether more than the head of the answer is wanted.
+    /// Whether the answer has a body: GET, not HEAD.
     pub wants_body: bool,
 }
 
-/// Why a question is not answered.
+/// The reason why a question is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is not HTTP/1.
+    /// The question is not HTTP/1.
     Bad,
-    /// It wants more than to read.
+    /// The method is neither GET nor HEAD.
     NotAllowed,
-    /// It has more than [`QUESTION_BYTES_MAX`].
+    /// The question is longer than [`QUESTION_BYTES_MAX`].
     TooLong,
 }
 
-/// As in the first line of the answer: number and words.
+/// Writes the status of the answer: its code and reason.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -40,12 +40,12 @@ impl fmt::Display for Refusal {
 impl core::error::Error for Refusal {}
 
 impl<'a> Question<'a> {
-    /// The question that `received` begins with; `None` until all of it has been received. What is
-    /// received after that changes nothing.
+    /// Returns the question at the start of `received`, or `None` until all of it has been received. Bytes after the
+    /// question are ignored.
     ///
     /// # Errors
     ///
-    /// Each [`Refusal`].
+    /// Any [`Refusal`].
     pub fn read(received: &'a [u8]) -> Option<Result<Self, Refusal>> {
         const END: &[u8] = b"\r\n\r\n";
         let head = &received[..received.len().min(QUESTION_BYTES_MAX)];
@@ -56,7 +56,6 @@ impl<'a> Question<'a> {
         (head.len() == QUESTION_BYTES_MAX).then_some(Err(Refusal::TooLong))
     }
 
-    /// The question that the first line asks.
     fn parse(line: &'a [u8]) -> Result<Self, Refusal> {
         let line = core::str::from_utf8(line).map_err(|_| Refusal::Bad)?;
         let mut words = line.split(' ');
@@ -116,7 +115,7 @@ mod tests {
         let mut long: Vec<u8> = b"GET / HTTP/1.1\r\nA: ".to_vec();
         long.resize(QUESTION_BYTES_MAX - 4, b'a');
         long.extend(b"\r\n\r\n");
-        assert!(matches!(Question::read(&long), Some(Ok(_))), "as long as may be");
+        assert!(matches!(Question::read(&long), Some(Ok(_))), "the longest question");
         long.insert(20, b'a');
         assert_eq!(Question::read(&long), Some(Err(Refusal::TooLong)));
         assert_eq!(Question::read(&long[..QUESTION_BYTES_MAX - 1]), None);

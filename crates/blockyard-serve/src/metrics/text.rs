@@ -1,5 +1,4 @@
-//! Prometheus' text format: what was counted under node_exporter's names for disks, and under our own
-//! where it has none.
+//! The counts in Prometheus' text format, under node_exporter's names for disks and under our own where it has none.
 
 use crate::disk::Disk;
 use crate::job::SECTOR;
@@ -11,17 +10,16 @@ use blockyard::trace::{Action, Hold};
 use core::fmt::{Display, Write};
 use std::sync::Arc;
 
-/// Upper ends of the buckets are powers of two, from a microsecond to half a minute.
+/// The upper ends of the buckets, as powers of two in nanoseconds: from about 1 µs to about 34 s.
 const BUCKETS: core::ops::RangeInclusive<u32> = 10..=35;
 
-/// The lines of one answer.
 struct Page<'a> {
     text: String,
     disks: &'a [Arc<Disk>],
     counts: &'a [Counts],
 }
 
-/// All of it; `counts` are those of `disks`.
+/// Returns the text of all metrics. `counts` has an entry for each of `disks`.
 pub(super) fn write(
     disks: &[Arc<Disk>],
     counts: &[Counts],
@@ -47,7 +45,6 @@ pub(super) fn write(
 }
 
 impl Page<'_> {
-    /// What a family of metrics is.
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
@@ -57,7 +54,7 @@ impl Page<'_> {
         writeln!(self.text, "{line}").expect("write of a line to memory");
     }
 
-    /// A line for each disk, with further `labels` that begin with a comma.
+    /// Writes a line for each disk. `labels` are further labels and begin with a comma.
     fn samples<V: Display>(&mut self, name: &str, labels: &str, value: impl Fn(&Counts) -> V) {
         for (disk, counts) in self.disks.iter().zip(self.counts) {
             let (disk, value) = (Escaped(&disk.name), value(counts));
@@ -131,7 +128,7 @@ impl Page<'_> {
                 };
                 let labels = format!(",stage=\"{stage_name}\",op=\"{op}\"");
                 for power in BUCKETS {
-                    // Values are whole nanoseconds: those below the power are up to one less.
+                    // Values are whole nanoseconds, so the largest value below the power is one less.
                     let end = (1_u64 << power) - 1;
                     let labels = format!("{labels},le=\"{}\"", Seconds(end.into()));
                     self.samples(&format!("{NAME}_bucket"), &labels, |counts| {
@@ -191,7 +188,7 @@ impl Page<'_> {
         }
     }
 
-    /// Nothing where no disk has rules.
+    /// Writes the counts of fault rules, unless no disk has any.
     fn faults(&mut self) {
         let counts: Vec<_> = self.disks.iter().map(|disk| disk.faults.read()).collect();
         if counts.iter().all(Vec::is_empty) {
@@ -203,7 +200,6 @@ impl Page<'_> {
         self.rules("blockyard_fault_fired_total", help, &counts, |count| count.fired);
     }
 
-    /// A line for each fault rule of each disk.
     fn rules(
         &mut self,
         name: &str,
@@ -222,13 +218,12 @@ impl Page<'_> {
     }
 }
 
-/// How many values are `end` at most, which is one less than a power of two: where a bucket ends.
+/// Returns the number of values up to `end`, which is the end of a bucket: one less than a power of two.
 fn count_up_to(times: &Histogram, end: u64) -> u64 {
     let up_to = times.buckets().take_while(|(values, _)| *values.end() <= end);
     up_to.map(|(_, count)| count).sum()
 }
 
-/// Nanoseconds, told in seconds.
 struct Seconds(u128);
 
 impl Display for Seconds {
@@ -237,7 +232,7 @@ impl Display for Seconds {
     }
 }
 
-/// A value of a label: the name of a disk, where the default one has a name too.
+/// The name of a disk or rule as the value of a label. The empty name of the default disk becomes `(default)`.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {

@@ -8,7 +8,7 @@ use core::time::Duration;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Instant;
 
 pub(crate) const READ: u16 = 0;
@@ -30,15 +30,21 @@ pub(crate) fn not_checked(what: &str) -> bool {
     true
 }
 
-/// A server that was started, once it answers at `socket`.
+/// Waits until a started server answers at `socket`, and returns it.
 pub(crate) fn answers(mut server: Child, socket: &Path) -> Child {
     let start = Instant::now();
     while Client::connect(socket).is_err() {
-        assert!(server.try_wait().unwrap().is_none(), "it runs");
-        assert!(start.elapsed() < Duration::from_secs(20), "it answers");
+        assert!(server.try_wait().unwrap().is_none(), "the server runs");
+        assert!(start.elapsed() < Duration::from_secs(20), "the server answers within 20 s");
         std::thread::sleep(Duration::from_millis(5));
     }
     server
+}
+
+/// Sends the server the signal of this name, such as `-TERM`.
+pub(crate) fn signal(server: &Child, name: &str) {
+    let sent = Command::new("kill").args([name, &server.id().to_string()]).status().unwrap();
+    assert!(sent.success(), "the server exists");
 }
 
 /// A file of its own for each call.

@@ -1,6 +1,7 @@
 //! `serve`: a real disk over NBD, until a signal ends it.
 
 mod ending;
+mod events;
 mod lateness;
 mod model;
 mod operator;
@@ -10,15 +11,14 @@ mod trace;
 use core::time::Duration;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 use blockyard::layer::fault::Count;
 use blockyard::layer::rate::Rates;
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::{
-    Behaviour, Config, DiskConfig, Event, FaultCounts, Layers, Server, Source, TlsConfig,
+    Behaviour, Config, DiskConfig, FaultCounts, Layers, Server, Source, TlsConfig,
 };
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
@@ -28,9 +28,10 @@ use listenfd::ListenFd;
 use super::serve_file::{self, Given};
 use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 use crate::log;
-use crate::message::{Failure, note};
+use crate::message::{Failure, note, warning};
 use crate::render::faults;
 use ending::{Ending, Heard};
+use events::start_log;
 use lateness::Watch;
 use model::{Modelled, no_card};
 use operator::Operator;
@@ -41,8 +42,6 @@ use trace::Traces;
 const DEPTH: u16 = 128;
 /// The most bytes in flight at a disk.
 const DEPTH_BYTES: u64 = 64 << 20;
-/// The most events of clients that wait for the log; further events are lost.
-const EVENTS_MAX: usize = 1024;
 /// How long lanes may take to end when requests in flight are abandoned. After that, traces end without the
 /// events that lanes have not handed over.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -50,7 +49,7 @@ const LEAVING: Duration = Duration::from_secs(1);
 const CLOSING: Duration = Duration::from_secs(4);
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
-    let Asked { mut config, design, traces, drain_timeout } = asked(args)?;
+    let Asked { mut config, design, traces, drain_timeout, log } = asked(args)?;
     config.listeners = handed_over()?;
     if config.addresses.is_empty() && config.listeners.is_empty() {
         let words = "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio";
@@ -58,7 +57,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     }
     let traces = Traces::begin(&traces, &mut config, &design)
         .map_err(|error| Failure::Input(error.to_string()))?;
-    log::begin();
+    log::begin(log);
     let events = start_log(&mut config);
     // Before the first client comes.
     let (mut ending, bell) = Ending::listen()?;
@@ -75,6 +74,12 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         note(&format!(
             "{}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
              overrides that",
+            prefix(name)
+        ));
+    }
+    for name in server.written_elsewhere() {
+        warning(&format!(
+            "{}another program can write this read-only disk: clients may see it change",
             prefix(name)
         ));
     }
@@ -166,6 +171,7 @@ struct Asked {
     design: String,
     traces: Files,
     drain_timeout: Duration,
+    log: log::Choice,
 }
 
 fn asked(args: &Serve) -> Result<Asked, Failure> {
@@ -186,6 +192,7 @@ fn asked(args: &Serve) -> Result<Asked, Failure> {
         traces: Files { perfetto: args.trace, blktrace: args.blktrace },
         design: args.design,
         drain_timeout: args.drain_timeout,
+        log: log::Choice { level: args.log_level, format: args.log_format },
     })
 }
 
@@ -260,13 +267,6 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     config.patience = config.patience.min(args.drain_timeout / 2); // so that there is time to flush
     config.polls = args.poll;
     Ok(config)
-}
-
-/// Starts a thread that logs events, until their last sender is gone.
-fn start_log(config: &mut Config) -> JoinHandle<()> {
-    let (events, happened) = mpsc::sync_channel::<Event>(EVENTS_MAX);
-    config.events = Some(events);
-    std::thread::spawn(move || happened.iter().for_each(|event| note(&event.to_string())))
 }
 
 /// The sockets that the parent process handed over.

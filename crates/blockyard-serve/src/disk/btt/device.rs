@@ -48,7 +48,6 @@ impl BttDevice {
         }
     }
 
-    /// Reads all of a request.
     fn read(&mut self, issue: &Issue<'_>) -> Result<(), IoError> {
         let (sector, data) = self.sizes();
         let jobs = Rc::clone(&self.jobs);
@@ -97,7 +96,6 @@ impl BttDevice {
         }
     }
 
-    /// Carries out all gathered changes.
     fn carry_out(&mut self) {
         let Self { gathered, way, waiting, finished, damage, .. } = self;
         gathered.carry_out(way, |of, done| {
@@ -111,12 +109,12 @@ impl BttDevice {
         }
     }
 
-    /// The first sector of a range of whole sectors, and their number.
+    /// Returns the first sector of a range of whole sectors, and their number.
     const fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
         (bytes.start / self.data_bytes, (bytes.end - bytes.start) / self.data_bytes)
     }
 
-    /// The size of a sector, and of the data in it, in bytes.
+    /// Returns the size of a sector and of the data in it, in bytes.
     fn sizes(&self) -> (usize, usize) {
         (self.way.btt().sector_bytes() as usize, small(self.data_bytes))
     }
@@ -151,7 +149,7 @@ impl Driver for BttDevice {
 }
 
 impl Device for BttDevice {
-    /// The lane asks after it has handed over all requests of a turn, so these are carried out together.
+    /// The lane calls this after it has issued all requests of a turn, so these are carried out together.
     fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
         if self.finished.poll_at().is_none() && !self.waiting.is_empty() {
             self.carry_out();

@@ -1,32 +1,31 @@
-//! Changes that wait to be carried out together.
+//! Gathers changes of a BTT, so that they can be carried out together.
 
 use blockyard_btt::{Btt, IoError, Worker};
 use blockyard_pmem::ImageMemory;
 use core::ops::Range;
 use std::sync::Arc;
 
-/// Most bytes of data that wait.
+/// The amount of gathered data, in bytes, at which the changes are carried out.
 const BYTES_MAX: usize = 1 << 20;
 
-/// A lane's way to a BTT.
+/// A lane's access to a BTT.
 pub(super) type Way = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
 
-/// Something that is to become of sectors.
 #[derive(Clone, Debug)]
 enum Change {
-    /// These of the gathered ones are written.
+    /// Writes this range of the gathered sectors.
     Write(Range<usize>),
-    /// So many from this one on become zeroes.
+    /// Zeroes sectors: the first one, and their number.
     Zero(u64, u64),
-    /// All that was written is made durable.
+    /// Makes all earlier writes durable.
     Flush,
 }
 
-/// Changes in the order in which they came, each of a request by some number.
+/// Changes in the order of their arrival, each with the number of its request.
 #[derive(Debug)]
 pub(super) struct Gathered {
     changes: Vec<(usize, Change)>,
-    /// The sectors that are written, and their bytes.
+    /// The sectors to write. `bytes` holds their data.
     lbas: Vec<u64>,
     bytes: Vec<u8>,
     sector_bytes: usize,
@@ -37,12 +36,12 @@ impl Gathered {
         Self { changes: Vec::new(), lbas: Vec::new(), bytes: Vec::new(), sector_bytes }
     }
 
-    /// Whether it is time to carry them out.
+    /// Returns whether the changes should be carried out now.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.len() >= BYTES_MAX
     }
 
-    /// `of` wants `count` sectors from `lba` on written, which `put` appends.
+    /// Gathers a write of request `of` to `count` sectors from `lba` on. `put` appends their data.
     pub(super) fn write(
         &mut self,
         of: usize,
@@ -57,17 +56,16 @@ impl Gathered {
         self.changes.push((of, Change::Write(first..self.lbas.len())));
     }
 
-    /// `of` wants `count` sectors from `lba` on to be zeroes.
+    /// Gathers a zeroing of request `of` of `count` sectors from `lba` on.
     pub(super) fn zero(&mut self, of: usize, lba: u64, count: u64) {
         self.changes.push((of, Change::Zero(lba, count)));
     }
 
-    /// `of` wants what was written to be durable.
     pub(super) fn flush(&mut self, of: usize) {
         self.changes.push((of, Change::Flush));
     }
 
-    /// Carries all of them out, as if one after the other, and tells of each how it went.
+    /// Carries out all changes, as if one after the other, and calls `tell` with the request and result of each.
     pub(super) fn carry_out(
         &mut self,
         way: &mut Way,
@@ -89,7 +87,8 @@ impl Gathered {
         self.bytes.clear();
     }
 
-    /// Writes together. If that fails, each again by itself, in order: so one alone fails for what only it met.
+    /// Carries out `writes` together. If that fails, repeats each one by itself, in order: a write then fails only
+    /// because of its own sectors.
     fn write_all(
         &self,
         writes: &[(usize, Change)],
@@ -127,7 +126,7 @@ mod tests {
 
     const BYTES: usize = 512;
 
-    /// A BTT in a file that has no name any more, served by one lane.
+    /// Returns a BTT for one lane, in a file that is unlinked already.
     fn table(name: &str) -> Table {
         let path = std::env::temp_dir().join(format!("blockyard-{name}-{}", std::process::id()));
         let container = Container::Namespace;
@@ -146,7 +145,7 @@ mod tests {
     fn synchronisations(way: &Way) -> u64 {
         match way.btt().memory() {
             ImageMemory::Unmapped(unmapped) => Unmapped::synchronisations(unmapped),
-            ImageMemory::Mapped(_) => unreachable!("it is by calls"),
+            ImageMemory::Mapped(_) => unreachable!("an image with Durability::Disk is not mapped"),
         }
     }
 
@@ -181,7 +180,7 @@ mod tests {
         let mut way = Worker::new(Arc::clone(&table.btt));
         let memory = way.btt().memory();
         let arena = find(memory, Container::Namespace, None).expect("arenas of an image")[0];
-        // A block that does not exist.
+        // The map entry of sector 7 names a block that does not exist.
         let at = arena.start + arena.info.layout.mapoff + 7 * 4;
         memory.store(at, u32::MAX).expect("store within an arena");
         let mut gathered = Gathered::new(BYTES);
@@ -203,7 +202,7 @@ mod tests {
         for round in 0..20_u8 {
             for change in 0..40_u8 {
                 let of = change.into();
-                // Few sectors, of which some share a word.
+                // Few sectors, some of which share a word.
                 let lba = dice.below(3) * 256 + dice.below(5);
                 let at = usize::try_from(lba).expect("sector of a small image");
                 match dice.below(8) {

@@ -1,6 +1,5 @@
-//! A block translation table as a disk: its sectors stay whole, whatever ends the server. A read is carried
-//! out when the device gets it. Writes are carried out when the lane asks for finished requests: all writes of
-//! one turn together.
+//! A block translation table (BTT) as a disk: its sectors stay whole, however the server ends. The device carries
+//! out a read when it gets it, and all writes of a turn together when the lane asks for finished requests.
 
 mod device;
 mod gathered;
@@ -22,7 +21,6 @@ pub(crate) struct Table {
     /// The data of a sector, in bytes. The integrity metadata behind it, 8 to 128 bytes, is written as zeroes,
     /// as Linux does.
     pub(crate) data_bytes: u64,
-    /// Writes are durable only after a flush.
     pub(crate) has_cache: bool,
     damage: Arc<Damage>,
 }
@@ -33,14 +31,13 @@ pub(super) struct Wanted {
     pub(super) durability: Durability,
     pub(super) container: Option<Container>,
     pub(super) read_only: bool,
-    /// A BTT that a check calls broken is served too.
+    /// Serve the BTT even if a check finds it broken.
     pub(super) force: bool,
-    /// Lanes of the server.
     pub(super) lanes: usize,
 }
 
 impl Wanted {
-    /// A design with lanes of its own for each lane of the server, which are the threads that use it.
+    /// Returns a design with BTT lanes for each lane of the server, which is a thread.
     fn policy(&self) -> Policy {
         let threads = u32::try_from(self.lanes).expect("number of lanes within 32 bits");
         let lanes = match self.durability {
@@ -57,7 +54,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// It cannot be opened, is none, or its sectors have less than 512 bytes.
+    /// The file cannot be opened, holds no usable BTT, or has sectors of fewer than 512 bytes.
     pub(super) fn open(
         path: &Path,
         wanted: Wanted,
@@ -94,12 +91,11 @@ impl Table {
         Ok(Self { btt: Arc::new(btt), data_bytes, has_cache, damage: Arc::clone(damage) })
     }
 
-    /// Bytes of the disk.
     pub(super) fn size_bytes(&self) -> u64 {
         self.btt.sectors() * self.data_bytes
     }
 
-    /// Whether its memory is taken for persistent because somebody said so, and nobody else knows.
+    /// Returns whether the memory counts as persistent only because the configuration says so.
     pub(super) fn is_assumed_persistent(&self) -> bool {
         match self.btt.memory() {
             ImageMemory::Mapped(mapped) => {

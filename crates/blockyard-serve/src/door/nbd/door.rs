@@ -38,7 +38,7 @@ impl Door for Client {
         match memory {
             Lent::Batch(batch) => self.sent(number, batch, result, lane),
             received => {
-                self.input.arrived = lane.turn + 1; // the turn that follows on this
+                self.input.arrived = lane.turn;
                 self.received(received, result, more, lane.now);
             }
         }
@@ -55,6 +55,7 @@ impl Door for Client {
     fn settle(&mut self, number: u32, lane: &mut Lane) -> bool {
         self.end_tls();
         self.send(number, lane);
+        self.linger(lane);
         let is_done = self.is_done();
         if !is_done {
             self.receive(number, lane);
@@ -63,15 +64,16 @@ impl Door for Client {
     }
 
     fn wake(&mut self, number: u32, lane: &mut Lane) {
-        let Session::Handshake(choosing) = &self.session else { return };
-        if self.is_dead() {
-            return;
-        }
-        if choosing.deadline <= lane.now {
+        let deadline = match &self.session {
+            Session::Handshake(choosing) if !self.is_dead() => Some(choosing.deadline),
+            _ => self.lingers_until(),
+        };
+        let Some(deadline) = deadline else { return };
+        if deadline <= lane.now {
             self.kill("it took too long to choose an export");
             lane.list(number);
         } else {
-            lane.wake_at(choosing.deadline);
+            lane.wake_at(deadline);
         }
     }
 
