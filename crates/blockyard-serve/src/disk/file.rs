@@ -46,6 +46,8 @@ pub(crate) struct File {
     pub(crate) block_bytes: u64,
     pub(crate) size_bytes: u64,
     pub(crate) is_block_device: bool,
+    /// The file is served read-only, and another program could write it when it was opened.
+    pub(crate) is_written_elsewhere: bool,
     /// Whether a write can be durable at its end.
     pub(crate) has_fua: bool,
     pub(crate) overlaps: Overlaps,
@@ -75,11 +77,9 @@ pub(crate) struct Begun {
     /// The device's number for the I/O, which its result carries.
     pub(crate) number: u32,
     pub(crate) io: FileIo,
-    /// The owners of the spans.
     pub(crate) pages: Vec<Rc<Pages>>,
 }
 
-/// The current step of a request.
 #[derive(Debug)]
 enum Step {
     /// Reads the blocks at the edges of a write ([rest-of-block-kept]).
@@ -104,13 +104,11 @@ enum Step {
 struct Edge {
     /// The offset of the block on the disk.
     offset: u64,
-    /// The range of the block that is kept.
     kept: Range<usize>,
     /// The place of that range in the buffer of the write.
     to: usize,
 }
 
-/// A request in flight.
 #[derive(Debug)]
 struct Active {
     finished: Finished,
@@ -146,7 +144,6 @@ pub(crate) struct FileDevice {
 }
 
 impl FileDevice {
-    /// Returns the device of `lane`, for up to `depth` requests at once.
     pub(crate) fn new(
         file: Arc<File>,
         lane: u32,
@@ -427,7 +424,6 @@ impl FileDevice {
         self.zero(active, all)
     }
 
-    /// Writes zeroes over `left`, unless it is empty.
     fn zero(&self, active: &mut Active, left: Range<u64>) -> Option<Outcome> {
         let block = self.file.block_bytes;
         if left.is_empty() {
