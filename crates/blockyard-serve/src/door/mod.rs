@@ -10,6 +10,7 @@ pub(crate) mod memory;
 pub(crate) mod nbd;
 
 use crate::job::Transfer;
+use crate::overview::Visitor;
 use crate::services::Services;
 use blockyard::status::Status;
 use blockyard::time::Instant;
@@ -68,7 +69,10 @@ pub(crate) trait Door: Sized {
     /// With `anything`, a reply counts even if it uses no such memory.
     fn holds_since(&self, anything: bool) -> Option<Instant>;
 
-    /// The client kept others waiting: breaks the connection, for the reason `why`.
+    /// The client as an operator sees it, if it came through a socket.
+    fn visitor(&self, now: Instant) -> Option<Visitor>;
+
+    /// The client kept others waiting, or an operator wants it gone: breaks the connection, for the reason `why`.
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services<Self::Memory>);
 
     /// The server ends: takes no new request, answers those in flight, and is done then.
