@@ -2,19 +2,17 @@
 
 use crate::durability::Durability;
 use crate::error::ImageError;
-use crate::file::{hole, len, lock};
 use crate::lines::Copying;
 use crate::memory::ImageMemory;
-use crate::pool::{POOL_BYTES, Pool};
+use crate::parts::Parts;
+use crate::pool::{HEADER_BYTES, POOL_BYTES, Pool};
 use crate::unmapped::Unmapped;
 use crate::unwritten;
 use blockyard_btt::check::{self, Finding, Progress, Severity};
 use blockyard_btt::find::{FindError, find};
-use blockyard_btt::layout::Layout;
 use blockyard_btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
-use std::fs::{File, OpenOptions as FileOptions};
+use std::fs::OpenOptions as FileOptions;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// How a file is opened.
@@ -88,11 +86,12 @@ impl Image {
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only && !options.unlocked;
         let file = FileOptions::new().read(true).write(writable).open(path)?;
-        let pool = pool(&file)?;
+        let parts = Parts::whole(file)?;
         let memory = match options.unlocked {
-            true => ImageMemory::Unmapped(Unmapped::unlocked(file)?),
-            false => ImageMemory::new(file, writable, options.durability, options.copying)?,
+            true => ImageMemory::Unmapped(Unmapped::unlocked(parts)?),
+            false => ImageMemory::of_parts(parts, writable, options.durability, options.copying)?,
         };
+        let pool = pool(&memory)?;
         let image = match (options.container, pool) {
             (None | Some(Container::Pool), Some(pool)) => {
                 let unwritten = unwritten::plan(&memory, &pool, random()?)?;
@@ -172,23 +171,20 @@ impl Image {
         new: &NewImage,
         options: &ImageOptions,
     ) -> Result<Btt<ImageMemory>, ImageError> {
-        let parent_uuid = if new.container == Container::Pool { random()? } else { Uuid::NIL };
-        let format = Format {
-            container: new.container,
-            sector_bytes: new.sector_bytes,
-            uuid: random()?,
-            parent_uuid,
-            blank: true,
-        };
-        let plan = format.plan(new.bytes).map_err(OpenError::from)?;
+        let format = format(new.container, new.sector_bytes, true)?;
+        format.plan(new.bytes).map_err(OpenError::from)?; // before there is a file
         let file = FileOptions::new().read(true).write(true).create_new(true).open(path)?;
-        let arenas = plan.into_iter().map(|(start, info)| (start, info.layout));
-        let made = Self::fill(file, new, &format, arenas, options);
-        if made.is_err() {
+        let fill = || {
+            file.set_len(new.bytes)?;
+            file.sync_all()?;
+            let ImageOptions { durability, copying, .. } = *options;
+            let memory = ImageMemory::new(file, true, durability, copying)?;
+            Self::fill(memory, &format, options.policy)
+        };
+        fill().inspect_err(|_| {
             // The incomplete file is ours, because it was created just now.
             let _ = std::fs::remove_file(path);
-        }
-        made
+        })
     }
 
     /// Writes an empty BTT into an existing file, of any size, and allocates its space. Its first page must be zero. If
@@ -204,64 +200,68 @@ impl Image {
         options: &ImageOptions,
     ) -> Result<Btt<ImageMemory>, ImageError> {
         let file = FileOptions::new().read(true).write(true).open(path)?;
-        lock(&file, true)?;
-        let bytes = len(&file)?;
-        let parent_uuid = if container == Container::Pool { random()? } else { Uuid::NIL };
-        let blank = hole(&file, 0, bytes) == bytes;
-        let uuid = random()?;
-        let format = Format { container, sector_bytes, uuid, parent_uuid, blank };
-        let plan = format.plan(bytes).map_err(OpenError::from)?;
-        let mut first = [0; 4096];
-        file.read_exact_at(&mut first, 0)?;
+        let memory = ImageMemory::new(file, true, options.durability, options.copying)?;
+        let mut first = [0; HEADER_BYTES];
+        format(container, sector_bytes, false)?.plan(memory.len()).map_err(OpenError::from)?;
+        memory.read(0, &mut first).map_err(FindError::from)?;
         if first.iter().any(|&byte| byte != 0) {
             return Err(
                 io::Error::new(io::ErrorKind::AlreadyExists, "the file is not empty").into()
             );
         }
-        let again = file.try_clone()?;
-        let new = NewImage { bytes, sector_bytes, container };
-        let arenas = plan.into_iter().map(|(start, info)| (start, info.layout));
-        let made = Self::fill(file, &new, &format, arenas, options);
-        if made.is_err() {
-            again.write_all_at(&[0; 4096], 0)?;
-        }
-        made
+        let format = format(container, sector_bytes, is_hole(&memory))?;
+        Self::fill(memory, &format, options.policy)
     }
 
+    /// Writes an empty BTT, and then the header of the pool, so that there is no pool before it is complete.
     fn fill(
-        file: File,
-        new: &NewImage,
+        memory: ImageMemory,
         format: &Format,
-        arenas: impl Iterator<Item = (u64, Layout)>,
-        options: &ImageOptions,
+        policy: Policy,
     ) -> Result<Btt<ImageMemory>, ImageError> {
-        if len(&file)? != new.bytes {
-            file.set_len(new.bytes)?;
+        let arenas = format.plan(memory.len()).map_err(OpenError::from)?;
+        memory.take_room(arenas.iter().map(|(start, info)| (*start, info.layout)))?;
+        let btt = Btt::create(memory, format, policy)?;
+        if format.container == Container::Pool {
+            let Format { sector_bytes, parent_uuid: uuid, blank, .. } = *format;
+            let header = Pool { uuid, sector_bytes, blank }.to_bytes(random()?, 0);
+            let memory = btt.memory();
+            let written = memory.write(0, &header).and_then(|()| memory.flush());
+            if let Err(error) = written {
+                let _ = memory.zero(0, header.len() as u64); // can be tried again
+                return Err(FindError::from(error).into());
+            }
         }
-        if new.container == Container::Pool {
-            let pool = Pool {
-                uuid: format.parent_uuid,
-                sector_bytes: new.sector_bytes,
-                blank: format.blank,
-            };
-            file.write_all_at(&pool.to_bytes(random()?, 0), 0)?;
-        }
-        file.sync_all()?;
-        let memory = ImageMemory::new(file, true, options.durability, options.copying)?;
-        debug_assert_eq!(memory.len(), new.bytes, "the file has the requested size");
-        memory.take_room(arenas)?;
-        Ok(Btt::create(memory, format, options.policy)?)
+        Ok(btt)
     }
 }
 
-/// Returns the pool header of a file, if it has one.
-fn pool(file: &File) -> Result<Option<Pool>, ImageError> {
-    let mut bytes = vec![0; POOL_BYTES];
-    match file.read_exact_at(&mut bytes, 0) {
-        Ok(()) => Pool::parse(&bytes).transpose().map_err(ImageError::Pool),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
-        Err(error) => Err(error.into()),
+/// Returns the format of a new BTT with random UUIDs.
+fn format(container: Container, sector_bytes: u32, blank: bool) -> io::Result<Format> {
+    let parent_uuid = if container == Container::Pool { random()? } else { Uuid::NIL };
+    Ok(Format { container, sector_bytes, uuid: random()?, parent_uuid, blank })
+}
+
+/// Whether the whole memory is known to be a hole.
+fn is_hole(memory: &ImageMemory) -> bool {
+    let mut at = 0;
+    while at < memory.len() {
+        match memory.hole(at) {
+            0 => return false,
+            hole => at += hole,
+        }
     }
+    true
+}
+
+/// Returns the pool header of an image, if it has one.
+fn pool(memory: &ImageMemory) -> Result<Option<Pool>, ImageError> {
+    let mut bytes = vec![0; POOL_BYTES];
+    if memory.len() < POOL_BYTES as u64 {
+        return Ok(None);
+    }
+    memory.read(0, &mut bytes).map_err(FindError::from)?;
+    Pool::parse(&bytes).transpose().map_err(ImageError::Pool)
 }
 
 /// Returns the kind of namespace, by the position of its BTT. Without any BTT, returns the error of the namespace

@@ -18,9 +18,13 @@
 //!
 //! - [`image`] recognises, opens and creates files. [`pool`] is the header of a pool. `unwritten` handles pools to
 //!   which nobody has written yet.
-//! - [`memory`] is the memory of an image, [`mapped`] or [`unmapped`]. `group` joins the fences of many threads.
+//! - [`memory`] is the memory of an image, [`mapped`] or [`unmapped`]. A mapping of the caller is the memory of a BTT by
+//!   [`Mapped::over`]. `parts` are the files of an image, one after another. `device` reads the size of a device DAX,
+//!   which can only be mapped. `group` joins the fences of many threads.
 //!   `lines` copies bytes and writes cache lines back. All `unsafe` code is in `mapped`, with its bus errors, and `lines`.
 
+mod claim;
+mod device;
 mod durability;
 mod error;
 mod file;
@@ -29,10 +33,12 @@ pub mod image;
 mod lines;
 pub mod mapped;
 pub mod memory;
+mod parts;
 pub mod pool;
 pub mod unmapped;
 mod unwritten;
 
+pub use claim::{claim, is_written};
 pub use durability::Durability;
 pub use error::ImageError;
 pub use file::hole;

@@ -3,6 +3,7 @@
 use crate::durability::Durability;
 use crate::lines::Copying;
 use crate::mapped::Mapped;
+use crate::parts::Parts;
 use crate::unmapped::Unmapped;
 use blockyard_btt::layout::{INFO_BYTES, Layout};
 use blockyard_btt::{MediaError, Memory};
@@ -12,7 +13,7 @@ use std::io;
 /// The bytes of an image.
 #[derive(Debug)]
 pub enum ImageMemory {
-    /// A mapped file.
+    /// Mapped memory.
     Mapped(Mapped),
     /// A file that is accessed by system calls.
     Unmapped(Unmapped),
@@ -39,11 +40,26 @@ impl ImageMemory {
         durability: Durability,
         copying: Copying,
     ) -> io::Result<Self> {
+        Self::of_parts(Parts::whole(file)?, writable, durability, copying)
+    }
+
+    /// Opens the bytes of parts. A device DAX is always persistent memory.
+    pub(crate) fn of_parts(
+        parts: Parts,
+        writable: bool,
+        durability: Durability,
+        copying: Copying,
+    ) -> io::Result<Self> {
+        let durability = if parts.is_device() { Durability::Memory } else { durability };
         Ok(match durability {
-            Durability::Process => Self::Mapped(Mapped::new(file, writable, false, copying)?),
-            Durability::Memory => Self::Mapped(Mapped::new(file, writable, true, copying)?),
-            Durability::Calls => Self::Unmapped(Unmapped::new(file, writable, false)?),
-            Durability::Disk => Self::Unmapped(Unmapped::new(file, writable, true)?),
+            Durability::Process | Durability::Memory => {
+                let persistent = durability == Durability::Memory;
+                Self::Mapped(Mapped::of_parts(parts, writable, persistent, copying)?)
+            }
+            Durability::Calls | Durability::Disk => {
+                let synchronised = durability == Durability::Disk;
+                Self::Unmapped(Unmapped::of_parts(parts, writable, synchronised)?)
+            }
         })
     }
 

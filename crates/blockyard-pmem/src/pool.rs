@@ -19,7 +19,7 @@ const VERSION_AND_FEATURES: [u32; 4] = [1, 1, 6, 0];
 const MACHINE: [u8; 16] =
     [0x10, 0x73, 0x77, 0x37, 0xf7, 0x07, 0, 0, 0x02, 0x01, 0, 0, 0, 0, 0x3e, 0];
 const CHECKED_BYTES: usize = 2048;
-const HEADER_BYTES: usize = 4096;
+pub(crate) const HEADER_BYTES: usize = 4096;
 
 const _: () = assert!(HEADER_BYTES as u64 == INFO_BYTES && POOL_BYTES == 2 * HEADER_BYTES);
 const _: () = assert!(CHECKED_BYTES * 2 == HEADER_BYTES, "the checksum covers the first half");

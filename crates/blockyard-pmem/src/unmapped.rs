@@ -16,14 +16,13 @@
 //! - [fence-orders-threads]: the calls of one thread reach the page cache in order, and other threads see it like
 //!   any memory. A fence orders like any other fence.
 
-use crate::file::{hole, len, lock, media, media_read, relax, take_room};
+use crate::file::{media, media_read, relax};
 use crate::group::Group;
+use crate::parts::Parts;
 use blockyard_btt::{MediaError, Memory};
 use core::sync::atomic::{Ordering, fence};
-use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
@@ -41,7 +40,7 @@ const _: () = assert!(ZEROES.len().is_multiple_of(WORD_BYTES), "no call zeroes h
 /// A file that is accessed by system calls. See the [module](self).
 #[derive(Debug)]
 pub struct Unmapped {
-    file: File,
+    parts: Parts,
     len: u64,
     locks: Box<[Mutex<()>]>,
     sync: Option<Sync>,
@@ -63,24 +62,37 @@ impl Unmapped {
     ///
     /// Another process has the file open, or it has no end.
     pub fn new(file: File, writable: bool, synchronised: bool) -> io::Result<Self> {
-        lock(&file, writable)?;
-        Self::without_lock(file, synchronised)
+        Self::of_parts(Parts::whole(file)?, writable, synchronised)
     }
 
-    /// Opens a whole file or block device for reading while another process may write it.
+    /// Opens parts one after another, as [`new`](Self::new) opens one file.
     ///
     /// # Errors
     ///
-    /// It has no end.
-    pub fn unlocked(file: File) -> io::Result<Self> {
-        Self::without_lock(file, false)
+    /// The same as [`new`](Self::new).
+    pub(crate) fn of_parts(parts: Parts, writable: bool, synchronised: bool) -> io::Result<Self> {
+        parts.lock(writable)?;
+        Self::without_lock(parts, synchronised)
     }
 
-    fn without_lock(file: File, synchronised: bool) -> io::Result<Self> {
-        // Pages that were read ahead from allocated space would no longer count as holes. Advice may be ignored.
-        let _ = fadvise(&file, 0, None, Advice::Random);
+    /// Opens parts for reading while another process may write them.
+    ///
+    /// # Errors
+    ///
+    /// They can only be mapped.
+    pub(crate) fn unlocked(parts: Parts) -> io::Result<Self> {
+        Self::without_lock(parts, false)
+    }
+
+    fn without_lock(parts: Parts, synchronised: bool) -> io::Result<Self> {
+        if parts.is_device() {
+            let words = "a device DAX can only be mapped";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, words));
+        }
+        // Pages that were read ahead from allocated space would no longer count as holes.
+        parts.expect_random_reads();
         let locks = (0..LOCKS).map(|_| Mutex::default()).collect();
-        Ok(Self { len: len(&file)?, file, locks, sync: synchronised.then(Sync::default) })
+        Ok(Self { len: parts.len(), parts, locks, sync: synchronised.then(Sync::default) })
     }
 
     /// Allocates the space for `len` bytes at `at`.
@@ -89,7 +101,7 @@ impl Unmapped {
     ///
     /// The space is not available.
     pub fn take_room(&self, at: u64, len: u64) -> io::Result<()> {
-        take_room(&self.file, at, len)
+        self.parts.take_room(at, len)
     }
 
     /// The number of synchronisations for fences.
@@ -117,7 +129,7 @@ impl Unmapped {
 
     fn put(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
         self.within(at, from.len());
-        self.file.write_all_at(from, at).map_err(|error| media(&error))
+        self.parts.write_all_at(from, at).map_err(|error| media(&error))
     }
 }
 
@@ -128,7 +140,7 @@ impl Memory for Unmapped {
 
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
         self.within(at, to.len());
-        self.file.read_exact_at(to, at).map_err(|error| media_read(&error))
+        self.parts.read_exact_at(to, at).map_err(|error| media_read(&error))
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
@@ -178,7 +190,7 @@ impl Memory for Unmapped {
         let Some(Sync { group, words }) = &self.sync else { return Ok(()) };
         let synchronise = || {
             let _nobody_stores = words.write().unwrap_or_else(PoisonError::into_inner);
-            self.file.sync_data()
+            self.parts.sync_data()
         };
         group.join(synchronise).map_err(|error| media(&error))
     }
@@ -186,12 +198,12 @@ impl Memory for Unmapped {
     fn flush(&self) -> Result<(), MediaError> {
         match self.sync {
             Some(_) => self.fence(),
-            None => self.file.sync_data().map_err(|error| media(&error)),
+            None => self.parts.sync_data().map_err(|error| media(&error)),
         }
     }
 
     fn hole(&self, at: u64) -> u64 {
-        hole(&self.file, at, self.len)
+        self.parts.hole(at)
     }
 
     fn relax(&self, turn: u32) {

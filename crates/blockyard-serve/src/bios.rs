@@ -12,7 +12,8 @@ pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64) -> Bio {
     let block = block_bytes.max(SECTOR);
     let start = offset / block * block / SECTOR;
     let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes), 0);
-    // A partial block's data does not adjoin its neighbours' in memory. A fast transfer that fails must not fail others.
+    // The data of a partial block does not adjoin its neighbours' in memory. A fast transfer that fails must not fail
+    // others.
     let is_whole = (offset | len).is_multiple_of(block);
     if is_whole && !transfer.fast { bio } else { bio.with_flags(Flags::NO_MERGE) }
 }

@@ -1,9 +1,9 @@
-//! Discards of block devices, by a thread of their own for each lane: io_uring has no such operation before Linux 6.12,
-//! and the call lasts as long as the device takes.
+//! Discards of block devices. Each lane has a thread for them: io_uring has no such operation before Linux 6.12, and
+//! the system call blocks for as long as the device takes.
 //!
 //! # Safety
 //!
-//! The only unsafe call is an ioctl that reads two numbers, of which a copy is passed.
+//! The only unsafe call is an ioctl that reads two numbers from a copy of ours.
 #![allow(unsafe_code, reason = "an ioctl has no safe form; see Safety above")]
 
 use crate::bell;
@@ -22,25 +22,23 @@ pub(crate) struct Discard {
     pub(crate) len: u64,
 }
 
-/// The result of a discard: the number of the disk, that of the operation, and what the system returned.
+/// The result of a discard: the number of the disk, the number of the operation, and the result of the system call.
 pub(crate) type Discarded = (u16, u32, io::Result<usize>);
 
-/// The discards of a lane. The thread begins with the first one, and ends with the lane.
+/// The discards of a lane. Their thread starts with the first one, and ends with the lane.
 #[derive(Debug)]
 pub(crate) struct Discards {
-    /// Rings when there is a result.
     bell: Arc<OwnedFd>,
     thread: Option<mpsc::Sender<(u16, Discard)>>,
     ended: (mpsc::Sender<Discarded>, mpsc::Receiver<Discarded>),
 }
 
 impl Discards {
-    /// None yet. `bell` wakes the lane.
+    /// Returns an empty set of discards. `bell` wakes the lane.
     pub(crate) fn new(bell: Arc<OwnedFd>) -> Self {
         Self { bell, thread: None, ended: mpsc::channel() }
     }
 
-    /// Begins a discard of the disk with this number.
     pub(crate) fn begin(&mut self, disk: u16, discard: Discard) {
         let number = discard.number;
         let begun = self.thread().and_then(|thread| {
@@ -52,7 +50,6 @@ impl Discards {
         }
     }
 
-    /// A discard that has ended.
     pub(crate) fn next_ended(&self) -> Option<Discarded> {
         self.ended.1.try_recv().ok()
     }
@@ -63,18 +60,18 @@ impl Discards {
             let (bell, ended) = (Arc::clone(&self.bell), self.ended.0.clone());
             std::thread::Builder::new().name("discards".to_owned()).spawn(move || {
                 for (disk, one) in begun {
-                    // A lane that has left wants no result.
+                    // A lane that has ended needs no result.
                     drop(ended.send((disk, one.number, discard(&one))));
                     bell::ring(&bell);
                 }
             })?;
             self.thread = Some(begin);
         }
-        Ok(self.thread.as_ref().expect("thread that was begun"))
+        Ok(self.thread.as_ref().expect("thread that was started"))
     }
 }
 
-/// `BLKDISCARD`.
+/// Discards a range of a block device, by the ioctl `BLKDISCARD`.
 fn discard(Discard { fd, offset, len, .. }: &Discard) -> io::Result<usize> {
     // SAFETY: the kernel reads the first byte and the length, two numbers of 64 bits.
     unsafe {

@@ -64,7 +64,7 @@ impl fmt::Display for DiskEvent {
 pub struct ClientEvent {
     /// The client: its address and port, or the process at the other end of a unix socket.
     pub client: String,
-    /// What happened.
+    /// The event.
     pub happened: Happened,
 }
 

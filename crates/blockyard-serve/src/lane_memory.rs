@@ -12,17 +12,17 @@
 //! **The bound.** A lane holds at most the pool, the longest request, and `OWN_BYTES` for each client. A client
 //! whose requests have at most [`SMALL_BYTES`] waits only for its own replies and writes, never for memory that
 //! another client holds. A longer request waits at most until each client before it in the queue has had its turn.
-//! The lane cuts off a client that moves no byte for the lane's patience, so each turn ends as long as the other clients
-//! keep moving bytes.
+//! The lane cuts off a client that moves no byte for the lane's patience, so each turn ends as long as the other
+//! clients keep moving bytes.
 //!
 //! # Rules (cited by name)
 //!
 //! - **[own-memory-for-each-client]** Other clients cannot use the memory that is a client's own.
 //! - **[share-leaves-as-much-free]** A grant from the pool leaves at least as much free as the client then holds of the
-//!   pool. Where there are several exports, it also leaves a third of what all clients of the export then hold.
-//! - **[turn-finishes-a-request]** A client is eligible for the turn if it holds memory of the pool only for the request
-//!   that waits. The eligible client that has waited longest gets the turn: its request takes the rest of its memory from
-//!   the reserve. The next turn begins when the whole reserve has been given back.
+//!   pool. If there are several exports, it also leaves a third of the memory that all clients of the export then hold.
+//! - **[turn-finishes-a-request]** A client is eligible for the turn if it holds memory of the pool only for the
+//!   request that waits. The eligible client that has waited longest gets the turn: its request takes the rest of its
+//!   memory from the reserve. The next turn begins when the whole reserve has been given back.
 
 use crate::numbers::Numbers;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ pub(crate) const SMALL_BYTES: usize = 64 << 10;
 /// Memory of each client that no other client can use, in bytes. It suffices for one small request at the disk or in
 /// its reply, while the next request arrives.
 const OWN_BYTES: usize = 2 * SMALL_BYTES;
-/// If there are several exports, the clients of one may hold this many times the memory that they leave free in the pool.
+/// If there are several exports, the clients of one may hold this many times the memory that stays free in the pool.
 const EXPORT_SHARE: usize = 3;
 
 /// The memory that one client holds.
@@ -60,22 +60,21 @@ pub(crate) struct LaneMemory {
     waiting: Numbers,
     /// The waiting clients that wait for the turn.
     queue: Numbers,
-    /// Memory or the turn has been given back since the waiting clients last tried.
+    /// Whether memory or the turn has been given back since the waiting clients last tried.
     is_worth_a_try: bool,
 }
 
 impl Account {
-    /// The account of a client of `export` that holds nothing.
+    /// Returns the account of a client of `export` that holds no memory.
     pub(crate) fn new(export: usize) -> Self {
         Self { export, bytes: 0, reserve_bytes: 0 }
     }
 
-    /// Whether the client holds nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes + self.reserve_bytes == 0
     }
 
-    /// Whether the client holds memory that other clients could use.
+    /// Returns whether the client holds memory that other clients could use.
     pub(crate) fn holds_shared(&self) -> bool {
         self.pool_bytes() + self.reserve_bytes > 0
     }
@@ -130,7 +129,7 @@ impl LaneMemory {
         true
     }
 
-    /// [share-leaves-as-much-free]
+    /// Returns whether a grant of `more` bytes keeps [share-leaves-as-much-free].
     fn is_within_share(&self, export: usize, pool_bytes: usize, more: usize) -> bool {
         let free = self.pool_bytes.saturating_sub(self.taken_bytes + more);
         let is_alone = self.by_export.len() == 1;
@@ -176,7 +175,6 @@ impl LaneMemory {
         self.is_worth_a_try = true;
     }
 
-    /// Whether a client waits for memory.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -213,19 +211,18 @@ mod tests {
     /// A client that has one request at a time.
     struct Client {
         account: Account,
-        /// Bytes of the request that it has memory for, and bytes that it has none for yet.
+        /// The bytes of the request for which it has memory, and those for which it has none yet.
         so_far: usize,
         wanted: usize,
-        /// Takes memory as bytes of a WRITE arrive, rather than all at once.
+        /// Whether it takes memory as the bytes of a WRITE arrive, rather than all at once.
         is_write: bool,
-        /// How many clients were before it when it began to wait, and the turns that had begun by then.
+        /// The number of clients before it when it began to wait, and the number of turns that had begun by then.
         waits: Option<(usize, usize)>,
     }
 
     struct Model {
         memory: LaneMemory,
         clients: Vec<Client>,
-        /// Turns that have begun.
         turns: usize,
         ended: usize,
     }
@@ -243,7 +240,8 @@ mod tests {
             Self { memory, clients: clients.collect(), turns: 0, ended: 0 }
         }
 
-        /// A client that has nothing to do asks for `bytes`; one that holds memory gives some back; or bytes arrive.
+        /// Lets a client make a step: an idle one requests `bytes`, one with a whole request gives memory back, and for
+        /// any other one bytes arrive.
         fn act(&mut self, number: usize, bytes: usize) {
             let client = &mut self.clients[number];
             if client.waits.is_some() {
@@ -309,7 +307,8 @@ mod tests {
         }
     }
 
-    /// [own-memory-for-each-client], [turn-finishes-a-request]: many clients, in any order, some of which are slow.
+    /// Checks [own-memory-for-each-client] and [turn-finishes-a-request] with many clients in any order, some of them
+    /// slow.
     #[test]
     fn every_request_gets_memory_and_small_ones_at_once() {
         for seed in 0..200 {
@@ -342,7 +341,8 @@ mod tests {
         }
     }
 
-    /// [share-leaves-as-much-free]: whatever clients of one export hold, a client of another one gets a request at once.
+    /// Checks [share-leaves-as-much-free]: whatever the clients of one export hold, a client of another one gets memory
+    /// for a request at once.
     #[test]
     fn clients_that_hold_all_they_can_leave_a_share_for_the_next() {
         for exports in [1, 2] {
@@ -360,7 +360,7 @@ mod tests {
                 "{} taken",
                 memory.taken_bytes
             );
-            assert_eq!(memory.reserve_bytes, held, "a share of the pool");
+            assert_eq!(memory.reserve_bytes, held, "the grant comes from the pool");
         }
     }
 }

@@ -17,13 +17,13 @@
 //! - [`server`](Server): configuration, the thread that accepts clients, and shutdown.
 //! - `lane`: the loop, which knows no protocol.
 //! - `door`: a client's way into a lane; `door::nbd` is NBD over sockets and TLS.
-//! - `services`: what a lane does for its doors; `queue` drives the core.
-//! - `disk`: where data is kept: `memory`, `null`, `btt`, `file` (with `overlap` for writes of partial
+//! - `services`: the disks, buffers and ring that a lane offers its doors; `queue` drives the core.
+//! - `disk`: the places where data is kept: `memory`, `null`, `btt`, `file` (with `overlap` for writes of partial
 //!   blocks). `limited` holds a file to a [`depth`] that all lanes share. `layers` lie over these;
 //!   one of them is `live`, which makes a disk behave like a model.
 //! - `entrance`: messages of other threads to a lane.
 //! - `metrics`: the counts of each lane's `meter`, over HTTP. [`control`]: an operator's commands.
-//! - `event`: what happens to clients, for a log; `watcher`: every step of every request, for a trace;
+//! - `event`: events of clients and disks, for a log; `watcher`: every step of every request, for a trace;
 //!   `gauge`: `traffic` so far, for a progress line.
 //! - `ring` and `map`: io_uring and mappings. All `unsafe` code is in these two.
 //! - `pool`, `job`, `bios`, `slab`: buffers, and requests in flight.

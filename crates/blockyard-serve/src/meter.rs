@@ -1,7 +1,7 @@
 //! A lane's counters of one disk: a sink of the core's trace events, which also passes them to a watcher.
 //!
-//! A lane keeps counters only if the server can be queried for them or has a watcher. The counters are in the lane's own
-//! memory, and the lane sends a copy on demand, so a query costs requests no more than that copy.
+//! A lane keeps counters only if the server can be queried for them or has a watcher. The counters are in the lane's
+//! own memory, and the lane sends a copy on demand, so a query delays requests only by that copy.
 //!
 //! Times are those of the lane's clock, which is read once per turn. A request that a disk in memory
 //! handles within one turn therefore takes no time.
@@ -49,20 +49,18 @@ pub(crate) struct Done {
 pub(crate) struct Counts {
     pub(crate) stages: StageStats,
     done: [Done; 4],
-    /// Requests in the driver.
     pub(crate) issued: u64,
     /// The time in nanoseconds with at least one request in the driver.
     pub(crate) busy_ns: u128,
     /// The sum of the times in nanoseconds that all requests were in the driver.
     pub(crate) weighted_ns: u128,
-    /// The most turns of a lane between the arrival of a request and its answer.
+    /// The maximum number of turns between the arrival of a request and its answer.
     pub(crate) turns_max: u64,
     /// The last instant that `busy_ns` and `weighted_ns` cover.
     changed: Instant,
 }
 
 impl Counts {
-    /// Returns counters of zero.
     pub(crate) fn new() -> Self {
         Self { stages: StageStats::watching(1, 1), ..Self::default() }
     }

@@ -4,8 +4,8 @@ use crate::numbers::Numbers;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// The doors of a lane that have not begun to serve. The thread that accepts clients counts each of them when it
-/// sends them to the lane, so that it knows their number before the lane has opened their doors.
+/// The doors of a lane that have not begun to serve. The thread that accepts clients counts each one when it sends the
+/// client to the lane, and so knows the number before the lane has opened the door.
 #[derive(Debug)]
 pub(crate) struct Newcomers {
     doors: Numbers,
@@ -31,7 +31,6 @@ impl Newcomers {
         }
     }
 
-    /// Removes the oldest door and returns its number.
     pub(crate) fn take_oldest(&mut self) -> Option<u32> {
         let oldest = self.doors.take_first()?;
         self.forget_one();

@@ -1,14 +1,15 @@
 //! The other end of a connection: a socket, and the name of the client for a log.
 
 use rustix::fd::OwnedFd;
-use rustix::net::{SocketAddrAny, getpeername, sockopt};
+use rustix::net::{AddressFamily, SocketAddrAny, getpeername, sockopt};
 use std::net::SocketAddr;
 
 /// The other end of a connection. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) fd: OwnedFd,
-    /// The address and port, or the process at the other end of a unix socket. The name stays after the client has hung up.
+    /// The address and port, or the process at the other end of a unix socket. The name stays valid after the client
+    /// has hung up.
     pub(crate) name: String,
 }
 
@@ -20,6 +21,11 @@ impl Peer {
             None => process_of(&fd),
         };
         Self { fd, name }
+    }
+
+    /// Whether its replies are lost if the connection is closed with received bytes unread: TCP.
+    pub(crate) fn is_reset_by_unread_bytes(&self) -> bool {
+        sockopt::socket_domain(&self.fd) != Ok(AddressFamily::UNIX)
     }
 
     /// Returns the client at a socket that is connected already.

@@ -33,7 +33,6 @@ pub(crate) struct DiskQueue {
     host: Host<Medium, Meter>,
     /// Bios that wait for a tag, the oldest first.
     waiting: VecDeque<Bio>,
-    /// Bios that the queue rejected for good.
     refused: VecDeque<Ended>,
     is_plugged: bool,
 }
@@ -164,7 +163,6 @@ impl DiskQueue {
         }
     }
 
-    /// Publishes how often each fault rule has matched.
     pub(crate) fn tell_faults(&self) {
         self.host.driver.tell_faults(&self.disk.faults);
     }

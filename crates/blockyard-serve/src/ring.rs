@@ -7,12 +7,12 @@
 //! # Rules (cited by name)
 //!
 //! - **[kernel-memory-stays]** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
-//!   alive and in place; the entry is removed when the kernel has said that it is done. The code that pushes
-//!   an operation passes, with each [`Span`], the owner of its memory.
-//! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::map::Map), which is never
-//!   referred to, or memory that nobody else holds until the operation is done.
-//! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message at once or fails. The send is
-//!   therefore done when the system call that submitted it returns, and only a failure posts a completion. So a
+//!   alive and in place. The entry is removed when the kernel has reported that the operation is done. The code that
+//!   pushes an operation passes, with each [`Span`], the owner of its memory.
+//! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::map::Map), to which no
+//!   reference exists, or memory that nothing else holds until the operation is done.
+//! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message at once or fails. The send
+//!   is therefore done when the system call that submitted it returns, and only a failure posts a completion. So a
 //!   successful reply costs no completion, and a turn that replies needs one system call.
 //!
 //! File I/O is submitted two operations at a time. The kernel would hold back further operations of the same call from
@@ -20,8 +20,8 @@
 //!
 //! # Safety
 //!
-//! Safety depends only on [kernel-memory-stays] and [kernel-writes-alone]. A [`Ring`] is dropped with operations in flight
-//! only when its thread panics or is told to leave at once; the memory of these operations is then leaked.
+//! Safety depends only on [kernel-memory-stays] and [kernel-writes-alone]. A [`Ring`] is dropped with operations in
+//! flight only when its thread panics or is told to leave at once; the memory of these operations is then leaked.
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
 use crate::map::Span;
@@ -53,11 +53,10 @@ pub(crate) enum FileOp {
     Write { offset: u64, fua: bool },
     /// Make all completed writes durable.
     Sync,
-    /// `fallocate`.
+    /// Deallocate or zero a range with `fallocate`.
     Allocate { mode: i32, offset: u64, len: u64 },
 }
 
-/// A file I/O operation and its memory.
 #[derive(Debug)]
 pub(crate) struct FileIo {
     pub(crate) fd: RawFd,
@@ -73,7 +72,6 @@ pub(crate) struct Done<K> {
     pub(crate) result: io::Result<usize>,
     /// The socket already has more bytes to receive.
     pub(crate) more: bool,
-    /// The value that was pushed with the operation.
     pub(crate) kept: K,
 }
 
@@ -109,7 +107,7 @@ pub(crate) struct Ring<K> {
     #[expect(clippy::vec_box, reason = "the kernel wants each to stay in place")]
     spare_messages: Vec<Box<Message>>,
     done: VecDeque<Done<K>>,
-    /// File I/O operations pushed since the last system call.
+    /// The number of file I/O operations pushed since the last system call.
     files: u32,
 }
 
@@ -143,7 +141,8 @@ impl<K> Ring<K> {
     }
 
     /// Receives into `span`: the whole span if `whole` is set, otherwise the bytes that are available. Set `expected`
-    /// if the socket already has bytes. Only the kernel uses the span until the operation is done ([kernel-writes-alone]).
+    /// if the socket already has bytes. Only the kernel uses the span until the operation is done
+    /// ([kernel-writes-alone]).
     pub(crate) fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
         let len = u32::try_from(span.len).expect("buffer length within 32 bits");
         let flags = if whole { libc::MSG_WAITALL } else { 0 };
@@ -159,7 +158,7 @@ impl<K> Ring<K> {
         self.spare_messages.pop().unwrap_or_else(Message::new)
     }
 
-    /// Sends `message`. A `quick` send fails if it cannot send at once ([quick-send-never-waits]); any other send waits.
+    /// Sends `message`. A `quick` send fails if it cannot send at once ([quick-send-never-waits]); any other waits.
     pub(crate) fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
         message.point_to_spans();
         // A send that may wait reports each part that is sent, so that a slow client is seen to move bytes.
@@ -184,7 +183,6 @@ impl<K> Ring<K> {
         self.push(entry, Op { kept, pieces: Pieces::None });
     }
 
-    /// Pushes a file I/O operation.
     pub(crate) fn file(&mut self, io: FileIo, kept: K) {
         let FileIo { fd, op, spans } = io;
         let fd = Fd(fd);
@@ -237,7 +235,7 @@ impl<K> Ring<K> {
     ///
     /// Fails if `io_uring_enter` fails. The ring cannot be used afterwards.
     pub(crate) fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
-        // Operations can be done already only after a quick send, or with the ring of an older kernel.
+        // Before this call, operations can be done only after a quick send, or with the ring of an older kernel.
         let wait = if self.done.is_empty() { wait } else { None };
         self.call(wait)?;
         while !self.ring.submission().is_empty() {
@@ -298,8 +296,8 @@ impl<K> Ring<K> {
         let at = self.ops.insert(op);
         let entry = entry.user_data(u64::from(at));
         loop {
-            // SAFETY: [kernel-memory-stays]: what the entry points to is in `ops`: our own pieces on the heap, and memory
-            // whose owner was given with its span and which does not move with that owner.
+            // SAFETY: [kernel-memory-stays]: the entry points only to memory that `ops` keeps: our own pieces on the
+            // heap, and memory whose owner was passed with its span and which does not move with that owner.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return at;
             }
@@ -346,7 +344,7 @@ impl Message {
     }
 
     fn point_to_spans(&mut self) {
-        debug_assert!(self.spans.len() <= SPANS_MAX, "the kernel takes no more pieces");
+        debug_assert!(self.spans.len() <= SPANS_MAX, "a message has at most IOV_MAX spans");
         self.iovecs.clear();
         self.iovecs.extend(self.spans.iter().map(iovec));
         self.header.msg_iov = self.iovecs.as_mut_ptr();

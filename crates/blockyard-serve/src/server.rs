@@ -4,6 +4,8 @@
 //!
 //! - **[silent-client-makes-room]** A client may arrive when the server is full, or when it has the maximum number of
 //!   clients that have not chosen an export. One lane then cuts off its oldest client that has not chosen one.
+//! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
+//!   at a lane that is gone, and [`Server::join`] returns the error.
 
 use crate::bell;
 use crate::clock;
@@ -31,9 +33,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the server waits for a lane to cut off a silent client.
+/// The time for which the server waits until a lane has cut off a silent client.
 const ROOM_WAIT: Duration = Duration::from_secs(1);
-/// The interval at which the server checks whether the lane has done so.
+/// The interval at which the server checks for that.
 const ROOM_POLL: Duration = Duration::from_micros(100);
 
 /// The configuration of a [`Server`].
@@ -132,6 +134,7 @@ pub struct Server {
     timing: Vec<(String, Arc<Timing>)>,
     faults: Vec<(String, Arc<FaultCounts>)>,
     assumed_persistent: Vec<String>,
+    written_elsewhere: Vec<String>,
     gauge: Gauge,
     reloader: Reloader,
     stop: Arc<OwnedFd>,
@@ -185,8 +188,12 @@ impl Server {
         let timing = modelled.map(|disk| (disk.name.clone(), Arc::clone(&disk.timing))).collect();
         let faulty = disks.iter().filter(|disk| !disk.layers.faults.is_empty());
         let faults = faulty.map(|disk| (disk.name.clone(), Arc::clone(&disk.faults))).collect();
-        let assumed = disks.iter().filter(|disk| disk.is_assumed_persistent());
-        let assumed_persistent = assumed.map(|disk| disk.name.clone()).collect();
+        let names = |which: fn(&Disk) -> bool| {
+            let named = disks.iter().filter(|disk| which(disk)).map(|disk| disk.name.clone());
+            named.collect()
+        };
+        let assumed_persistent = names(Disk::is_assumed_persistent);
+        let written_elsewhere = names(Disk::is_written_elsewhere);
         let exports = nbd::exports(&disks);
         let tls = config.tls.as_ref().map(|tls| {
             let is_required = tls.is_required;
@@ -227,7 +234,7 @@ impl Server {
         let mut begun = Begun(Vec::new());
         let mut lanes = Vec::new();
         for number in 0..lanes_count {
-            let (entrance, lane) = start_lane(number, &shared, &doors)?;
+            let (entrance, lane) = start_lane(number, &shared, &doors, &stop)?;
             begun.0.push(entrance);
             lanes.push(lane);
         }
@@ -259,6 +266,7 @@ impl Server {
             timing,
             faults,
             assumed_persistent,
+            written_elsewhere,
             gauge,
             reloader,
             stop,
@@ -298,6 +306,13 @@ impl Server {
     #[must_use]
     pub fn assumed_persistent(&self) -> &[String] {
         &self.assumed_persistent
+    }
+
+    /// Returns the names of the read-only disks whose files another program could write when they were opened. Their
+    /// contents may change, and need not be consistent.
+    #[must_use]
+    pub fn written_elsewhere(&self) -> &[String] {
+        &self.written_elsewhere
     }
 
     /// Returns a handle that queries the server's traffic.
@@ -352,7 +367,6 @@ struct Acceptor {
     events: Option<mpsc::SyncSender<Event>>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
-    /// The maximum number of clients that have not chosen an export.
     newcomers_max: usize,
 }
 
@@ -439,10 +453,20 @@ fn newcomers_max(connections_max: usize) -> usize {
     (connections_max / 4).max(connections_max.min(16))
 }
 
+/// Ends the server when the lane that holds it ends, even by an error or a panic ([server-ends-with-lane]).
+struct EndsServer(Arc<OwnedFd>);
+
+impl Drop for EndsServer {
+    fn drop(&mut self) {
+        bell::ring(&self.0);
+    }
+}
+
 fn start_lane(
     number: usize,
     shared: &Arc<Shared>,
     doors: &Arc<nbd::Shared>,
+    stop: &Arc<OwnedFd>,
 ) -> Result<(Entrance<Peer>, JoinHandle<io::Result<()>>), StartError> {
     let bell = Arc::clone(&shared.bells[number]);
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
@@ -456,10 +480,12 @@ fn start_lane(
         newcomers: Arc::clone(&entrance.newcomers),
     };
     let (tell, told) = mpsc::channel();
+    let end = EndsServer(Arc::clone(stop));
     // Only the thread that creates the ring may use it.
     let body = move || match Lane::<nbd::Client>::new(parts) {
         Ok(lane) => {
             drop(tell.send(Ok(())));
+            let _end = end;
             lane.serve()
         }
         Err(error) => {

@@ -1,6 +1,6 @@
 //! A table of values with small, reusable numbers.
 
-/// A table of values by small numbers. A number is reused after its value has been removed.
+/// A table of values, each with a small number. A number is reused after its value has been removed.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     slots: Vec<Option<T>>,

@@ -2,10 +2,11 @@
 
 mod nbd;
 
-use blockyard_serve::Source;
+use blockyard_serve::{Address, Config, Server, Source};
 use core::time::Duration;
 use nbd::{ESHUTDOWN, READ, Running, WRITE, disk, file, header};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 
 #[test]
 fn requests_in_flight_are_answered() {
@@ -83,4 +84,50 @@ fn a_server_that_never_sleeps_serves_and_ends() {
     client.bye();
     running.stop();
     std::fs::remove_file(path).unwrap();
+}
+
+/// A TCP client that went on sending was once reset before it had read its last replies ([last-reply-arrives]).
+#[test]
+fn a_tcp_client_that_goes_on_sending_gets_its_last_reply() {
+    let any_port = Address::Tcp("127.0.0.1:0".to_owned());
+    let server = Server::start(&Config::new(vec![nbd::memory(1 << 20)], vec![any_port])).unwrap();
+    let [Address::Tcp(address)] = server.addresses() else { panic!("one TCP address") };
+    let mut stream = TcpStream::connect(address).unwrap();
+    let mut greeting = [0; 18];
+    stream.read_exact(&mut greeting).unwrap();
+    stream.write_all(&[0, 0, 0, 3]).unwrap();
+    let mut client = nbd::Client::enter(stream).unwrap();
+    let stopper = server.stopper();
+    let mut sending = client.stream.try_clone().unwrap();
+    let sender = std::thread::spawn(move || {
+        let mut sent = 0_u64;
+        while sending.write_all(&header(READ, sent, 0, 1 << 16)).is_ok() {
+            sent += 1;
+            if sent == 100 {
+                stopper.stop();
+            }
+        }
+        sent
+    });
+    let mut next = 0;
+    let end = loop {
+        match client.reply() {
+            Ok((cookie, error)) => {
+                assert_eq!(cookie, next, "replies of a disk in memory come in order");
+                next += 1;
+                match error {
+                    0 => client.stream.read_exact(&mut vec![0; 1 << 16]).unwrap(),
+                    error => assert_eq!(error, ESHUTDOWN),
+                }
+            }
+            Err(error) => break error.kind(),
+        }
+        // The replies queue up: there are some on their way when the server ends the session.
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert_eq!(end, ErrorKind::UnexpectedEof, "the connection is not reset");
+    assert!(next >= 100, "{next} replies to the requests sent before the end");
+    drop(client);
+    server.join().unwrap();
+    sender.join().unwrap();
 }

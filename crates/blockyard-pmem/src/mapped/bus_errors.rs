@@ -145,7 +145,7 @@ impl Guard {
     /// Guards a new mapping of `len` bytes.
     pub(super) fn new(start: NonNull<u8>, len: usize) -> Self {
         if !CATCHING.is_completed() {
-            return Self { node: None, is_broken: &UNBROKEN };
+            return Self::none();
         }
         let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner); // the list is whole at any time
         let node = Box::leak(Box::new(Node {
@@ -157,6 +157,11 @@ impl Guard {
         }));
         NODES.store(node, Ordering::Release);
         Self { node: Some(node), is_broken: &node.is_broken }
+    }
+
+    /// No guard.
+    pub(super) const fn none() -> Self {
+        Self { node: None, is_broken: &UNBROKEN }
     }
 
     /// Whether the mapping was whole when the caller accessed it.

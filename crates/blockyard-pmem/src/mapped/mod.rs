@@ -1,9 +1,9 @@
-//! A mapped file as the memory of a BTT.
+//! Mapped memory as the memory of a BTT: a file, the parts of a pool one after another, or a mapping of the caller.
 //!
 //! # Safety
 //!
-//! [`Mapped::new`] establishes the only invariant, which never changes: `start` is the start of a mapping of `len`
-//! bytes of the file, readable and, if opened so, writable, which lives as long as the value. Every access is checked
+//! Each constructor establishes the only invariant, which never changes: `start` is the start of a mapping of `len`
+//! bytes, readable and, if asked for, writable, which lives as long as the value. Every access is checked
 //! against the length. No reference into the mapping is made: bytes are copied, and words are loaded and stored by
 //! aligned atomics. Copies may race with copies of other threads and then mix bytes, which [`Memory`] allows.
 //!
@@ -17,24 +17,28 @@ mod bus_errors;
 
 pub use bus_errors::catch_bus_errors;
 
-use crate::file::{hole, len, lock, media, relax, take_room};
+use crate::file::{media, relax};
 use crate::lines::{self, Copying, Lines};
+use crate::parts::{Part, Parts};
 use blockyard_btt::{MediaError, Memory};
 use bus_errors::Guard;
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap,
+};
 use std::fs::File;
 use std::io;
 
-/// A mapped file. See the [module](self).
+/// Mapped memory. See the [module](self).
 #[derive(Debug)]
 pub struct Mapped {
     start: NonNull<u8>,
     len: usize,
-    file: File,
+    /// What is mapped, or `None` for a mapping of the caller.
+    parts: Option<Parts>,
     writable: bool,
     copying: Copying,
     /// The instructions that make cache lines durable, if the memory is persistent.
@@ -61,38 +65,63 @@ impl Mapped {
     /// The file cannot be mapped, another process has it open, or the processor has no supported instructions to
     /// write lines back.
     pub fn new(file: File, writable: bool, persistent: bool, copying: Copying) -> io::Result<Self> {
-        lock(&file, writable)?;
-        let lines = match persistent {
-            false => None,
-            true => Some(Lines::detect().ok_or_else(|| {
-                let words = "this processor has no supported instruction to write cache lines back";
-                io::Error::new(io::ErrorKind::Unsupported, words)
-            })?),
-        };
-        let len = usize::try_from(len(&file)?).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let access = ProtFlags::READ | if writable { ProtFlags::WRITE } else { ProtFlags::empty() };
-        let map = |flags| {
-            // SAFETY: a new mapping, placed by the kernel, overlaps nothing.
-            unsafe { mmap(ptr::null_mut(), len, access, flags, &file, 0) }
-        };
-        let synchronous = match persistent {
-            false => Err(Errno::OPNOTSUPP),
-            true => map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC),
-        };
-        let is_synchronous = synchronous.is_ok();
-        let start = match synchronous {
-            // Kernels before Linux 4.15 return EINVAL.
-            Err(Errno::OPNOTSUPP | Errno::INVAL) => map(MapFlags::SHARED)?,
-            other => other?,
-        };
-        let start = NonNull::new(start.cast::<u8>()).expect("start of a new mapping");
+        Self::of_parts(Parts::whole(file)?, writable, persistent, copying)
+    }
+
+    /// Maps parts one after another, as [`new`](Self::new) maps one file.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`new`](Self::new).
+    pub(crate) fn of_parts(
+        parts: Parts,
+        writable: bool,
+        persistent: bool,
+        copying: Copying,
+    ) -> io::Result<Self> {
+        parts.lock(writable)?;
+        let lines = persistent.then(lines).transpose()?;
+        let len = usize::try_from(parts.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let (start, is_synchronous) = map(&parts, len, writable, persistent)?;
         assert!(start.addr().get().is_multiple_of(8), "a mapping starts at a page");
         let guard = Guard::new(start, len);
-        Ok(Self { start, len, file, writable, copying, lines, is_synchronous, guard })
+        Ok(Self { start, len, parts: Some(parts), writable, copying, lines, is_synchronous, guard })
+    }
+
+    /// Uses `len` bytes at `start` that the caller has mapped: persistent memory, a device, or memory that processes
+    /// share. If `persistent`, bytes are durable once their cache lines are written back, which every fence waits for.
+    /// Otherwise a fence waits for nothing, and a flush is `msync`.
+    ///
+    /// The caller unmaps the memory, and locks what is mapped if others could write it. [`catch_bus_errors`] does not
+    /// concern this memory. Every page counts as allocated.
+    ///
+    /// # Safety
+    ///
+    /// Until the value is dropped, the bytes are mapped and readable and, if `writable`, writable; no Rust reference to
+    /// any of them is used; and nothing but values of this type and other processes writes them.
+    ///
+    /// # Errors
+    ///
+    /// `start` is not aligned to eight bytes, or the processor has no supported instructions to write lines back.
+    pub unsafe fn over(
+        start: NonNull<u8>,
+        len: usize,
+        writable: bool,
+        persistent: bool,
+        copying: Copying,
+    ) -> io::Result<Self> {
+        if !start.addr().get().is_multiple_of(8) {
+            let words = "a mapping of the caller is aligned to eight bytes";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+        }
+        let lines = persistent.then(lines).transpose()?;
+        let guard = Guard::none();
+        let is_synchronous = false;
+        Ok(Self { start, len, parts: None, writable, copying, lines, is_synchronous, guard })
     }
 
     /// Whether the file system ensures that bytes with durable cache lines are found after a power cut
-    /// (`MAP_SYNC`), because it knows the memory as persistent.
+    /// (`MAP_SYNC`), because it knows the memory as persistent. This is not known of a mapping of the caller.
     #[must_use]
     pub const fn is_synchronous(&self) -> bool {
         self.is_synchronous
@@ -111,7 +140,7 @@ impl Mapped {
     ///
     /// The space is not available.
     pub fn take_room(&self) -> io::Result<()> {
-        take_room(&self.file, 0, self.len as u64)
+        self.parts.as_ref().map_or(Ok(()), |parts| parts.take_room(0, self.len as u64))
     }
 
     /// Sets up the page tables of the whole mapping now, so that no later access has to. This pays off before many
@@ -165,10 +194,63 @@ impl Mapped {
 impl Drop for Mapped {
     fn drop(&mut self) {
         self.guard.end();
-        // SAFETY: the mapping is ours, and nothing points into it any more.
-        let unmapped = unsafe { munmap(self.all(), self.len) };
-        debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
+        if self.parts.is_some() {
+            // SAFETY: the mapping is ours, and nothing points into it any more.
+            let unmapped = unsafe { munmap(self.all(), self.len) };
+            debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
+        }
     }
+}
+
+/// The instructions that make cache lines durable.
+fn lines() -> io::Result<Lines> {
+    let words = "this processor has no supported instruction to write cache lines back";
+    Lines::detect().ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, words))
+}
+
+/// Maps `len` bytes of parts one after another. Returns the first address, and whether `MAP_SYNC` holds for all.
+fn map(
+    parts: &Parts,
+    len: usize,
+    writable: bool,
+    persistent: bool,
+) -> io::Result<(NonNull<u8>, bool)> {
+    let access = ProtFlags::READ | if writable { ProtFlags::WRITE } else { ProtFlags::empty() };
+    let map_part = |address: *mut c_void, part: &Part, placed: MapFlags| {
+        let Part { file, skipped, len, .. } = part;
+        // SAFETY: a new mapping, placed by the kernel or in the place of our reservation, overlaps nothing else.
+        let map =
+            |flags| unsafe { mmap(address, *len as usize, access, flags | placed, file, *skipped) };
+        let synchronous = match persistent {
+            false => Err(Errno::OPNOTSUPP),
+            true => map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC),
+        };
+        match synchronous {
+            // Kernels before Linux 4.15 return EINVAL.
+            Err(Errno::OPNOTSUPP | Errno::INVAL) => Ok((map(MapFlags::SHARED)?, false)),
+            other => other.map(|start| (start, true)),
+        }
+    };
+    let mut all = parts.iter();
+    let (start, is_synchronous) = match (all.next(), all.next()) {
+        (Some(only), None) => map_part(ptr::null_mut(), only, MapFlags::empty())?,
+        _ => {
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            // SAFETY: a new mapping, placed by the kernel, overlaps nothing.
+            let start = unsafe { mmap_anonymous(ptr::null_mut(), len, ProtFlags::empty(), flags)? };
+            let mapped = parts.iter().try_fold(true, |is_synchronous, part| {
+                let address = start.wrapping_byte_add(part.start as usize);
+                let (_, is_this) = map_part(address, part, MapFlags::FIXED)?;
+                Ok(is_synchronous && is_this)
+            });
+            if mapped.is_err() {
+                // SAFETY: our reservation, with some parts mapped in its place, to which nothing points.
+                let _ = unsafe { munmap(start, len) };
+            }
+            (start, mapped.map_err(|error: Errno| error)?)
+        }
+    };
+    Ok((NonNull::new(start.cast()).expect("start of a new mapping"), is_synchronous))
 }
 
 impl Memory for Mapped {
@@ -248,17 +330,24 @@ impl Memory for Mapped {
     }
 
     fn flush(&self) -> Result<(), MediaError> {
-        match self.lines {
-            Some(_) => self.fence(),
-            None => {
-                self.accessed()?; // what was written to a broken mapping is not in the file
-                self.file.sync_data().map_err(|error| media(&error))
-            }
+        if self.lines.is_some() {
+            return self.fence();
         }
+        self.accessed()?; // what was written to a broken mapping is not in the file
+        let flushed = match &self.parts {
+            Some(parts) => parts.sync_data(),
+            None => {
+                let before = self.start.addr().get() % rustix::param::page_size();
+                let page = self.all().wrapping_byte_sub(before);
+                // SAFETY: the pages of the mapping, of which nothing changes.
+                unsafe { msync(page, before + self.len, MsyncFlags::SYNC) }.map_err(Into::into)
+            }
+        };
+        flushed.map_err(|error| media(&error))
     }
 
     fn hole(&self, at: u64) -> u64 {
-        hole(&self.file, at, self.len as u64)
+        self.parts.as_ref().map_or(0, |parts| parts.hole(at))
     }
 
     #[inline]

@@ -91,7 +91,6 @@ impl Timing {
 struct Sides {
     /// The model's outcome, and when it was due.
     model: Option<(Outcome, Instant)>,
-    /// The medium's outcome.
     medium: Option<Outcome>,
     holders: Holders,
 }
@@ -261,7 +260,7 @@ impl<M: Device> Driver for Live<M> {
             return self.medium.timed_out(queue, hctx, tag, request, now);
         }
         if sides.model.is_some() || (sides.holders.has_medium() && sides.medium.is_none()) {
-            return TimedOut::Reset; // the medium still has it
+            return TimedOut::Reset; // the medium still has the request
         }
         self.model.timed_out(queue, hctx, tag, request, now)
     }

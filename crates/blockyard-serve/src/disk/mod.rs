@@ -63,7 +63,7 @@ pub(crate) const NULL_READ_BYTES_MAX: usize = 32 << 20;
 /// The longest discard or zeroing; longer ones are split.
 const RANGE_SECTORS_MAX: u32 = 1 << 22;
 
-/// Where the data of a disk is kept.
+/// The place where the data of a disk is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Memory, for as long as the server runs.
@@ -90,7 +90,7 @@ pub enum Source {
     Btt {
         /// The path of the file.
         path: PathBuf,
-        /// What an answered write survives. With [`Durability::Process`], it survives a loss of power only
+        /// The failures that an answered write survives. With [`Durability::Process`], it survives a loss of power only
         /// after a flush, and a loss of power may tear sectors.
         durability: Durability,
         /// The container of the table; `None` detects it.
@@ -105,7 +105,7 @@ pub enum Source {
 pub struct DiskConfig {
     /// The name of the export; the empty name is the default export.
     pub name: String,
-    /// Where the data is kept.
+    /// The place where the data is kept.
     pub source: Source,
     /// Refuse writes.
     pub read_only: bool,
@@ -125,7 +125,7 @@ enum Kept {
     Memory(Arc<Memory>),
     /// The zeroes from which reads are answered.
     Null(Arc<Map>),
-    /// The file, and the depth that lanes share. Requests of other disks end in one call, and need no depth.
+    /// The file, and the depth that lanes share: only a file's requests outlast the call that issues them.
     File(Arc<File>, Arc<SharedDepth>),
     Btt(Arc<Table>),
 }
@@ -139,9 +139,7 @@ pub(crate) struct Disk {
     pub(crate) policies: Policies,
     pub(crate) depth: u16,
     pub(crate) layers: Layers,
-    /// How well the machine keeps up with the model.
     pub(crate) timing: Arc<Timing>,
-    /// How often each fault rule fired.
     pub(crate) faults: Arc<FaultCounts>,
     pub(crate) damage: Arc<Damage>,
     kept: Kept,
@@ -175,6 +173,11 @@ impl Disk {
     /// Returns whether a BTT's memory counts as persistent only because the configuration says so.
     pub(crate) fn is_assumed_persistent(&self) -> bool {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
+    }
+
+    /// Returns whether the disk is read-only, and another program could write its file when it was opened.
+    pub(crate) fn is_written_elsewhere(&self) -> bool {
+        matches!(&self.kept, Kept::File(file, _) if file.is_written_elsewhere)
     }
 
     /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes I/O to the lane
@@ -215,7 +218,6 @@ impl Disk {
         }
     }
 
-    /// Returns the limits of the disk's queue.
     pub(crate) fn limits(&self) -> Limits {
         let (is_file, is_cached) = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => (false, false),
@@ -230,7 +232,7 @@ impl Disk {
             max_discard_sectors: RANGE_SECTORS_MAX,
             max_write_zeroes_sectors: RANGE_SECTORS_MAX,
             write_cache: is_cached,
-            fua: matches!(self.kept, Kept::File(..)),
+            fua: matches!(&self.kept, Kept::File(file, _) if file.has_fua),
             ..Limits::new(self.size_bytes.div_ceil(SECTOR))
         };
         let mut limits = match &self.layers.model {
@@ -301,7 +303,7 @@ impl Disk {
         }
     }
 
-    /// Returns the length in bytes of the run at `offset`, and whether it is data or a hole, which reads as zeroes.
+    /// Returns the length in bytes of the run at `offset`, and whether it is data; a hole reads as zeroes.
     pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
         match &self.kept {
             Kept::Memory(memory) => memory.extents.run_at(offset),
@@ -312,7 +314,7 @@ impl Disk {
         }
     }
 
-    /// Reads a range ahead, if the disk can.
+    /// Prefetches a range, if the disk can.
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if let Kept::File(file, _) = &self.kept {
             file.cache(offset, len);
@@ -330,7 +332,6 @@ pub(crate) enum Data<'a> {
 }
 
 impl Medium {
-    /// Stores in `counts` how often each fault rule has fired.
     pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
         if let Self::Faulty(faulty) = self {
             counts.set(faulty.counts().map(|(_, count)| count));

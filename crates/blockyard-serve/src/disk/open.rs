@@ -15,6 +15,7 @@ use crate::map::Map;
 use core::sync::atomic::AtomicBool;
 use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
+use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -25,6 +26,8 @@ use std::time::{Duration, Instant};
 const DYING: Duration = Duration::from_secs(2);
 /// The largest block size for which direct I/O is used, in bytes.
 const BLOCK_BYTES_MAX: u64 = 4096;
+/// The number of FUSE among file systems.
+const FUSE: rustix::fs::FsWord = 0x6573_5546;
 
 impl Disk {
     /// Opens the disk of `config` for the lanes with these bells. Damage is reported to `events`.
@@ -144,18 +147,33 @@ impl File {
             _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
         };
         let (fd, block_bytes) = opened.map_err(refused)?;
-        if !is_block_device && !read_only {
-            let lock = || rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
+        let mut is_written_elsewhere = false;
+        if !is_block_device {
+            is_written_elsewhere = read_only && blockyard_pmem::is_written(&fd);
+            let lock = || match read_only {
+                true => Ok(()),
+                false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
+            };
+            let claim = || match blockyard_pmem::claim(&fd, !read_only) {
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
+                _ => lock(),
+            };
             // On a file system without locks, no other process can hold one.
-            if patiently(lock) == Err(Errno::WOULDBLOCK) {
-                return Err(refused(Errno::WOULDBLOCK));
+            if let Err(error) = patiently(claim)
+                && is_taken(error)
+            {
+                return Err(refused(error));
             }
         }
+        let is_fuse = rustix::fs::fstatfs(&fd).map_or(true, |system| system.f_type == FUSE);
+        let has_fua = block_bytes == 1 || !is_fuse; // [fuse-has-no-fua]
         Ok(Self {
             fd: Arc::new(fd),
             block_bytes,
             size_bytes,
             is_block_device,
+            is_written_elsewhere,
+            has_fua,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
             damage: Arc::clone(damage),
@@ -194,7 +212,7 @@ impl File {
         self.damage.note(Harm::CutShort { disk_bytes, file_bytes });
     }
 
-    /// Reads ahead, through the page cache.
+    /// Prefetches a range into the page cache, if the disk uses it.
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if self.block_bytes == 1 {
             // This is only advice: the kernel may refuse it.
@@ -203,7 +221,8 @@ impl File {
     }
 }
 
-/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible.
+/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or its blocks are too
+/// large.
 fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     let stat = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
@@ -216,7 +235,6 @@ fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
 }
 
-/// Returns whether `error` says that another process holds the file.
 fn is_taken(error: Errno) -> bool {
     matches!(error, Errno::BUSY | Errno::WOULDBLOCK)
 }

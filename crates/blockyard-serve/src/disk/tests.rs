@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex};
 /// The calls that were made, in order: which recorder, and which call.
 pub(super) type Calls = Arc<Mutex<Vec<(&'static str, &'static str)>>>;
 
-/// Passes the name of each call to a closure.
 pub(super) type Probe = Recorder<Box<dyn Fn(&'static str)>>;
 
-/// A device that records each call under `name`. It fails the first `refusals` requests and finishes the others at once.
+/// Returns a device that records each call under `name`, fails the first `refusals` requests, and finishes the others
+/// at once.
 pub(super) fn probe(name: &'static str, calls: &Calls, refusals: u32) -> Probe {
     let calls = Arc::clone(calls);
     let record = move |call| calls.lock().expect("no call panics").push((name, call));
@@ -68,7 +68,7 @@ impl<D: Device, F: FnMut(&'static str)> CarryOut for EveryCall<D, F> {
     }
 }
 
-/// Makes every call on `device` for one read, which must end well.
+/// Makes every call on `device` for one read, which must succeed.
 fn make_every_call(device: impl Device, made: impl FnMut(&'static str)) {
     let device = AtOnce::new(EveryCall { device, made });
     let mut host = Host::new(device, (), TagSetConfig::single(1));
@@ -80,7 +80,7 @@ fn make_every_call(device: impl Device, made: impl FnMut(&'static str)) {
     assert_eq!(ended.status, Status::Ok);
 }
 
-/// The calls that `layer` does not pass to the device below it.
+/// Returns the calls that `layer` does not pass to the device below it.
 fn swallowed<D: Device>(layer: impl FnOnce(Probe) -> D) -> Vec<&'static str> {
     let calls = Calls::default();
     let layer = layer(probe("below", &calls, 0));

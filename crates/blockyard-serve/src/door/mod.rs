@@ -1,4 +1,4 @@
-//! Doors: each is one client's way into a lane, by some protocol.
+//! Doors: each is the way of one client into a lane, through some protocol.
 //!
 //! A lane owns its doors by number. It calls a door when input has come for it, when one of its requests has
 //! ended, and at the end of a turn. The door uses the disks, buffers and ring of the lane's [`Services`].
@@ -16,7 +16,7 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use std::io;
 
-/// One client's way into a lane. See the [module](self).
+/// The way of one client into a lane. See the [module](self).
 ///
 /// Each call names the door by the number that it has in its lane. The lane calls [`Door::settle`] in the
 /// turn of every call of [`Door::returned`] and [`Door::ended`], and after [`Services::list`].
@@ -35,10 +35,11 @@ pub(crate) trait Door: Sized {
         lane: &mut Services<Self::Memory>,
     ) -> Self;
 
-    /// Input has come, or a door that waited may continue: parses the input and submits its requests.
+    /// Parses the input and submits its requests. The lane calls this when input has arrived, or when a door that
+    /// waited may continue.
     fn ready(&mut self, number: u32, lane: &mut Services<Self::Memory>);
 
-    /// The kernel returns `memory`. With `more`, the socket holds more input already.
+    /// Takes back `memory` from the kernel. With `more`, the socket already holds more input.
     fn returned(
         &mut self,
         number: u32,
@@ -48,7 +49,7 @@ pub(crate) trait Door: Sized {
         lane: &mut Services<Self::Memory>,
     );
 
-    /// The request with this `token` has ended; `transfer` returns its memory.
+    /// Handles the end of the request with this `token`; `transfer` returns its memory.
     fn ended(
         &mut self,
         token: u32,
@@ -57,25 +58,25 @@ pub(crate) trait Door: Sized {
         lane: &mut Services<Self::Memory>,
     );
 
-    /// The end of a turn: starts the sends and receives that are due. Returns whether the door is done:
-    /// the kernel holds no memory of it, no disk holds a request of it, and nothing will come.
+    /// Ends a turn: starts the sends and receives that are due. Returns whether the door is done: the kernel holds no
+    /// memory of it, no disk holds a request of it, and no input will come.
     fn settle(&mut self, number: u32, lane: &mut Services<Self::Memory>) -> bool;
 
-    /// An instant that some door asked for by [`Services::wake_at`] has come. A door that waits for a later
-    /// instant asks again.
+    /// Reacts to the time: an instant that some door passed to [`Services::wake_at`] has come. A door that waits for a
+    /// later instant calls that function again.
     fn wake(&mut self, number: u32, lane: &mut Services<Self::Memory>);
 
-    /// Since when the client has kept memory of the lane in use, by an unread reply or an unfinished write.
-    /// With `anything`, a reply counts even if it uses no such memory.
+    /// Returns the instant since which the client has kept memory of the lane in use, by an unread reply or an
+    /// unfinished write. With `anything`, a reply counts even if it uses no such memory.
     fn holds_since(&self, anything: bool) -> Option<Instant>;
 
-    /// The client as an operator sees it, if it came through a socket.
+    /// Returns the client as an operator sees it, if it came through a socket.
     fn visitor(&self, now: Instant) -> Option<Visitor>;
 
-    /// The client kept others waiting, or an operator wants it gone: breaks the connection, for the reason `why`.
+    /// Breaks the connection to a client that kept others waiting or that an operator disconnects, for the reason `why`.
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services<Self::Memory>);
 
-    /// The server ends: takes no new request, answers those in flight, and is done then.
+    /// Drains the door: it takes no new request, answers those in flight, and is then done.
     fn end(&mut self, number: u32, lane: &mut Services<Self::Memory>);
 
     /// Gives back all memory of the lane. The lane has forgotten the door.

@@ -15,8 +15,8 @@
 //!
 //! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
 //!   memory of the door and no disk holds a request of it.
-//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut off
-//!   if another client waits for memory or the server ends. A client that moves bytes is never cut off.
+//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut
+//!   off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 use crate::bell;
 use crate::clock;
@@ -53,19 +53,17 @@ pub(crate) struct Shared {
     pub(crate) patience: Duration,
     /// The pool of a lane's memory, in bytes.
     pub(crate) lane_bytes_max: usize,
-    /// The lanes poll and never sleep.
+    /// Whether the lanes poll and never sleep.
     pub(crate) polls: bool,
-    /// The server can be queried for counters.
+    /// Whether the server can be queried for counters.
     pub(crate) is_metered: bool,
-    /// The observer of every trace event.
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
-    /// Rung when the last door closes, if the server is to end with it.
+    /// The bell to ring when the last door closes, if the server is to end with it.
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
 
-/// The parts from which a lane is constructed.
 #[derive(Debug)]
 pub(crate) struct LaneParts<D: Door> {
     pub(crate) number: u32,
@@ -73,23 +71,22 @@ pub(crate) struct LaneParts<D: Door> {
     /// The state that all doors share.
     pub(crate) doors: D::Shared,
     pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
-    /// Rings when there is a message.
+    /// The bell that rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
-    /// The number of those whose clients have not chosen an export.
+    /// The number of doors whose clients have not chosen an export.
     pub(crate) newcomers: Arc<AtomicUsize>,
 }
 
-/// Why a lane cuts off a client that holds memory.
+/// The reason for which a lane cuts off a client that holds memory.
 const IDLE: &str = "it took too long, and others waited for that";
-/// Why a lane cuts off a client that has not chosen an export.
+/// The reason for which a lane cuts off a client that has not chosen an export.
 const SILENT: &str = "it chose no export, and others needed its place";
 
-/// Why a lane cuts off a client by command.
+/// The reason for which a lane cuts off a client by command.
 const DISCONNECTED: &str = "an operator disconnected it";
 
-/// The stages of a lane's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
@@ -228,7 +225,7 @@ impl<D: Door> Lane<D> {
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
             let is_done = self.doors[door].settle(door, &mut self.services);
-            // [door-number-kept-until-quiet]: `settle` answers for the kernel and the disks.
+            // [door-number-kept-until-quiet]: a door is done when neither the kernel nor a disk uses it.
             if is_done {
                 self.forget(door);
             }
@@ -318,7 +315,7 @@ impl<D: Door> Lane<D> {
                 Ok(message) => message,
                 Err(mpsc::TryRecvError::Empty) => break,
                 Err(mpsc::TryRecvError::Disconnected) => {
-                    // No client can arrive any more.
+                    // All senders are gone, so no further client can arrive.
                     if self.doors.len() == 0 {
                         self.drain();
                     }
@@ -335,7 +332,7 @@ impl<D: Door> Lane<D> {
                     drop(answer.send(counts.collect()));
                 }
                 Message::Traffic(answer) => {
-                    // As above.
+                    // The receiver may have been dropped here too.
                     let _ = answer.send(self.services.traffic());
                 }
                 Message::MakeRoom => {
@@ -456,7 +453,6 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Submits the last flush of every disk.
     fn flush_all(&mut self) {
         let disks = self.services.disks.len();
         self.stage = Stage::Flushing { left: disks, has_failed: false };

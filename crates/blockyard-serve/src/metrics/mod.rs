@@ -19,19 +19,16 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The maximum number of connections at a time.
 const OPEN_MAX: usize = 16;
 
 /// The metrics of a server. See the [module](self).
 pub(crate) struct Metrics {
     pub(crate) entrances: Vec<Entrance<Peer>>,
     pub(crate) disks: Vec<Arc<Disk>>,
-    /// The number of clients.
     pub(crate) connections: Arc<AtomicUsize>,
 }
 
 impl Metrics {
-    /// Listens at `address`, as `HOST:PORT`.
     pub(crate) fn bind(address: &str) -> Result<Listener, ListenError> {
         Listener::bind(&Address::Tcp(address.to_owned()))
     }

@@ -1,4 +1,4 @@
-//! From ended requests to bytes to send.
+//! Turns ended requests into bytes to send.
 
 use super::client::{Client, Lane};
 use super::parse::RUNS_MAX;
@@ -9,7 +9,6 @@ use blockyard::status::Status;
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
 use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request, STATE_HOLE, STATE_ZERO};
 
-/// Room for one status of [`RUNS_MAX`] runs.
 const STATUS_BYTES: usize = STATUS_BYTES_MIN + 16 * RUNS_MAX;
 
 impl Client {
@@ -48,10 +47,10 @@ impl Client {
     ) {
         lane.list(number);
         let data_bytes = self.write_answer(request, result);
-        debug_assert_eq!(data_bytes, 0, "data comes from a disk");
+        debug_assert_eq!(data_bytes, 0, "only the answer to a request at a disk has data");
     }
 
-    /// Puts the answer into the batch. Returns how many bytes of data must follow it.
+    /// Puts the answer into the batch. Returns the number of bytes of data that must follow.
     #[inline]
     fn write_answer(&mut self, request: Request, result: Result<(), Errno>) -> u64 {
         if self.is_dead() {
@@ -74,7 +73,7 @@ impl Client {
         data_bytes
     }
 
-    /// Writes a chunk for each context that `request` asks for. Returns the request, which is then answered.
+    /// Writes a chunk for each context that `request` asks for. Returns the request, which has yet to be answered.
     pub(super) fn write_status(&mut self, mut request: Request, runs: &[(u64, bool)]) -> Request {
         let Session::Transmission(Serving { transmission, .. }) = &self.session else {
             unreachable!("requests come after the handshake")

@@ -1,8 +1,8 @@
 //! The bytes of one send: headers, each followed by its data.
 //!
-//! A batch copies headers. Data stays where it lies, in the map of a disk in memory or in a read buffer,
-//! and the batch keeps it alive until it was sent. TLS encrypts a batch piece by piece: each encrypted
-//! piece is sent while it is in the caches, before the next one is made.
+//! A batch copies headers. Data stays in place, in the map of a disk in memory or in a read buffer, and the batch
+//! keeps it alive until it has been sent. TLS encrypts a batch piece by piece: each encrypted piece is sent while it
+//! is in the caches, before the next one is made.
 
 use crate::map::{Map, Pages, Span};
 use blockyard_wire::nbd::transmission::Charge;
@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// A range of one source.
 #[derive(Debug)]
 struct Part {
-    /// The source.
     of: Source,
     range: Range<usize>,
 }
@@ -22,13 +21,11 @@ struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Heads,
-    /// One of the buffers.
     Pages(usize),
-    /// One of the maps.
     Map(usize),
 }
 
-/// What goes to one connection at once. See the [module](self).
+/// The bytes of one send. See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     heads: Vec<u8>,
@@ -37,28 +34,27 @@ pub(crate) struct Batch {
     pages: Vec<(Rc<Pages>, usize)>,
     maps: Vec<Arc<Map>>,
     charges: Vec<Charge>,
-    /// The first part that has not been sent, or sealed, whole.
+    /// The first part that has not been sent, or sealed, as a whole.
     next: usize,
-    /// How much of it has been, in bytes.
+    /// The number of bytes of that part that have been sent or sealed.
     next_done: usize,
-    /// What was sealed, and is sent before anything else is.
+    /// The sealed bytes, which are sent before any others.
     sealed: Vec<u8>,
-    /// How much of that has been sent, in bytes.
+    /// The number of sealed bytes that have been sent.
     sealed_sent: usize,
 }
 
 impl Batch {
-    /// Whether there is nothing to send, or to seal.
+    /// Returns whether nothing is left to send or to seal.
     pub(crate) fn is_empty(&self) -> bool {
         self.is_taken() && self.is_sent()
     }
 
-    /// Whether there is nothing to seal any more.
+    /// Returns whether nothing is left to seal.
     pub(crate) fn is_taken(&self) -> bool {
         self.next == self.parts.len()
     }
 
-    /// Whether there is nothing that was sealed and not sent.
     pub(crate) fn is_sent(&self) -> bool {
         self.sealed_sent == self.sealed.len()
     }
@@ -81,19 +77,19 @@ impl Batch {
         }
     }
 
-    /// What is sent next is what `seal` puts there, of what it [took](Self::take).
+    /// Replaces the sealed bytes by those that `seal` makes of [taken](Self::take) bytes. They are sent next.
     ///
     /// # Panics
     ///
-    /// If the one before was not sent.
+    /// Panics if the previous sealed bytes have not been sent.
     pub(crate) fn seal(&mut self, seal: impl FnOnce(&mut Vec<u8>)) {
-        assert!(self.is_sent(), "one piece after the other");
+        assert!(self.is_sent(), "a sealed piece is sent before the next is sealed");
         self.sealed.clear();
         self.sealed_sent = 0;
         seal(&mut self.sealed);
     }
 
-    /// Appends bytes that `write` puts at the end of the headers.
+    /// Appends the bytes that `write` puts at the end of the headers.
     #[inline]
     pub(crate) fn head(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let from = self.heads.len();
@@ -105,7 +101,6 @@ impl Batch {
         }
     }
 
-    /// Appends `range` of the memory of a disk.
     #[inline]
     pub(crate) fn map(&mut self, map: &Arc<Map>, range: Range<usize>) {
         let known = self.maps.iter().position(|kept| Arc::ptr_eq(kept, map));
@@ -116,19 +111,18 @@ impl Batch {
         self.parts.push(Part { of: Source::Map(at), range });
     }
 
-    /// Appends `range` of a buffer.
     pub(crate) fn pages(&mut self, pages: Rc<Pages>, range: Range<usize>) {
         self.pages.push((pages, range.len()));
         self.parts.push(Part { of: Source::Pages(self.pages.len() - 1), range });
     }
 
-    /// What is given back once it has been sent.
+    /// Adds a charge, which [`Self::clear`] gives back.
     #[inline]
     pub(crate) fn charge(&mut self, charge: Charge) {
         self.charges.push(charge);
     }
 
-    /// Appends what is sent next to `spans`, up to `max` of them.
+    /// Appends the next bytes to send to `spans`, as at most `max` spans.
     pub(crate) fn spans(&mut self, max: usize, spans: &mut Vec<Span>) {
         if !self.is_sent() {
             let rest = &mut self.sealed[self.sealed_sent..];
@@ -149,7 +143,7 @@ impl Batch {
         }
     }
 
-    /// `bytes` more of it have been sent; whether that was all.
+    /// Records that `bytes` more have been sent. Returns whether the batch is empty now.
     pub(crate) fn advance(&mut self, bytes: usize) -> bool {
         if self.is_sent() {
             self.done(bytes);
@@ -159,7 +153,7 @@ impl Batch {
         self.is_empty()
     }
 
-    /// `bytes` more of the parts have been sent, or sealed.
+    /// Records that `bytes` more of the parts have been sent or sealed.
     fn done(&mut self, bytes: usize) {
         let mut left = self.next_done + bytes;
         while let Some(Part { range, .. }) = self.parts.get(self.next)
@@ -171,7 +165,7 @@ impl Batch {
         self.next_done = left;
     }
 
-    /// All of it has been sent, or will never be: gives back what it kept, and is empty.
+    /// Empties the batch, which has been sent or never will be. Gives back its charges and buffers.
     pub(crate) fn clear(
         &mut self,
         mut charge: impl FnMut(Charge),
@@ -206,7 +200,7 @@ mod tests {
         batch.head(|out| out.extend([2; 4]));
         batch.map(&map, 100..1100);
         batch.head(|out| out.extend([3; 16]));
-        assert_eq!(rest(&mut batch), [20, 1000, 16], "headers in a row are one piece");
+        assert_eq!(rest(&mut batch), [20, 1000, 16], "consecutive headers are one piece");
         assert!(!batch.advance(19));
         assert_eq!(rest(&mut batch), [1, 1000, 16]);
         assert!(!batch.advance(501));
@@ -230,7 +224,7 @@ mod tests {
             batch.seal(|sealed| sealed.extend(clear.iter().map(|byte| !byte)));
             came.extend_from_slice(&clear);
             pieces += 1;
-            assert_eq!(rest(&mut batch), [clear.len()], "only what was sealed is sent");
+            assert_eq!(rest(&mut batch), [clear.len()], "only sealed bytes are sent");
             assert!(!batch.advance(100));
             assert_eq!(rest(&mut batch), [clear.len() - 100]);
             assert_eq!(batch.advance(clear.len() - 100), pieces == 2);

@@ -1,4 +1,10 @@
-//! One client: its socket, the input that was not parsed yet, and the replies that were not sent yet.
+//! One client: its socket, its unparsed input, and its unsent replies.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[last-reply-arrives]** TCP resets a connection that is closed with received bytes unread, or that receives bytes after it was
+//!   closed, and a reset destroys replies on their way. So when the server ends a session, it sends the end of the stream
+//!   and then discards what arrives, until the client hangs up or has had its time.
 
 use super::batch::Batch;
 use super::input::{Input, Receiving};
@@ -13,14 +19,20 @@ use crate::peer::Peer;
 use crate::ring::SPANS_MAX;
 use crate::services::{Kept, Services};
 use crate::words::error_words;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard_wire::nbd::{Handshake, Limits};
 use core::sync::atomic::Ordering;
+use rustix::net::Shutdown;
 use std::borrow::Cow;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// How long a connection lingers at most.
+const LINGER: Duration = Duration::from_ms(1000);
+/// The bytes of one receive that are discarded.
+const DISCARDED_BYTES: usize = 64 << 10;
 
 /// Memory that the kernel has for a client.
 #[derive(Debug)]
@@ -33,25 +45,33 @@ pub(crate) enum Lent {
     Batch(Box<Batch>),
 }
 
-/// What a lane does for its clients.
 pub(super) type Lane = Services<Lent>;
 
-/// The state of a connection.
 #[derive(Debug)]
 enum Life {
     Open,
-    /// Nothing more is read, for this reason. Requests in flight are answered, then the connection is closed.
-    Ending(Cow<'static, str>),
-    /// Nothing can be sent either, for this reason.
+    /// No more input is read, for this reason. Requests in flight are answered, then the connection is closed, or
+    /// lingers.
+    Ending {
+        why: Cow<'static, str>,
+        lingers: bool,
+    },
+    /// All replies were sent. What the client still sends is discarded until it hangs up, but not after `until`
+    /// ([last-reply-arrives]).
+    Lingering {
+        why: Cow<'static, str>,
+        until: Instant,
+    },
+    /// The connection is broken, for this reason: nothing is sent or received.
     Dead(Cow<'static, str>),
 }
 
 /// The send that is in progress.
 #[derive(Debug)]
 enum Sending {
-    /// None; `spare` is a batch that was sent and can be used again.
+    /// No send; `spare` is an empty batch that can be reused.
     Nothing { spare: Option<Box<Batch>> },
-    /// A batch, of which something went last at that instant.
+    /// The send of a batch, which last made progress at `since`.
     Batch { since: Instant },
 }
 
@@ -68,16 +88,15 @@ pub(crate) struct Client {
     /// TLS, once it has started.
     tls: Option<Box<TlsSession>>,
     pub(super) input: Input,
-    /// Replies to be sent next.
+    /// The replies of the next send.
     pub(super) batch: Box<Batch>,
     sending: Sending,
     life: Life,
-    /// The memory of the lane that it holds.
     pub(super) account: Account,
 }
 
 impl Client {
-    /// A client that has come `now`, gets the greeting first, and must choose an export before `deadline`.
+    /// Returns a client that has come `now`, gets the greeting first and must choose an export before `deadline`.
     pub(super) fn new(peer: Peer, shared: &Arc<Shared>, now: Instant, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
         let session = Session::Handshake(Choosing { handshake, deadline });
@@ -98,7 +117,7 @@ impl Client {
         }
     }
 
-    /// The client as an operator sees it.
+    /// Returns the client as an operator sees it.
     pub(super) fn seen(&self, now: Instant) -> Visitor {
         let (disk, requests) = match &self.session {
             Session::Handshake(_) => (None, 0),
@@ -115,12 +134,12 @@ impl Client {
         }
     }
 
-    /// Whether nothing more is read from the client.
+    /// Returns whether no more input is read.
     pub(super) fn is_over(&self) -> bool {
         !matches!(self.life, Life::Open)
     }
 
-    /// Whether nothing is sent or received any more.
+    /// Returns whether the connection is broken: nothing is sent or received any more.
     #[inline]
     pub(super) fn is_dead(&self) -> bool {
         matches!(self.life, Life::Dead(_))
@@ -130,7 +149,7 @@ impl Client {
         matches!(self.sending, Sending::Batch { .. })
     }
 
-    /// Whether an answer has not been sent.
+    /// Returns whether an answer has not been sent yet.
     pub(super) fn is_answering(&self) -> bool {
         self.is_sending() || !self.batch.is_empty()
     }
@@ -138,27 +157,57 @@ impl Client {
     /// Stops reading from the client. The log gets the first reason.
     pub(super) fn end(&mut self, why: impl Into<Cow<'static, str>>) {
         if matches!(self.life, Life::Open) {
-            self.life = Life::Ending(why.into());
+            self.life = Life::Ending { why: why.into(), lingers: false };
         }
     }
 
-    /// As [`Self::end`], and discards what the client sends from now on.
-    pub(super) fn end_receiving(&mut self, why: impl Into<Cow<'static, str>>) {
-        self.end(why);
-        let _ = rustix::net::shutdown(&self.peer.fd, rustix::net::Shutdown::Read);
+    /// Stops reading as [`Self::end`] does, from a client that may go on sending.
+    pub(super) fn end_receiving(&mut self, why: &'static str) {
+        let lingers = self.peer.is_reset_by_unread_bytes();
+        if !lingers {
+            let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Read);
+        }
+        if matches!(self.life, Life::Open) {
+            self.life = Life::Ending { why: why.into(), lingers };
+        }
+    }
+
+    /// Starts to linger once every reply was sent, if it has to ([last-reply-arrives]).
+    pub(super) fn linger(&mut self, lane: &mut Lane) {
+        let has_answered_all =
+            self.session.at_disk() == 0 && !self.is_sending() && self.owes_nothing();
+        if let Life::Ending { why, lingers: true } = &mut self.life
+            && has_answered_all
+        {
+            let until = lane.now + LINGER;
+            let why = core::mem::take(why);
+            self.life = Life::Lingering { why, until };
+            let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Write);
+            lane.wake_at(until);
+        }
+    }
+
+    /// The instant at which to stop lingering.
+    pub(super) fn lingers_until(&self) -> Option<Instant> {
+        match self.life {
+            Life::Lingering { until, .. } => Some(until),
+            Life::Open | Life::Ending { .. } | Life::Dead(_) => None,
+        }
     }
 
     /// Breaks the connection: nothing more is sent or received.
     pub(super) fn kill(&mut self, why: impl Into<Cow<'static, str>>) {
         self.life = match core::mem::replace(&mut self.life, Life::Open) {
             Life::Open => Life::Dead(why.into()),
-            Life::Ending(why) | Life::Dead(why) => Life::Dead(why),
+            Life::Ending { why, .. } | Life::Lingering { why, .. } | Life::Dead(why) => {
+                Life::Dead(why)
+            }
         };
-        // This ends the kernel's operations on the socket. It fails for a closed socket, which does no harm.
-        let _ = rustix::net::shutdown(&self.peer.fd, rustix::net::Shutdown::Both);
+        // This ends the kernel's operations on the socket. It fails harmlessly if the peer has closed the socket.
+        let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Both);
     }
 
-    /// Starts TLS, and discards all bytes that came before it ([nothing-before-tls]).
+    /// Starts TLS, and discards all bytes that arrived before it ([nothing-before-tls]).
     pub(super) fn start_tls(&mut self) {
         assert!(!self.is_answering(), "the answer to STARTTLS must be sent before TLS starts");
         self.input.clear();
@@ -166,13 +215,12 @@ impl Client {
         self.tls = Some(Box::new(TlsSession::new(tls.config())));
     }
 
-    /// The version of TLS, if it has started.
     pub(super) fn tls_version(&self) -> Option<&'static str> {
         self.tls.as_ref().map(|tls| tls.version())
     }
 
-    /// Decrypts received records, into the payload that is awaited or else into the input. Returns
-    /// whether there were any bytes.
+    /// Decrypts received records into the awaited payload, if there is one, or else into the input. Returns whether
+    /// there were any bytes.
     ///
     /// # Errors
     ///
@@ -192,13 +240,12 @@ impl Client {
         Ok(self.input.fill(|room| tls.open_to(room))? > 0)
     }
 
-    /// Whether there is something to send.
     fn has_to_send(&self) -> bool {
         !self.batch.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_to_send())
     }
 
-    /// Since when the client lets lie what it has to take, or to send the rest of, if it does. Of what
-    /// it has to take that counts which keeps memory of the lane, or `anything`.
+    /// Returns the instant since which the client has moved no byte of an unread reply or an unfinished write, if there
+    /// is one. Without `anything`, only a client that holds shared memory of the lane counts.
     pub(super) fn idles_since(&self, anything: bool) -> Option<Instant> {
         if self.is_dead() || (!anything && !self.account.holds_shared()) {
             return None;
@@ -214,15 +261,19 @@ impl Client {
         receives.into_iter().chain(sends).min()
     }
 
-    /// Whether the lane can forget the client: nothing is in flight, and nothing will come.
+    /// Returns whether the lane can forget the client: nothing is in flight, and nothing will come.
     pub(super) fn is_done(&self) -> bool {
         let is_receiving = !matches!(self.input.receiving, Receiving::Nothing { .. });
         let is_quiet = !is_receiving && !self.is_sending() && self.session.at_disk() == 0;
-        let owes_nothing = !self.has_to_send() && !self.session.waits();
-        is_quiet && (self.is_dead() || (self.is_over() && owes_nothing))
+        let is_closing = matches!(self.life, Life::Ending { lingers: false, .. });
+        is_quiet && (self.is_dead() || (is_closing && self.owes_nothing()))
     }
 
-    /// Sends TLS's close_notify once every reply was sent.
+    fn owes_nothing(&self) -> bool {
+        !self.has_to_send() && !self.session.waits()
+    }
+
+    /// Sends TLS's close_notify once every reply has been sent.
     pub(super) fn end_tls(&mut self) {
         let has_said_all = self.session.at_disk() == 0 && !self.is_answering();
         if self.is_over()
@@ -245,7 +296,7 @@ impl Client {
             tls.seal(&mut batch);
         }
         self.sending = Sending::Batch { since: lane.now };
-        // Nothing must wait for the end of a quick send, as nobody is woken by it.
+        // The end of a quick send wakes no one, so nothing may wait for it.
         let has_more = self.tls.is_some() && !batch.is_taken();
         let others_wait = lane.memory.is_awaited();
         let is_awaited = has_more || self.session.waits() || self.is_over() || others_wait;
@@ -260,7 +311,7 @@ impl Client {
         lane.ring.send(self.peer.fd.as_raw_fd(), message, quick, kept);
     }
 
-    /// The kernel has sent a batch, or has failed to.
+    /// Takes back a batch that the kernel has sent, in part or as a whole, or has failed to send.
     pub(super) fn sent(
         &mut self,
         number: u32,
@@ -300,13 +351,19 @@ impl Client {
     /// Receives more, unless a receive is in progress or no input is wanted.
     pub(super) fn receive(&mut self, number: u32, lane: &mut Lane) {
         let Receiving::Nothing { has_more: expected } = self.input.receiving else { return };
+        let fd = self.peer.fd.as_raw_fd();
+        let kept = |memory| Kept::Door { door: number, memory };
+        if let Life::Lingering { .. } = self.life {
+            self.input.receiving = Receiving::Input;
+            let (span, discarded) = lend(vec![0; DISCARDED_BYTES].into(), 0..DISCARDED_BYTES);
+            lane.ring.receive(fd, span, false, expected, kept(discarded));
+            return;
+        }
         // In the handshake each answer is sent before the next option is read.
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_sending()) {
             return;
         }
-        let fd = self.peer.fd.as_raw_fd();
-        let kept = |memory| Kept::Door { door: number, memory };
         if let Some(tls) = &mut self.tls {
             let room = tls.room();
             let all = 0..room.len();
@@ -318,7 +375,7 @@ impl Client {
         if let Session::Transmission(Serving { payload, .. }) = &self.session
             && let Payload::Landing { target, received, granted, .. } = payload
         {
-            // [idle-holder-cut-off]: each arrival into memory of the lane counts.
+            // [idle-holder-cut-off]: a receive into memory of the lane completes with each arrival, which counts.
             let is_whole = matches!(target, Target::Disk { .. });
             let span = target.span(*received..*granted);
             let memory = Lent::Payload { _target: target.clone() };
@@ -333,7 +390,7 @@ impl Client {
         lane.ring.receive(fd, span, false, expected, kept(input));
     }
 
-    /// The kernel is done with memory that it was to receive to.
+    /// Takes back memory into which the kernel has received, or has failed to receive.
     pub(super) fn received(
         &mut self,
         memory: Lent,
@@ -343,6 +400,13 @@ impl Client {
     ) {
         self.input.receiving = Receiving::Nothing { has_more: more };
         let bytes = result.as_ref().map_or(0, |bytes| *bytes);
+        if let Life::Lingering { why, .. } = &mut self.life {
+            if bytes == 0 {
+                let why = core::mem::take(why);
+                self.kill(why);
+            }
+            return;
+        }
         match (memory, &mut self.tls) {
             (Lent::Input(records), Some(tls)) => tls.received(records, bytes),
             (Lent::Input(input), None) => self.input.received(input, bytes),
@@ -355,7 +419,7 @@ impl Client {
                 *since = now;
                 transmission.payload_taken(bytes as u64);
             }
-            (Lent::Batch(_), _) => unreachable!("a batch is sent"),
+            (Lent::Batch(_), _) => unreachable!("a batch is sent, not received"),
         }
         match result {
             Ok(0) => self.end("it hung up"),
@@ -364,14 +428,12 @@ impl Client {
         }
     }
 
-    /// Logs that the client has chosen its export.
     pub(super) fn tell_entered(&mut self, lane: &Lane) {
         let export = lane.disk(self.session.serving().disk).name.clone();
         let tls = self.tls_version();
         self.tell(|| Happened::Entered { export, tls });
     }
 
-    /// Logs that the client has gone, and why.
     pub(super) fn tell_gone(&self, lane: &Lane) {
         let (export, requests) = match &self.session {
             Session::Handshake(_) => (None, 0),
@@ -379,7 +441,7 @@ impl Client {
                 (Some(lane.disk(serving.disk).name.clone()), serving.requests)
             }
         };
-        let (Life::Ending(why) | Life::Dead(why)) = &self.life else {
+        let (Life::Ending { why, .. } | Life::Dead(why)) = &self.life else {
             unreachable!("a client that goes has a reason")
         };
         self.tell(|| Happened::Gone { export, requests, why: why.clone() });
@@ -394,7 +456,6 @@ impl Client {
         }
     }
 
-    /// Gives back what it holds of the lane.
     pub(super) fn give_back(self, lane: &mut Lane) {
         let Self { mut batch, mut account, session, .. } = self;
         batch.clear(drop, |pages, bytes| lane.give_back(&mut account, pages, bytes));
@@ -411,7 +472,8 @@ impl Client {
     }
 }
 
-/// Memory for the kernel to receive into: nobody else holds it ([kernel-writes-alone]).
+/// Lends `range` of `input` to the kernel, which receives into it. Nothing else holds the buffer
+/// ([kernel-writes-alone]).
 fn lend(mut input: Rc<[u8]>, range: core::ops::Range<usize>) -> (Span, Lent) {
     let room = &mut Rc::get_mut(&mut input).expect("input buffer with one owner")[range];
     let span = Span { start: room.as_mut_ptr(), len: room.len() };

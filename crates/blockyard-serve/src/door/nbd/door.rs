@@ -56,6 +56,7 @@ impl Door for Client {
     fn settle(&mut self, number: u32, lane: &mut Lane) -> bool {
         self.end_tls();
         self.send(number, lane);
+        self.linger(lane);
         let is_done = self.is_done();
         if !is_done {
             self.receive(number, lane);
@@ -64,15 +65,16 @@ impl Door for Client {
     }
 
     fn wake(&mut self, number: u32, lane: &mut Lane) {
-        let Session::Handshake(choosing) = &self.session else { return };
-        if self.is_dead() {
-            return;
-        }
-        if choosing.deadline <= lane.now {
+        let deadline = match &self.session {
+            Session::Handshake(choosing) if !self.is_dead() => Some(choosing.deadline),
+            _ => self.lingers_until(),
+        };
+        let Some(deadline) = deadline else { return };
+        if deadline <= lane.now {
             self.kill("it took too long to choose an export");
             lane.list(number);
         } else {
-            lane.wake_at(choosing.deadline);
+            lane.wake_at(deadline);
         }
     }
 

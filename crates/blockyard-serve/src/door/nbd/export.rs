@@ -10,7 +10,7 @@ const _: () = assert!(
     "a null disk can answer the longest read"
 );
 
-/// An export for each disk, in their order.
+/// Returns an export for each disk, in the order of `disks`.
 ///
 /// # Errors
 ///
@@ -21,8 +21,9 @@ pub(crate) fn exports(disks: &[Arc<Disk>]) -> Result<Exports, ExportError> {
 
 fn export(disk: &Disk) -> Export {
     let limits = disk.limits();
+    // CAN_MULTI_CONN: all connections write to the same memory or file.
     let mut flags =
-        ExportFlags::FLUSH | ExportFlags::FUA | ExportFlags::CACHE | ExportFlags::CAN_MULTI_CONN; // all connections write to one memory or file
+        ExportFlags::FLUSH | ExportFlags::FUA | ExportFlags::CACHE | ExportFlags::CAN_MULTI_CONN;
     if limits.max_discard_sectors > 0 {
         flags = flags | ExportFlags::TRIM;
     }

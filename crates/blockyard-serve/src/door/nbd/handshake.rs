@@ -1,4 +1,4 @@
-//! A client that chooses an export: from received bytes to answers.
+//! The handshake, in which a client chooses an export: turns received bytes into answers.
 
 use super::client::{Client, Lane};
 use super::session::{Choosing, Serving, Session};
@@ -11,7 +11,7 @@ impl Client {
     pub(super) fn choose(&mut self, number: u32, lane: &mut Lane) -> bool {
         loop {
             if self.is_over() || self.is_answering() {
-                return false; // the answer first
+                return false; // an answer is sent before the next option is read
             }
             let Session::Handshake(Choosing { handshake, .. }) = &mut self.session else {
                 return true;
@@ -34,7 +34,7 @@ impl Client {
                     self.tell_entered(lane);
                     return true;
                 }
-                Step::StartTls if !self.batch.is_empty() => return false, // the answer first
+                Step::StartTls if !self.batch.is_empty() => return false, // the answer is sent before TLS starts
                 Step::StartTls => {
                     handshake.tls_started();
                     self.start_tls();

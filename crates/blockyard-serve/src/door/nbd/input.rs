@@ -1,12 +1,11 @@
-//! Received bytes that were not parsed yet.
+//! The input buffer of a client: received bytes that have not been parsed.
 
 use core::ops::Range;
 use std::rc::Rc;
 
-/// The receive that is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receiving {
-    /// None; `has_more`: the socket held more bytes after the last receive.
+    /// No receive; `has_more` says that the socket held more bytes after the last one.
     Nothing { has_more: bool },
     /// Bytes to be parsed.
     Input,
@@ -14,12 +13,12 @@ pub(super) enum Receiving {
     Payload,
 }
 
-/// Received bytes that were not parsed yet.
+/// Received bytes that have not been parsed.
 #[derive(Debug)]
 pub(super) struct Input {
-    /// `None` while the kernel writes to it.
+    /// The buffer; `None` while the kernel writes to it.
     bytes: Option<Rc<[u8]>>,
-    /// The bytes that were not parsed yet are at `from..to`.
+    /// The unparsed bytes are at `from..to`.
     from: usize,
     to: usize,
     pub(super) receiving: Receiving,
@@ -28,7 +27,6 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// An empty input with room for `room_bytes`.
     pub(super) fn new(room_bytes: usize) -> Self {
         let bytes = Some(vec![0; room_bytes].into());
         Self {
@@ -40,18 +38,17 @@ impl Input {
         }
     }
 
-    /// The bytes that were not parsed yet.
     pub(super) fn unread(&self) -> &[u8] {
         &self.bytes()[self.from..self.to]
     }
 
-    /// The next `len` bytes were understood, or copied.
+    /// Removes the next `len` bytes, which have been parsed or copied.
     pub(super) fn take(&mut self, len: usize) {
         debug_assert!(len <= self.to - self.from, "only received bytes can be removed");
         self.from += len;
     }
 
-    /// Removes the next `len` bytes and shares them: they stay in place for as long as anybody holds them.
+    /// Removes the next `len` bytes and returns a shared buffer with their index. They stay in place while it is held.
     pub(super) fn take_shared(&mut self, len: usize) -> (Rc<[u8]>, usize) {
         let start = self.from;
         let bytes = Rc::clone(self.bytes());
@@ -59,12 +56,11 @@ impl Input {
         (bytes, start)
     }
 
-    /// Discards all received bytes.
     pub(super) fn clear(&mut self) {
         (self.from, self.to) = (0, 0);
     }
 
-    /// Makes room behind the unparsed bytes, in a buffer of `room_bytes` that nobody else holds.
+    /// Makes room after the unparsed bytes, in a buffer of `room_bytes` without other owners.
     pub(super) fn make_room(&mut self, room_bytes: usize) {
         let len = self.to - self.from;
         let input = self.bytes.as_mut().expect("input buffer that the kernel returned");
@@ -83,7 +79,7 @@ impl Input {
         (self.from, self.to) = (0, len);
     }
 
-    /// Lends the buffer to the kernel, with the range to receive into: at most `most` bytes.
+    /// Returns the buffer to lend to the kernel, with the range to receive into: at most `most` bytes.
     pub(super) fn lend(&mut self, most: Option<usize>) -> (Rc<[u8]>, Range<usize>) {
         let bytes = self.bytes.take().expect("input buffer that the kernel returned");
         let end = most.map_or(bytes.len(), |most| bytes.len().min(self.to + most));
@@ -96,7 +92,7 @@ impl Input {
         self.to += len;
     }
 
-    /// Lets `put` fill the room, and returns the number of bytes that it put there.
+    /// Calls `put` to fill the room. Returns the number of bytes that it put there.
     pub(super) fn fill<E>(
         &mut self,
         put: impl FnOnce(&mut [u8]) -> Result<usize, E>,

@@ -1,4 +1,4 @@
-//! From received bytes to requests of the lane.
+//! Turns received bytes into requests of the lane.
 
 use super::client::{Client, Lane};
 use super::input::Receiving;
@@ -10,14 +10,14 @@ use blockyard::bio::Op;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
 
-/// The most runs of one status. A client continues where they end.
+/// The maximum number of runs in one status. The client asks again from their end on.
 pub(super) const RUNS_MAX: usize = 500;
 
 /// The next step after a look at the input.
 enum Found {
-    /// Look again: some input was parsed.
+    /// Some input was parsed: look again.
     More,
-    /// No progress is possible until something else happens.
+    /// No progress is possible until another event.
     Nothing,
     /// A request whose data has arrived, or that has none.
     Request(Request, Place),
@@ -26,9 +26,9 @@ enum Found {
 }
 
 impl Client {
-    /// Parses the input, and submits its requests.
     pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
-        if self.is_dead() || self.input.receiving == Receiving::Input {
+        let is_deaf = self.is_dead() || self.lingers_until().is_some();
+        if is_deaf || self.input.receiving == Receiving::Input {
             return;
         }
         self.understand(number, lane);
@@ -59,7 +59,7 @@ impl Client {
         if matches!(self.session, Session::Handshake(_)) && !self.choose(number, lane) {
             return;
         }
-        // The limits of the connection bound it ([no-request-past-limits]).
+        // The limits of the connection bound this loop ([no-request-past-limits]).
         loop {
             match self.find(number, lane) {
                 Found::More => {}
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// What is next in what was received.
+    /// Continues the request that waits, or else parses the next one.
     fn find(&mut self, number: u32, lane: &mut Lane) -> Found {
         let Session::Transmission(serving) = &mut self.session else {
             unreachable!("the handshake is over")
@@ -137,8 +137,8 @@ impl Client {
         }
     }
 
-    /// Payload comes: it is taken from what was received, waited for, or given a place of its own
-    /// to be received to.
+    /// Handles the payload of a WRITE, of which `left` bytes have not been taken. Takes it from the input, waits for
+    /// the rest, or gets a [`Target`] into which it is received.
     fn payload(&mut self, number: u32, left: u64, lane: &mut Lane) -> Found {
         let Serving { disk, transmission, payload, waits, .. } = self.session.serving();
         let disk = *disk;
@@ -181,7 +181,8 @@ impl Client {
         Found::More
     }
 
-    /// Looks for the runs of a range, as far as the slice of this turn goes ([status-in-slices]), then reports them.
+    /// Looks up the runs of a range, and reports them once they are complete. Stops when the lookups of this turn are
+    /// used up ([status-in-slices]).
     fn scan(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Lane) -> Found {
         let serving = self.session.serving();
         let end = scan.request.offset() + scan.request.len();
@@ -200,7 +201,7 @@ impl Client {
         Found::Settled(self.write_status(request, &runs), Ok(()))
     }
 
-    /// A READ, once there is memory for its data where the disk needs some.
+    /// Prepares a READ, which waits if the disk needs memory for its data and the lane has none.
     fn read(&mut self, number: u32, request: Request, lane: &mut Lane) -> Found {
         let serving = self.session.serving();
         if !lane.disk(serving.disk).needs_pages() {
@@ -220,7 +221,7 @@ impl Client {
         Found::Settled(request, Err(Errno::NoMemory))
     }
 
-    /// Starts a request.
+    /// Submits a request to the disk, or answers it if the disk is not needed.
     fn start(&mut self, number: u32, request: Request, place: Place, lane: &mut Lane) {
         let serving = self.session.serving();
         let disk = serving.disk;
@@ -249,7 +250,6 @@ impl Client {
     }
 }
 
-/// A length of at most one request.
 fn bytes(len: u64) -> usize {
     usize::try_from(len).expect("length of one request")
 }

@@ -9,20 +9,19 @@ use core::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Room for what is received in the handshake.
+/// The size of the input buffer in the handshake, in bytes.
 const HANDSHAKE_BYTES: usize = 4096;
-/// Room for what is received at once after it.
+/// The size of the input buffer after the handshake, in bytes.
 const INPUT_BYTES: usize = 256 << 10;
-/// Payload up to this length is received with other requests; longer payload is received at its [`Target`].
+/// A payload up to this length is received with other requests. A longer one is received into its [`Target`].
 pub(super) const INLINE_BYTES: u64 = 64 << 10;
-/// Room for the bytes behind a long payload. Usually they are the header of the next long write, whose
-/// payload must not arrive here, where it would be copied.
+/// The bytes to receive at once after a long payload. Usually they are the header of the next long write, whose payload
+/// must not arrive in the input buffer: it would have to be copied.
 const HEADS_BYTES: usize = 4096;
 
-// A header and its inline payload fit.
+// The input buffer has room for a header and its inline payload.
 const _: () = assert!(INLINE_BYTES + 1024 <= INPUT_BYTES as u64);
 
-/// The state of a session.
 #[derive(Debug)]
 pub(super) enum Session {
     Handshake(Choosing),
@@ -33,7 +32,7 @@ pub(super) enum Session {
 #[derive(Debug)]
 pub(super) struct Choosing {
     pub(super) handshake: Handshake,
-    /// When the client is cut off if it has not chosen.
+    /// The instant at which the client is cut off if it has not chosen.
     pub(super) deadline: Instant,
 }
 
@@ -43,32 +42,31 @@ pub(super) struct Serving {
     pub(super) disk: usize,
     pub(super) transmission: Transmission,
     pub(super) payload: Payload,
-    /// The last write was long, so the next one may be long too.
+    /// Whether the last write was long: the next one is then likely to be long too.
     pub(super) writes_long: bool,
-    /// A limit is reached: no request is parsed until a reply was sent or memory was given back.
+    /// Whether a limit is reached: no request is parsed until a reply has been sent or memory has been given back.
     pub(super) waits: bool,
-    /// The number of requests so far.
     pub(super) requests: u64,
     /// Requests at the disk, by their tokens.
     pub(super) at_disk: Slab<AtDisk>,
 }
 
-/// A request whose header has come, and which waits for memory or for its payload.
+/// A request whose header has arrived, and which waits for memory, lookups or its payload.
 #[derive(Debug)]
 pub(super) enum Payload {
-    /// None is.
+    /// No request waits.
     None,
-    /// The header has come; the payload has no target yet.
+    /// A WRITE whose payload has no target yet.
     Announced { request: Request },
-    /// A READ, for which there is no memory yet.
+    /// A READ that waits for memory.
     Read { request: Request },
-    /// A BLOCK_STATUS, of which these runs are known ([status-in-slices]).
+    /// A BLOCK_STATUS that waits for further lookups ([status-in-slices]).
     Status(Box<Scan>),
-    /// It is received to its target: of the bytes that the lane granted memory for, so many are there, the last since that instant.
+    /// A WRITE whose payload is being received into its target. The lane has granted memory for `granted` bytes;
+    /// `received` bytes have arrived, the last of them at `since`.
     Landing { request: Request, since: Instant, target: Target, received: usize, granted: usize },
 }
 
-/// A request at the disk.
 #[derive(Debug)]
 pub(super) struct AtDisk {
     pub(super) request: Request,
@@ -76,27 +74,25 @@ pub(super) struct AtDisk {
     pub(super) arrived: u64,
 }
 
-/// What is known of the range of a BLOCK_STATUS.
+/// The progress of a BLOCK_STATUS.
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) request: Request,
-    /// From the start of the range: the length of each run in bytes, and whether it holds data.
+    /// The runs found so far, from the start of the range: the length of each in bytes, and whether it is data.
     pub(super) runs: Vec<(u64, bool)>,
-    /// Where the next run begins.
     pub(super) offset: u64,
 }
 
-/// Where a long payload is received to.
+/// The memory into which a long payload is received.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
-    /// A buffer, of which the first `lead` bytes are not its own.
+    /// A buffer, in which the payload starts after `lead` bytes.
     Buffer { pages: Rc<Pages>, lead: usize },
     /// The disk's own memory, from this byte on ([payload-received-in-place]).
     Disk { map: Arc<Map>, start: usize },
 }
 
 impl Session {
-    /// The size of the input buffer, in bytes.
     pub(super) fn room_bytes(&self) -> usize {
         match self {
             Self::Handshake(_) => HANDSHAKE_BYTES,
@@ -104,7 +100,7 @@ impl Session {
         }
     }
 
-    /// The most bytes to receive at once, if less than the room.
+    /// Returns the limit on bytes to receive at once, if it is less than the size of the input buffer.
     pub(super) fn receives_at_most(&self) -> Option<usize> {
         match self {
             Self::Transmission(serving) if serving.writes_long => Some(HEADS_BYTES),
@@ -112,7 +108,6 @@ impl Session {
         }
     }
 
-    /// Requests at a disk.
     #[inline]
     pub(super) fn at_disk(&self) -> usize {
         match self {
@@ -121,17 +116,17 @@ impl Session {
         }
     }
 
-    /// Whether a limit is reached ([unread-replies-hold-one-client]).
+    /// Returns whether a limit is reached ([unread-replies-hold-one-client]).
     #[inline]
     pub(super) fn waits(&self) -> bool {
         matches!(self, Self::Transmission(Serving { waits: true, .. }))
     }
 
-    /// The state of a client that sends requests.
+    /// Returns the state of a client that sends requests.
     ///
     /// # Panics
     ///
-    /// In the handshake.
+    /// Panics during the handshake.
     #[inline]
     pub(super) fn serving(&mut self) -> &mut Serving {
         match self {
@@ -142,7 +137,6 @@ impl Session {
 }
 
 impl Serving {
-    /// A client of `disk` that has sent no request.
     pub(super) fn new(disk: usize, transmission: Transmission) -> Self {
         Self {
             disk,
@@ -162,7 +156,7 @@ impl Payload {
         core::mem::replace(self, Self::None)
     }
 
-    /// Since when no byte has come for which there is memory, if one is awaited.
+    /// Returns the instant of the last arrival, if the client has yet to send bytes for which it holds memory.
     pub(super) fn idles_since(&self) -> Option<Instant> {
         match self {
             Self::Landing { since, target: Target::Buffer { .. }, received, granted, .. }
@@ -176,7 +170,7 @@ impl Payload {
 }
 
 impl Target {
-    /// Writes `bytes` at `at` of the payload.
+    /// Writes `bytes` at offset `at` of the payload.
     pub(super) fn write(&self, at: usize, bytes: &[u8]) {
         match self {
             Self::Buffer { pages, lead } => pages.write(lead + at, bytes),
@@ -184,7 +178,7 @@ impl Target {
         }
     }
 
-    /// A range of the payload as memory for the kernel.
+    /// Returns a range of the payload as memory for the kernel.
     pub(super) fn span(&self, range: Range<usize>) -> Span {
         let (mapping, start): (&Map, _) = match self {
             Self::Buffer { pages, lead } => (pages, *lead),
@@ -193,7 +187,6 @@ impl Target {
         mapping.span(start + range.start..start + range.end)
     }
 
-    /// Where the disk finds the payload.
     pub(super) fn place(self) -> Place {
         match self {
             Self::Buffer { pages, lead } => Place::Buffer { pages, lead },

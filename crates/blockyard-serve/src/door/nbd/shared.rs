@@ -13,13 +13,12 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<Tls>>,
     /// The number of the next client.
     pub(crate) next_client: AtomicU64,
-    /// How long a client may take to choose an export.
+    /// The time within which a client must choose an export.
     pub(crate) handshake_deadline: Duration,
-    /// The receiver of log events.
     pub(crate) events: Option<mpsc::SyncSender<Event>>,
 }
 
-/// How clients may use TLS.
+/// The TLS that clients may or must use.
 #[derive(Debug)]
 pub(crate) struct Tls {
     config: RwLock<Arc<rustls::ServerConfig>>,
@@ -31,7 +30,6 @@ impl Tls {
         Self { config: RwLock::new(config), is_required }
     }
 
-    /// Returns the configuration of a new session.
     pub(super) fn config(&self) -> Arc<rustls::ServerConfig> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -43,7 +41,6 @@ impl Tls {
 }
 
 impl Shared {
-    /// The TLS that the handshake offers.
     pub(super) fn offer(&self) -> Offer {
         match &self.tls {
             None => Offer::Off,

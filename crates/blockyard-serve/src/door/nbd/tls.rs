@@ -8,12 +8,11 @@ use std::io::{self, BufRead, Write};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Room for the records of one receive.
+/// The size of the buffer for received records, in bytes.
 const RECEIVED_BYTES: usize = 128 << 10;
-/// Bytes that are encrypted before they are sent. The kernel then copies them while they are in the processor's
-/// cache, and the client decrypts them while the next ones are encrypted.
+/// The number of bytes that are encrypted before they are sent. The kernel then copies them while they are in the
+/// processor's cache, and the client decrypts them while the next ones are encrypted.
 const PIECE_BYTES: usize = 256 << 10;
-/// The data of one record, in bytes.
 const RECORD_BYTES: usize = 16 << 10;
 
 /// TLS of one connection. See the [module](self).
@@ -22,7 +21,7 @@ pub(super) struct TlsSession {
     session: ServerConnection,
     /// Received records; `None` while the kernel writes to the buffer.
     received: Option<Rc<[u8]>>,
-    /// The records that were not decrypted yet are at `from..to`.
+    /// The records that have not been decrypted are at `from..to`.
     from: usize,
     to: usize,
     /// The plain text of the next record.
@@ -30,7 +29,6 @@ pub(super) struct TlsSession {
 }
 
 impl TlsSession {
-    /// A session before its handshake.
     pub(super) fn new(config: Arc<ServerConfig>) -> Self {
         let session = ServerConnection::new(config);
         let mut session = session.expect("TLS configuration of a server");
@@ -39,7 +37,7 @@ impl TlsSession {
         Self { session, received, from: 0, to: 0, clear: Vec::with_capacity(RECORD_BYTES) }
     }
 
-    /// The buffer to receive records into; [`Self::received`] returns it.
+    /// Returns the buffer to receive records into. [`Self::received`] takes it back.
     pub(super) fn room(&mut self) -> Rc<[u8]> {
         assert_eq!(
             self.from, self.to,
@@ -103,7 +101,6 @@ impl TlsSession {
         self.open(room.len(), |at, bytes| room[at..at + bytes.len()].copy_from_slice(bytes))
     }
 
-    /// The version of TLS.
     pub(super) fn version(&self) -> &'static str {
         match self.session.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "TLS 1.3",
@@ -112,7 +109,7 @@ impl TlsSession {
         }
     }
 
-    /// Whether TLS itself has records to send.
+    /// Returns whether TLS itself has records to send.
     pub(super) fn wants_to_send(&self) -> bool {
         self.session.wants_write()
     }
@@ -122,7 +119,7 @@ impl TlsSession {
         self.session.send_close_notify();
     }
 
-    /// Encrypts the next bytes of `batch`, behind the records that TLS itself has to send.
+    /// Encrypts the next bytes of `batch`, after the records that TLS itself has to send.
     pub(super) fn seal(&mut self, batch: &mut Batch) {
         for _ in 0..PIECE_BYTES / RECORD_BYTES {
             self.clear.clear();

@@ -1,4 +1,4 @@
-//! Why a session is over, in words.
+//! The reasons for which a session ends, as text for the log.
 
 use crate::event::ENDING;
 use blockyard_wire::nbd::{HandshakeEnd, TransmissionEnd};

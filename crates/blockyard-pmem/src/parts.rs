@@ -1,0 +1,113 @@
+//! The bytes of an image: those of one file, or of several parts one after another.
+
+use crate::device;
+use crate::file::{hole, len, lock, take_room};
+use rustix::fs::{Advice, fadvise};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+/// Files whose bytes follow each other. No word and no page lies in two of them.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    parts: Vec<Part>,
+    /// They are device DAX, which can only be mapped.
+    is_device: bool,
+}
+
+/// A file from its byte `skipped` on, as bytes of the image from `start` on.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) file: File,
+    pub(crate) skipped: u64,
+    pub(crate) start: u64,
+    pub(crate) len: u64,
+}
+
+impl Parts {
+    /// Makes one part of a whole file, block device or device DAX.
+    ///
+    /// # Errors
+    ///
+    /// The file has no end.
+    pub(crate) fn whole(file: File) -> io::Result<Self> {
+        let device = device::bytes(&file)?;
+        let len = device.map_or_else(|| len(&file), Ok)?;
+        let part = Part { file, skipped: 0, start: 0, len };
+        Ok(Self { parts: vec![part], is_device: device.is_some() })
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Part> {
+        self.parts.iter()
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.start + part.len)
+    }
+
+    /// Whether the bytes can only be mapped.
+    pub(crate) const fn is_device(&self) -> bool {
+        self.is_device
+    }
+
+    /// Locks all parts for one writer or several readers, until they are closed.
+    ///
+    /// # Errors
+    ///
+    /// Another process has a part open.
+    pub(crate) fn lock(&self, writable: bool) -> io::Result<()> {
+        self.parts.iter().try_for_each(|part| lock(&part.file, writable))
+    }
+
+    /// Tells the kernel not to read ahead.
+    pub(crate) fn expect_random_reads(&self) {
+        for part in &self.parts {
+            let _ = fadvise(&part.file, 0, None, Advice::Random); // it may be ignored
+        }
+    }
+
+    /// Each part with bytes of `len` bytes at `at`: its file, their position there, and which of the bytes they are.
+    fn pieces(&self, at: u64, len: u64) -> impl Iterator<Item = (&File, u64, Range<usize>)> {
+        debug_assert!(at <= self.len() && len <= self.len() - at, "bytes of the parts");
+        self.parts.iter().filter_map(move |part| {
+            let (from, to) = (at.max(part.start), (at + len).min(part.start + part.len));
+            let within = |end: u64| usize::try_from(end - at).expect("length in memory");
+            let position = part.skipped + from.saturating_sub(part.start);
+            (from < to).then(|| (&part.file, position, within(from)..within(to)))
+        })
+    }
+
+    pub(crate) fn read_exact_at(&self, to: &mut [u8], at: u64) -> io::Result<()> {
+        self.pieces(at, to.len() as u64)
+            .try_for_each(|(file, position, bytes)| file.read_exact_at(&mut to[bytes], position))
+    }
+
+    pub(crate) fn write_all_at(&self, from: &[u8], at: u64) -> io::Result<()> {
+        self.pieces(at, from.len() as u64)
+            .try_for_each(|(file, position, bytes)| file.write_all_at(&from[bytes], position))
+    }
+
+    /// Allocates the space for `len` bytes at `at`, so that no store meets a hole that cannot be filled.
+    ///
+    /// # Errors
+    ///
+    /// The space is not available.
+    pub(crate) fn take_room(&self, at: u64, len: u64) -> io::Result<()> {
+        self.pieces(at, len)
+            .try_for_each(|(file, position, bytes)| take_room(file, position, bytes.len() as u64))
+    }
+
+    pub(crate) fn sync_data(&self) -> io::Result<()> {
+        self.parts.iter().try_for_each(|part| part.file.sync_data())
+    }
+
+    /// Returns the number of bytes at `at` that are known to be a hole. A hole ends with its part.
+    pub(crate) fn hole(&self, at: u64) -> u64 {
+        let here = self.parts.iter().find(|part| at < part.start + part.len);
+        here.map_or(0, |part| {
+            let (position, end) = (part.skipped + at - part.start, part.skipped + part.len);
+            hole(&part.file, position, end)
+        })
+    }
+}
