@@ -24,6 +24,7 @@
 //!   which can only be mapped. `group` joins the fences of many threads.
 //!   `lines` copies bytes and writes cache lines back. All `unsafe` code is in `mapped`, with its bus errors, and `lines`.
 
+mod claim;
 mod device;
 mod durability;
 mod error;
@@ -39,6 +40,7 @@ pub mod pool_set;
 pub mod unmapped;
 mod unwritten;
 
+pub use claim::{claim, is_written};
 pub use durability::Durability;
 pub use error::ImageError;
 pub use file::hole;

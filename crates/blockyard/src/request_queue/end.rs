@@ -1,5 +1,6 @@
 //! The way back: completions, requeues, and the runs and submitters that can continue because of them.
 
+use super::turn::Turn;
 use super::{NotInFlight, RequestQueue, is_in_flight};
 use crate::driver::{Device, Driver, Finished, Outcome};
 use crate::elevator::Place;
@@ -49,15 +50,7 @@ impl RequestQueue {
         finished: &Finished,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let Finished { hctx, tag, .. } = *finished;
-        match finished.outcome {
-            Outcome::Done(status) => self.complete(host, hctx, tag, status, now),
-            Outcome::Partial { sectors, status } => {
-                self.complete_partly(host, hctx, tag, sectors, status, now)
-            }
-            Outcome::Again => self.requeue(host, hctx, tag, now),
-            Outcome::AgainPrepared => self.requeue_prepared(host, hctx, tag, now),
-        }
+        Turn::new(self, host, now).conclude(finished)
     }
 
     /// Completes the request that the driver knows as `tag` of `hctx`. Its bios end with `status`.
@@ -98,12 +91,7 @@ impl RequestQueue {
         status: Status,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let id = self.take_back(host, hctx, tag)?;
-        host.driver.finish(self.id, hctx, tag, &self.requests[id]);
-        self.requests[id].done = sectors;
-        self.finish(host, id, status, now);
-        self.restart_waiting(host, now);
-        Ok(())
+        Turn::new(self, host, now).complete_partly(hctx, tag, sectors, status)
     }
 
     /// Requeues the request that the driver knows as `tag` of `hctx` and gives back undone. It goes
@@ -121,21 +109,7 @@ impl RequestQueue {
         tag: DriverTag,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let id = self.take_back(host, hctx, tag)?;
-        host.driver.finish(self.id, hctx, tag, &self.requests[id]);
-        self.requests[id].prepared = false;
-        self.stage_again(host, id, now);
-        let rq = &mut self.requests[id];
-        match &mut self.elevator {
-            Some(elevator) if rq.sorted => {
-                rq.sorted = false;
-                elevator.finished(rq, now);
-                elevator.insert(&mut self.requests, id, Place::Head, now);
-            }
-            _ => self.dispatch_next(id),
-        }
-        self.restart_waiting(host, now);
-        Ok(())
+        Turn::new(self, host, now).requeue(hctx, tag)
     }
 
     /// Like [`Self::requeue`], for a request that stays prepared: the driver keeps its preparation
@@ -154,45 +128,7 @@ impl RequestQueue {
         tag: DriverTag,
         now: Instant,
     ) -> Result<(), NotInFlight> {
-        let id = self.take_back(host, hctx, tag)?;
-        self.stage_again(host, id, now);
-        self.leave_elevator(id, now);
-        self.dispatch_next(id);
-        self.restart_waiting(host, now);
-        Ok(())
-    }
-
-    /// Takes the request behind a tag back from the driver ([first-end-wins]).
-    fn take_back<D, S>(
-        &mut self,
-        host: &Host<D, S>,
-        hctx: HctxId,
-        tag: DriverTag,
-    ) -> Result<RequestId, NotInFlight> {
-        let id = self.in_flight_id(host, hctx, tag).ok_or(NotInFlight)?;
-        debug_assert!(self.in_flight > 0, "requests in flight");
-        self.in_flight -= 1;
-        Ok(id)
-    }
-
-    /// Stages a request that the driver gave back, without the tag and budget that only requests of
-    /// the driver hold, and marks its hardware queue.
-    fn stage_again<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        id: RequestId,
-        now: Instant,
-    ) {
-        debug_assert!(
-            is_in_flight(&self.requests[id]),
-            "[request-life-cycle]: request {} is requeued",
-            id.0
-        );
-        self.requests[id].state = State::Staged;
-        self.put_budget(host, id);
-        self.put_waiting_tag(host, id);
-        self.emit(host, now, Action::Requeue, id);
-        self.runs.mark(self.requests[id].hctx, true);
+        Turn::new(self, host, now).requeue_prepared(hctx, tag)
     }
 
     /// Puts `id`, which is on no list, at the front of its hardware queue's dispatch list.
@@ -208,73 +144,144 @@ impl RequestQueue {
         list.push_front(&mut self.requests, id);
         *self.dispatch_list(hctx) = list;
     }
+}
+
+impl<D: Driver, S: Sink> Turn<'_, D, S> {
+    pub(super) fn conclude(&mut self, finished: &Finished) -> Result<(), NotInFlight> {
+        let Finished { hctx, tag, .. } = *finished;
+        match finished.outcome {
+            Outcome::Done(status) => self.complete_partly(hctx, tag, 0, status),
+            Outcome::Partial { sectors, status } => {
+                self.complete_partly(hctx, tag, sectors, status)
+            }
+            Outcome::Again => self.requeue(hctx, tag),
+            Outcome::AgainPrepared => self.requeue_prepared(hctx, tag),
+        }
+    }
+
+    fn complete_partly(
+        &mut self,
+        hctx: HctxId,
+        tag: DriverTag,
+        sectors: u32,
+        status: Status,
+    ) -> Result<(), NotInFlight> {
+        let id = self.take_back(hctx, tag)?;
+        self.host.driver.finish(self.queue.id, hctx, tag, &self.queue.requests[id]);
+        self.queue.requests[id].done = sectors;
+        self.finish(id, status);
+        self.restart_waiting();
+        Ok(())
+    }
+
+    fn requeue(&mut self, hctx: HctxId, tag: DriverTag) -> Result<(), NotInFlight> {
+        let id = self.take_back(hctx, tag)?;
+        self.host.driver.finish(self.queue.id, hctx, tag, &self.queue.requests[id]);
+        self.queue.requests[id].prepared = false;
+        self.stage_again(id);
+        let rq = &mut self.queue.requests[id];
+        match &mut self.queue.elevator {
+            Some(elevator) if rq.sorted => {
+                rq.sorted = false;
+                elevator.finished(rq, self.now);
+                elevator.insert(&mut self.queue.requests, id, Place::Head, self.now);
+            }
+            _ => self.queue.dispatch_next(id),
+        }
+        self.restart_waiting();
+        Ok(())
+    }
+
+    fn requeue_prepared(&mut self, hctx: HctxId, tag: DriverTag) -> Result<(), NotInFlight> {
+        let id = self.take_back(hctx, tag)?;
+        self.stage_again(id);
+        self.leave_elevator(id);
+        self.queue.dispatch_next(id);
+        self.restart_waiting();
+        Ok(())
+    }
+
+    /// Takes the request behind a tag back from the driver ([first-end-wins]).
+    fn take_back(&mut self, hctx: HctxId, tag: DriverTag) -> Result<RequestId, NotInFlight> {
+        let id = self.queue.in_flight_id(self.host, hctx, tag).ok_or(NotInFlight)?;
+        debug_assert!(self.queue.in_flight > 0, "requests in flight");
+        self.queue.in_flight -= 1;
+        Ok(id)
+    }
+
+    /// Stages a request that the driver gave back, without the tag and budget that only requests of
+    /// the driver hold, and marks its hardware queue.
+    fn stage_again(&mut self, id: RequestId) {
+        debug_assert!(
+            is_in_flight(&self.queue.requests[id]),
+            "[request-life-cycle]: request {} is requeued",
+            id.0
+        );
+        self.queue.requests[id].state = State::Staged;
+        self.release_holdings(id);
+        self.emit(Action::Requeue, id);
+        self.queue.runs.mark(self.queue.requests[id].hctx, true);
+    }
 
     /// Notifies the elevator that `id` came out of, if any, that `id` has finished.
-    fn leave_elevator(&mut self, id: RequestId, now: Instant) {
-        let rq = &mut self.requests[id];
-        if let Some(elevator) = &mut self.elevator
+    fn leave_elevator(&mut self, id: RequestId) {
+        let rq = &mut self.queue.requests[id];
+        if let Some(elevator) = &mut self.queue.elevator
             && core::mem::take(&mut rq.sorted)
         {
-            elevator.finished(rq, now);
+            elevator.finished(rq, self.now);
         }
     }
 
     /// Moves `id`, which the driver is done with, to its next step, or ends it. Its budget, driver
     /// tag and scheduler tag are given back, in this order.
-    pub(super) fn finish<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        id: RequestId,
-        status: Status,
-        now: Instant,
-    ) {
+    pub(super) fn finish(&mut self, id: RequestId, status: Status) {
         debug_assert!(
-            matches!(self.requests[id].state(), State::Staged | State::InFlight),
+            matches!(self.queue.requests[id].state(), State::Staged | State::InFlight),
             "[request-life-cycle]: request {} finishes twice",
             id.0
         );
-        self.requests[id].state = State::Complete;
-        self.emit(host, now, Action::Complete(status), id);
-        self.leave_elevator(id, now);
-        self.put_budget(host, id);
-        self.put_waiting_tag(host, id);
-        if self.is_flush(id) {
-            self.flush_ended(host, id, status, now);
-        } else if self.requests[id].steps.is_empty() {
-            self.end_bios(host, id, status);
+        self.queue.requests[id].state = State::Complete;
+        self.emit(Action::Complete(status), id);
+        self.leave_elevator(id);
+        self.release_holdings(id);
+        if self.queue.is_flush(id) {
+            self.flush_ended(id, status);
+        } else if self.queue.requests[id].steps.is_empty() {
+            self.end_bios(id, status);
         } else {
-            self.data_ended(host, id, status, now);
+            self.data_ended(id, status);
         }
     }
 
     /// Ends the bios of `id` with `status`, except those that were transferred. The request becomes
     /// idle.
-    pub(super) fn end_bios<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId, status: Status) {
-        debug_assert!(!self.is_flush(id), "a flush command carries no bio");
-        let first = self.requests.release(id);
-        self.bios.end_chain(first, core::mem::take(&mut self.requests[id].done), status);
-        self.put_request_tag(host, id);
+    pub(super) fn end_bios(&mut self, id: RequestId, status: Status) {
+        debug_assert!(!self.queue.is_flush(id), "a flush command carries no bio");
+        let first = self.queue.requests.release(id);
+        self.queue.bios.end_chain(
+            first,
+            core::mem::take(&mut self.queue.requests[id].done),
+            status,
+        );
+        self.put_request_tag(id);
     }
 
     /// A request has left the driver: hardware queues and bios that waited for it may try again
     /// ([no-lost-wake-up]).
-    pub(super) fn restart_waiting<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        now: Instant,
-    ) {
-        if self.policies.dispatch == Dispatch::Budget {
-            self.runs.give_turn();
+    pub(super) fn restart_waiting(&mut self) {
+        if self.queue.policies.dispatch == Dispatch::Budget {
+            self.queue.runs.give_turn();
         } else {
-            self.runs.restart_all();
+            self.queue.runs.restart_all();
         }
-        if self.policies.busy == BusyTrack::Bit {
-            self.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
+        if self.queue.policies.busy == BusyTrack::Bit {
+            self.queue.hctxs.iter_mut().for_each(|hctx| hctx.busy.completed());
         }
-        self.note_idle(host, now);
-        host.note_room();
-        if !self.cursors.is_empty() {
-            self.enter_waiting_splits(host, now);
+        self.note_idle();
+        self.host.note_room();
+        if !self.queue.cursors.is_empty() {
+            self.enter_waiting_splits();
         }
     }
 }

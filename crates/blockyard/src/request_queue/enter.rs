@@ -8,6 +8,7 @@
 use super::RequestQueue;
 use super::cursor::Cursor;
 use super::number::{driver_tag, hctx_id};
+use super::turn::Turn;
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
 use crate::elevator::{Ctx, Place};
@@ -41,36 +42,7 @@ impl RequestQueue {
         bio: Bio,
         now: Instant,
     ) -> Result<(), SubmitError> {
-        self.check_host(host);
-        let bio = self.check(cpu, bio)?;
-        let nowait = bio.flags.contains(Flags::NOWAIT);
-        if self.is_frozen() {
-            return Err(if nowait { SubmitError::WouldBlock } else { SubmitError::Frozen });
-        }
-        let whole = self.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
-        if bio.op == Op::Flush && !self.limits.write_cache {
-            // Writes that have ended are durable already ([steps-from-flags]): the flush never
-            // enters the queue, and emits no event.
-            self.bios.drop_part(whole, Status::Ok);
-            return Ok(());
-        }
-        let entered = if is_within(&bio, &self.limits) {
-            self.enter(host, cpu, whole, true, now)
-        } else if nowait {
-            Err(SubmitError::WouldBlock)
-        } else {
-            let hctx = self.hctx_of(cpu, &bio);
-            self.enter_split(
-                host,
-                Cursor { whole, cpu, hctx, sector: bio.sector, starved: false, plugs: true },
-                now,
-            )
-        };
-        if let Err(refused) = entered {
-            self.bios.untake(whole);
-            return Err(if nowait { SubmitError::WouldBlock } else { refused });
-        }
-        Ok(())
+        Turn::new(self, host, now).submit(cpu, bio)
     }
 
     /// Registers `waiter`, whose `bio` from `cpu` was refused for lack of a tag or because the
@@ -92,24 +64,7 @@ impl RequestQueue {
         waiter: u64,
         now: Instant,
     ) -> Result<(), Full> {
-        self.check_host(host);
-        let hctx = self.hctx_of(cpu, bio);
-        let (reserved, frozen) = (bio.flags.contains(Flags::RESERVED), self.is_frozen());
-        match self.sched_tags.get_mut(hctx.index()) {
-            _ if frozen => self.pauses.wait(waiter)?,
-            Some(tags) => {
-                tags.wait(waiter, reserved)?;
-                while let Some(woken) = tags.next_woken() {
-                    self.woken.push_back(woken);
-                }
-            }
-            None => host.tags.wait(hctx, waiter, reserved)?,
-        }
-        if host.sink.listens() {
-            host.sink.event(&self.bio_event(now, Action::Sleep, cpu, hctx, bio));
-        }
-        self.release_plug(host, cpu, true, now);
-        Ok(())
+        Turn::new(self, host, now).wait(cpu, bio, waiter)
     }
 
     /// Begins a batch on `cpu`: requests are held back until [`Self::unplug`], so that later bios
@@ -120,8 +75,7 @@ impl RequestQueue {
 
     /// Ends the batch of `cpu` and stages what it held.
     pub fn unplug<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, cpu: CpuId, now: Instant) {
-        self.plugs[cpu.index()].active = false;
-        self.release_plug(host, cpu, false, now);
+        Turn::new(self, host, now).unplug(cpu);
     }
 
     /// Returns the hardware queue that serves `bio` from `cpu`.
@@ -163,96 +117,11 @@ impl RequestQueue {
         Ok(bio)
     }
 
-    /// Enters the first part of a split bio, then as many as there are tags for. The rest follows
-    /// as tags come free.
-    fn enter_split<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        mut cursor: Cursor,
-        now: Instant,
-    ) -> Result<(), SubmitError> {
-        self.enter_part(host, &mut cursor, now)?;
-        if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
-            self.await_room(host, &mut cursor, refused);
-            self.cursors.push_back(Cursor { plugs: false, ..cursor });
-        }
-        Ok(())
-    }
-
-    /// Enters parts until none is left, which ends the cursor's own hold on the bio.
-    fn enter_parts<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cursor: &mut Cursor,
-        now: Instant,
-    ) -> Result<(), SubmitError> {
-        while cursor.sector < self.bios[cursor.whole].end_sector() {
-            self.enter_part(host, cursor, now)?;
-        }
-        self.bios.drop_part(cursor.whole, Status::Ok);
-        Ok(())
-    }
-
-    fn enter_part<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cursor: &mut Cursor,
-        now: Instant,
-    ) -> Result<(), SubmitError> {
-        let bio = self.bios[cursor.whole];
-        debug_assert!(cursor.sector < bio.end_sector(), "cursor with no part left: {cursor:?}");
-        let left = bio.end_sector() - cursor.sector;
-        let max = max_part_sectors(&bio, cursor.sector, &self.limits);
-        let sectors = u32::try_from(left).map_or(max, |left| left.min(max));
-        debug_assert!(sectors > 0, "empty part of {bio:?}");
-        let segments = segments_of_part(&bio, sectors);
-        let part = self
-            .bios
-            .take_part(cursor.whole, cursor.sector, sectors, segments)
-            .ok_or(SubmitError::TooManyBios)?;
-        if let Err(refused) = self.enter(host, cursor.cpu, part, cursor.plugs, now) {
-            self.bios.untake(part);
-            return Err(refused);
-        }
-        cursor.sector += u64::from(sectors);
-        Ok(())
-    }
-
-    /// Arranges for a run when the resource that a part of `cursor` lacks may have come free.
-    /// Resources of this queue alone need nothing here: see [`Self::mark_waiting_split`].
-    fn await_room<D, S>(&self, host: &mut Host<D, S>, cursor: &mut Cursor, refused: SubmitError) {
-        cursor.starved = refused == SubmitError::NoTag;
-        if cursor.starved && self.keeps_driver_tag() {
-            let reserved = self.bios[cursor.whole].flags.contains(Flags::RESERVED);
-            host.tags.starve(self.id, cursor.hctx, reserved);
-        }
-    }
-
     /// A tag or bio of this queue has come free: marks a run that lets the oldest split bio
     /// continue.
     pub(super) fn mark_waiting_split(&mut self) {
         if let Some(cursor) = self.cursors.front() {
             self.runs.mark(cursor.hctx, true);
-        }
-    }
-
-    /// A tag or bio has come free: split bios that wait continue, for each hardware queue the
-    /// oldest first ([split-bio-next-tag]).
-    pub(super) fn enter_waiting_splits<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        now: Instant,
-    ) {
-        for waiting in (0..self.cursors.len()).rev() {
-            let Some(mut cursor) = self.cursors.pop_front() else { return };
-            let older = self.cursors.iter().skip(waiting);
-            let stands_behind = self.waits_among(older, cursor.hctx, cursor.whole);
-            if stands_behind {
-                self.cursors.push_back(cursor);
-            } else if let Err(refused) = self.enter_parts(host, &mut cursor, now) {
-                self.await_room(host, &mut cursor, refused);
-                self.cursors.push_back(cursor);
-            }
         }
     }
 
@@ -272,131 +141,6 @@ impl RequestQueue {
         let reserved = |bio: BioId| self.bios[bio].flags.contains(Flags::RESERVED);
         let kind = reserved(bio);
         cursors.any(|other| other.starved && other.hctx == hctx && reserved(other.whole) == kind)
-    }
-
-    /// Merges a bio within the limits, or gives it a request, which may wait on the plug if it
-    /// `plugs`.
-    fn enter<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cpu: CpuId,
-        bio: BioId,
-        plugs: bool,
-        now: Instant,
-    ) -> Result<(), SubmitError> {
-        let kind = self.map.kind_of(&self.bios[bio]);
-        if self.merge_bio(host, cpu, kind, bio, now) {
-            return Ok(());
-        }
-        let hctx = self.map.kinds()[kind][cpu.index()];
-        debug_assert!(
-            !self.is_frozen() || !self.bios.begins(bio) || self.bios.whole_of(bio).is_some(),
-            "[frozen-admits-none]: bio {bio:?} enters a frozen queue"
-        );
-        if !self.cursors.is_empty() && self.must_wait_behind_split(bio, hctx) {
-            return Err(SubmitError::NoTag);
-        }
-        let Some(id) = self.take_request(host, hctx, bio) else {
-            self.note_idle(host, now); // A queue that asks for a tag shares the tags, even in vain ([tags-shared-fairly]).
-            return Err(SubmitError::NoTag);
-        };
-        self.emit_entered(host, now, cpu, bio);
-        self.held += 1;
-        self.idle_at = None;
-        self.requests.start(id, &self.bios, bio, cpu, hctx, now);
-        if self.keeps_driver_tag() {
-            let tag = driver_tag(self.tag_of(id).1);
-            self.requests[id].driver_tag = Some(tag);
-            host.tags.assign(hctx, tag, id);
-        }
-        self.emit(host, now, Action::GetRequest, id);
-        let rq = &mut self.requests[id];
-        rq.steps = Steps::of(&self.bios[bio], &self.limits);
-        if !rq.steps.is_empty() && !self.begin_sequence(host, id, now) {
-            return Ok(());
-        }
-        if self.requests[id].op.is_passthrough() {
-            self.bypass_elevator(id, now);
-            self.runs.mark(hctx, false);
-        } else if plugs && self.plugs[cpu.index()].active {
-            self.add_to_plug(host, cpu, id, now);
-        } else {
-            let ctx = self.ctx_of(kind, cpu);
-            match self.policies.plug {
-                Plugging::EveryBio => self.stage_batch_of_one(host, ctx, id, now),
-                Plugging::Batches => self.stage_alone(host, ctx, id, now),
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes a tag, and with it the number of a request.
-    fn take_request<D, S>(
-        &mut self,
-        host: &mut Host<D, S>,
-        hctx: HctxId,
-        bio: BioId,
-    ) -> Option<RequestId> {
-        let bio = &self.bios[bio];
-        let reserved = bio.flags.contains(Flags::RESERVED);
-        let tag = match self.sched_tags.get_mut(hctx.index()) {
-            Some(tags) if reserved => tags.take_reserved()?,
-            Some(tags) => {
-                let limit = match &self.elevator {
-                    Some(elevator) if !bio.is_sync() => {
-                        elevator.async_depth(self.tags_per_hctx - self.reserved)
-                    }
-                    _ => u32::MAX,
-                };
-                tags.take(limit)?
-            }
-            None if reserved => u32::from(host.tags.take_reserved(self.id, hctx)?.0),
-            None => u32::from(host.tags.take(self.id, hctx, u32::MAX)?.0),
-        };
-        debug_assert!(tag < self.tags_per_hctx, "tag {tag} of {}", self.tags_per_hctx);
-        Some(RequestId(u32::from(hctx.0) * self.tags_per_hctx + tag))
-    }
-
-    /// Merges a bio into a request of the plug, elevator or software queue. Returns whether it did.
-    fn merge_bio<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cpu: CpuId,
-        kind: usize,
-        bio: BioId,
-        now: Instant,
-    ) -> bool {
-        let extent = Extent::from(&self.bios[bio]);
-        if !extent.is_mergeable() {
-            return false;
-        }
-        let plugged = self.find_in_plug(cpu, &extent);
-        let found = plugged.or_else(|| self.find_staged(cpu, kind, &extent));
-        let (id, merge) = match found {
-            None => return false,
-            Some(Candidate::TooBig(id)) => {
-                self.mark_unmergeable(self.ctx_of(kind, cpu), plugged.is_some(), id);
-                return false;
-            }
-            Some(Candidate::Join(id, merge)) => (id, merge),
-        };
-        self.emit_entered(host, now, cpu, bio);
-        self.requests.add_bio(id, &mut self.bios, bio, merge);
-        self.emit_merged(host, now, cpu, bio, (id, merge));
-        if plugged.is_some() {
-            return true;
-        }
-        match &mut self.elevator {
-            Some(elevator) => {
-                elevator.merged(&self.requests, id, merge);
-                self.join_neighbour(host, id, merge, now);
-            }
-            None => {
-                let ctx = self.ctx_of(kind, cpu);
-                self.ctxs[ctx].merged(&mut self.end_nodes, &self.requests, id);
-            }
-        }
-        true
     }
 
     fn find_in_plug(&self, cpu: CpuId, extent: &Extent) -> Option<Candidate> {
@@ -435,235 +179,9 @@ impl RequestQueue {
         self.requests[id].flags |= Flags::NO_MERGE;
     }
 
-    /// Joins `id`, which has grown, with the request of the elevator that it may now touch.
-    fn join_neighbour<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        id: RequestId,
-        merge: Merge,
-        now: Instant,
-    ) {
-        let Some(elevator) = &mut self.elevator else { return };
-        let Some(neighbour) = elevator.neighbour(&self.requests, id, merge) else { return };
-        let (kept, absorbed) =
-            if merge == Merge::Front { (neighbour, id) } else { (id, neighbour) };
-        let both = (self.requests[kept].extent(), self.requests[absorbed].extent());
-        let Fit::Join(how) = fit(&both.0, &both.1, &self.limits) else { return };
-        elevator.joined(&mut self.requests, kept, absorbed);
-        debug_assert_ne!(kept, absorbed, "a request is its own neighbour");
-        self.emit(host, now, Action::Join, absorbed);
-        self.requests.join(kept, absorbed, &mut self.bios, how);
-        if let Some(elevator) = &mut self.elevator {
-            elevator.merged(&self.requests, kept, how);
-        }
-        self.put_request_tag(host, absorbed);
-    }
-
-    fn add_to_plug<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cpu: CpuId,
-        id: RequestId,
-        now: Instant,
-    ) {
-        debug_assert_eq!(
-            self.requests[id].state(),
-            State::Staged,
-            "[request-life-cycle]: request {}",
-            id.0
-        );
-        if self.plugs[cpu.index()].is_full(&self.requests) {
-            self.release_plug(host, cpu, false, now);
-        }
-        if self.plugs[cpu.index()].list.is_empty() {
-            self.emit(host, now, Action::Plug, id);
-        }
-        self.plugs[cpu.index()].add(&mut self.requests, id);
-    }
-
-    /// Stages all requests on the plug of `cpu`. If the submitter is about to sleep (`sleeping`),
-    /// runs are left to a worker.
-    pub(super) fn release_plug<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        cpu: CpuId,
-        sleeping: bool,
-        now: Instant,
-    ) {
-        let mut list = core::mem::take(&mut self.plugs[cpu.index()].list);
-        if let Some(first) = list.first() {
-            let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
-            self.emit(host, now, Action::Unplug { requests, sleeping }, first);
-        }
-        let mut direct = self.policies.issues_directly() && !sleeping;
-        let mut uncommitted = None;
-        while let Some(id) = list.pop_front(&mut self.requests) {
-            let hctx = self.requests[id].hctx;
-            if direct {
-                self.end_run(host, &mut uncommitted, Some(hctx), now);
-                direct = self.issue_directly(host, id, list.is_empty(), now);
-                if direct && !list.is_empty() {
-                    uncommitted = Some(hctx);
-                } else if !direct {
-                    self.end_run(host, &mut uncommitted, None, now);
-                }
-            } else {
-                // A neighbour may have been inserted since this request was plugged.
-                let joined = self.elevator.is_some() && self.join_staged(host, id, now);
-                if !joined {
-                    self.insert(host, self.ctx_serving(cpu, hctx), id, now);
-                }
-                self.runs.mark(hctx, sleeping);
-            }
-        }
-    }
-
     /// Returns the software queue through which `cpu` uses `hctx`.
     pub(super) fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
         self.ctx_of(self.map.kind_serving(cpu, hctx), cpu)
-    }
-
-    /// Stages a lone request as a batch of one. Its bio has just been tried for merges: unlike a
-    /// request from a plug, it cannot touch anything that came since.
-    fn stage_batch_of_one<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        ctx: usize,
-        id: RequestId,
-        now: Instant,
-    ) {
-        self.emit(host, now, Action::Plug, id);
-        self.emit(host, now, Action::Unplug { requests: 1, sleeping: false }, id);
-        if self.policies.issues_directly() {
-            self.issue_directly(host, id, true, now);
-            return;
-        }
-        let hctx = self.requests[id].hctx;
-        self.insert(host, ctx, id, now);
-        self.runs.mark(hctx, false);
-    }
-
-    /// Stages a request that is not part of a batch.
-    fn stage_alone<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        ctx: usize,
-        id: RequestId,
-        now: Instant,
-    ) {
-        let hctx = self.requests[id].hctx;
-        let state = &self.hctxs[hctx.index()];
-        let lone_queue = self.hctxs.len() == 1;
-        let held_back = state.busy.is_busy() && (lone_queue || !self.requests[id].is_sync());
-        if self.policies.issues_directly() && !held_back {
-            self.issue_directly(host, id, true, now);
-            return;
-        }
-        self.insert(host, ctx, id, now);
-        self.runs.mark(hctx, self.policies.runs_deferred());
-    }
-
-    /// Puts a request into the elevator or its software queue.
-    pub(super) fn insert<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        ctx: usize,
-        id: RequestId,
-        now: Instant,
-    ) {
-        debug_assert_eq!(
-            self.requests[id].state(),
-            State::Staged,
-            "[request-life-cycle]: request {}",
-            id.0
-        );
-        self.emit(host, now, Action::Insert, id);
-        if let Some(elevator) = &mut self.elevator {
-            return elevator.insert(&mut self.requests, id, Place::Sorted, now);
-        }
-        self.ctxs[ctx].insert(&mut self.end_nodes, &mut self.requests, id);
-        let feeder = self.feeder_at[ctx] as usize;
-        self.hctxs[self.requests[id].hctx.index()].pending.insert(feeder);
-    }
-
-    /// Joins a request that is about to be inserted to the back of a waiting one. Returns whether
-    /// it did.
-    fn join_staged<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        id: RequestId,
-        now: Instant,
-    ) -> bool {
-        let extent = self.requests[id].extent();
-        let Some(elevator) = &mut self.elevator else { return false };
-        if !extent.is_mergeable() {
-            return false;
-        }
-        let from = Ctx::of(&self.requests[id]);
-        let found = elevator.find_merge(&self.requests, &self.limits, from, &extent, false);
-        let Some(Candidate::Join(kept, merge)) = found else { return false };
-        debug_assert_ne!(kept, id, "[on-one-list]: a request to insert is staged already");
-        self.emit(host, now, Action::Join, id);
-        self.requests.join(kept, id, &mut self.bios, merge);
-        if let Some(elevator) = &mut self.elevator {
-            elevator.merged(&self.requests, kept, merge);
-        }
-        self.put_request_tag(host, id);
-        self.join_neighbour(host, kept, merge, now);
-        true
-    }
-
-    /// Emits that a submitted bio enters, with its first part if it is split, and that it is cut,
-    /// unless the part is its last.
-    fn emit_entered<D, S: Sink>(
-        &self,
-        host: &mut Host<D, S>,
-        now: Instant,
-        cpu: CpuId,
-        bio: BioId,
-    ) {
-        if !host.sink.listens() {
-            return;
-        }
-        let Some(whole) = self.bios.whole_of(bio) else {
-            return self.emit_bio(host, now, Action::Queue, cpu, bio);
-        };
-        if self.bios.begins(bio) {
-            self.emit_bio(host, now, Action::Queue, cpu, whole);
-        }
-        if self.bios[bio].end_sector() < self.bios[whole].end_sector() {
-            self.emit_bio(host, now, Action::Split, cpu, bio);
-        }
-    }
-
-    /// Emits that `bio`, submitted from `cpu`, has joined a request on one side.
-    fn emit_merged<D, S: Sink>(
-        &self,
-        host: &mut Host<D, S>,
-        now: Instant,
-        cpu: CpuId,
-        bio: BioId,
-        (id, side): (RequestId, Merge),
-    ) {
-        if host.sink.listens() {
-            let action = if side == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
-            let rq = &self.requests[id];
-            let event = self.bio_event(now, action, cpu, rq.hctx, &self.bios[bio]);
-            host.sink.event(&Event { request: Some((id, rq)), ..event });
-        }
-    }
-
-    fn emit_bio<D, S: Sink>(
-        &self,
-        host: &mut Host<D, S>,
-        now: Instant,
-        action: Action,
-        cpu: CpuId,
-        bio: BioId,
-    ) {
-        if host.sink.listens() {
-            host.sink.event(&self.bio_event(now, action, cpu, hctx_id(0), &self.bios[bio]));
-        }
     }
 
     fn bio_event(
@@ -685,6 +203,415 @@ impl RequestQueue {
             sector: bio.sector,
             sectors: bio.sectors,
             request: None,
+        }
+    }
+}
+
+impl<D: Driver, S: Sink> Turn<'_, D, S> {
+    fn submit(&mut self, cpu: CpuId, bio: Bio) -> Result<(), SubmitError> {
+        let bio = self.queue.check(cpu, bio)?;
+        let nowait = bio.flags.contains(Flags::NOWAIT);
+        if self.queue.is_frozen() {
+            return Err(if nowait { SubmitError::WouldBlock } else { SubmitError::Frozen });
+        }
+        let whole = self.queue.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
+        if bio.op == Op::Flush && !self.queue.limits.write_cache {
+            // Writes that have ended are durable already ([steps-from-flags]): the flush never
+            // enters the queue, and emits no event.
+            self.queue.bios.drop_part(whole, Status::Ok);
+            return Ok(());
+        }
+        let entered = if is_within(&bio, &self.queue.limits) {
+            self.enter(cpu, whole, true)
+        } else if nowait {
+            Err(SubmitError::WouldBlock)
+        } else {
+            let hctx = self.queue.hctx_of(cpu, &bio);
+            self.enter_split(Cursor {
+                whole,
+                cpu,
+                hctx,
+                sector: bio.sector,
+                starved: false,
+                plugs: true,
+            })
+        };
+        if let Err(refused) = entered {
+            self.queue.bios.untake(whole);
+            return Err(if nowait { SubmitError::WouldBlock } else { refused });
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, cpu: CpuId, bio: &Bio, waiter: u64) -> Result<(), Full> {
+        let hctx = self.queue.hctx_of(cpu, bio);
+        let (reserved, frozen) = (bio.flags.contains(Flags::RESERVED), self.queue.is_frozen());
+        match self.queue.sched_tags.get_mut(hctx.index()) {
+            _ if frozen => self.queue.pauses.wait(waiter)?,
+            Some(tags) => {
+                tags.wait(waiter, reserved)?;
+                while let Some(woken) = tags.next_woken() {
+                    self.queue.woken.push_back(woken);
+                }
+            }
+            None => self.host.tags.wait(hctx, waiter, reserved)?,
+        }
+        if self.host.sink.listens() {
+            self.host.sink.event(&self.queue.bio_event(self.now, Action::Sleep, cpu, hctx, bio));
+        }
+        self.release_plug(cpu, true);
+        Ok(())
+    }
+
+    fn unplug(&mut self, cpu: CpuId) {
+        self.queue.plugs[cpu.index()].active = false;
+        self.release_plug(cpu, false);
+    }
+
+    /// Enters the first part of a split bio, then as many as there are tags for. The rest follows
+    /// as tags come free.
+    fn enter_split(&mut self, mut cursor: Cursor) -> Result<(), SubmitError> {
+        self.enter_part(&mut cursor)?;
+        if let Err(refused) = self.enter_parts(&mut cursor) {
+            self.await_room(&mut cursor, refused);
+            self.queue.cursors.push_back(Cursor { plugs: false, ..cursor });
+        }
+        Ok(())
+    }
+
+    /// Enters parts until none is left, which ends the cursor's own hold on the bio.
+    fn enter_parts(&mut self, cursor: &mut Cursor) -> Result<(), SubmitError> {
+        while cursor.sector < self.queue.bios[cursor.whole].end_sector() {
+            self.enter_part(cursor)?;
+        }
+        self.queue.bios.drop_part(cursor.whole, Status::Ok);
+        Ok(())
+    }
+
+    fn enter_part(&mut self, cursor: &mut Cursor) -> Result<(), SubmitError> {
+        let bio = self.queue.bios[cursor.whole];
+        debug_assert!(cursor.sector < bio.end_sector(), "cursor with no part left: {cursor:?}");
+        let left = bio.end_sector() - cursor.sector;
+        let max = max_part_sectors(&bio, cursor.sector, &self.queue.limits);
+        let sectors = u32::try_from(left).map_or(max, |left| left.min(max));
+        debug_assert!(sectors > 0, "empty part of {bio:?}");
+        let segments = segments_of_part(&bio, sectors);
+        let part = self
+            .queue
+            .bios
+            .take_part(cursor.whole, cursor.sector, sectors, segments)
+            .ok_or(SubmitError::TooManyBios)?;
+        if let Err(refused) = self.enter(cursor.cpu, part, cursor.plugs) {
+            self.queue.bios.untake(part);
+            return Err(refused);
+        }
+        cursor.sector += u64::from(sectors);
+        Ok(())
+    }
+
+    /// Arranges for a run when the resource that a part of `cursor` lacks may have come free.
+    /// Resources of this queue alone need nothing here: see [`RequestQueue::mark_waiting_split`].
+    fn await_room(&mut self, cursor: &mut Cursor, refused: SubmitError) {
+        cursor.starved = refused == SubmitError::NoTag;
+        if cursor.starved && self.queue.keeps_driver_tag() {
+            let reserved = self.queue.bios[cursor.whole].flags.contains(Flags::RESERVED);
+            self.host.tags.starve(self.queue.id, cursor.hctx, reserved);
+        }
+    }
+
+    /// A tag or bio has come free: split bios that wait continue, for each hardware queue the
+    /// oldest first ([split-bio-next-tag]).
+    pub(super) fn enter_waiting_splits(&mut self) {
+        for waiting in (0..self.queue.cursors.len()).rev() {
+            let Some(mut cursor) = self.queue.cursors.pop_front() else { return };
+            let older = self.queue.cursors.iter().skip(waiting);
+            let stands_behind = self.queue.waits_among(older, cursor.hctx, cursor.whole);
+            if stands_behind {
+                self.queue.cursors.push_back(cursor);
+            } else if let Err(refused) = self.enter_parts(&mut cursor) {
+                self.await_room(&mut cursor, refused);
+                self.queue.cursors.push_back(cursor);
+            }
+        }
+    }
+
+    /// Merges a bio within the limits, or gives it a request, which may wait on the plug if it
+    /// `plugs`.
+    fn enter(&mut self, cpu: CpuId, bio: BioId, plugs: bool) -> Result<(), SubmitError> {
+        let kind = self.queue.map.kind_of(&self.queue.bios[bio]);
+        if self.merge_bio(cpu, kind, bio) {
+            return Ok(());
+        }
+        let hctx = self.queue.map.kinds()[kind][cpu.index()];
+        debug_assert!(
+            !self.queue.is_frozen()
+                || !self.queue.bios.begins(bio)
+                || self.queue.bios.whole_of(bio).is_some(),
+            "[frozen-admits-none]: bio {bio:?} enters a frozen queue"
+        );
+        if !self.queue.cursors.is_empty() && self.queue.must_wait_behind_split(bio, hctx) {
+            return Err(SubmitError::NoTag);
+        }
+        let Some(id) = self.take_request(hctx, bio) else {
+            self.note_idle(); // A queue that asks for a tag shares the tags, even in vain ([tags-shared-fairly]).
+            return Err(SubmitError::NoTag);
+        };
+        self.emit_entered(cpu, bio);
+        self.queue.held += 1;
+        self.queue.idle_at = None;
+        self.queue.requests.start(id, &self.queue.bios, bio, cpu, hctx, self.now);
+        if self.queue.keeps_driver_tag() {
+            let tag = driver_tag(self.queue.tag_of(id).1);
+            self.queue.requests[id].driver_tag = Some(tag);
+            self.host.tags.assign(hctx, tag, id);
+        }
+        self.emit(Action::GetRequest, id);
+        let rq = &mut self.queue.requests[id];
+        rq.steps = Steps::of(&self.queue.bios[bio], &self.queue.limits);
+        if !rq.steps.is_empty() && !self.begin_sequence(id) {
+            return Ok(());
+        }
+        if self.queue.requests[id].op.is_passthrough() {
+            self.bypass_elevator(id);
+            self.queue.runs.mark(hctx, false);
+        } else if plugs && self.queue.plugs[cpu.index()].active {
+            self.add_to_plug(cpu, id);
+        } else {
+            let ctx = self.queue.ctx_of(kind, cpu);
+            match self.queue.policies.plug {
+                Plugging::EveryBio => self.stage_batch_of_one(ctx, id),
+                Plugging::Batches => self.stage_alone(ctx, id),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a tag, and with it the number of a request.
+    fn take_request(&mut self, hctx: HctxId, bio: BioId) -> Option<RequestId> {
+        let bio = &self.queue.bios[bio];
+        let reserved = bio.flags.contains(Flags::RESERVED);
+        let tag = match self.queue.sched_tags.get_mut(hctx.index()) {
+            Some(tags) if reserved => tags.take_reserved()?,
+            Some(tags) => {
+                let limit = match &self.queue.elevator {
+                    Some(elevator) if !bio.is_sync() => {
+                        elevator.async_depth(self.queue.tags_per_hctx - self.queue.reserved)
+                    }
+                    _ => u32::MAX,
+                };
+                tags.take(limit)?
+            }
+            None if reserved => u32::from(self.host.tags.take_reserved(self.queue.id, hctx)?.0),
+            None => u32::from(self.host.tags.take(self.queue.id, hctx, u32::MAX)?.0),
+        };
+        debug_assert!(tag < self.queue.tags_per_hctx, "tag {tag} of {}", self.queue.tags_per_hctx);
+        Some(RequestId(u32::from(hctx.0) * self.queue.tags_per_hctx + tag))
+    }
+
+    /// Merges a bio into a request of the plug, elevator or software queue. Returns whether it did.
+    fn merge_bio(&mut self, cpu: CpuId, kind: usize, bio: BioId) -> bool {
+        let extent = Extent::from(&self.queue.bios[bio]);
+        if !extent.is_mergeable() {
+            return false;
+        }
+        let plugged = self.queue.find_in_plug(cpu, &extent);
+        let found = plugged.or_else(|| self.queue.find_staged(cpu, kind, &extent));
+        let (id, merge) = match found {
+            None => return false,
+            Some(Candidate::TooBig(id)) => {
+                self.queue.mark_unmergeable(self.queue.ctx_of(kind, cpu), plugged.is_some(), id);
+                return false;
+            }
+            Some(Candidate::Join(id, merge)) => (id, merge),
+        };
+        self.emit_entered(cpu, bio);
+        self.queue.requests.add_bio(id, &mut self.queue.bios, bio, merge);
+        self.emit_merged(cpu, bio, (id, merge));
+        if plugged.is_some() {
+            return true;
+        }
+        match &mut self.queue.elevator {
+            Some(elevator) => {
+                elevator.merged(&self.queue.requests, id, merge);
+                self.join_neighbour(id, merge);
+            }
+            None => {
+                let ctx = self.queue.ctx_of(kind, cpu);
+                self.queue.ctxs[ctx].merged(&mut self.queue.end_nodes, &self.queue.requests, id);
+            }
+        }
+        true
+    }
+
+    /// Joins `id`, which has grown, with the request of the elevator that it may now touch.
+    fn join_neighbour(&mut self, id: RequestId, merge: Merge) {
+        let Some(elevator) = &mut self.queue.elevator else { return };
+        let Some(neighbour) = elevator.neighbour(&self.queue.requests, id, merge) else { return };
+        let (kept, absorbed) =
+            if merge == Merge::Front { (neighbour, id) } else { (id, neighbour) };
+        let both = (self.queue.requests[kept].extent(), self.queue.requests[absorbed].extent());
+        let Fit::Join(how) = fit(&both.0, &both.1, &self.queue.limits) else { return };
+        elevator.joined(&mut self.queue.requests, kept, absorbed);
+        debug_assert_ne!(kept, absorbed, "a request is its own neighbour");
+        self.emit(Action::Join, absorbed);
+        self.queue.requests.join(kept, absorbed, &mut self.queue.bios, how);
+        if let Some(elevator) = &mut self.queue.elevator {
+            elevator.merged(&self.queue.requests, kept, how);
+        }
+        self.put_request_tag(absorbed);
+    }
+
+    fn add_to_plug(&mut self, cpu: CpuId, id: RequestId) {
+        debug_assert_eq!(
+            self.queue.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
+        if self.queue.plugs[cpu.index()].is_full(&self.queue.requests) {
+            self.release_plug(cpu, false);
+        }
+        if self.queue.plugs[cpu.index()].list.is_empty() {
+            self.emit(Action::Plug, id);
+        }
+        self.queue.plugs[cpu.index()].add(&mut self.queue.requests, id);
+    }
+
+    /// Stages all requests on the plug of `cpu`. If the submitter is about to sleep (`sleeping`),
+    /// runs are left to a worker.
+    pub(super) fn release_plug(&mut self, cpu: CpuId, sleeping: bool) {
+        let mut list = core::mem::take(&mut self.queue.plugs[cpu.index()].list);
+        if let Some(first) = list.first() {
+            let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
+            self.emit(Action::Unplug { requests, sleeping }, first);
+        }
+        let mut direct = self.queue.policies.issues_directly() && !sleeping;
+        let mut uncommitted = None;
+        while let Some(id) = list.pop_front(&mut self.queue.requests) {
+            let hctx = self.queue.requests[id].hctx;
+            if direct {
+                self.end_run(&mut uncommitted, Some(hctx));
+                direct = self.issue_directly(id, list.is_empty());
+                if direct && !list.is_empty() {
+                    uncommitted = Some(hctx);
+                } else if !direct {
+                    self.end_run(&mut uncommitted, None);
+                }
+            } else {
+                // A neighbour may have been inserted since this request was plugged.
+                let joined = self.queue.elevator.is_some() && self.join_staged(id);
+                if !joined {
+                    self.insert(self.queue.ctx_serving(cpu, hctx), id);
+                }
+                self.queue.runs.mark(hctx, sleeping);
+            }
+        }
+    }
+
+    /// Stages a lone request as a batch of one. Its bio has just been tried for merges: unlike a
+    /// request from a plug, it cannot touch anything that came since.
+    fn stage_batch_of_one(&mut self, ctx: usize, id: RequestId) {
+        self.emit(Action::Plug, id);
+        self.emit(Action::Unplug { requests: 1, sleeping: false }, id);
+        if self.queue.policies.issues_directly() {
+            self.issue_directly(id, true);
+            return;
+        }
+        let hctx = self.queue.requests[id].hctx;
+        self.insert(ctx, id);
+        self.queue.runs.mark(hctx, false);
+    }
+
+    /// Stages a request that is not part of a batch.
+    fn stage_alone(&mut self, ctx: usize, id: RequestId) {
+        let hctx = self.queue.requests[id].hctx;
+        let state = &self.queue.hctxs[hctx.index()];
+        let lone_queue = self.queue.hctxs.len() == 1;
+        let held_back = state.busy.is_busy() && (lone_queue || !self.queue.requests[id].is_sync());
+        if self.queue.policies.issues_directly() && !held_back {
+            self.issue_directly(id, true);
+            return;
+        }
+        self.insert(ctx, id);
+        self.queue.runs.mark(hctx, self.queue.policies.runs_deferred());
+    }
+
+    /// Puts a request into the elevator or its software queue.
+    pub(super) fn insert(&mut self, ctx: usize, id: RequestId) {
+        debug_assert_eq!(
+            self.queue.requests[id].state(),
+            State::Staged,
+            "[request-life-cycle]: request {}",
+            id.0
+        );
+        self.emit(Action::Insert, id);
+        if let Some(elevator) = &mut self.queue.elevator {
+            return elevator.insert(&mut self.queue.requests, id, Place::Sorted, self.now);
+        }
+        self.queue.ctxs[ctx].insert(&mut self.queue.end_nodes, &mut self.queue.requests, id);
+        let feeder = self.queue.feeder_at[ctx] as usize;
+        self.queue.hctxs[self.queue.requests[id].hctx.index()].pending.insert(feeder);
+    }
+
+    /// Joins a request that is about to be inserted to the back of a waiting one. Returns whether
+    /// it did.
+    fn join_staged(&mut self, id: RequestId) -> bool {
+        let extent = self.queue.requests[id].extent();
+        let Some(elevator) = &mut self.queue.elevator else { return false };
+        if !extent.is_mergeable() {
+            return false;
+        }
+        let from = Ctx::of(&self.queue.requests[id]);
+        let found =
+            elevator.find_merge(&self.queue.requests, &self.queue.limits, from, &extent, false);
+        let Some(Candidate::Join(kept, merge)) = found else { return false };
+        debug_assert_ne!(kept, id, "[on-one-list]: a request to insert is staged already");
+        self.emit(Action::Join, id);
+        self.queue.requests.join(kept, id, &mut self.queue.bios, merge);
+        if let Some(elevator) = &mut self.queue.elevator {
+            elevator.merged(&self.queue.requests, kept, merge);
+        }
+        self.put_request_tag(id);
+        self.join_neighbour(kept, merge);
+        true
+    }
+
+    /// Emits that a submitted bio enters, with its first part if it is split, and that it is cut,
+    /// unless the part is its last.
+    fn emit_entered(&mut self, cpu: CpuId, bio: BioId) {
+        if !self.host.sink.listens() {
+            return;
+        }
+        let Some(whole) = self.queue.bios.whole_of(bio) else {
+            return self.emit_bio(Action::Queue, cpu, bio);
+        };
+        if self.queue.bios.begins(bio) {
+            self.emit_bio(Action::Queue, cpu, whole);
+        }
+        if self.queue.bios[bio].end_sector() < self.queue.bios[whole].end_sector() {
+            self.emit_bio(Action::Split, cpu, bio);
+        }
+    }
+
+    /// Emits that `bio`, submitted from `cpu`, has joined a request on one side.
+    fn emit_merged(&mut self, cpu: CpuId, bio: BioId, (id, side): (RequestId, Merge)) {
+        if self.host.sink.listens() {
+            let action = if side == Merge::Front { Action::FrontMerge } else { Action::BackMerge };
+            let rq = &self.queue.requests[id];
+            let event = self.queue.bio_event(self.now, action, cpu, rq.hctx, &self.queue.bios[bio]);
+            self.host.sink.event(&Event { request: Some((id, rq)), ..event });
+        }
+    }
+
+    fn emit_bio(&mut self, action: Action, cpu: CpuId, bio: BioId) {
+        if self.host.sink.listens() {
+            self.host.sink.event(&self.queue.bio_event(
+                self.now,
+                action,
+                cpu,
+                hctx_id(0),
+                &self.queue.bios[bio],
+            ));
         }
     }
 }

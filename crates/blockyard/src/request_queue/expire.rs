@@ -9,9 +9,9 @@
 //!   nothing in flight under the tag and changes nothing.
 
 use super::number::{hctx_id, request_id};
+use super::turn::Turn;
 use super::{RequestQueue, is_in_flight};
 use crate::driver::{Driver, Finished, TimedOut};
-use crate::host::Host;
 use crate::time::{Duration, Instant};
 use crate::trace::{Action, Sink};
 use crate::unit::RequestId;
@@ -34,45 +34,47 @@ impl RequestQueue {
         self.timer = Instant::from_ns(grains.saturating_mul(GRAIN.as_ns()));
         debug_assert!(self.timer >= at, "timer at {}, before {at}", self.timer);
     }
+}
 
+impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Handles the timer.
     #[cold]
-    pub(super) fn handle_timer<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
-        debug_assert!(self.timer <= now, "timer at {}, handled at {now}", self.timer);
-        self.timer = Instant::MAX;
-        for id in (0..self.requests.capacity()).map(request_id) {
-            let rq = &self.requests[id];
-            if is_in_flight(rq) && rq.deadline <= now {
-                self.timed_out(host, id, now);
+    pub(super) fn handle_timer(&mut self) {
+        debug_assert!(
+            self.queue.timer <= self.now,
+            "timer at {}, handled at {}",
+            self.queue.timer,
+            self.now
+        );
+        self.queue.timer = Instant::MAX;
+        for id in (0..self.queue.requests.capacity()).map(request_id) {
+            let rq = &self.queue.requests[id];
+            if is_in_flight(rq) && rq.deadline <= self.now {
+                self.timed_out(id);
             }
-            let rq = &self.requests[id];
+            let rq = &self.queue.requests[id];
             if is_in_flight(rq) {
-                self.arm_timer(rq.deadline);
+                self.queue.arm_timer(rq.deadline);
             }
         }
-        for at in 0..self.hctxs.len() {
-            self.begin_flush(host, hctx_id(at), now); // [flush-held-bounded]
+        for at in 0..self.queue.hctxs.len() {
+            self.begin_flush(hctx_id(at)); // [flush-held-bounded]
         }
     }
 
     /// Asks the driver about a request ([asked-each-timeout]).
-    fn timed_out<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        id: RequestId,
-        now: Instant,
-    ) {
-        self.emit(host, now, Action::TimedOut, id);
-        let rq = &self.requests[id];
+    fn timed_out(&mut self, id: RequestId) {
+        self.emit(Action::TimedOut, id);
+        let rq = &self.queue.requests[id];
         let hctx = rq.hctx;
         let tag = rq.driver_tag.expect("a request in flight has a driver tag");
-        let ended = match host.driver.timed_out(self.id, hctx, tag, rq, now) {
+        let ended = match self.host.driver.timed_out(self.queue.id, hctx, tag, rq, self.now) {
             TimedOut::Reset => {
-                self.requests[id].deadline = now + self.timeout;
+                self.queue.requests[id].deadline = self.now + self.queue.timeout;
                 return;
             }
             TimedOut::Ended(outcome) => {
-                self.conclude(host, &Finished { queue: self.id, hctx, tag, outcome }, now)
+                self.conclude(&Finished { queue: self.queue.id, hctx, tag, outcome })
             }
         };
         ended.expect("it was in flight");

@@ -9,6 +9,7 @@
 //! between stages is in this module: [`enter`] is the way in, up to staging; [`dispatch`] the way from
 //! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
 //! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
+//! The stages are methods of a `Turn`: the queue, its host and the instant, for the time of one call.
 //!
 //! # The contract
 //!
@@ -66,6 +67,7 @@ pub mod pause;
 mod pauses;
 mod run_list;
 mod sequence;
+mod turn;
 
 use crate::driver::Driver;
 use crate::elevator::Elevator;
@@ -79,16 +81,17 @@ use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
 use crate::tag::TagPool;
 use crate::time::{Duration, Instant, earlier};
-use crate::trace::{Action, Event, Sink};
+use crate::trace::Sink;
 use crate::unit::{CpuId, DriverTag, HctxId, QueueId, RequestId};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 pub use config::QueueConfig;
 use cursor::Cursor;
-use number::{driver_tag, index32, request_id};
+use number::{index32, request_id};
 use pauses::Pauses;
 use run_list::RunList;
+use turn::Turn;
 
 /// A completion named a tag under which the driver owns no request of this queue. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,7 +297,7 @@ impl RequestQueue {
     ) -> Option<Run> {
         self.check_host(host);
         if self.timer <= now {
-            self.handle_timer(host, now);
+            Turn::new(self, host, now).handle_timer();
         }
         self.runs.mark_due(now);
         if self.idle_at.is_some_and(|due| due <= now) {
@@ -371,20 +374,6 @@ impl RequestQueue {
         kind * self.plugs.len() + cpu.index()
     }
 
-    /// A queue that has become empty counts as idle after a while. This only matters to the queues
-    /// with which it shares tags.
-    fn note_idle<D, S>(&mut self, host: &Host<D, S>, now: Instant) {
-        debug_assert!(
-            self.held >= self.in_flight,
-            "{} requests held, {} in flight",
-            self.held,
-            self.in_flight
-        );
-        let shared = host.tags.config().queues > 1;
-        let holds_nothing = self.held == 0;
-        self.idle_at = (shared && holds_nothing).then(|| now + IDLE_AFTER);
-    }
-
     /// Whether all refused requests wait on one list for all hardware queues.
     const fn shares_dispatch(&self) -> bool {
         matches!(self.policies.dispatch, Dispatch::SharedList)
@@ -402,61 +391,15 @@ impl RequestQueue {
         }
     }
 
-    /// Gives back the tag that the number of `rq` stands for, and wakes a submitter that waits for
-    /// it.
-    fn put_request_tag<D, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
-        debug_assert!(
-            self.held > self.in_flight,
-            "[request-life-cycle]: request {} is not held",
-            id.0
-        );
-        self.held -= 1;
-        let (hctx, tag) = self.tag_of(id);
-        match self.sched_tags.get_mut(hctx.index()) {
-            Some(tags) => {
-                tags.put(tag);
-                while let Some(waiter) = tags.next_woken() {
-                    self.woken.push_back(waiter);
-                }
-            }
-            None => host.tags.put(hctx, driver_tag(tag)),
-        }
-    }
-
     /// Returns the hardware queue and tag that `id`, which is or was in use, stands for.
     fn tag_of(&self, id: RequestId) -> (HctxId, u32) {
         let hctx = self.requests[id].hctx;
         (hctx, id.0 - u32::from(hctx.0) * self.tags_per_hctx)
     }
 
-    fn emit<D, S: Sink>(&self, host: &mut Host<D, S>, now: Instant, action: Action, id: RequestId) {
-        if host.sink.listens() {
-            let rq = &self.requests[id];
-            host.sink.event(&Event {
-                at: now,
-                action,
-                queue: self.id,
-                cpu: rq.cpu,
-                hctx: rq.hctx,
-                op: rq.op,
-                flags: rq.flags,
-                sector: rq.sector,
-                sectors: rq.sectors,
-                request: Some((id, rq)),
-            });
-        }
-    }
-
     /// Whether `rq` keeps its driver tag while it waits ([tag-only-in-driver]).
     fn keeps_driver_tag(&self) -> bool {
         self.elevator.is_none()
-    }
-
-    /// Gives back the budget that `id` holds ([budget-given-back]).
-    fn put_budget<D: Driver, S>(&mut self, host: &mut Host<D, S>, id: RequestId) {
-        if let Some(budget) = self.requests[id].budget.take() {
-            host.driver.return_budget(self.id, budget);
-        }
     }
 }
 

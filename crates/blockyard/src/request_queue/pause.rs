@@ -11,6 +11,7 @@
 //!   no request that came meanwhile is forgotten.
 
 use super::RequestQueue;
+use super::turn::Turn;
 use crate::driver::Driver;
 use crate::host::Host;
 use crate::time::Instant;
@@ -21,12 +22,7 @@ impl RequestQueue {
     /// Keeps bios out until [`Self::unfreeze`] ([frozen-admits-none]). Drain [`Self::next_run`]
     /// afterwards. The queue is at rest when [`Self::is_empty`].
     pub fn freeze<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) {
-        self.pauses.frozen += 1;
-        for cpu in 0..self.plugs.len() {
-            let cpu = CpuId(u16::try_from(cpu).expect("a processor's number is 16 bits"));
-            self.release_plug(host, cpu, true, now);
-        }
-        self.runs.mark_all();
+        Turn::new(self, host, now).freeze();
     }
 
     /// Undoes one [`Self::freeze`]. Drain [`Self::next_woken`] afterwards.
@@ -70,5 +66,16 @@ impl RequestQueue {
     #[must_use]
     pub const fn is_quiesced(&self) -> bool {
         self.pauses.quiesced > 0
+    }
+}
+
+impl<D: Driver, S: Sink> Turn<'_, D, S> {
+    fn freeze(&mut self) {
+        self.queue.pauses.frozen += 1;
+        for cpu in 0..self.queue.plugs.len() {
+            let cpu = CpuId(u16::try_from(cpu).expect("a processor's number is 16 bits"));
+            self.release_plug(cpu, true);
+        }
+        self.queue.runs.mark_all();
     }
 }

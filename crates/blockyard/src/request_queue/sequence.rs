@@ -12,8 +12,8 @@
 
 use super::RequestQueue;
 use super::number::request_id;
+use super::turn::Turn;
 use crate::driver::Driver;
-use crate::host::Host;
 use crate::request::{State, Step, Steps, data_flags};
 use crate::status::Status;
 use crate::time::Instant;
@@ -35,149 +35,128 @@ impl RequestQueue {
         let flush = &self.hctxs[self.requests[id].hctx.index()].flush;
         self.keeps_driver_tag() && flush.first_covered() == Some(id)
     }
+}
 
+impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Begins the sequence of a request with steps, which has its tag. Returns whether the request
     /// is to be staged like any other, because data is its first step.
-    pub(super) fn begin_sequence<D, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        id: RequestId,
-        now: Instant,
-    ) -> bool {
+    pub(super) fn begin_sequence(&mut self, id: RequestId) -> bool {
         debug_assert!(
-            !self.requests[id].steps.is_empty(),
+            !self.queue.requests[id].steps.is_empty(),
             "sequence of request {} without steps",
             id.0
         );
-        let rq = &mut self.requests[id];
-        rq.flags = data_flags(rq.op, rq.flags, &self.limits);
+        let rq = &mut self.queue.requests[id];
+        rq.flags = data_flags(rq.op, rq.flags, &self.queue.limits);
         let hctx = rq.hctx;
         if rq.steps.next() == Step::Data {
-            self.hctxs[hctx.index()].flush.data_began();
+            self.queue.hctxs[hctx.index()].flush.data_began();
             return true;
         }
-        self.await_flush(id, now);
-        self.begin_flush(host, hctx, now);
+        self.await_flush(id);
+        self.begin_flush(hctx);
         false
     }
 
-    fn await_flush(&mut self, id: RequestId, now: Instant) {
+    fn await_flush(&mut self, id: RequestId) {
         debug_assert_eq!(
-            self.requests[id].steps.next(),
+            self.queue.requests[id].steps.next(),
             Step::Flush,
             "[steps-from-flags]: request {}",
             id.0
         );
-        self.requests[id].times.awaited = now;
-        let flush = &mut self.hctxs[self.requests[id].hctx.index()].flush;
-        flush.wait(&mut self.requests, id, now);
+        self.queue.requests[id].times.awaited = self.now;
+        let flush = &mut self.queue.hctxs[self.queue.requests[id].hctx.index()].flush;
+        flush.wait(&mut self.queue.requests, id, self.now);
     }
 
     /// Begins a flush for the requests that wait, if one may begin ([one-flush-at-a-time]).
-    pub(super) fn begin_flush<D, S>(&mut self, host: &mut Host<D, S>, hctx: HctxId, now: Instant) {
-        let state = &mut self.hctxs[hctx.index()];
-        let Some(first) = state.flush.begin(now) else {
+    pub(super) fn begin_flush(&mut self, hctx: HctxId) {
+        let state = &mut self.queue.hctxs[hctx.index()];
+        let Some(first) = state.flush.begin(self.now) else {
             if let Some(until) = state.flush.held_until() {
-                self.arm_timer(until);
+                self.queue.arm_timer(until);
             }
             return;
         };
-        let flush = self.flush_of(hctx);
-        self.requests.start_flush(flush, first, now);
-        self.held += 1;
-        if let Some(tag) = self.requests[first].driver_tag.take() {
-            self.requests[flush].driver_tag = Some(tag);
-            host.tags.reassign(hctx, tag, flush);
+        let flush = self.queue.flush_of(hctx);
+        self.queue.requests.start_flush(flush, first, self.now);
+        self.queue.held += 1;
+        if let Some(tag) = self.queue.requests[first].driver_tag.take() {
+            self.queue.requests[flush].driver_tag = Some(tag);
+            self.host.tags.reassign(hctx, tag, flush);
         }
-        self.requests[flush].times.scheduled = now;
-        self.hctxs[hctx.index()].direct.push_front(&mut self.requests, flush);
-        self.runs.mark(hctx, true);
+        self.queue.requests[flush].times.scheduled = self.now;
+        self.queue.hctxs[hctx.index()].direct.push_front(&mut self.queue.requests, flush);
+        self.queue.runs.mark(hctx, true);
     }
 
     /// Ends the flush command `flush`: the requests that it covered continue, or fail with it
     /// ([failed-flush-fails-all]).
-    pub(super) fn flush_ended<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        flush: RequestId,
-        status: Status,
-        now: Instant,
-    ) {
-        debug_assert!(self.is_flush(flush), "request {} is a flush command", flush.0);
-        let hctx = self.requests[flush].hctx;
-        self.requests[flush].state = State::Idle;
-        self.held -= 1;
-        let mut covered = self.hctxs[hctx.index()].flush.end();
+    pub(super) fn flush_ended(&mut self, flush: RequestId, status: Status) {
+        debug_assert!(self.queue.is_flush(flush), "request {} is a flush command", flush.0);
+        let hctx = self.queue.requests[flush].hctx;
+        self.queue.requests[flush].state = State::Idle;
+        self.queue.held -= 1;
+        let mut covered = self.queue.hctxs[hctx.index()].flush.end();
         debug_assert!(!covered.is_empty(), "[flush-covers-earlier]: a flush covers a request");
-        let lent = self.requests[flush].driver_tag.take();
+        let lent = self.queue.requests[flush].driver_tag.take();
         if let (Some(tag), Some(first)) = (lent, covered.first()) {
-            self.requests[first].driver_tag = Some(tag);
-            host.tags.reassign(hctx, tag, first);
+            self.queue.requests[first].driver_tag = Some(tag);
+            self.host.tags.reassign(hctx, tag, first);
         }
-        while let Some(id) = covered.pop_front(&mut self.requests) {
-            self.step_ended(host, id, status, now);
+        while let Some(id) = covered.pop_front(&mut self.queue.requests) {
+            self.step_ended(id, status);
         }
-        self.begin_flush(host, hctx, now);
+        self.begin_flush(hctx);
     }
 
     /// Ends the data step of `id`.
-    pub(super) fn data_ended<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        id: RequestId,
-        status: Status,
-        now: Instant,
-    ) {
+    pub(super) fn data_ended(&mut self, id: RequestId, status: Status) {
         debug_assert_eq!(
-            self.requests[id].steps.next(),
+            self.queue.requests[id].steps.next(),
             Step::Data,
             "[steps-from-flags]: request {}",
             id.0
         );
-        let hctx = self.requests[id].hctx;
-        self.hctxs[hctx.index()].flush.data_ended();
-        let rq = &mut self.requests[id];
+        let hctx = self.queue.requests[id].hctx;
+        self.queue.hctxs[hctx.index()].flush.data_ended();
+        let rq = &mut self.queue.requests[id];
         let left = if status == Status::Ok { rq.steps.taken() } else { Steps::NONE };
         if left.is_empty() {
-            self.end_bios(host, id, status);
+            self.end_bios(id, status);
         } else {
             rq.steps = left;
             rq.state = State::Staged;
             rq.prepared = false;
             rq.times.scheduled = Instant::ZERO;
             rq.times.issued = Instant::ZERO;
-            self.await_flush(id, now);
+            self.await_flush(id);
         }
-        self.begin_flush(host, hctx, now);
+        self.begin_flush(hctx);
     }
 
     /// Ends the flush step that `id` waited for.
-    fn step_ended<D: Driver, S: Sink>(
-        &mut self,
-        host: &mut Host<D, S>,
-        id: RequestId,
-        status: Status,
-        now: Instant,
-    ) {
+    fn step_ended(&mut self, id: RequestId, status: Status) {
         debug_assert_eq!(
-            self.requests[id].state(),
+            self.queue.requests[id].state(),
             State::Staged,
             "[request-life-cycle]: request {}",
             id.0
         );
-        let rq = &mut self.requests[id];
-        rq.times.flushed += now.since(rq.times.awaited);
+        let rq = &mut self.queue.requests[id];
+        rq.times.flushed += self.now.since(rq.times.awaited);
         rq.steps = if status == Status::Ok { rq.steps.taken() } else { Steps::NONE };
         let hctx = rq.hctx;
         if rq.steps.is_empty() {
             rq.state = State::Complete;
-            self.emit(host, now, Action::SequenceEnd(status), id);
-            self.end_bios(host, id, status);
+            self.emit(Action::SequenceEnd(status), id);
+            self.end_bios(id, status);
         } else {
             // Only data follows a flush.
-            self.hctxs[hctx.index()].flush.data_began();
-            self.bypass_elevator(id, now);
-            self.runs.mark(hctx, true);
+            self.queue.hctxs[hctx.index()].flush.data_began();
+            self.bypass_elevator(id);
+            self.queue.runs.mark(hctx, true);
         }
     }
 }

@@ -1,0 +1,80 @@
+//! A queue's turn at its host, and the work that several stages do in a turn.
+
+use super::number::driver_tag;
+use super::{IDLE_AFTER, RequestQueue};
+use crate::driver::Driver;
+use crate::host::Host;
+use crate::time::Instant;
+use crate::trace::{Action, Event, Sink};
+use crate::unit::RequestId;
+
+/// A queue's turn at its host: one call of the queue, at one instant. The stages are methods of the
+/// turn; what needs neither host nor instant is a method of the queue.
+#[derive(Debug)]
+pub(super) struct Turn<'a, D, S> {
+    pub(super) queue: &'a mut RequestQueue,
+    pub(super) host: &'a mut Host<D, S>,
+    pub(super) now: Instant,
+}
+
+impl<'a, D, S> Turn<'a, D, S> {
+    pub(super) fn new(queue: &'a mut RequestQueue, host: &'a mut Host<D, S>, now: Instant) -> Self {
+        queue.check_host(host);
+        Self { queue, host, now }
+    }
+}
+
+impl<D: Driver, S: Sink> Turn<'_, D, S> {
+    /// A queue that has become empty counts as idle after a while. This only matters to the queues
+    /// with which it shares tags.
+    pub(super) fn note_idle(&mut self) {
+        debug_assert!(
+            self.queue.held >= self.queue.in_flight,
+            "{} requests held, {} in flight",
+            self.queue.held,
+            self.queue.in_flight
+        );
+        let shared = self.host.tags.config().queues > 1;
+        let holds_nothing = self.queue.held == 0;
+        self.queue.idle_at = (shared && holds_nothing).then(|| self.now + IDLE_AFTER);
+    }
+
+    /// Gives back the tag that the number of `rq` stands for, and wakes a submitter that waits for
+    /// it.
+    pub(super) fn put_request_tag(&mut self, id: RequestId) {
+        debug_assert!(
+            self.queue.held > self.queue.in_flight,
+            "[request-life-cycle]: request {} is not held",
+            id.0
+        );
+        self.queue.held -= 1;
+        let (hctx, tag) = self.queue.tag_of(id);
+        match self.queue.sched_tags.get_mut(hctx.index()) {
+            Some(tags) => {
+                tags.put(tag);
+                while let Some(waiter) = tags.next_woken() {
+                    self.queue.woken.push_back(waiter);
+                }
+            }
+            None => self.host.tags.put(hctx, driver_tag(tag)),
+        }
+    }
+
+    pub(super) fn emit(&mut self, action: Action, id: RequestId) {
+        if self.host.sink.listens() {
+            let rq = &self.queue.requests[id];
+            self.host.sink.event(&Event {
+                at: self.now,
+                action,
+                queue: self.queue.id,
+                cpu: rq.cpu,
+                hctx: rq.hctx,
+                op: rq.op,
+                flags: rq.flags,
+                sector: rq.sector,
+                sectors: rq.sectors,
+                request: Some((id, rq)),
+            });
+        }
+    }
+}
