@@ -10,12 +10,13 @@ mod nbd;
 mod certificates;
 
 use blockyard::policy::Policies;
-use blockyard_serve::{DiskConfig, Source};
+use blockyard_serve::{Config, DiskConfig, Server, Source};
 use certificates::Certificates;
 use nbd::{Random, Running, disk, memory};
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const BYTES: u64 = 8 << 20;
 
@@ -135,6 +136,46 @@ fn qemu_converts_compares_and_finds_its_patterns() {
 }
 
 /// The script says which: each command, with each flag, and what has to be refused.
+/// Two writers of one file destroy it, so the server takes the locks of QEMU's file driver.
+#[test]
+fn qemu_and_the_server_do_not_write_one_file() {
+    if !has("qemu-io") {
+        return;
+    }
+    let path = nbd::file(BYTES);
+    let name = path.to_str().unwrap();
+    let served = || disk(Source::File { path: path.clone(), buffered: false });
+    let read_only = || DiskConfig { read_only: true, ..served() };
+
+    let running = Running::start(served(), |_| ());
+    let output = Command::new("qemu-io").args(["-f", "raw", "-c", "write 0 512", name]).output();
+    let errors = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(errors.contains("Failed to get \"write\" lock"), "{errors}");
+    running.stop();
+
+    let reader = Running::start(read_only(), |_| ());
+    assert!(reader.server.written_elsewhere().is_empty());
+    let mut writer = Command::new("qemu-io")
+        .args(["-f", "raw", name])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writer.stdin.as_mut().unwrap().write_all(b"write 0 512\n").unwrap();
+    let mut answer = [0; 16];
+    writer.stdout.as_mut().unwrap().read_exact(&mut answer).unwrap();
+    let start = |disk| Server::start(&Config::new(vec![disk], Vec::new()));
+    let refused = start(served()).expect_err("qemu-io writes the file").to_string();
+    assert!(refused.contains("another export, server or mount writes to it"), "{refused}");
+    let beside = Running::start(read_only(), |_| ());
+    assert_eq!(beside.server.written_elsewhere(), [""], "the default export");
+    drop(writer.stdin.take());
+    assert!(writer.wait().unwrap().success());
+    beside.stop();
+    reader.stop();
+    fs::remove_file(path).unwrap();
+}
+
 #[test]
 fn libnbd_does_every_command_with_every_flag() {
     if !has("nbdsh") {

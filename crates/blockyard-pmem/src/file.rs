@@ -1,5 +1,6 @@
 //! Operations on files that mappings and system calls share: locks, lengths, space, and the meaning of errors.
 
+use crate::claim::{busy, claim, is_written};
 use blockyard_btt::MediaError;
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use rustix::io::Errno;
@@ -17,11 +18,15 @@ pub(crate) fn lock(file: &File, writable: bool) -> io::Result<()> {
         false => FlockOperation::NonBlockingLockShared,
     };
     flock(file, lock).map_err(|error| match io::Error::from(error) {
-        error if error.kind() == io::ErrorKind::WouldBlock => {
-            io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")
-        }
+        error if error.kind() == io::ErrorKind::WouldBlock => busy(),
         error => error,
-    })
+    })?;
+    claim(file, writable)?;
+    // A BTT that changes cannot be read beside its writer.
+    match !writable && is_written(file) {
+        true => Err(busy()),
+        false => Ok(()),
+    }
 }
 
 /// Returns the bytes of a file or block device.

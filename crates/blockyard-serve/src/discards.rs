@@ -28,7 +28,6 @@ pub(crate) type Discarded = (u16, u32, io::Result<usize>);
 /// The discards of a lane. Their thread starts with the first one, and ends with the lane.
 #[derive(Debug)]
 pub(crate) struct Discards {
-    /// The bell of the lane, which rings when there is a result.
     bell: Arc<OwnedFd>,
     thread: Option<mpsc::Sender<(u16, Discard)>>,
     ended: (mpsc::Sender<Discarded>, mpsc::Receiver<Discarded>),
@@ -40,7 +39,6 @@ impl Discards {
         Self { bell, thread: None, ended: mpsc::channel() }
     }
 
-    /// Begins a discard of the disk with this number.
     pub(crate) fn begin(&mut self, disk: u16, discard: Discard) {
         let number = discard.number;
         let begun = self.thread().and_then(|thread| {
@@ -52,7 +50,6 @@ impl Discards {
         }
     }
 
-    /// Returns the result of a discard that has ended.
     pub(crate) fn next_ended(&self) -> Option<Discarded> {
         self.ended.1.try_recv().ok()
     }

@@ -35,7 +35,7 @@ pub(crate) struct Entrance<A> {
     bell: Arc<OwnedFd>,
     /// The number of doors of the lane.
     pub(crate) load: Arc<AtomicUsize>,
-    /// The number of those whose clients have not chosen an export.
+    /// The number of doors whose clients have not chosen an export.
     pub(crate) newcomers: Arc<AtomicUsize>,
 }
 

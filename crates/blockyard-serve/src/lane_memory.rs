@@ -70,7 +70,6 @@ impl Account {
         Self { export, bytes: 0, reserve_bytes: 0 }
     }
 
-    /// Returns whether the client holds no memory.
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes + self.reserve_bytes == 0
     }
@@ -176,7 +175,6 @@ impl LaneMemory {
         self.is_worth_a_try = true;
     }
 
-    /// Returns whether a client waits for memory.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -225,7 +223,6 @@ mod tests {
     struct Model {
         memory: LaneMemory,
         clients: Vec<Client>,
-        /// The number of turns that have begun.
         turns: usize,
         ended: usize,
     }
@@ -363,10 +360,7 @@ mod tests {
                 "{} taken",
                 memory.taken_bytes
             );
-            assert_eq!(
-                memory.reserve_bytes, held,
-                "the grant must come from the pool, not from the reserve"
-            );
+            assert_eq!(memory.reserve_bytes, held, "the grant comes from the pool");
         }
     }
 }

@@ -171,7 +171,6 @@ impl Listener {
         Ok(Self { address, fd, file })
     }
 
-    /// Accepts a client, if one is waiting.
     pub(crate) fn accept(&self) -> io::Result<Option<Peer>> {
         match acceptfrom_with(&self.fd, SocketFlags::CLOEXEC) {
             Ok((client, address)) => {
@@ -225,7 +224,6 @@ pub(crate) fn client_at_stdin(addresses: &[Address]) -> Result<Option<Peer>, Lis
         .ok_or(ListenError::Unsuitable("standard input is no socket with a client"))
 }
 
-/// Returns the device and inode of the file at `path`.
 fn file_at(path: &Path) -> Option<(u64, u64)> {
     let found = std::fs::symlink_metadata(path).ok()?;
     Some((found.dev(), found.ino()))

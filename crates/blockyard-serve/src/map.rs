@@ -73,7 +73,6 @@ impl Map {
         Ok(unsafe { madvise(all, self.len, Advice::LinuxPopulateWrite) }?)
     }
 
-    /// Returns the length in bytes.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
@@ -86,7 +85,7 @@ impl Map {
     #[inline]
     pub(crate) fn write(&self, at: usize, bytes: &[u8]) {
         let span = self.span(at..at + bytes.len());
-        // SAFETY: the span lies in the mapping, where no reference points.
+        // SAFETY: the span lies in the mapping, to which no reference exists.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), span.start, span.len) };
     }
 
@@ -116,7 +115,7 @@ impl Map {
         self.zero(end_page..range.end);
         let pages = self.span(first_page..end_page);
         if pages.len > 0 {
-            // SAFETY: whole pages of a private anonymous mapping of ours; they read as zeroes after.
+            // SAFETY: whole pages of a private anonymous mapping of ours; they read as zeroes afterwards.
             let freed = unsafe { madvise(pages.start.cast(), pages.len, Advice::LinuxDontNeed) };
             if freed.is_err() {
                 self.zero(first_page..end_page);
@@ -124,7 +123,6 @@ impl Map {
         }
     }
 
-    /// Writes zeroes over `range`.
     pub(crate) fn zero(&self, range: Range<usize>) {
         let span = self.span(range);
         // SAFETY: as in `write`.

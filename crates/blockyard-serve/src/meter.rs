@@ -49,7 +49,6 @@ pub(crate) struct Done {
 pub(crate) struct Counts {
     pub(crate) stages: StageStats,
     done: [Done; 4],
-    /// The number of requests in the driver.
     pub(crate) issued: u64,
     /// The time in nanoseconds with at least one request in the driver.
     pub(crate) busy_ns: u128,
@@ -62,7 +61,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Returns counters of zero.
     pub(crate) fn new() -> Self {
         Self { stages: StageStats::watching(1, 1), ..Self::default() }
     }

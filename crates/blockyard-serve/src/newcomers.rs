@@ -31,7 +31,6 @@ impl Newcomers {
         }
     }
 
-    /// Removes the oldest door and returns its number.
     pub(crate) fn take_oldest(&mut self) -> Option<u32> {
         let oldest = self.doors.take_first()?;
         self.forget_one();

@@ -23,7 +23,6 @@ impl Numbers {
         }
     }
 
-    /// Removes and returns the first number.
     #[inline]
     pub(crate) fn take_first(&mut self) -> Option<u32> {
         let number = self.order.pop_front()?;
@@ -38,7 +37,6 @@ impl Numbers {
         self.order.get(place).copied()
     }
 
-    /// Returns whether the list holds `number`.
     #[inline]
     pub(crate) fn has(&self, number: u32) -> bool {
         self.has.get(number as usize).is_some_and(|has| *has)
@@ -63,7 +61,6 @@ impl Numbers {
         had
     }
 
-    /// Empties the list and returns its numbers in order.
     pub(crate) fn take_all(&mut self) -> VecDeque<u32> {
         for number in &self.order {
             self.has[*number as usize] = false;

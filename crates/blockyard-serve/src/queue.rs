@@ -30,7 +30,6 @@ pub(crate) struct DiskQueue {
     host: Host<Medium, Meter>,
     /// Bios that wait for a tag, the oldest first.
     waiting: VecDeque<Bio>,
-    /// Bios that the queue rejected for good.
     refused: VecDeque<Ended>,
     is_plugged: bool,
 }
@@ -160,7 +159,6 @@ impl DiskQueue {
         }
     }
 
-    /// Publishes how often each fault rule has matched.
     pub(crate) fn tell_faults(&self) {
         self.host.driver.tell_faults(&self.disk.faults);
     }

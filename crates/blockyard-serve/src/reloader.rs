@@ -1,4 +1,4 @@
-//! Reading the certificates of a running server again.
+//! Reads the certificates of a running server again.
 
 use crate::door::nbd;
 use crate::tls::{TlsConfig, TlsError};
@@ -12,12 +12,12 @@ pub struct Reloader {
 }
 
 impl Reloader {
-    /// Reads the files of the server's TLS again. Clients that start TLS from now on meet the new certificates; those
-    /// that have started it keep theirs. Returns whether the server has TLS.
+    /// Reads the files of the server's TLS again. Clients that start TLS from now on get the new certificates; those
+    /// that have started it keep the old ones. Returns whether the server has TLS.
     ///
     /// # Errors
     ///
-    /// A file cannot be read, or the files do not fit together. The server keeps its certificates then.
+    /// A file cannot be read, or the files do not fit together. The server then keeps its old certificates.
     pub fn reload(&self) -> Result<bool, TlsError> {
         let Some((tls, files)) = &self.tls else { return Ok(false) };
         tls.replace(files.load()?);

@@ -53,11 +53,10 @@ pub(crate) enum FileOp {
     Write { offset: u64, fua: bool },
     /// Make all completed writes durable.
     Sync,
-    /// `fallocate`.
+    /// Deallocate or zero a range with `fallocate`.
     Allocate { mode: i32, offset: u64, len: u64 },
 }
 
-/// A file I/O operation and its memory.
 #[derive(Debug)]
 pub(crate) struct FileIo {
     pub(crate) fd: RawFd,
@@ -73,7 +72,6 @@ pub(crate) struct Done<K> {
     pub(crate) result: io::Result<usize>,
     /// The socket already has more bytes to receive.
     pub(crate) more: bool,
-    /// The value that was pushed with the operation.
     pub(crate) kept: K,
 }
 
@@ -185,7 +183,6 @@ impl<K> Ring<K> {
         self.push(entry, Op { kept, pieces: Pieces::None });
     }
 
-    /// Pushes a file I/O operation.
     pub(crate) fn file(&mut self, io: FileIo, kept: K) {
         let FileIo { fd, op, spans } = io;
         let fd = Fd(fd);

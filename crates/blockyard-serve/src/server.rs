@@ -32,9 +32,9 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long the server waits for a lane to cut off a silent client.
+/// The time for which the server waits until a lane has cut off a silent client.
 const ROOM_WAIT: Duration = Duration::from_secs(1);
-/// The interval at which the server checks whether the lane has done so.
+/// The interval at which the server checks for that.
 const ROOM_POLL: Duration = Duration::from_micros(100);
 
 /// The configuration of a [`Server`].
@@ -130,6 +130,7 @@ pub struct Server {
     timing: Vec<(String, Arc<Timing>)>,
     faults: Vec<(String, Arc<FaultCounts>)>,
     assumed_persistent: Vec<String>,
+    written_elsewhere: Vec<String>,
     gauge: Gauge,
     reloader: Reloader,
     stop: Arc<OwnedFd>,
@@ -182,8 +183,12 @@ impl Server {
         let timing = modelled.map(|disk| (disk.name.clone(), Arc::clone(&disk.timing))).collect();
         let faulty = disks.iter().filter(|disk| !disk.layers.faults.is_empty());
         let faults = faulty.map(|disk| (disk.name.clone(), Arc::clone(&disk.faults))).collect();
-        let assumed = disks.iter().filter(|disk| disk.is_assumed_persistent());
-        let assumed_persistent = assumed.map(|disk| disk.name.clone()).collect();
+        let names = |which: fn(&Disk) -> bool| {
+            let named = disks.iter().filter(|disk| which(disk)).map(|disk| disk.name.clone());
+            named.collect()
+        };
+        let assumed_persistent = names(Disk::is_assumed_persistent);
+        let written_elsewhere = names(Disk::is_written_elsewhere);
         let exports = nbd::exports(&disks);
         let tls = config.tls.as_ref().map(|tls| {
             let is_required = tls.is_required;
@@ -249,6 +254,7 @@ impl Server {
             timing,
             faults,
             assumed_persistent,
+            written_elsewhere,
             gauge,
             reloader,
             stop,
@@ -288,6 +294,13 @@ impl Server {
     #[must_use]
     pub fn assumed_persistent(&self) -> &[String] {
         &self.assumed_persistent
+    }
+
+    /// Returns the names of the read-only disks whose files another program could write when they were opened. Their
+    /// contents may change, and need not be consistent.
+    #[must_use]
+    pub fn written_elsewhere(&self) -> &[String] {
+        &self.written_elsewhere
     }
 
     /// Returns a handle that queries the server's traffic.
@@ -342,7 +355,6 @@ struct Acceptor {
     events: Option<mpsc::SyncSender<Event>>,
     stop: Arc<OwnedFd>,
     connections_max: usize,
-    /// The maximum number of clients that have not chosen an export.
     newcomers_max: usize,
 }
 

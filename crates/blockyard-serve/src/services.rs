@@ -42,7 +42,6 @@ pub(crate) enum Kept<M> {
     Bell,
 }
 
-/// A job that has ended.
 #[derive(Debug)]
 pub(crate) struct EndedJob {
     pub(crate) status: Status,
@@ -56,11 +55,8 @@ pub(crate) struct Services<M> {
     pool: Pool,
     jobs: Jobs,
     pub(crate) disks: Vec<DiskQueue>,
-    /// Doors to call in this turn.
     pub(crate) listed: Numbers,
-    /// Doors whose clients have not chosen an export.
     pub(crate) newcomers: Newcomers,
-    /// Memory for data in flight.
     pub(crate) memory: LaneMemory,
     /// Doors that wait for a turn in which they may look up runs.
     pub(crate) lookups_wanted: Numbers,
@@ -72,9 +68,7 @@ pub(crate) struct Services<M> {
     pub(crate) impatient_at: Instant,
     pub(crate) patience: Duration,
     traffic: Traffic,
-    /// The number of this turn.
     pub(crate) turn: u64,
-    /// The time of this turn.
     pub(crate) now: Instant,
 }
 
@@ -164,7 +158,6 @@ impl<M> Services<M> {
         self.wake_at = self.wake_at.min(instant);
     }
 
-    /// Returns the instant of the next wake-up.
     pub(crate) fn wakes_at(&self) -> Instant {
         self.wake_at
     }

@@ -6,8 +6,8 @@ use core::fmt;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A callback that a lane calls for each event of its request queues. The first argument is the index of
-/// the disk in [`Config::disks`](crate::Config::disks). The lane waits until the call returns.
+/// A callback for each event of a lane's request queues. The first argument is the index of the disk in
+/// [`Config::disks`](crate::Config::disks). The lane waits until the call returns.
 pub type Tell = Box<dyn FnMut(u16, &Event<'_>)>;
 
 /// An observer of every trace event of every request, on all lanes.

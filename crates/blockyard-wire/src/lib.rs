@@ -81,7 +81,7 @@
 //!
 //! # Features
 //!
-//! None. The crate is always `no_std` with `alloc`, has no dependencies, and contains no `unsafe` code.
+//! The crate has no features. It is always `no_std` with `alloc`, has no dependencies, and contains no `unsafe` code.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Devices that finish each request in the call that hands it over.
+//! Devices that finish each request in the call that issues it.
 
 use super::completions::{Completions, completion};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
@@ -7,7 +7,6 @@ use blockyard::time::Instant;
 
 /// Carries out each request while the caller waits.
 pub(crate) trait CarryOut {
-    /// Carries out `issue`, and returns how it ended.
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status;
 }
 

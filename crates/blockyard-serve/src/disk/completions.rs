@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 #[derive(Debug, Default)]
 pub(super) struct Completions(VecDeque<Finished>);
 
-/// Returns the completion of `issue` with `status`.
 pub(super) fn completion(issue: &Issue<'_>, status: Status) -> Finished {
     let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
     Finished { queue, hctx, tag, outcome: Outcome::Done(status) }
@@ -20,7 +19,6 @@ impl Completions {
         self.0.push_back(finished);
     }
 
-    /// Removes and returns the oldest completion.
     pub(super) fn next(&mut self) -> Option<Finished> {
         self.0.pop_front()
     }

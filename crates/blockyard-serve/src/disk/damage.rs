@@ -15,7 +15,6 @@ pub(crate) struct Damage {
 }
 
 impl Damage {
-    /// Returns the record of a disk that has no damage yet.
     pub(in crate::disk) fn new(disk: &str, events: Option<&mpsc::SyncSender<Event>>) -> Self {
         Self {
             disk: disk.to_owned(),
@@ -39,7 +38,6 @@ impl Damage {
         self.is_reported.store(has_room, Ordering::Relaxed);
     }
 
-    /// Returns the number of requests that failed because of the damage.
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }

@@ -7,7 +7,6 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The size of a granule, in bytes.
 pub(crate) const GRANULE_BYTES: u64 = 4096;
 const BITS: u64 = u64::BITS as u64;
 /// The maximum number of granules that one call of [`Extents::run_at`] checks: other clients wait meanwhile.

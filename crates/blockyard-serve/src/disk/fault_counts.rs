@@ -8,12 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct FaultCounts {
     names: Vec<String>,
-    /// The counts that the lane stored last.
     counts: Mutex<Vec<Count>>,
 }
 
 impl FaultCounts {
-    /// Returns counts of zero for `rules`.
     pub(super) fn new(rules: &[FaultRule]) -> Self {
         Self {
             names: rules.iter().map(|rule| rule.name.clone()).collect(),
@@ -28,7 +26,6 @@ impl FaultCounts {
         self.names.iter().cloned().zip(self.lock().iter().copied()).collect()
     }
 
-    /// Replaces the counts.
     pub(crate) fn set(&self, counts: impl Iterator<Item = Count>) {
         for (to, from) in self.lock().iter_mut().zip(counts) {
             *to = from;

@@ -46,6 +46,8 @@ pub(crate) struct File {
     pub(crate) block_bytes: u64,
     pub(crate) size_bytes: u64,
     pub(crate) is_block_device: bool,
+    /// The file is served read-only, and another program could write it when it was opened.
+    pub(crate) is_written_elsewhere: bool,
     /// Whether a write can be durable at its end.
     pub(crate) has_fua: bool,
     pub(crate) overlaps: Overlaps,
@@ -75,11 +77,9 @@ pub(crate) struct Begun {
     /// The device's number for the I/O, which its result carries.
     pub(crate) number: u32,
     pub(crate) io: FileIo,
-    /// The owners of the spans.
     pub(crate) pages: Vec<Rc<Pages>>,
 }
 
-/// The current step of a request.
 #[derive(Debug)]
 enum Step {
     /// Reads the blocks at the edges of a write ([rest-of-block-kept]).
@@ -104,17 +104,16 @@ enum Step {
 struct Edge {
     /// The offset of the block on the disk.
     offset: u64,
-    /// The range of the block that is kept.
     kept: Range<usize>,
     /// The place of that range in the buffer of the write.
     to: usize,
 }
 
-/// A request in flight.
 #[derive(Debug)]
 struct Active {
     finished: Finished,
     op: Op,
+    /// Only a write has FUA: behind other changes, the core sends a flush.
     fua: bool,
     /// The error with FUA, if the write is being repeated without ([failed-flush-stays-failed]).
     failed_durably: Option<Status>,
@@ -145,7 +144,6 @@ pub(crate) struct FileDevice {
 }
 
 impl FileDevice {
-    /// Returns the device of `lane`, for up to `depth` requests at once.
     pub(crate) fn new(
         file: Arc<File>,
         lane: u32,
@@ -293,7 +291,7 @@ impl FileDevice {
                 let len = whole.map_or(ZEROES_BYTES, |whole| whole.min(ZEROES_BYTES));
                 spans.push(zeroes.span(0..len));
                 pages.push(Rc::clone(zeroes));
-                FileOp::Write { offset: left.start, fua: active.fua }
+                FileOp::Write { offset: left.start, fua: false }
             }
             Step::ZeroesWithin { block, left, is_read } => {
                 spans.push(block.span(0..scratch_len(self.file.block_bytes)));
@@ -301,7 +299,7 @@ impl FileDevice {
                 let offset = self.cover(left).start;
                 match is_read {
                     false => FileOp::Read { offset },
-                    true => FileOp::Write { offset, fua: active.fua },
+                    true => FileOp::Write { offset, fua: false },
                 }
             }
             Step::Discard => {
@@ -364,9 +362,11 @@ impl FileDevice {
                 None
             }
             (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
-            (Step::Allocate | Step::Discard, Ok(_)) => Self::changed(active),
+            (Step::Allocate | Step::Discard, Ok(_)) => Some(Outcome::Done(Status::Ok)),
             // A discard is only advice.
-            (Step::Discard, Err(error)) if is_unsupported(&error) => Self::changed(active),
+            (Step::Discard, Err(error)) if is_unsupported(&error) => {
+                Some(Outcome::Done(Status::Ok))
+            }
             (Step::Allocate, Err(error)) if is_unsupported(&error) => self.without_allocate(active),
             (Step::Zeroes { left }, Ok(bytes)) => {
                 let left = left.start + bytes as u64..left.end;
@@ -408,15 +408,6 @@ impl FileDevice {
         }
     }
 
-    /// Continues after a range was deallocated or zeroed. With FUA, the change must be made durable.
-    fn changed(active: &mut Active) -> Option<Outcome> {
-        if active.fua {
-            active.step = Step::Sync;
-            return None;
-        }
-        Some(Outcome::Done(Status::Ok))
-    }
-
     /// Continues on a file system that cannot deallocate or zero ranges.
     fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
         if active.op == Op::Discard && self.file.is_block_device {
@@ -424,7 +415,7 @@ impl FileDevice {
             return None;
         }
         if active.op == Op::Discard {
-            return Self::changed(active); // a discard is only advice
+            return Some(Outcome::Done(Status::Ok)); // a discard is only advice
         }
         if active.fast {
             return Some(Outcome::Done(Status::NotSupported));
@@ -433,7 +424,6 @@ impl FileDevice {
         self.zero(active, all)
     }
 
-    /// Writes zeroes over `left`, unless it is empty.
     fn zero(&self, active: &mut Active, left: Range<u64>) -> Option<Outcome> {
         let block = self.file.block_bytes;
         if left.is_empty() {

@@ -40,10 +40,8 @@ impl Default for Layers {
     }
 }
 
-/// The requests that clients can send.
 const SENT: [Op; 5] = [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes];
 
-/// Returns whether `rule` can match a request of `op`.
 fn is_about(rule: &FaultRule, op: Op) -> bool {
     (rule.when.ops.is_empty() || rule.when.ops.contains(&op))
         && (op == Op::Write || !rule.then.is_of_writes())

@@ -106,7 +106,6 @@ impl<D: Device> Device for Limited<D> {
     blockyard::pass_on!(below: next_finished, poll_at);
 }
 
-/// Returns the length of a request's data, in bytes.
 fn bytes_of(request: &Request) -> u64 {
     match request.op {
         Op::Read | Op::Write => u64::from(request.sectors) * SECTOR,
@@ -128,7 +127,6 @@ mod tests {
     use blockyard::time::Instant;
     use blockyard::unit::CpuId;
 
-    /// Records how long each request is.
     #[derive(Default)]
     struct Lengths(Vec<u32>);
 
@@ -168,7 +166,7 @@ mod tests {
         let mut rung = Vec::new();
         shared.depth.put_request(|lane| rung.push(lane));
         assert_eq!(rung, [1]);
-        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // a lane that was rung does this
+        let _ = queue.run(&mut host, HctxId(0), Instant::ZERO); // as a lane does that has been rung
         queue.turn(&mut host, Instant::ZERO);
         assert_eq!(core::iter::from_fn(|| queue.next_ended()).count(), 2);
         shared.depth.put_request(|_| {});

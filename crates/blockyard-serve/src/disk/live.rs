@@ -91,7 +91,6 @@ impl Timing {
 struct Sides {
     /// The model's outcome, and when it was due.
     model: Option<(Outcome, Instant)>,
-    /// The medium's outcome.
     medium: Option<Outcome>,
     holders: Holders,
 }

@@ -71,7 +71,6 @@ fn place_of(offset: u64) -> usize {
     usize::try_from(offset).expect("offset on a disk in memory")
 }
 
-/// One lane's device to a [`Memory`].
 #[derive(Debug)]
 pub(crate) struct MemoryDevice {
     memory: Arc<Memory>,

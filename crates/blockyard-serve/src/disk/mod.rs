@@ -125,7 +125,7 @@ enum Kept {
     Memory(Arc<Memory>),
     /// The zeroes from which reads are answered.
     Null(Arc<Map>),
-    /// The file, and the depth that lanes share. Requests of other disks end in one call, and need no depth.
+    /// The file, and the depth that lanes share: only a file's requests outlast the call that issues them.
     File(Arc<File>, Arc<SharedDepth>),
     Btt(Arc<Table>),
 }
@@ -139,9 +139,7 @@ pub(crate) struct Disk {
     pub(crate) policies: Policies,
     pub(crate) depth: u16,
     pub(crate) layers: Layers,
-    /// How well the machine keeps up with the model.
     pub(crate) timing: Arc<Timing>,
-    /// How often each fault rule fired.
     pub(crate) faults: Arc<FaultCounts>,
     pub(crate) damage: Arc<Damage>,
     kept: Kept,
@@ -164,6 +162,11 @@ impl Disk {
     /// Returns whether a BTT's memory counts as persistent only because the configuration says so.
     pub(crate) fn is_assumed_persistent(&self) -> bool {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
+    }
+
+    /// Returns whether the disk is read-only, and another program could write its file when it was opened.
+    pub(crate) fn is_written_elsewhere(&self) -> bool {
+        matches!(&self.kept, Kept::File(file, _) if file.is_written_elsewhere)
     }
 
     /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes I/O to the lane
@@ -204,7 +207,6 @@ impl Disk {
         }
     }
 
-    /// Returns the limits of the disk's queue.
     pub(crate) fn limits(&self) -> Limits {
         let (is_file, is_cached) = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => (false, false),
@@ -290,7 +292,7 @@ impl Disk {
         }
     }
 
-    /// Returns the length in bytes of the run at `offset`, and whether it is data or a hole, which reads as zeroes.
+    /// Returns the length in bytes of the run at `offset`, and whether it is data; a hole reads as zeroes.
     pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
         match &self.kept {
             Kept::Memory(memory) => memory.extents.run_at(offset),
@@ -301,7 +303,7 @@ impl Disk {
         }
     }
 
-    /// Reads a range ahead, if the disk can.
+    /// Prefetches a range, if the disk can.
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if let Kept::File(file, _) = &self.kept {
             file.cache(offset, len);
@@ -319,7 +321,6 @@ pub(crate) enum Data<'a> {
 }
 
 impl Medium {
-    /// Stores in `counts` how often each fault rule has fired.
     pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
         if let Self::Faulty(faulty) = self {
             counts.set(faulty.counts().map(|(_, count)| count));

@@ -4,7 +4,6 @@ use super::at_once::CarryOut;
 use blockyard::driver::Issue;
 use blockyard::status::Status;
 
-/// A disk that keeps no data.
 #[derive(Debug)]
 pub(crate) struct Nothing;
 

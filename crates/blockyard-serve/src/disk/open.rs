@@ -15,6 +15,7 @@ use crate::map::Map;
 use core::sync::atomic::AtomicBool;
 use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
+use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -146,11 +147,22 @@ impl File {
             _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
         };
         let (fd, block_bytes) = opened.map_err(refused)?;
-        if !is_block_device && !read_only {
-            let lock = || rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
+        let mut is_written_elsewhere = false;
+        if !is_block_device {
+            is_written_elsewhere = read_only && blockyard_pmem::is_written(&fd);
+            let lock = || match read_only {
+                true => Ok(()),
+                false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
+            };
+            let claim = || match blockyard_pmem::claim(&fd, !read_only) {
+                Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
+                _ => lock(),
+            };
             // On a file system without locks, no other process can hold one.
-            if patiently(lock) == Err(Errno::WOULDBLOCK) {
-                return Err(refused(Errno::WOULDBLOCK));
+            if let Err(error) = patiently(claim)
+                && is_taken(error)
+            {
+                return Err(refused(error));
             }
         }
         let is_fuse = rustix::fs::fstatfs(&fd).map_or(true, |system| system.f_type == FUSE);
@@ -160,6 +172,7 @@ impl File {
             block_bytes,
             size_bytes,
             is_block_device,
+            is_written_elsewhere,
             has_fua,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
@@ -199,7 +212,7 @@ impl File {
         self.damage.note(Harm::CutShort { disk_bytes, file_bytes });
     }
 
-    /// Reads ahead, through the page cache.
+    /// Prefetches a range into the page cache, if the disk uses it.
     pub(crate) fn cache(&self, offset: u64, len: u64) {
         if self.block_bytes == 1 {
             // This is only advice: the kernel may refuse it.
@@ -208,7 +221,8 @@ impl File {
     }
 }
 
-/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible.
+/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or its blocks are too
+/// large.
 fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     let stat = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
@@ -221,7 +235,6 @@ fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
 }
 
-/// Returns whether `error` says that another process holds the file.
 fn is_taken(error: Errno) -> bool {
     matches!(error, Errno::BUSY | Errno::WOULDBLOCK)
 }

@@ -31,7 +31,6 @@ struct All {
 }
 
 impl Overlaps {
-    /// Returns an empty registry for the lanes with these bells.
     pub(crate) fn new(bells: &[Arc<OwnedFd>]) -> Self {
         Self { all: Mutex::default(), bells: bells.to_vec() }
     }
@@ -70,7 +69,7 @@ impl Overlaps {
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner) // a push or a remove is whole
+        self.all.lock().unwrap_or_else(PoisonError::into_inner) // a panic leaves both lists whole
     }
 }
 

@@ -20,7 +20,6 @@ use std::sync::{Arc, Mutex};
 /// The calls that were made, in order: which recorder, and which call.
 pub(super) type Calls = Arc<Mutex<Vec<(&'static str, &'static str)>>>;
 
-/// Passes the name of each call to a closure.
 pub(super) type Probe = Recorder<Box<dyn Fn(&'static str)>>;
 
 /// Returns a device that records each call under `name`, fails the first `refusals` requests, and finishes the others

@@ -76,7 +76,6 @@ pub struct Rounds {
     pub ended: Option<mpsc::Sender<(Ask, Status)>>,
 }
 
-/// The progress of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// The client is ready for its next round.

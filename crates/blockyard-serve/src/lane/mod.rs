@@ -56,15 +56,13 @@ pub(crate) struct Shared {
     pub(crate) polls: bool,
     /// Whether the server can be queried for counters.
     pub(crate) is_metered: bool,
-    /// The observer of every trace event.
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
-    /// Rung when the last door closes, if the server is to end with it.
+    /// The bell to ring when the last door closes, if the server is to end with it.
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
 
-/// The parts from which a lane is constructed.
 #[derive(Debug)]
 pub(crate) struct LaneParts<D: Door> {
     pub(crate) number: u32,
@@ -72,20 +70,19 @@ pub(crate) struct LaneParts<D: Door> {
     /// The state that all doors share.
     pub(crate) doors: D::Shared,
     pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
-    /// Rings when there is a message.
+    /// The bell that rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
-    /// The number of those whose clients have not chosen an export.
+    /// The number of doors whose clients have not chosen an export.
     pub(crate) newcomers: Arc<AtomicUsize>,
 }
 
-/// Why a lane cuts off a client that holds memory.
+/// The reason for which a lane cuts off a client that holds memory.
 const IDLE: &str = "it took too long, and others waited for that";
-/// Why a lane cuts off a client that has not chosen an export.
+/// The reason for which a lane cuts off a client that has not chosen an export.
 const SILENT: &str = "it chose no export, and others needed its place";
 
-/// The stages of a lane's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Serving,
@@ -331,7 +328,7 @@ impl<D: Door> Lane<D> {
                     drop(answer.send(counts.collect()));
                 }
                 Message::Traffic(answer) => {
-                    // As above.
+                    // The receiver may have been dropped here too.
                     let _ = answer.send(self.services.traffic());
                 }
                 Message::MakeRoom => {
@@ -421,7 +418,6 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Submits the last flush of every disk.
     fn flush_all(&mut self) {
         let disks = self.services.disks.len();
         self.stage = Stage::Flushing { left: disks, has_failed: false };

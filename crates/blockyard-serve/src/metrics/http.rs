@@ -11,9 +11,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// The resource that a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// `/metrics`.
     Metrics,
-    /// `/healthz`.
     Health,
 }
 
@@ -27,7 +25,6 @@ impl Asked {
     }
 }
 
-/// The answer to a question.
 #[derive(Debug)]
 pub(super) struct Answer {
     status: String,

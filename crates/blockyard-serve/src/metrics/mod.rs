@@ -23,7 +23,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Scope;
 
-/// The maximum number of connections at a time.
 const OPEN_MAX: usize = 16;
 
 /// A connection, which ends with its answer.
@@ -76,12 +75,10 @@ pub(crate) struct Metrics {
     pub(crate) stop: Arc<OwnedFd>,
     pub(crate) entrances: Vec<Entrance<Peer>>,
     pub(crate) disks: Vec<Arc<Disk>>,
-    /// The number of clients.
     pub(crate) connections: Arc<AtomicUsize>,
 }
 
 impl Metrics {
-    /// Listens at `address`, as `HOST:PORT`.
     pub(crate) fn bind(address: &str) -> Result<Listener, ListenError> {
         Listener::bind(&Address::Tcp(address.to_owned()))
     }

@@ -13,7 +13,6 @@ use std::sync::Arc;
 /// The upper ends of the buckets, as powers of two in nanoseconds: from about 1 µs to about 34 s.
 const BUCKETS: core::ops::RangeInclusive<u32> = 10..=35;
 
-/// The text of one answer.
 struct Page<'a> {
     text: String,
     disks: &'a [Arc<Disk>],
@@ -46,7 +45,6 @@ pub(super) fn write(
 }
 
 impl Page<'_> {
-    /// Writes the head of a family of metrics.
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
@@ -202,7 +200,6 @@ impl Page<'_> {
         self.rules("blockyard_fault_fired_total", help, &counts, |count| count.fired);
     }
 
-    /// Writes a line for each fault rule of each disk.
     fn rules(
         &mut self,
         name: &str,
@@ -227,7 +224,6 @@ fn count_up_to(times: &Histogram, end: u64) -> u64 {
     up_to.map(|(_, count)| count).sum()
 }
 
-/// Nanoseconds, written as seconds.
 struct Seconds(u128);
 
 impl Display for Seconds {

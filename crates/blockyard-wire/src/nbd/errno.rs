@@ -36,7 +36,7 @@ impl Errno {
         Self::Shutdown,
     ];
 
-    /// Returns the number that is sent.
+    /// Returns the number on the wire.
     #[must_use]
     pub fn number(self) -> u32 {
         match self {

@@ -1,4 +1,4 @@
-//! Exports: the disks of a server, as values that the runtime describes once.
+//! Exports: the disks of a server, which the runtime describes once.
 
 use super::context::CONTEXTS_MAX;
 use super::flags::ExportFlags;
@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The most exports of a server.
+/// The maximum number of exports of a server.
 pub const EXPORTS_MAX: usize = 1024;
 /// The largest minimum block, in bytes.
 const MINIMUM_BLOCK_MAX: u32 = 1 << 16;
@@ -20,19 +20,19 @@ const SIZE_BYTES_MAX: u64 = i64::MAX as u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExportIndex(pub usize);
 
-/// Block sizes of an export, in bytes.
+/// The block sizes of an export, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockSizes {
     /// Offsets and lengths must be multiples of this: a power of two up to 65,536.
     pub minimum: u32,
     /// Offsets and lengths should be multiples of this: a power of two, at least the minimum and 512.
     pub preferred: u32,
-    /// The most data of one request. At least the preferred block.
+    /// The most data that one request may carry. At least the preferred block.
     pub maximum: u32,
 }
 
 impl BlockSizes {
-    /// The sizes that clients assume by default: any byte, preferably 4 KiB, and at most 32 MiB.
+    /// The sizes that clients assume by default: a minimum of 1 byte, preferably 4 KiB, and at most 32 MiB.
     pub const DEFAULT: Self = Self { minimum: 1, preferred: 4096, maximum: PAYLOAD_BYTES_DEFAULT };
 }
 
@@ -45,26 +45,26 @@ impl Default for BlockSizes {
 /// A disk that a server exports.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Export {
-    /// The name that clients ask for. The empty name is the default export.
+    /// The name by which clients choose the export. The empty name is the default export.
     pub name: String,
     /// A description for people, or empty.
     pub description: String,
-    /// Size in bytes, a multiple of the minimum block.
+    /// The size in bytes, a multiple of the minimum block.
     pub size_bytes: u64,
-    /// Block sizes.
+    /// The block sizes.
     pub blocks: BlockSizes,
-    /// Capabilities.
+    /// The capabilities.
     pub flags: ExportFlags,
     /// The metadata contexts that BLOCK_STATUS can report, such as
     /// [`BASE_ALLOCATION`](super::BASE_ALLOCATION).
     pub contexts: Vec<String>,
 }
 
-/// The disks of a server, which were checked, so that everything sent about them is legal.
+/// The exports of a server, checked so that everything sent about them is legal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exports(Vec<Export>);
 
-/// Why [`Exports::new`] failed. The string is the name of the export.
+/// The reason why [`Exports::new`] failed. The string is the name of the export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExportError {
     /// There are more than [`EXPORTS_MAX`] exports.
@@ -88,7 +88,7 @@ impl Exports {
     ///
     /// # Errors
     ///
-    /// Returns the first error that was found.
+    /// Returns the first error found.
     pub fn new(exports: Vec<Export>) -> Result<Self, ExportError> {
         if exports.len() > EXPORTS_MAX {
             return Err(ExportError::TooMany);
@@ -139,7 +139,7 @@ fn check(export: &Export) -> Result<(), ExportError> {
     Ok(())
 }
 
-/// Whether the protocol permits `bytes` as a string.
+/// Returns whether the protocol permits `bytes` as a string.
 pub(crate) fn is_string(bytes: &[u8]) -> bool {
     bytes.len() <= STRING_BYTES_MAX && !bytes.contains(&0) && core::str::from_utf8(bytes).is_ok()
 }

@@ -7,7 +7,7 @@ use core::ops::BitOr;
 pub struct ExportFlags(u16);
 
 impl ExportFlags {
-    /// Only READ, and WRITE unless read-only.
+    /// No flag: the export takes only READ, and WRITE unless it is read-only.
     pub const NONE: Self = Self(0);
     /// The flags are valid. Always sent.
     pub(crate) const HAS_FLAGS: Self = Self(1 << 0);
@@ -32,13 +32,13 @@ impl ExportFlags {
     /// BLOCK_STATUS may name contexts. The handshake sets it if headers are extended and there are contexts.
     pub(crate) const BLOCK_STATUS_PAYLOAD: Self = Self(1 << 12);
 
-    /// Whether all of `other` is set.
+    /// Returns whether all flags of `other` are set.
     #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns the flags as they are sent.
+    /// Returns the flags as the number on the wire.
     #[must_use]
     pub fn number(self) -> u16 {
         self.0

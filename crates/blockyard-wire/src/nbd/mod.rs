@@ -4,11 +4,11 @@
 //! received bytes ─► Handshake::receive ─► answers; StartTls, End, or Transmit(Agreed)
 //!                                                                       │
 //! received bytes ─► Transmission::next ─► Request ─► I/O ─► answer ─► header + data ─► sent
-//!                   WRITE payload bypasses it, to its destination
+//!                   the payload of a WRITE bypasses it
 //! ```
 //!
-//! Each is a value with one owner, which takes bytes and results and returns what to do. Sockets, memory, TLS and
-//! deadlines belong to the runtime. The handshake copies what it must understand, and allocates up to a limit. The
+//! Each is a value with one owner. It takes bytes and results, and returns the next step. Sockets, memory, TLS and
+//! deadlines belong to the runtime. The handshake copies the options that it parses, and allocates up to a limit. The
 //! transmission copies only headers, and does not allocate. The rules are in [`handshake`] and [`transmission`].
 //!
 //! A runtime must ensure the following:
@@ -18,7 +18,7 @@
 //! - After [`TransmissionEnd::Disconnected`], it answers the requests in flight, sends the replies, and closes the
 //!   connection.
 //! - After the header of a successful READ, it sends the data. If it cannot, it closes the connection.
-//! - A write with FUA is durable before its answer. A flush covers every write that was answered before it came.
+//! - A write with FUA is durable before its answer. A flush covers every write that was answered before the flush came.
 
 pub mod context;
 pub mod errno;

@@ -22,7 +22,7 @@ pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1 << 0;
 /// Handshake flag of the server, and of a client that accepts it: no zeroes after `EXPORT_NAME`.
 pub const FLAG_NO_ZEROES: u16 = 1 << 1;
-/// Bytes of zeroes after the flags in the answer to `EXPORT_NAME`, unless `NO_ZEROES` is agreed on.
+/// The number of zero bytes after the flags in the answer to `EXPORT_NAME`, unless `NO_ZEROES` is agreed on.
 pub const EXPORT_NAME_ZEROES: usize = 124;
 
 /// Options.
@@ -58,7 +58,7 @@ pub mod rep {
     pub const ERR_EXT_HEADER_REQD: u32 = ERR + 10;
 }
 
-/// What `INFO` and `GO` can ask about an export.
+/// Kinds of information about an export that `INFO` and `GO` request.
 pub mod info {
     #![allow(missing_docs, reason = "the names are those of the specification")]
     pub const EXPORT: u16 = 0;
@@ -105,9 +105,9 @@ pub mod chunk {
     pub const ERROR: u16 = (1 << 15) + 1;
 }
 
-/// The most bytes of a string.
+/// The length of the longest string, in bytes.
 pub const STRING_BYTES_MAX: usize = 4096;
-/// The most descriptors in one chunk of block status.
+/// The maximum number of descriptors in one chunk of block status.
 pub const DESCRIPTORS_MAX: u32 = 1 << 20;
-/// The bytes of payload that a server without limits of its own should accept.
+/// The longest payload, in bytes, that a server without limits of its own should accept.
 pub const PAYLOAD_BYTES_DEFAULT: u32 = 1 << 25;

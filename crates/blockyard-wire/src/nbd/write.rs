@@ -12,12 +12,10 @@ impl<'a> Writer<'a> {
         Self { out, len_bytes: 0 }
     }
 
-    /// The number of bytes that were written.
     pub(crate) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// The number of bytes that can still be written.
     pub(crate) fn room_bytes(&self) -> usize {
         self.out.len() - self.len_bytes
     }

@@ -28,7 +28,7 @@ use listenfd::ListenFd;
 use super::serve_file::{self, Given};
 use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 use crate::log;
-use crate::message::{Failure, note};
+use crate::message::{Failure, note, warning};
 use crate::render::faults;
 use ending::{Ending, Heard};
 use events::start_log;
@@ -74,6 +74,12 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         note(&format!(
             "{}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
              overrides that",
+            prefix(name)
+        ));
+    }
+    for name in server.written_elsewhere() {
+        warning(&format!(
+            "{}another program can write this read-only disk: clients may see it change",
             prefix(name)
         ));
     }

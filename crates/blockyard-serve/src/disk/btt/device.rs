@@ -48,7 +48,6 @@ impl BttDevice {
         }
     }
 
-    /// Carries out a read request.
     fn read(&mut self, issue: &Issue<'_>) -> Result<(), IoError> {
         let (sector, data) = self.sizes();
         let jobs = Rc::clone(&self.jobs);
@@ -97,7 +96,6 @@ impl BttDevice {
         }
     }
 
-    /// Carries out all gathered changes.
     fn carry_out(&mut self) {
         let Self { gathered, way, waiting, finished, damage, .. } = self;
         gathered.carry_out(way, |of, done| {

@@ -11,7 +11,6 @@ const BYTES_MAX: usize = 1 << 20;
 /// A lane's access to a BTT.
 pub(super) type Way = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
 
-/// A gathered change.
 #[derive(Clone, Debug)]
 enum Change {
     /// Writes this range of the gathered sectors.
@@ -53,11 +52,7 @@ impl Gathered {
         let first = self.lbas.len();
         self.lbas.extend(lba..lba + count);
         put(&mut self.bytes);
-        debug_assert_eq!(
-            self.bytes.len(),
-            self.lbas.len() * self.sector_bytes,
-            "the data is whole sectors"
-        );
+        debug_assert_eq!(self.bytes.len(), self.lbas.len() * self.sector_bytes, "whole sectors");
         self.changes.push((of, Change::Write(first..self.lbas.len())));
     }
 
@@ -66,7 +61,6 @@ impl Gathered {
         self.changes.push((of, Change::Zero(lba, count)));
     }
 
-    /// Gathers a flush of request `of`.
     pub(super) fn flush(&mut self, of: usize) {
         self.changes.push((of, Change::Flush));
     }

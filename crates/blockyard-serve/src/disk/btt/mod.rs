@@ -21,7 +21,6 @@ pub(crate) struct Table {
     /// The data of a sector, in bytes. The integrity metadata behind it, 8 to 128 bytes, is written as zeroes,
     /// as Linux does.
     pub(crate) data_bytes: u64,
-    /// Whether writes are durable only after a flush.
     pub(crate) has_cache: bool,
     damage: Arc<Damage>,
 }
@@ -34,7 +33,6 @@ pub(super) struct Wanted {
     pub(super) read_only: bool,
     /// Serve the BTT even if a check finds it broken.
     pub(super) force: bool,
-    /// The number of the server's lanes.
     pub(super) lanes: usize,
 }
 
@@ -93,7 +91,6 @@ impl Table {
         Ok(Self { btt: Arc::new(btt), data_bytes, has_cache, damage: Arc::clone(damage) })
     }
 
-    /// Returns the size of the disk in bytes.
     pub(super) fn size_bytes(&self) -> u64 {
         self.btt.sectors() * self.data_bytes
     }

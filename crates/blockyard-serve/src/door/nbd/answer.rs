@@ -9,7 +9,6 @@ use blockyard::status::Status;
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
 use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request, STATE_HOLE, STATE_ZERO};
 
-/// The size of a status of [`RUNS_MAX`] runs, in bytes.
 const STATUS_BYTES: usize = STATUS_BYTES_MIN + 16 * RUNS_MAX;
 
 impl Client {

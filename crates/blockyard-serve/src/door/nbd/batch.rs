@@ -21,9 +21,7 @@ struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Heads,
-    /// One of the buffers.
     Pages(usize),
-    /// One of the maps.
     Map(usize),
 }
 
@@ -57,7 +55,6 @@ impl Batch {
         self.next == self.parts.len()
     }
 
-    /// Returns whether all sealed bytes have been sent.
     pub(crate) fn is_sent(&self) -> bool {
         self.sealed_sent == self.sealed.len()
     }
@@ -104,7 +101,6 @@ impl Batch {
         }
     }
 
-    /// Appends `range` of the memory of a disk.
     #[inline]
     pub(crate) fn map(&mut self, map: &Arc<Map>, range: Range<usize>) {
         let known = self.maps.iter().position(|kept| Arc::ptr_eq(kept, map));
@@ -115,7 +111,6 @@ impl Batch {
         self.parts.push(Part { of: Source::Map(at), range });
     }
 
-    /// Appends `range` of a buffer.
     pub(crate) fn pages(&mut self, pages: Rc<Pages>, range: Range<usize>) {
         self.pages.push((pages, range.len()));
         self.parts.push(Part { of: Source::Pages(self.pages.len() - 1), range });

@@ -43,10 +43,8 @@ pub(crate) enum Lent {
     Batch(Box<Batch>),
 }
 
-/// The services of a lane for its clients.
 pub(super) type Lane = Services<Lent>;
 
-/// The state of a connection.
 #[derive(Debug)]
 enum Life {
     Open,
@@ -88,7 +86,6 @@ pub(crate) struct Client {
     pub(super) batch: Box<Batch>,
     sending: Sending,
     life: Life,
-    /// The memory of the lane that the client holds.
     pub(super) account: Account,
 }
 
@@ -193,7 +190,6 @@ impl Client {
         self.tls = Some(Box::new(TlsSession::new(tls.config())));
     }
 
-    /// Returns the version of TLS, if it has started.
     pub(super) fn tls_version(&self) -> Option<&'static str> {
         self.tls.as_ref().map(|tls| tls.version())
     }
@@ -219,7 +215,6 @@ impl Client {
         Ok(self.input.fill(|room| tls.open_to(room))? > 0)
     }
 
-    /// Returns whether there are bytes to send.
     fn has_to_send(&self) -> bool {
         !self.batch.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_to_send())
     }
@@ -408,14 +403,12 @@ impl Client {
         }
     }
 
-    /// Logs that the client has chosen its export.
     pub(super) fn tell_entered(&mut self, lane: &Lane) {
         let export = lane.disk(self.session.serving().disk).name.clone();
         let tls = self.tls_version();
         self.tell(|| Happened::Entered { export, tls });
     }
 
-    /// Logs that the client has gone, and why.
     pub(super) fn tell_gone(&self, lane: &Lane) {
         let (export, requests) = match &self.session {
             Session::Handshake(_) => (None, 0),
@@ -438,7 +431,6 @@ impl Client {
         }
     }
 
-    /// Gives back all memory of the lane.
     pub(super) fn give_back(self, lane: &mut Lane) {
         let Self { mut batch, mut account, session, .. } = self;
         batch.clear(drop, |pages, bytes| lane.give_back(&mut account, pages, bytes));

@@ -21,7 +21,7 @@ pub(crate) fn exports(disks: &[Arc<Disk>]) -> Result<Exports, ExportError> {
 
 fn export(disk: &Disk) -> Export {
     let limits = disk.limits();
-    // All connections write to one memory or file, hence CAN_MULTI_CONN.
+    // CAN_MULTI_CONN: all connections write to the same memory or file.
     let mut flags =
         ExportFlags::FLUSH | ExportFlags::FUA | ExportFlags::CACHE | ExportFlags::CAN_MULTI_CONN;
     if limits.max_discard_sectors > 0 {

@@ -3,7 +3,6 @@
 use core::ops::Range;
 use std::rc::Rc;
 
-/// The receive that is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receiving {
     /// No receive; `has_more` says that the socket held more bytes after the last one.
@@ -28,7 +27,6 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Returns an empty input with room for `room_bytes`.
     pub(super) fn new(room_bytes: usize) -> Self {
         let bytes = Some(vec![0; room_bytes].into());
         Self {
@@ -40,7 +38,6 @@ impl Input {
         }
     }
 
-    /// Returns the unparsed bytes.
     pub(super) fn unread(&self) -> &[u8] {
         &self.bytes()[self.from..self.to]
     }
@@ -59,7 +56,6 @@ impl Input {
         (bytes, start)
     }
 
-    /// Discards all received bytes.
     pub(super) fn clear(&mut self) {
         (self.from, self.to) = (0, 0);
     }

@@ -26,7 +26,6 @@ enum Found {
 }
 
 impl Client {
-    /// Parses the input and submits its requests.
     pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
         let is_deaf = self.is_dead() || self.lingers_until().is_some();
         if is_deaf || self.input.receiving == Receiving::Input {
@@ -251,7 +250,6 @@ impl Client {
     }
 }
 
-/// Converts a length, which is at most that of one request.
 fn bytes(len: u64) -> usize {
     usize::try_from(len).expect("length of one request")
 }

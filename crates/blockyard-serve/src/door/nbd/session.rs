@@ -22,7 +22,6 @@ const HEADS_BYTES: usize = 4096;
 // The input buffer has room for a header and its inline payload.
 const _: () = assert!(INLINE_BYTES + 1024 <= INPUT_BYTES as u64);
 
-/// The state of a session.
 #[derive(Debug)]
 pub(super) enum Session {
     Handshake(Choosing),
@@ -47,7 +46,6 @@ pub(super) struct Serving {
     pub(super) writes_long: bool,
     /// Whether a limit is reached: no request is parsed until a reply has been sent or memory has been given back.
     pub(super) waits: bool,
-    /// The number of requests so far.
     pub(super) requests: u64,
     /// Requests at the disk, by their tokens.
     pub(super) at_disk: Slab<AtDisk>,
@@ -69,7 +67,6 @@ pub(super) enum Payload {
     Landing { request: Request, since: Instant, target: Target, received: usize, granted: usize },
 }
 
-/// A request at the disk.
 #[derive(Debug)]
 pub(super) struct AtDisk {
     pub(super) request: Request,
@@ -83,7 +80,6 @@ pub(super) struct Scan {
     pub(super) request: Request,
     /// The runs found so far, from the start of the range: the length of each in bytes, and whether it is data.
     pub(super) runs: Vec<(u64, bool)>,
-    /// The offset of the next run.
     pub(super) offset: u64,
 }
 
@@ -97,7 +93,6 @@ pub(crate) enum Target {
 }
 
 impl Session {
-    /// Returns the size of the input buffer, in bytes.
     pub(super) fn room_bytes(&self) -> usize {
         match self {
             Self::Handshake(_) => HANDSHAKE_BYTES,
@@ -113,7 +108,6 @@ impl Session {
         }
     }
 
-    /// Returns the number of requests at the disk.
     #[inline]
     pub(super) fn at_disk(&self) -> usize {
         match self {
@@ -143,7 +137,6 @@ impl Session {
 }
 
 impl Serving {
-    /// Returns the state of a client of `disk` that has sent no request.
     pub(super) fn new(disk: usize, transmission: Transmission) -> Self {
         Self {
             disk,
@@ -194,7 +187,6 @@ impl Target {
         mapping.span(start + range.start..start + range.end)
     }
 
-    /// Returns the place where the disk finds the payload.
     pub(super) fn place(self) -> Place {
         match self {
             Self::Buffer { pages, lead } => Place::Buffer { pages, lead },

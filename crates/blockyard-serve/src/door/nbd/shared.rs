@@ -12,7 +12,6 @@ pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<Tls>>,
     /// The time within which a client must choose an export.
     pub(crate) handshake_deadline: Duration,
-    /// The channel for log events.
     pub(crate) events: Option<mpsc::SyncSender<Event>>,
 }
 
@@ -28,7 +27,6 @@ impl Tls {
         Self { config: RwLock::new(config), is_required }
     }
 
-    /// Returns the configuration of a new session.
     pub(super) fn config(&self) -> Arc<rustls::ServerConfig> {
         Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -40,7 +38,6 @@ impl Tls {
 }
 
 impl Shared {
-    /// Returns the TLS that the handshake offers.
     pub(super) fn offer(&self) -> Offer {
         match &self.tls {
             None => Offer::Off,

@@ -13,7 +13,6 @@ const RECEIVED_BYTES: usize = 128 << 10;
 /// The number of bytes that are encrypted before they are sent. The kernel then copies them while they are in the
 /// processor's cache, and the client decrypts them while the next ones are encrypted.
 const PIECE_BYTES: usize = 256 << 10;
-/// The data of one record, in bytes.
 const RECORD_BYTES: usize = 16 << 10;
 
 /// TLS of one connection. See the [module](self).
@@ -30,7 +29,6 @@ pub(super) struct TlsSession {
 }
 
 impl TlsSession {
-    /// Returns a session before its handshake.
     pub(super) fn new(config: Arc<ServerConfig>) -> Self {
         let session = ServerConnection::new(config);
         let mut session = session.expect("TLS configuration of a server");
@@ -103,7 +101,6 @@ impl TlsSession {
         self.open(room.len(), |at, bytes| room[at..at + bytes.len()].copy_from_slice(bytes))
     }
 
-    /// Returns the version of TLS.
     pub(super) fn version(&self) -> &'static str {
         match self.session.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "TLS 1.3",

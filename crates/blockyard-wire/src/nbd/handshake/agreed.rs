@@ -15,14 +15,14 @@ pub enum Headers {
     Extended,
 }
 
-/// What client and server agreed on, and the chosen export.
+/// The terms that client and server agreed on, and the chosen export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreed {
     /// The chosen export.
     pub export: ExportIndex,
-    /// Size of the export, in bytes.
+    /// The size of the export, in bytes.
     pub size_bytes: u64,
-    /// Block sizes of the export.
+    /// The block sizes of the export.
     pub blocks: BlockSizes,
     /// The capabilities that were sent to the client.
     pub flags: ExportFlags,

@@ -22,7 +22,6 @@ impl Answer<'_> {
         self.reply(error, &[why.as_bytes()]);
     }
 
-    /// Writes an export of the list.
     pub(super) fn server(&mut self, export: &Export) {
         let name_len = length(export.name.len()).to_be_bytes();
         let pieces = [&name_len, export.name.as_bytes(), export.description.as_bytes()];
@@ -34,13 +33,11 @@ impl Answer<'_> {
         self.reply(rep::META_CONTEXT, &[&id.to_be_bytes(), name.as_bytes()]);
     }
 
-    /// Writes the size and the transmission flags.
     pub(super) fn info_export(&mut self, size_bytes: u64, flags: u16) {
         let (size, flags) = (size_bytes.to_be_bytes(), flags.to_be_bytes());
         self.reply(rep::INFO, &[&info::EXPORT.to_be_bytes(), &size, &flags]);
     }
 
-    /// Writes the block sizes.
     pub(super) fn info_blocks(&mut self, blocks: BlockSizes) {
         let sizes = [blocks.minimum, blocks.preferred, blocks.maximum].map(u32::to_be_bytes);
         self.info(info::BLOCK_SIZE, sizes.as_flattened());

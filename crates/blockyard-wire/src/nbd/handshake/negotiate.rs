@@ -1,4 +1,4 @@
-//! What each option does.
+//! The negotiation: the effect of each option, and its answer.
 
 use super::super::context::{ContextSet, MetaContext};
 use super::super::export::{Export, ExportIndex, Exports};
@@ -23,13 +23,13 @@ const NO_SUCH_EXPORT: Refusal = (rep::ERR_UNKNOWN, "there is no such export");
 /// Whether the connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Channel {
-    /// Not yet; the server's policy says whether it can or must be.
+    /// TLS is not running; the server's policy says whether it may or must be used.
     Plain(Tls),
     /// TLS is running.
     Encrypted,
 }
 
-/// What was agreed on so far. STARTTLS forgets it ([starttls-forgets]).
+/// The terms agreed on so far. STARTTLS forgets them ([starttls-forgets]).
 #[derive(Clone, Copy, Debug)]
 struct Terms {
     headers: Headers,
@@ -37,13 +37,12 @@ struct Terms {
     contexts: Option<(ExportIndex, ContextSet)>,
 }
 
-/// The state of a negotiation about options.
 #[derive(Debug)]
 pub(super) struct Negotiation {
     limits: Limits,
     channel: Channel,
     shutting_down: bool,
-    /// The client does not want zeroes after the answer to EXPORT_NAME.
+    /// Whether the client wants no zeroes after the answer to EXPORT_NAME.
     no_zeroes: bool,
     terms: Terms,
 }
@@ -131,7 +130,7 @@ impl Negotiation {
         }
     }
 
-    /// Returns why `option` is refused, whatever its data.
+    /// Returns the reason why `option` is refused, whatever its data.
     fn refusal(&self, option: u32) -> Option<Refusal> {
         if option == opt::ABORT {
             None
@@ -144,7 +143,7 @@ impl Negotiation {
         }
     }
 
-    /// [tls-before-options].
+    /// Returns whether TLS is required and not running ([tls-before-options]).
     fn lacks_tls(&self) -> bool {
         self.channel == Channel::Plain(Tls::Required)
     }
@@ -301,7 +300,7 @@ fn chosen(export: &Export, passes: impl Fn(&[u8]) -> bool) -> ContextSet {
     set
 }
 
-/// Whether `query` lists `name`: as its name, or as its namespace and a colon.
+/// Returns whether `query` lists `name`: the query is the name itself, or its namespace and a colon.
 fn lists(query: &[u8], name: &[u8]) -> bool {
     query == name
         || query.split_last().is_some_and(|(last, space)| {

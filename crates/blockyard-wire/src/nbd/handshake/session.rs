@@ -1,4 +1,4 @@
-//! The stages of a handshake: collects the bytes of one message after the other, and hands whole options to the
+//! The stages of a handshake: collects the bytes of one message after the other, and passes whole options to the
 //! negotiation.
 
 use super::super::export::Exports;
@@ -10,11 +10,10 @@ use super::negotiate::Negotiation;
 use super::step::{HandshakeEnd, Step, Tls};
 use alloc::vec::Vec;
 
-/// Bytes of the server's greeting.
+/// The length of the server's greeting, in bytes.
 pub const GREETING_BYTES: usize = 18;
-/// Bytes of the client's answer to the greeting.
+/// The length of the client's answer to the greeting, in bytes.
 const CLIENT_FLAGS_BYTES: usize = 4;
-/// Bytes of an option without its data.
 const OPTION_HEADER_BYTES: usize = 16;
 
 /// The result of [`Handshake::receive`].
@@ -24,11 +23,11 @@ pub struct Received {
     /// The number of bytes that were taken. Pass the rest again with the next call. After [`Step::Transmit`], the
     /// rest belongs to the transmission.
     pub taken: usize,
-    /// What to do next.
+    /// The next step.
     pub step: Step,
 }
 
-/// What the next bytes are.
+/// The meaning of the next bytes.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     ClientFlags,
@@ -53,10 +52,10 @@ enum Stage {
 pub struct Handshake {
     limits: Limits,
     negotiation: Negotiation,
-    /// The client agreed to fixed newstyle: options have replies.
+    /// Whether the client agreed to fixed newstyle: options have replies.
     fixed: bool,
     stage: Stage,
-    /// The bytes of this stage so far. Needs no memory until the first byte.
+    /// The bytes of this stage so far. The buffer allocates nothing until the first byte.
     buffer: Vec<u8>,
 }
 
@@ -210,7 +209,6 @@ impl Handshake {
         step
     }
 
-    /// Enters the stage after an option.
     fn enter(&mut self, step: Step, rest: &mut Reader<'_>) {
         match step {
             Step::Receive | Step::Answer => {}

@@ -2,22 +2,21 @@
 
 use super::agreed::Agreed;
 
-/// Whether a server uses TLS.
+/// The server's policy for TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tls {
-    /// Never.
+    /// TLS is never used.
     Off,
-    /// If the client asks for it.
+    /// TLS is used if the client asks for it.
     Offered,
-    /// Always ([tls-before-options]).
+    /// TLS is always used ([tls-before-options]).
     Required,
 }
 
-/// What to do after [`Handshake::receive`](super::Handshake::receive). The appended bytes are to be sent in every
-/// case.
+/// The next step after [`Handshake::receive`](super::Handshake::receive). Send the appended bytes in every case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Receive more.
+    /// Receive more bytes.
     Receive,
     /// Send the answer and call again, if only with the bytes that were not taken.
     Answer,
@@ -30,7 +29,7 @@ pub enum Step {
     End(HandshakeEnd),
 }
 
-/// Why a handshake failed.
+/// The reason why a handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HandshakeEnd {
     /// The client sent ABORT.
@@ -39,7 +38,7 @@ pub enum HandshakeEnd {
     NotNewstyle,
     /// An option does not start with the magic number.
     BadMagic,
-    /// A client without fixed newstyle sent another option than EXPORT_NAME.
+    /// A client without fixed newstyle sent an option other than EXPORT_NAME.
     NotFixed,
     /// An option is too long to be read and discarded.
     TooLong,

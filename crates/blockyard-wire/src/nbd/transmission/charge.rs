@@ -1,6 +1,6 @@
-//! What a request uses of a connection's limits.
+//! The charge of a request against a connection's limits.
 
-/// What one request uses of the limits, from when it is taken until its reply was sent
+/// The part of the limits that one request uses, from the call that takes it until its reply has been sent
 /// ([no-request-past-limits]).
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a charge that is not given back is lost to the connection"]

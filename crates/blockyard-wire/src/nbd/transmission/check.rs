@@ -1,4 +1,4 @@
-//! Checks requests: the one table of errors that a client can make (see the [module](super)).
+//! Checks requests against the table of errors in the [module](super).
 
 use super::super::errno::Errno;
 use super::super::flags::ExportFlags;
@@ -7,7 +7,7 @@ use super::super::number::{cmd, cmd_flag};
 use super::command::Command;
 use super::header::Header;
 
-/// Bytes before the data in a chunk of a READ. The length of the chunk, which includes them, is sent in 32 bits.
+/// The bytes before the data in a chunk of a READ. The length of the chunk, which includes them, is sent in 32 bits.
 const CHUNK_OFFSET_BYTES: u32 = 8;
 
 /// Returns the command of a request, or the error to answer it with.
@@ -27,7 +27,6 @@ pub(super) fn check(header: &Header, agreed: &Agreed) -> Result<Command, Errno> 
     Ok(command)
 }
 
-/// Returns the command, if it is offered.
 fn command(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
     let no_hole = header.flags & cmd_flag::NO_HOLE != 0;
     let fast = header.flags & cmd_flag::FAST_ZERO != 0;
@@ -62,7 +61,7 @@ fn flags(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
         Command::Write | Command::Flush | Command::Trim | Command::Cache => 0,
     };
     let legal = own | offered(ExportFlags::FUA, cmd_flag::FUA);
-    // A payload is left if it was too long for a list of contexts.
+    // The payload is left unparsed if it was too long for a list of contexts.
     let odd_payload = command == Command::BlockStatus && header.payload_left() > 0;
     if header.flags & !legal != 0 || odd_payload {
         return Err(Errno::Invalid);

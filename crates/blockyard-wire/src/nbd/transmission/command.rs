@@ -7,7 +7,7 @@ pub enum Command {
     Read,
     /// Write the payload.
     Write,
-    /// Make every write durable that was answered before, on any connection.
+    /// Make every write durable that was answered earlier, on any connection.
     Flush,
     /// Discard data.
     Trim,
@@ -25,7 +25,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether the command changes the data of the export.
+    /// Returns whether the command changes the data of the export.
     #[must_use]
     pub fn writes(self) -> bool {
         matches!(self, Self::Write | Self::Trim | Self::WriteZeroes { .. })

@@ -7,43 +7,39 @@ use super::super::number::{EXTENDED_REQUEST_MAGIC, REQUEST_MAGIC, cmd, cmd_flag}
 use super::super::read::Reader;
 use super::command::Command;
 
-/// Bytes of a compact request without payload.
 const COMPACT_BYTES: usize = 28;
-/// Bytes of an extended request without payload.
 const EXTENDED_BYTES: usize = 32;
-/// Bytes of the length at the start of BLOCK_STATUS's payload.
+/// The size of the length at the start of BLOCK_STATUS's payload, in bytes.
 const STATUS_LENGTH_BYTES: usize = 8;
-/// Bytes of a context's number in that payload.
+/// The size of a context's number in that payload, in bytes.
 const STATUS_CONTEXT_BYTES: usize = 4;
-/// The most bytes of a request that must be received in one piece. The payload of a WRITE is not included.
+/// The maximum number of bytes of a request that must be passed in one piece. They do not include the payload of a
+/// WRITE.
 pub const REQUEST_BYTES_MAX: usize =
     EXTENDED_BYTES + STATUS_LENGTH_BYTES + STATUS_CONTEXT_BYTES * CONTEXTS_MAX;
 
-/// The header of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     pub(super) flags: u16,
     pub(super) kind: u16,
     pub(super) cookie: u64,
     pub(super) offset: u64,
-    /// Bytes of the export that the request is about.
+    /// The length of the request's range, in bytes.
     pub(super) len: u64,
     /// The contexts that BLOCK_STATUS asks for. Empty if it names a context twice, or one that was not agreed on.
     pub(super) contexts: ContextSet,
-    /// Bytes of the header, and of the payload that was parsed with it.
+    /// The length in bytes of the header and of the payload that was parsed with it.
     len_bytes: usize,
-    /// Bytes of the payload after it.
+    /// The length in bytes of the payload that was not parsed.
     payload_left: u64,
 }
 
-/// Why no header was parsed.
 pub(super) enum Unread {
     More { at_least: usize },
     BadMagic,
 }
 
 impl Header {
-    /// Parses the header at the front of `bytes`.
     #[inline]
     pub(super) fn parse(bytes: &[u8], agreed: &Agreed) -> Result<Self, Unread> {
         let extended = agreed.headers == Headers::Extended;
@@ -71,14 +67,14 @@ impl Header {
         let (flags, kind) = (rest.u16()?, rest.u16()?);
         let (cookie, offset) = (rest.u64()?, rest.u64()?);
         let len = if extended { rest.u64()? } else { u64::from(rest.u32()?) };
-        // qemu 10 sends extended WRITEs without the flag, and their payload all the same.
+        // qemu 10 sends extended WRITEs without the flag, but with their payload.
         let has_payload = kind == cmd::WRITE || extended && flags & cmd_flag::PAYLOAD_LEN != 0;
         let payload_left = if has_payload { len } else { 0 };
         let (contexts, len_bytes) = (ContextSet::EMPTY, 0);
         Some(Self { flags, kind, cookie, offset, len, contexts, len_bytes, payload_left })
     }
 
-    /// Whether the payload is a list of contexts with a possible length.
+    /// Returns whether the payload is a list of contexts with a possible length.
     fn names_contexts(&self, agreed: &Agreed) -> bool {
         let longest = (REQUEST_BYTES_MAX - EXTENDED_BYTES) as u64;
         self.kind == cmd::BLOCK_STATUS
@@ -103,17 +99,14 @@ impl Header {
         self.kind == cmd::DISC
     }
 
-    /// Bytes of the header, and of the payload that was parsed with it.
     pub(super) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    /// Bytes of the payload after it.
     pub(super) fn payload_left(&self) -> u64 {
         self.payload_left
     }
 
-    /// Bytes of data that the request needs memory for.
     pub(super) fn data_bytes(&self, command: Command) -> u64 {
         match command {
             Command::Read | Command::Write => self.len,

@@ -1,13 +1,13 @@
 //! Transmission: turns bytes into requests, and results into replies.
 //!
-//! [`Transmission::next`] reads one request from the front of the received bytes; payload never passes through it.
+//! [`Transmission::next`] takes one request from the front of the received bytes; payload never passes through it.
 //! A [`Request`] is a unique value, which the caller keeps during the I/O and gives back for the reply. Nothing here
 //! allocates. `header` parses requests, `check` is the table of errors, `reply` and `status` write replies.
 //!
 //! # Rules
 //!
-//! - **[one-final-reply]** Every request that was taken has one final reply. A [`Request`] cannot be copied, and
-//!   [`Transmission::answer`] consumes it. Replies may come in any order, and cookies mean nothing to the server.
+//! - **[one-final-reply]** Every request that was taken gets one final reply. A [`Request`] cannot be copied, and
+//!   [`Transmission::answer`] consumes it. Replies may be sent in any order, and cookies mean nothing to the server.
 //! - **[refused-payload-skipped]** The payload of a refused request is read to the end, because the next request
 //!   follows it. No error ends a session, unless the next request cannot be found.
 //! - **[reply-form-as-agreed]** Without structured replies, every reply is simple. With them, a READ never has a
@@ -21,11 +21,18 @@
 //! would have to report something. ENOTSUP is sent only for FAST_ZERO; otherwise it is replaced by EINVAL. Bytes
 //! after DISC, or after an invalid magic number, are ignored.
 //!
-//! These are the errors of a request. A command that the export does not offer, and a flag that is unknown, not
-//! offered or not valid for the command: EINVAL; FUA is valid for every command if it is offered. A write to a
-//! read-only export: EPERM. A range beyond the end: ENOSPC for WRITE and WRITE_ZEROES, EINVAL for other commands.
-//! A range that is not aligned to the minimum block: EINVAL. A READ that is too long: EOVERFLOW, or EINVAL if
-//! replies are simple; a command that carries no data may have any length.
+//! # Errors of a request
+//!
+//! | request | error |
+//! |---|---|
+//! | a command that the export does not offer | EINVAL |
+//! | a flag that is unknown, not offered or not valid for the command (FUA, if offered, is valid for all) | EINVAL |
+//! | a write to a read-only export | EPERM |
+//! | a range beyond the end of the export | ENOSPC for WRITE and WRITE_ZEROES, otherwise EINVAL |
+//! | a range that is not aligned to the minimum block | EINVAL |
+//! | a READ that is too long | EOVERFLOW, or EINVAL if replies are simple |
+//!
+//! A command that carries no data may have any length.
 
 mod charge;
 mod check;

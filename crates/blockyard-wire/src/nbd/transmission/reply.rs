@@ -1,4 +1,4 @@
-//! Replies: writes small headers to the caller's buffer, and names the data to send after them.
+//! Replies: writes headers to the caller's buffer, and says which data to send after them.
 
 use super::super::errno::Errno;
 use super::super::handshake::Headers;
@@ -11,24 +11,23 @@ use super::command::Command;
 use super::request::Request;
 use super::session::Transmission;
 
-/// The most bytes that an answer or a part of one writes: an extended header and the position of a hole.
+/// The maximum number of bytes that an answer or a part of one writes: an extended header and the position of a hole.
 pub const ANSWER_BYTES_MAX: usize = 44;
-/// Bytes of the offset before data.
 const OFFSET_BYTES: u64 = 8;
-/// Bytes of a hole's offset and size.
+/// The size of a hole's offset and length, in bytes.
 const HOLE_BYTES: u64 = 12;
-/// Bytes of an error and of the length of its empty message.
+/// The size of an error and of the length of its empty message, in bytes.
 const ERROR_BYTES: u64 = 6;
 
 /// The end of a reply.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "the answer is to be sent"]
 pub struct Answer {
-    /// The number of bytes that were written.
+    /// The number of bytes written.
     pub header_bytes: usize,
     /// The number of data bytes to send after them: the rest of a READ after its parts.
     pub data_bytes: u64,
-    /// What to give to [`Transmission::sent`] once all bytes have been sent.
+    /// The charge to pass to [`Transmission::sent`] once all bytes have been sent.
     pub charge: Charge,
 }
 
@@ -49,8 +48,8 @@ impl Transmission {
     ///
     /// # Panics
     ///
-    /// Panics if `out` is too short, if a request that the protocol refused is said to have succeeded, or if the
-    /// status of a context is missing.
+    /// Panics if `out` is too short, if `result` is a success but the protocol refused the request, or if the status of
+    /// a context is missing.
     pub fn answer(&self, request: Request, result: Result<(), Errno>, out: &mut [u8]) -> Answer {
         let mut writer = Writer::new(out);
         let data_bytes = match result {
@@ -63,8 +62,8 @@ impl Transmission {
         Answer { header_bytes: writer.len_bytes(), data_bytes, charge: request.charge }
     }
 
-    /// Writes a part of the reply to a READ, to be continued. Writes at most [`ANSWER_BYTES_MAX`] bytes to the front
-    /// of `out`, and returns their number. The data of [`Part::Data`] is to be sent after them.
+    /// Writes the next part of the reply to a READ: at most [`ANSWER_BYTES_MAX`] bytes, to the front of `out`. Returns
+    /// their number. Send the data of a [`Part::Data`] after them.
     ///
     /// # Panics
     ///
@@ -126,7 +125,7 @@ impl Transmission {
         writer.u16(0);
     }
 
-    /// Whether success has a simple reply ([reply-form-as-agreed]).
+    /// Returns whether success has a simple reply ([reply-form-as-agreed]).
     fn is_simple(&self, request: &Request) -> bool {
         match self.agreed.headers {
             Headers::Simple => true,

@@ -18,9 +18,8 @@ pub struct Request {
     cookie: u64,
     offset: u64,
     len: u64,
-    /// Bytes of a READ that chunks have covered ([read-chunks-contiguous]).
+    /// The number of bytes of a READ that chunks have covered ([read-chunks-contiguous]).
     pub(super) replied: u64,
-    /// The contexts whose status has not been reported.
     pub(super) contexts_left: ContextSet,
     pub(super) charge: Charge,
 }
@@ -40,56 +39,56 @@ impl Request {
         }
     }
 
-    /// The command, or `None` if the protocol refused the request.
+    /// Returns the command, or `None` if the protocol refused the request.
     #[must_use]
     pub fn command(&self) -> Option<Command> {
         self.command
     }
 
-    /// Its offset in bytes. It lies within the export, unless the request was refused.
+    /// Returns the offset in bytes. It lies within the export, unless the request was refused.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Its length in bytes. It ends within the export, unless the request was refused.
+    /// Returns the length in bytes. The range ends within the export, unless the request was refused.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "an empty request is settled at once")]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether a write must be durable when it is answered. Other commands ignore this.
+    /// Returns whether a write must be durable when it is answered. Other commands ignore this.
     #[must_use]
     pub fn fua(&self) -> bool {
         self.flags & cmd_flag::FUA != 0
     }
 
-    /// The client's number for the request.
+    /// Returns the client's number for the request.
     #[must_use]
     pub fn cookie(&self) -> u64 {
         self.cookie
     }
 
-    /// Whether the data of a READ must be sent in one chunk ([read-chunks-contiguous]).
+    /// Returns whether the data of a READ must be sent in one chunk ([read-chunks-contiguous]).
     #[must_use]
     pub fn dont_fragment(&self) -> bool {
         self.flags & cmd_flag::DF != 0
     }
 
-    /// The contexts whose status has not been reported.
+    /// Returns the contexts whose status has not been reported.
     #[must_use]
     pub fn contexts_left(&self) -> ContextSet {
         self.contexts_left
     }
 
-    /// Whether a status may have only one extent.
+    /// Returns whether a status may have only one extent.
     #[must_use]
     pub fn wants_one(&self) -> bool {
         self.flags & cmd_flag::REQ_ONE != 0
     }
 
-    /// Whether it is a READ, refused or not ([reply-form-as-agreed]).
+    /// Returns whether the request is a READ, refused or not ([reply-form-as-agreed]).
     pub(super) fn is_read(&self) -> bool {
         self.kind == cmd::READ
     }

@@ -17,22 +17,23 @@ use super::request::Request;
 pub struct Next {
     /// The number of bytes that were taken. Pass the rest again with the next call.
     pub taken: usize,
-    /// What the bytes were.
+    /// The event that the bytes caused.
     pub event: Event,
 }
 
-/// What was found in the received bytes.
+/// The meaning of received bytes.
 #[derive(Debug)]
 pub enum Event {
-    /// Receive more bytes. The number is at most [`REQUEST_BYTES_MAX`].
+    /// Too few bytes: receive more.
     More {
-        /// The bytes to call again with, including those that were not taken.
+        /// The number of bytes needed by the next call, including those that were not taken: at most
+        /// [`REQUEST_BYTES_MAX`].
         at_least: usize,
     },
-    /// The payload of the preceding WRITE is next. Take it from behind the taken bytes, or receive it directly to
-    /// its place, and report it by [`Transmission::payload_taken`].
+    /// The payload of the preceding WRITE is next. Take it from the bytes after the taken ones, or receive it directly
+    /// into its place, and report it with [`Transmission::payload_taken`].
     Payload {
-        /// Bytes of the payload that are still to come.
+        /// The number of bytes of the payload that have not been taken.
         left: u64,
     },
     /// A request to carry out, and then to [`answer`](Transmission::answer).
@@ -41,11 +42,11 @@ pub enum Event {
     Settled(Request, Result<(), Errno>),
     /// Too much is in flight ([no-request-past-limits]): send replies, then call again.
     Wait,
-    /// Nothing more is read. Answer the requests in flight, send the replies, and close the connection.
+    /// The session reads no further bytes. Answer the requests in flight, send the replies, and close the connection.
     End(TransmissionEnd),
 }
 
-/// Why nothing more is read.
+/// The reason why a session reads no further bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TransmissionEnd {
     /// The client sent DISC.
@@ -56,14 +57,14 @@ pub enum TransmissionEnd {
     TooLong,
 }
 
-/// What the next bytes are.
+/// The meaning of the next bytes.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Header,
     Payload {
         left: u64,
     },
-    /// Payload of a refused request ([refused-payload-skipped]).
+    /// The payload of a refused request ([refused-payload-skipped]).
     Skip {
         left: u64,
     },
@@ -77,9 +78,9 @@ pub struct Transmission {
     limits: Limits,
     stage: Stage,
     shutting_down: bool,
-    /// Requests that were taken and whose replies have not been sent.
+    /// The number of requests in flight: those that were taken and whose replies have not been sent.
     requests: u32,
-    /// Bytes of data of these requests.
+    /// The data of these requests, in bytes.
     request_bytes: u64,
 }
 
@@ -91,7 +92,7 @@ impl Transmission {
     ///
     /// # Panics
     ///
-    /// Panics if the limits do not permit one request with the most data that the export takes at once.
+    /// Panics if the limits do not permit one request with the maximum data of the export.
     #[must_use]
     pub fn new(agreed: Agreed, limits: Limits) -> Self {
         assert!(limits.requests > 0, "the limits permit no request: raise Limits::requests");
@@ -105,19 +106,19 @@ impl Transmission {
         Self { agreed, limits, stage, shutting_down: false, requests: 0, request_bytes: 0 }
     }
 
-    /// The agreement of the handshake.
+    /// Returns the agreement of the handshake.
     #[must_use]
     pub fn agreed(&self) -> &Agreed {
         &self.agreed
     }
 
-    /// The number of requests that were taken and whose replies have not been sent.
+    /// Returns the number of requests that were taken and whose replies have not been sent.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.requests
     }
 
-    /// The bytes of data of these requests.
+    /// Returns the amount of data of these requests, in bytes.
     #[must_use]
     pub fn bytes_in_flight(&self) -> u64 {
         self.request_bytes
@@ -128,8 +129,8 @@ impl Transmission {
         self.shutting_down = true;
     }
 
-    /// Takes the next request from the front of `bytes`, which start where the last call stopped and where reported
-    /// payload ends.
+    /// Takes the next request from the front of `bytes`, which start after the bytes that the last call took and the
+    /// payload that was reported since.
     ///
     /// Bytes may be split anywhere. The call costs a few comparisons, whatever the length of the request.
     pub fn next(&mut self, bytes: &[u8]) -> Next {
@@ -147,7 +148,7 @@ impl Transmission {
         Next { taken: bytes.len() - rest.0.len(), event }
     }
 
-    /// Bytes of the last WRITE's payload that are still to come.
+    /// Returns the number of bytes of the last WRITE's payload that have not been taken.
     #[must_use]
     pub fn payload_left(&self) -> u64 {
         match self.stage {
@@ -166,14 +167,14 @@ impl Transmission {
         self.stage = if left == 0 { Stage::Header } else { Stage::Payload { left } };
     }
 
-    /// Discards the payload that is still to come.
+    /// Discards the rest of the payload as it arrives.
     pub fn skip_payload(&mut self) {
         if let Stage::Payload { left } = self.stage {
             self.stage = Stage::Skip { left };
         }
     }
 
-    /// Reports that a reply was sent completely, including its data, or will never be sent.
+    /// Reports that a reply has been sent completely, including its data, or will never be sent.
     pub fn sent(&mut self, charge: Charge) {
         debug_assert!(
             self.requests > 0 && charge.bytes <= self.request_bytes,
@@ -183,7 +184,7 @@ impl Transmission {
         self.request_bytes -= charge.bytes;
     }
 
-    /// [refused-payload-skipped].
+    /// Discards the payload of a refused request ([refused-payload-skipped]).
     fn skip(&mut self, rest: &mut Reader<'_>) {
         let Stage::Skip { left } = self.stage else { return };
         let here = usize::try_from(left).map_or(rest.0.len(), |left| left.min(rest.0.len()));

@@ -8,7 +8,7 @@ use super::command::Command;
 use super::request::Request;
 use super::session::Transmission;
 
-/// The fewest bytes of a buffer for a chunk of status: the header and one descriptor, both extended.
+/// The minimum size of a buffer for a chunk of status, in bytes: the header and one descriptor, both extended.
 pub const STATUS_BYTES_MIN: usize = 56;
 /// The longest extent of a compact descriptor, in bytes: a multiple of every minimum block.
 const COMPACT_EXTENT_MAX: u64 = 0xffff_0000;
@@ -29,21 +29,19 @@ struct Extent {
 /// - With REQ_ONE there is one descriptor, which does not exceed the requested range.
 /// - There are at most 2^20 descriptors, and no more than the buffer has room for.
 ///
-/// Extents that do not fit are omitted, and a client asks again from there.
+/// Extents that do not fit are omitted, and a client asks again from the first of them on.
 #[derive(Debug)]
 #[must_use = "a chunk must be finished"]
 pub struct StatusChunk<'a> {
     transmission: &'a Transmission,
     request: &'a Request,
     context: MetaContext,
-    /// The most bytes of the range to report.
     reported_max: u64,
-    /// The bytes that were reported, including the last extent.
+    /// The number of bytes reported, including the last extent.
     reported: u64,
     /// The last extent, which is not written yet.
     last: Option<Extent>,
     full: bool,
-    /// The number of descriptors that were written.
     count: u32,
     head: &'a mut [u8],
     descriptors: Writer<'a>,
