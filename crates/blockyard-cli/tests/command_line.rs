@@ -63,12 +63,7 @@ fn bad_usage_exits_2_and_prints_nothing_to_standard_output() {
 
 #[test]
 fn an_unknown_name_exits_2_and_suggests_the_nearest() {
-    let names: Vec<_> = builtin_devices().iter().map(|device| device.name).collect();
-    fails(
-        &["run", "job.fio", "--device=spr"],
-        2,
-        &format!("unknown device `spr`: did you mean `srp`? (one of {})", names.join(", ")),
-    );
+    fails(&["run", "job.fio", "--device=spr"], 2, "unknown device `spr`: did you mean `srp`?");
     let output = blockyard(&["whatif", "-", "--device=srp", "--design=mq-none,mq-dedline"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("`mq-dedline`: did you mean `mq-deadline`?"));
