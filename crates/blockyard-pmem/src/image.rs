@@ -4,16 +4,18 @@ use crate::durability::Durability;
 use crate::error::ImageError;
 use crate::lines::Copying;
 use crate::memory::ImageMemory;
-use crate::parts::Parts;
-use crate::pool::{HEADER_BYTES, POOL_BYTES, Pool};
+use crate::parts::{Headers, Parts};
+use crate::pool::{HEADER_BYTES, POOL_BYTES, Pool, check_ring};
+use crate::pool_set::{PoolPart, PoolSet};
 use crate::unmapped::Unmapped;
 use crate::unwritten;
 use blockyard_btt::check::{self, Finding, Progress, Severity};
 use blockyard_btt::find::{FindError, find};
 use blockyard_btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
-use std::fs::OpenOptions as FileOptions;
+use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,8 @@ pub struct ImageOptions {
     pub unlocked: bool,
     /// How the file is accessed, and what the BTT survives.
     pub durability: Durability,
+    /// A new image gets the space of all its bytes, so that no later write fails for the lack of it.
+    pub allocated: bool,
     /// How bytes of a mapping are copied.
     pub copying: Copying,
     /// The design of the BTT.
@@ -46,6 +50,7 @@ impl Default for ImageOptions {
             read_only: false,
             unlocked: false,
             durability: Durability::Process,
+            allocated: false,
             copying: Copying::NonTemporal,
             policy,
             container: None,
@@ -78,20 +83,28 @@ pub struct Image {
 }
 
 impl Image {
-    /// Opens a file and finds out its kind. The BTT in it is not opened.
+    /// Opens a file, or the parts of a pool set, and finds out its kind. The BTT in it is not opened.
     ///
     /// # Errors
     ///
     /// The file cannot be opened or mapped, or has no BTT.
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only && !options.unlocked;
-        let file = FileOptions::new().read(true).write(writable).open(path)?;
-        let parts = Parts::whole(file)?;
+        let open = |path: &Path| FileOptions::new().read(true).write(writable).open(path);
+        let set = PoolSet::read(path)?;
+        let parts = match &set {
+            None => Parts::whole(open(path)?)?,
+            Some(set) => Parts::of_set(set, |part| open(&part.path))?,
+        };
+        let headers = parts.headers()?;
         let memory = match options.unlocked {
             true => ImageMemory::Unmapped(Unmapped::unlocked(parts)?),
             false => ImageMemory::of_parts(parts, writable, options.durability, options.copying)?,
         };
-        let pool = pool(&memory)?;
+        let pool = pool(&memory, &headers)?;
+        if set.is_some() && pool.is_none() {
+            return Err(ImageError::Pool("the parts of the set have no pool"));
+        }
         let image = match (options.container, pool) {
             (None | Some(Container::Pool), Some(pool)) => {
                 let unwritten = unwritten::plan(&memory, &pool, random()?)?;
@@ -177,9 +190,7 @@ impl Image {
         let fill = || {
             file.set_len(new.bytes)?;
             file.sync_all()?;
-            let ImageOptions { durability, copying, .. } = *options;
-            let memory = ImageMemory::new(file, true, durability, copying)?;
-            Self::fill(memory, &format, options.policy)
+            Self::fill(Parts::whole(file)?, options, |_| Ok(format))
         };
         fill().inspect_err(|_| {
             // The incomplete file is ours, because it was created just now.
@@ -187,8 +198,11 @@ impl Image {
         })
     }
 
-    /// Writes an empty BTT into an existing file, of any size, and allocates its space. Its first page must be zero. If
-    /// this fails, that page is still zero, so it can be tried again.
+    /// Writes an empty BTT into an existing file, of any size, and allocates its space. The first page of the file must
+    /// be zero. If this fails, that page is still zero, so it can be tried again.
+    ///
+    /// If the file is a pool set, this is done to its parts, each of which must have a first page of zeroes. Missing
+    /// parts are made, and if this fails, removed again.
     ///
     /// # Errors
     ///
@@ -199,40 +213,113 @@ impl Image {
         container: Container,
         options: &ImageOptions,
     ) -> Result<Btt<ImageMemory>, ImageError> {
-        let file = FileOptions::new().read(true).write(true).open(path)?;
-        let memory = ImageMemory::new(file, true, options.durability, options.copying)?;
-        let mut first = [0; HEADER_BYTES];
-        format(container, sector_bytes, false)?.plan(memory.len()).map_err(OpenError::from)?;
-        memory.read(0, &mut first).map_err(FindError::from)?;
-        if first.iter().any(|&byte| byte != 0) {
-            return Err(
-                io::Error::new(io::ErrorKind::AlreadyExists, "the file is not empty").into()
-            );
-        }
-        let format = format(container, sector_bytes, is_hole(&memory))?;
-        Self::fill(memory, &format, options.policy)
+        let mut made = Vec::new();
+        let parts = match PoolSet::read(path)? {
+            None => FileOptions::new().read(true).write(true).open(path).and_then(Parts::whole),
+            Some(_) if container != Container::Pool => {
+                return Err(ImageError::Pool("a pool set has room for a pool only"));
+            }
+            Some(set) => Parts::of_set(&set, |part| make_part(part, &mut made)),
+        };
+        let fill = |parts: Parts| {
+            Self::fill(parts, options, |memory| {
+                let mut first = vec![0; HEADER_BYTES];
+                format(container, sector_bytes, false)?
+                    .plan(memory.len())
+                    .map_err(OpenError::from)?;
+                memory.read(0, &mut first).map_err(FindError::from)?;
+                refuse_bytes(&first)?;
+                Ok(format(container, sector_bytes, is_hole(memory))?)
+            })
+        };
+        parts.map_err(ImageError::File).and_then(fill).inspect_err(|_| {
+            for path in made {
+                let _ = std::fs::remove_file(path); // it was made just now
+            }
+        })
     }
 
-    /// Writes an empty BTT, and then the header of the pool, so that there is no pool before it is complete.
+    /// Writes an empty BTT with the format that `format` chooses, and then the headers of the pool, that of the first part
+    /// last, so that there is no pool before it is complete.
     fn fill(
-        memory: ImageMemory,
-        format: &Format,
-        policy: Policy,
+        parts: Parts,
+        options: &ImageOptions,
+        format: impl FnOnce(&ImageMemory) -> Result<Format, ImageError>,
     ) -> Result<Btt<ImageMemory>, ImageError> {
+        let ImageOptions { durability, copying, policy, .. } = *options;
+        let headers = parts.headers()?;
+        let memory = ImageMemory::of_parts(parts, true, durability, copying)?;
+        let format = format(&memory)?;
+        for header in read_all(&headers)? {
+            refuse_bytes(&header)?;
+        }
         let arenas = format.plan(memory.len()).map_err(OpenError::from)?;
-        memory.take_room(arenas.iter().map(|(start, info)| (*start, info.layout)))?;
-        let btt = Btt::create(memory, format, policy)?;
+        match options.allocated {
+            true => memory.take_all_room()?,
+            false => memory.take_room(arenas.iter().map(|(start, info)| (*start, info.layout)))?,
+        }
+        let btt = Btt::create(memory, &format, policy)?;
         if format.container == Container::Pool {
-            let Format { sector_bytes, parent_uuid: uuid, blank, .. } = *format;
-            let header = Pool { uuid, sector_bytes, blank }.to_bytes(random()?, 0);
-            let memory = btt.memory();
-            let written = memory.write(0, &header).and_then(|()| memory.flush());
-            if let Err(error) = written {
-                let _ = memory.zero(0, header.len() as u64); // can be tried again
-                return Err(FindError::from(error).into());
-            }
+            write_headers(btt.memory(), &headers, &format)?;
         }
         Ok(btt)
+    }
+}
+
+/// Makes the file of a part, or opens the one that is there. A new one is added to `made`.
+fn make_part(part: &PoolPart, made: &mut Vec<PathBuf>) -> io::Result<File> {
+    let PoolPart { bytes, ref path } = *part;
+    let existing = FileOptions::new().read(true).write(true).clone();
+    let Some(bytes) = bytes.filter(|_| !path.exists()) else { return existing.open(path) };
+    let file = existing.clone().create_new(true).open(path)?;
+    made.push(path.clone());
+    file.set_len(bytes)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+/// Writes the headers of a new pool. If this fails, there are none.
+fn write_headers(
+    memory: &ImageMemory,
+    headers: &Headers,
+    format: &Format,
+) -> Result<(), ImageError> {
+    let Format { sector_bytes, parent_uuid: uuid, blank, .. } = *format;
+    let Headers { files, single_header } = headers;
+    let pool = Pool { uuid, sector_bytes, blank };
+    let parts: Vec<Uuid> = (0..=files.len()).map(|_| random()).collect::<io::Result<_>>()?;
+    let header = |nth| pool.of_part(&parts, nth, *single_header, 0);
+    let write = || {
+        for (file, nth) in files.iter().zip(1..) {
+            file.write_all_at(&header(nth)[..HEADER_BYTES], 0)?;
+            file.sync_data()?;
+        }
+        let first = header(0);
+        memory.write(0, &first).and_then(|()| memory.flush()).map_err(FindError::from)?;
+        Ok(())
+    };
+    write().inspect_err(|_: &ImageError| {
+        for file in files {
+            let _ = file.write_all_at(&[0; HEADER_BYTES], 0);
+        }
+        let _ = memory.zero(0, POOL_BYTES as u64);
+    })
+}
+
+/// Reads the headers of parts after the first.
+fn read_all(headers: &Headers) -> io::Result<Vec<Vec<u8>>> {
+    let read = |file: &File| {
+        let mut bytes = vec![0; HEADER_BYTES];
+        file.read_exact_at(&mut bytes, 0).map(|()| bytes)
+    };
+    headers.files.iter().map(read).collect()
+}
+
+/// Refuses to overwrite what is not zero.
+fn refuse_bytes(bytes: &[u8]) -> io::Result<()> {
+    match bytes.iter().all(|&byte| byte == 0) {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the file is not empty")),
     }
 }
 
@@ -254,14 +341,20 @@ fn is_hole(memory: &ImageMemory) -> bool {
     true
 }
 
-/// Returns the pool header of an image, if it has one.
-fn pool(memory: &ImageMemory) -> Result<Option<Pool>, ImageError> {
+/// Returns the pool header of an image, if it has one, and checks it with those of the other parts.
+fn pool(memory: &ImageMemory, headers: &Headers) -> Result<Option<Pool>, ImageError> {
     let mut bytes = vec![0; POOL_BYTES];
     if memory.len() < POOL_BYTES as u64 {
         return Ok(None);
     }
     memory.read(0, &mut bytes).map_err(FindError::from)?;
-    Pool::parse(&bytes).transpose().map_err(ImageError::Pool)
+    let pool = Pool::parse(&bytes).transpose().map_err(ImageError::Pool)?;
+    if pool.is_some() {
+        let mut all = vec![bytes];
+        all.extend(read_all(headers)?);
+        check_ring(&all, headers.single_header).map_err(ImageError::Pool)?;
+    }
+    Ok(pool)
 }
 
 /// Returns the kind of namespace, by the position of its BTT. Without any BTT, returns the error of the namespace

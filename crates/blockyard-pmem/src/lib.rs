@@ -16,7 +16,8 @@
 //!
 //! # Modules
 //!
-//! - [`image`] recognises, opens and creates files. [`pool`] is the header of a pool. `unwritten` handles pools to
+//! - [`image`] recognises, opens and creates files. [`pool`] is the header of a pool, and
+//!   [`pool_set`] the list of its parts. `unwritten` handles pools to
 //!   which nobody has written yet.
 //! - [`memory`] is the memory of an image, [`mapped`] or [`unmapped`]. A mapping of the caller is the memory of a BTT by
 //!   [`Mapped::over`]. `parts` are the files of an image, one after another. `device` reads the size of a device DAX,
@@ -35,6 +36,7 @@ pub mod mapped;
 pub mod memory;
 mod parts;
 pub mod pool;
+pub mod pool_set;
 pub mod unmapped;
 mod unwritten;
 
@@ -46,6 +48,7 @@ pub use image::{Image, ImageOptions, NewImage};
 pub use lines::Copying;
 pub use mapped::Mapped;
 pub use memory::ImageMemory;
+pub use pool_set::{PoolPart, PoolSet, PoolSetError};
 pub use unmapped::Unmapped;
 
 /// The examples of the README.

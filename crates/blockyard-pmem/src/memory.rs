@@ -81,6 +81,18 @@ impl ImageMemory {
         }
     }
 
+    /// Allocates the space of all bytes.
+    ///
+    /// # Errors
+    ///
+    /// The space is not available.
+    pub(crate) fn take_all_room(&self) -> io::Result<()> {
+        match self {
+            Self::Mapped(mapped) => mapped.take_room(),
+            Self::Unmapped(unmapped) => unmapped.take_room(0, unmapped.len()),
+        }
+    }
+
     /// Sets up the page tables of a whole mapping now, so that no later access has to. This pays off before many
     /// random accesses.
     ///

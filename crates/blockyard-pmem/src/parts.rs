@@ -2,11 +2,16 @@
 
 use crate::device;
 use crate::file::{hole, len, lock, take_room};
+use crate::pool::HEADER_BYTES;
+use crate::pool_set::{PoolPart, PoolSet};
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+
+/// The smallest part of a pool set.
+const PART_BYTES_MIN: u64 = 2 << 20;
 
 /// Files whose bytes follow each other. No word and no page lies in two of them.
 #[derive(Debug)]
@@ -14,6 +19,15 @@ pub(crate) struct Parts {
     parts: Vec<Part>,
     /// They are device DAX, which can only be mapped.
     is_device: bool,
+    /// Only the first part has a header.
+    single_header: bool,
+}
+
+/// The files with the headers of parts after the first.
+#[derive(Debug)]
+pub(crate) struct Headers {
+    pub(crate) files: Vec<File>,
+    pub(crate) single_header: bool,
 }
 
 /// A file from its byte `skipped` on, as bytes of the image from `start` on.
@@ -35,7 +49,56 @@ impl Parts {
         let device = device::bytes(&file)?;
         let len = device.map_or_else(|| len(&file), Ok)?;
         let part = Part { file, skipped: 0, start: 0, len };
-        Ok(Self { parts: vec![part], is_device: device.is_some() })
+        Ok(Self { parts: vec![part], is_device: device.is_some(), single_header: false })
+    }
+
+    /// Puts the parts of a set together, whose files `open` opens or makes.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be opened, or does not fit the set.
+    pub(crate) fn of_set(
+        set: &PoolSet,
+        mut open: impl FnMut(&PoolPart) -> io::Result<File>,
+    ) -> io::Result<Self> {
+        let PoolSet { ref parts, single_header } = *set;
+        let mut all = Self { parts: Vec::new(), is_device: false, single_header };
+        for part in parts {
+            let path = part.path.display();
+            let refuse = |kind, why: String| Err(io::Error::new(kind, format!("{path}: {why}")));
+            let unsupported = |why: &str| refuse(io::ErrorKind::Unsupported, why.into());
+            if part.path.is_dir() {
+                return unsupported("a directory as a part of a pool is not supported");
+            }
+            let file = open(part)
+                .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
+            let Self { parts: whole, is_device, .. } = Self::whole(file)?;
+            if is_device && parts.len() > 1 {
+                return unsupported("a pool of several parts is not supported on a device DAX");
+            }
+            for Part { file, len, .. } in whole {
+                let wanted = part.bytes.or(is_device.then_some(len));
+                if wanted != Some(len) || len < PART_BYTES_MIN {
+                    let why =
+                        format!("it has {len} bytes, the set wants {wanted:?}, at least 2 MiB");
+                    return refuse(io::ErrorKind::InvalidInput, why);
+                }
+                let start = all.len();
+                let skipped = if start > 0 && !single_header { HEADER_BYTES as u64 } else { 0 };
+                let len = len - len % rustix::param::page_size() as u64 - skipped;
+                all.parts.push(Part { file, skipped, start, len });
+            }
+            all.is_device = is_device;
+        }
+        debug_assert!(!all.parts.is_empty(), "a set names at least one part");
+        Ok(all)
+    }
+
+    /// Returns the files with the headers of parts after the first.
+    pub(crate) fn headers(&self) -> io::Result<Headers> {
+        let others = self.parts.iter().filter(|part| part.skipped > 0);
+        let files = others.map(|part| part.file.try_clone()).collect::<io::Result<_>>()?;
+        Ok(Headers { files, single_header: self.single_header })
     }
 
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, Part> {

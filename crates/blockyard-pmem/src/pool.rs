@@ -1,8 +1,9 @@
 //! The header of a pool of libpmemblk: 8192 bytes before its BTT.
 //!
 //! The facts come from pools that libpmemblk 1.12 made. A header has the signature, version 1 of the format, the
-//! features that libpmemblk sets, five UUIDs of a pool in one file, the time and the machine of its creation, and a
-//! checksum like that of an info block over its first half. The sector size follows the header.
+//! features that libpmemblk sets, the UUIDs of the pool, of this part, of the parts before and after it, and of the
+//! first part, the time and the machine of its creation, and a checksum like that of an info block over its first half.
+//! The sector size follows the header of the first part. The parts form a ring; a pool in one file is a ring of one part.
 
 use blockyard_btt::Uuid;
 use blockyard_btt::info_block::{InfoBytes, checksum};
@@ -15,6 +16,8 @@ const SIGNATURE: &[u8; 8] = b"PMEMBLK\0";
 /// The words after the signature: major version 1, and the features of libpmemblk 1.12: it checks for bad blocks,
 /// the checksum covers the first half, and there is room for a count of unsafe shutdowns.
 const VERSION_AND_FEATURES: [u32; 4] = [1, 1, 6, 0];
+/// The feature of a pool of which only the first part has a header, in the second word of features.
+const SINGLE_HEADER: u32 = 1;
 /// The alignments of C types on x86-64 in libpmemblk's form, then 64 bits, little-endian, x86-64.
 const MACHINE: [u8; 16] =
     [0x10, 0x73, 0x77, 0x37, 0xf7, 0x07, 0, 0, 0x02, 0x01, 0, 0, 0, 0, 0x3e, 0];
@@ -39,15 +42,28 @@ impl Pool {
     /// Returns the header of a pool in one file, with part UUID `part`, created at `seconds` since 1970.
     #[must_use]
     pub fn to_bytes(&self, part: Uuid, seconds: u64) -> Vec<u8> {
+        self.of_part(&[part], 0, false, seconds)
+    }
+
+    /// Returns the header of the part with number `nth` among those with a header.
+    pub(crate) fn of_part(
+        &self,
+        parts: &[Uuid],
+        nth: usize,
+        single_header: bool,
+        seconds: u64,
+    ) -> Vec<u8> {
         let mut bytes = vec![0; POOL_BYTES];
         let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
         put(0, SIGNATURE);
-        for (n, word) in VERSION_AND_FEATURES.iter().enumerate() {
+        let mut words = VERSION_AND_FEATURES;
+        words[2] |= if single_header { SINGLE_HEADER } else { 0 };
+        for (n, word) in words.iter().enumerate() {
             put(8 + n * 4, &word.to_le_bytes());
         }
         put(24, &self.uuid.0);
-        for at in [40, 56, 72, 88, 104] {
-            put(at, &part.0);
+        for (n, uuid) in links(parts, nth).iter().enumerate() {
+            put(40 + n * 16, &uuid.0);
         }
         put(120, &seconds.to_le_bytes());
         put(128, &MACHINE);
@@ -77,6 +93,45 @@ impl Pool {
         let (sector_bytes, blank) = (word(HEADER_BYTES), word(HEADER_BYTES + 4) == 1);
         Some(Ok(Self { uuid: Uuid(field(24)), sector_bytes, blank }))
     }
+}
+
+/// Returns the UUIDs in the header of a part: its own, of the parts before and after it, and twice of the first one, in
+/// the place of copies of the pool.
+fn links(parts: &[Uuid], nth: usize) -> [Uuid; 5] {
+    debug_assert!(nth < parts.len(), "a part with a header");
+    let count = parts.len();
+    let (before, after) = (parts[(nth + count - 1) % count], parts[(nth + 1) % count]);
+    [parts[nth], before, after, parts[0], parts[0]]
+}
+
+/// Checks that `headers` are those of all parts of one pool, in their order.
+///
+/// # Errors
+///
+/// A header is damaged, or belongs elsewhere.
+pub(crate) fn check_ring(headers: &[Vec<u8>], single_header: bool) -> Result<(), &'static str> {
+    let field = |bytes: &[u8], at| Uuid(bytes[at..at + 16].try_into().expect("sixteen bytes"));
+    let parts: Vec<Uuid> = headers.iter().map(|header| field(header, 40)).collect();
+    for header in headers {
+        if header_checksum(header).to_le_bytes() != header[HEADER_BYTES - 8..HEADER_BYTES] {
+            return Err("the header of a part of the pool has a wrong checksum");
+        }
+        // Signature, version, features and the UUID of the pool.
+        if header[..40] != headers[0][..40] {
+            return Err("the parts of the set belong to different pools");
+        }
+    }
+    for (nth, header) in headers.iter().enumerate() {
+        if (header[16] & 1 == 1) != single_header {
+            return Err("the pool and its set differ in the option SINGLEHDR");
+        }
+        if links(&parts, nth) != [40, 56, 72, 88, 104].map(|at| field(header, at)) {
+            return Err(
+                "the file is not the whole pool, or the parts of the set are in another order",
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Returns the checksum of a header: that of an info block with zeroes after the first half.

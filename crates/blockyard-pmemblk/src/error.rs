@@ -2,7 +2,7 @@
 #![allow(clippy::missing_const_for_thread_local, reason = "a text is not made at compile time")]
 
 use blockyard_btt::{IoError, MediaError};
-use blockyard_pmem::ImageError;
+use blockyard_pmem::{ImageError, PoolSetError};
 use core::cell::RefCell;
 use core::ffi::{c_char, c_int};
 use core::fmt::Display;
@@ -63,9 +63,11 @@ impl From<ImageError> for Failure {
     fn from(error: ImageError) -> Self {
         match &error {
             ImageError::File(file) => Self::new(from_io(file), &error),
-            ImageError::Pool(_) | ImageError::Btt(_) | ImageError::Broken(..) => {
-                Self::argument(&error)
-            }
+            ImageError::PoolSet(PoolSetError::Unsupported(..)) => Self::new(libc::ENOTSUP, &error),
+            ImageError::Pool(_)
+            | ImageError::PoolSet(_)
+            | ImageError::Btt(_)
+            | ImageError::Broken(..) => Self::argument(&error),
         }
     }
 }
@@ -79,6 +81,9 @@ impl From<io::Error> for Failure {
 fn from_io(error: &io::Error) -> c_int {
     let by_kind = match error.kind() {
         io::ErrorKind::InvalidInput => libc::EINVAL,
+        io::ErrorKind::NotFound => libc::ENOENT,
+        io::ErrorKind::PermissionDenied => libc::EACCES,
+        io::ErrorKind::StorageFull => libc::ENOSPC,
         io::ErrorKind::AlreadyExists => libc::EEXIST,
         io::ErrorKind::ResourceBusy => libc::EWOULDBLOCK,
         io::ErrorKind::Unsupported => libc::ENOTSUP,

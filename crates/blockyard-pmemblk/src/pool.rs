@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::{seat, setting};
 use blockyard_btt::{Btt, Container, IoError, Worker};
-use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, NewImage};
+use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, NewImage, PoolSet};
 use core::cell::UnsafeCell;
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statvfs, statx};
 use std::fs::Permissions;
@@ -51,7 +51,8 @@ impl Pool {
     }
 
     /// Creates a pool with blocks of `sector_bytes` in a new file of `bytes`, with permissions `mode`; or, if
-    /// `bytes` is 0, in an existing file, which keeps its size and permissions.
+    /// `bytes` is 0, in an existing file, which keeps its size and permissions, or in the parts of a pool set, of which
+    /// new ones get the permissions.
     pub(crate) fn create(
         path: &Path,
         sector_bytes: u32,
@@ -62,16 +63,20 @@ impl Pool {
             return Err(Failure::argument("a block has at least one byte"));
         }
         if bytes == 0 {
-            let options = options(path)?;
-            let made = Image::create_in(path, sector_bytes, Container::Pool, &options)?;
+            let parts = PoolSet::read(path)?.map_or(Vec::new(), |set| set.parts);
+            let new: Vec<_> = parts.iter().filter(|part| !part.path.exists()).collect();
+            let made = Image::create_in(path, sector_bytes, Container::Pool, &options(path)?)?;
+            for part in new {
+                std::fs::set_permissions(&part.path, Permissions::from_mode(mode))?;
+            }
             return Ok(Self::new(made, path));
         }
         let new = NewImage { bytes, sector_bytes, container: Container::Pool };
         let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let options = options(beside.unwrap_or(Path::new(".")))?;
         let folder = statvfs(beside.unwrap_or(Path::new("."))).map_err(io::Error::from)?;
-        if bytes / folder.f_frsize.max(1) > folder.f_blocks {
-            return Err(Failure::new(libc::ENOSPC, "the pool is larger than its file system"));
+        if bytes / folder.f_frsize.max(1) > folder.f_bfree {
+            return Err(Failure::new(libc::ENOSPC, "the file system has no space for the pool"));
         }
         let pool = Self::new(Image::create(path, &new, &options)?, path);
         std::fs::set_permissions(path, Permissions::from_mode(mode))?;
@@ -109,11 +114,24 @@ impl Pool {
     }
 }
 
-/// Returns the options for a pool at `path`: cache lines are written back on persistent memory.
-fn options(path: &Path) -> io::Result<ImageOptions> {
+/// Returns the options for a pool or pool set at `path`: cache lines are written back on persistent memory. A new pool
+/// gets all its space.
+fn options(path: &Path) -> Result<ImageOptions, ImageError> {
     let forced = std::env::var_os("PMEM_IS_PMEM_FORCE").is_some_and(|value| value == "1");
-    let attributes = statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS)?.stx_attributes;
-    let direct = attributes.contains(StatxAttributes::DAX);
-    let durability = if forced || direct { Durability::Memory } else { Durability::Disk };
-    Ok(ImageOptions { durability, ..ImageOptions::default() })
+    let direct = || match PoolSet::read(path)? {
+        None => is_direct(path),
+        Some(set) => set.parts.iter().try_fold(true, |direct, part| {
+            let folder = part.path.parent().unwrap_or(&part.path);
+            Ok(direct && is_direct(if part.path.exists() { &part.path } else { folder })?)
+        }),
+    };
+    let durability = if forced || direct()? { Durability::Memory } else { Durability::Disk };
+    Ok(ImageOptions { durability, allocated: true, ..ImageOptions::default() })
+}
+
+/// Whether a file or folder is on persistent memory that is mapped directly.
+fn is_direct(path: &Path) -> Result<bool, ImageError> {
+    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::BASIC_STATS);
+    let found = found.map_err(io::Error::from)?;
+    Ok(found.stx_attributes.contains(StatxAttributes::DAX))
 }

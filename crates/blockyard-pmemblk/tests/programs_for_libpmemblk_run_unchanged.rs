@@ -3,9 +3,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
-/// Returns a folder with this library under the name that programs look for.
+/// A folder with this library under the name that programs look for.
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(folder_with_library);
+
 fn folder() -> PathBuf {
+    FOLDER.clone()
+}
+
+fn folder_with_library() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("instead-of-libpmemblk");
     std::fs::create_dir_all(&folder).expect("space on the test disk");
     let name = folder.join("libpmemblk.so.1");
@@ -164,6 +171,79 @@ int main(int argc, char **argv) {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 }
 
+/// A C program creates and opens a pool set, and gets an error for what is not supported.
+#[test]
+fn a_c_program_uses_pool_sets() {
+    const PROGRAM: &str = r#"
+#include "blockyard_pmemblk.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+static void made(const char *what, PMEMblkpool *pool) {
+    printf("%s %s\n", what, pool ? "" : strerror(errno));
+    if (pool) pmemblk_close(pool);
+}
+int main(int argc, char **argv) {
+    char set[999], part[2][999], block[4096] = {1}, back[4096];
+    sprintf(set, "%s", argv[1]);
+    for (int n = 0; n < 2; n++) { sprintf(part[n], "%s.part%d", argv[1], n); unlink(part[n]); }
+    const char *ends[] = {"", "REPLICA\n20M /r\n", "REPLICA host set\n", "OPTION NOHDRS\n", "20M /\n", "1 /x\n", "x\n"};
+    for (int n = 6; n >= 0; n--) {
+        FILE *file = fopen(set, "w");
+        fprintf(file, "PMEMPOOLSET\n20M %s\n8M %s\n%s", part[0], part[1], ends[n]);
+        fclose(file);
+        made("size", pmemblk_create(set, 4096, 32 << 20, 0640));
+        made("create", pmemblk_create(set, 4096, 0, 0640));
+    }
+    struct stat stat0, stat1;
+    if (stat(part[0], &stat0) || stat(part[1], &stat1)) return 1;
+    printf("modes %o %o\n", stat0.st_mode & 0777, stat1.st_mode & 0777);
+    printf("allocated %d\n", stat0.st_blocks >= (20 << 20) / 512 && stat1.st_blocks >= (8 << 20) / 512);
+    PMEMblkpool *pool = pmemblk_open(set, 4096);
+    if (!pool) { puts(pmemblk_errormsg()); return 2; }
+    long long last = (long long)pmemblk_nblock(pool) - 1;
+    printf("write %d\n", pmemblk_write(pool, block, last) || pmemblk_read(pool, back, last) || memcmp(block, back, 4096));
+    pmemblk_close(pool);
+    printf("check %d\n", pmemblk_check(set, 4096));
+    made("part", pmemblk_open(part[0], 4096));
+    unlink(part[1]);
+    made("missing", pmemblk_open(set, 4096));
+    unlink(part[0]);
+    unlink(set);
+    // More than is free, and less than the file system has.
+    struct statvfs space;
+    if (statvfs(".", &space)) return 3;
+    size_t size = (space.f_bfree + (space.f_blocks - space.f_bfree) / 2) * space.f_frsize;
+    made("full", pmemblk_create(set, 512, size, 0600));
+    printf("left %d\n", !access(set, F_OK));
+    return 0;
+}
+"#;
+    let folder = folder();
+    let program = compile(&folder, "sets", PROGRAM);
+    let out = run(&folder, &program);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let [invalid, unsupported] = ["create Invalid argument", "create Operation not supported"];
+    let created =
+        [invalid, invalid, unsupported, invalid, unsupported, unsupported, "create "].into_iter();
+    let expected = [
+        "modes 640 640",
+        "allocated 1",
+        "write 0",
+        "check 1",
+        "part Invalid argument",
+        "missing No such file or directory",
+        "full No space left on device",
+        "left 0",
+    ];
+    let expected = created.flat_map(|answer| ["size File exists", answer]).chain(expected);
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
+
 /// What libpmemblk 1.12 answers to the same calls, which its users rely on.
 #[test]
 fn odd_calls_are_answered_as_by_libpmemblk() {
@@ -254,7 +334,7 @@ int main(int argc, char **argv) {
         "exists 1 File exists",
         "reopened 0 ",
         "huge 1 No space left on device",
-        &format!("pmemblk_create: {pool}: the pool is larger than its file system"),
+        &format!("pmemblk_create: {pool}: the file system has no space for the pool"),
         "left -1 No such file or directory",
         "no bytes 1 Invalid argument",
         "large 1 Invalid argument",

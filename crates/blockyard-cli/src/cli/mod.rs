@@ -1,6 +1,7 @@
 //! The commands and their options.
 
 mod btt;
+mod ctl;
 mod serve;
 mod setting;
 mod size;
@@ -18,6 +19,7 @@ pub(crate) use btt::{
     Btt, BttCommand, Check, ContainerName, Convert, CopySectors, Create, DumpMap, Inspected,
     Repair, VersionName,
 };
+pub(crate) use ctl::{Ctl, CtlCommand};
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 pub(crate) use usage::one_line;
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Reproduce(Reproduce),
     /// Serve a disk over NBD: a file, a block device or memory
     Serve(Serve),
+    /// Look at a running server and command it, through its control socket
+    Ctl(Ctl),
     /// Make, check, repair, copy and convert block translation tables
     Btt(Btt),
     /// List the built-in devices and designs, and the options of jobs

@@ -1,6 +1,7 @@
 //! One file for each command.
 
 mod btt;
+mod ctl;
 mod list;
 mod manual;
 mod replay;
@@ -28,6 +29,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
         Command::Reproduce(args) => reproduce::reproduce(args, out),
         Command::Btt(args) => btt::btt(&args.command, out),
         Command::Serve(args) => serve::serve(args),
+        Command::Ctl(args) => ctl::ctl(args, out),
         Command::List(args) => list::list(args, out),
         Command::Show(args) => show::show(args, out),
         Command::Schema(args) => schema::schema(args, out),

@@ -20,6 +20,7 @@ const TOP: &[&str] = &[
     "nbd",
     "lanes",
     "metrics",
+    "control",
     "trace",
     "blktrace",
     "tls",

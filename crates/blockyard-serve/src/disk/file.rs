@@ -113,6 +113,7 @@ struct Edge {
 struct Active {
     finished: Finished,
     op: Op,
+    /// Only a write has FUA: behind other changes, the core sends a flush.
     fua: bool,
     /// The error with FUA, if the write is being repeated without ([failed-flush-stays-failed]).
     failed_durably: Option<Status>,
@@ -290,7 +291,7 @@ impl FileDevice {
                 let len = whole.map_or(ZEROES_BYTES, |whole| whole.min(ZEROES_BYTES));
                 spans.push(zeroes.span(0..len));
                 pages.push(Rc::clone(zeroes));
-                FileOp::Write { offset: left.start, fua: active.fua }
+                FileOp::Write { offset: left.start, fua: false }
             }
             Step::ZeroesWithin { block, left, is_read } => {
                 spans.push(block.span(0..scratch_len(self.file.block_bytes)));
@@ -298,7 +299,7 @@ impl FileDevice {
                 let offset = self.cover(left).start;
                 match is_read {
                     false => FileOp::Read { offset },
-                    true => FileOp::Write { offset, fua: active.fua },
+                    true => FileOp::Write { offset, fua: false },
                 }
             }
             Step::Discard => {
@@ -361,9 +362,11 @@ impl FileDevice {
                 None
             }
             (Step::Data, Err(error)) => Some(failed(active, status_of(&error))),
-            (Step::Allocate | Step::Discard, Ok(_)) => Self::changed(active),
+            (Step::Allocate | Step::Discard, Ok(_)) => Some(Outcome::Done(Status::Ok)),
             // A discard is only advice.
-            (Step::Discard, Err(error)) if is_unsupported(&error) => Self::changed(active),
+            (Step::Discard, Err(error)) if is_unsupported(&error) => {
+                Some(Outcome::Done(Status::Ok))
+            }
             (Step::Allocate, Err(error)) if is_unsupported(&error) => self.without_allocate(active),
             (Step::Zeroes { left }, Ok(bytes)) => {
                 let left = left.start + bytes as u64..left.end;
@@ -405,15 +408,6 @@ impl FileDevice {
         }
     }
 
-    /// Continues after a range was deallocated or zeroed. With FUA, the change must be made durable.
-    fn changed(active: &mut Active) -> Option<Outcome> {
-        if active.fua {
-            active.step = Step::Sync;
-            return None;
-        }
-        Some(Outcome::Done(Status::Ok))
-    }
-
     /// Continues on a file system that cannot deallocate or zero ranges.
     fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
         if active.op == Op::Discard && self.file.is_block_device {
@@ -421,7 +415,7 @@ impl FileDevice {
             return None;
         }
         if active.op == Op::Discard {
-            return Self::changed(active); // a discard is only advice
+            return Some(Outcome::Done(Status::Ok)); // a discard is only advice
         }
         if active.fast {
             return Some(Outcome::Done(Status::NotSupported));

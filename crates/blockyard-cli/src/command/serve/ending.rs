@@ -4,9 +4,10 @@
 //! mean that requests in flight should be abandoned.
 
 use core::time::Duration;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Instant;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -34,10 +35,16 @@ pub(super) struct Ending {
 }
 
 /// The server's end of the stream.
-#[derive(Debug)]
-pub(super) struct Bell(UnixStream);
+#[derive(Clone, Debug)]
+pub(super) struct Bell(Arc<UnixStream>);
 
 impl Bell {
+    /// Asks the server to end, as a signal does.
+    pub(super) fn ask(&self) {
+        // It has ended already if this fails.
+        let _ = (&*self.0).write(&[0]);
+    }
+
     /// The server has ended.
     pub(super) fn ring(&self) {
         // It cannot be rung only where nobody listens any more.
@@ -51,7 +58,7 @@ impl Ending {
         for signal in [SIGINT, SIGTERM] {
             pipe::register(signal, told.try_clone()?)?;
         }
-        Ok((Self { heard, last: None }, Bell(told)))
+        Ok((Self { heard, last: None }, Bell(Arc::new(told))))
     }
 
     /// Waits, for at most `time` if that is given.
@@ -89,7 +96,6 @@ impl Ending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write;
 
     #[test]
     fn signals_that_come_together_are_one() {
@@ -102,7 +108,7 @@ mod tests {
         std::thread::sleep(TOGETHER);
         told.write_all(&[0; 2]).unwrap();
         assert_eq!(ending.wait(None).unwrap(), Heard::Signal);
-        Bell(told).ring();
+        Bell(told.into()).ring();
         assert_eq!(ending.wait(None).unwrap(), Heard::End);
     }
 }

@@ -11,12 +11,13 @@ mod trace;
 use core::time::Duration;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use blockyard::layer::fault::Count;
 use blockyard::layer::rate::Rates;
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
+use blockyard_serve::control::ControlConfig;
 use blockyard_serve::{
     Behaviour, Config, DiskConfig, FaultCounts, Layers, Server, Source, TlsConfig,
 };
@@ -30,7 +31,7 @@ use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
-use ending::{Ending, Heard};
+use ending::{Bell, Ending, Heard};
 use events::start_log;
 use lateness::Watch;
 use model::{Modelled, no_card};
@@ -49,7 +50,7 @@ const LEAVING: Duration = Duration::from_secs(1);
 const CLOSING: Duration = Duration::from_secs(4);
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
-    let Asked { mut config, design, traces, drain_timeout, log } = asked(args)?;
+    let Asked { mut config, control, design, traces, drain_timeout, log } = asked(args)?;
     config.listeners = handed_over()?;
     if config.addresses.is_empty() && config.listeners.is_empty() {
         let words = "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio";
@@ -62,6 +63,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     // Before the first client comes.
     let (mut ending, bell) = Ending::listen()?;
     let operator = Operator::listen()?;
+    config.control = control.map(|path| controls(path, bell.clone()));
     let server = Server::start(&config)?;
     operator.obey(&server);
     for address in server.addresses() {
@@ -135,6 +137,18 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     Ok(traced?)
 }
 
+/// The control socket at `path`, whose command to drain rings `bell` as a signal does.
+fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
+    let (drain, commands) = mpsc::channel();
+    std::thread::spawn(move || {
+        for () in commands {
+            note("a command came to drain");
+            bell.ask();
+        }
+    });
+    ControlConfig { path, drain }
+}
+
 /// What stands before a message about the disk called `name`.
 fn prefix(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("{name}: ") }
@@ -167,6 +181,8 @@ fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
 /// What to serve, and the traces to write.
 struct Asked {
     config: Config,
+    /// The path of the control socket.
+    control: Option<PathBuf>,
     /// The name of the design, or of the first of several.
     design: String,
     traces: Files,
@@ -189,6 +205,7 @@ fn asked(args: &Serve) -> Result<Asked, Failure> {
     };
     Ok(Asked {
         config: server(&args, disks)?,
+        control: args.control,
         traces: Files { perfetto: args.trace, blktrace: args.blktrace },
         design: args.design,
         drain_timeout: args.drain_timeout,

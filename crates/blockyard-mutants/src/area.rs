@@ -1,0 +1,82 @@
+//! The parts of the source whose tests must catch nearly every fault.
+
+use crate::equivalent::Equivalents;
+use crate::fault::{Fault, faults};
+use blockyard::prng::Prng;
+use blockyard_tidy::tree;
+use std::fs;
+
+/// A part of the source.
+#[derive(Debug)]
+pub struct Area {
+    /// Its name in reports.
+    pub name: &'static str,
+    /// Its package.
+    pub package: &'static str,
+    /// Its folder within the package.
+    pub folder: &'static str,
+    /// Other packages with tests that exercise it.
+    pub dependents: &'static [&'static str],
+}
+
+const fn area(
+    name: &'static str,
+    package: &'static str,
+    folder: &'static str,
+    dependents: &'static [&'static str],
+) -> Area {
+    Area { name, package, folder, dependents }
+}
+
+/// Every part. The tests must catch at least [`ENOUGH`] faults of 100 in each.
+pub const AREAS: [Area; 5] = [
+    area("core", "blockyard", "src", &["blockyard-sim"]),
+    area("mmc", "blockyard-mmc", "src", &["blockyard-sim"]),
+    area("btt", "blockyard-btt", "src", &["blockyard-sim"]),
+    area("wire", "blockyard-wire", "src", &[]),
+    area("sim/data", "blockyard-sim", "src/data", &[]),
+];
+
+/// How many faults of 100 the tests must catch.
+pub const ENOUGH: usize = 97;
+
+impl Area {
+    /// Every fault of the part.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a file cannot be read or is not Rust.
+    #[must_use]
+    pub fn faults(&self) -> Vec<Fault> {
+        let folder = format!("crates/{}/{}/", self.package, self.folder);
+        let files = tree::modules(self.package).into_iter().map(|module| module.file);
+        let files = files.filter(|file| file.starts_with(&folder));
+        let found = files.flat_map(|file| {
+            let text = fs::read_to_string(tree::root().join(&file)).expect("source in UTF-8");
+            faults(file.to_str().expect("path in UTF-8"), &text)
+        });
+        found.collect()
+    }
+}
+
+/// Draws up to `count` of `faults` without those that are listed as equivalent; also returns how many of
+/// the latter were drawn on the way.
+#[must_use]
+pub fn sample(
+    mut faults: Vec<Fault>,
+    count: usize,
+    random: &mut Prng,
+    known: &Equivalents,
+) -> (Vec<Fault>, usize) {
+    let (mut drawn, mut equivalent) = (vec![], 0);
+    while drawn.len() < count && !faults.is_empty() {
+        let at = usize::try_from(random.below(faults.len() as u64)).expect("below a length");
+        let fault = faults.swap_remove(at);
+        if known.contains(&fault) {
+            equivalent += 1;
+        } else {
+            drawn.push(fault);
+        }
+    }
+    (drawn, equivalent)
+}

@@ -1,0 +1,164 @@
+//! The copy of the repository that has the faults.
+
+use crate::area::AREAS;
+use crate::fault::Fault;
+use crate::plant::{Planted, plant, switch};
+use blockyard_tidy::tree;
+use core::ops::Range;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The copy, and the folder of its builds.
+pub struct Copy {
+    source: PathBuf,
+    target: PathBuf,
+}
+
+/// A test program.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Program {
+    /// Its package.
+    pub package: String,
+    /// The name of its target.
+    pub name: String,
+    /// The executable file.
+    pub path: PathBuf,
+    /// The package's folder, in which it runs.
+    pub folder: PathBuf,
+}
+
+impl Copy {
+    /// Copies the files of the repository into `folder` where they differ, so that only changes are
+    /// compiled again. `git` names the files.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        let copy = Self { source: folder.join("source"), target: folder.join("target") };
+        let root = tree::root();
+        let listed = Command::new("git")
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+            .current_dir(&root)
+            .output()
+            .expect("git");
+        assert!(listed.status.success(), "git ls-files failed");
+        let listed = String::from_utf8(listed.stdout).expect("paths in UTF-8");
+        let files: BTreeSet<_> = listed.split_terminator('\0').map(PathBuf::from).collect();
+        for file in files.iter().filter(|file| root.join(file).is_file()) {
+            copy.write(file, &fs::read(root.join(file)).expect("file of the repository"));
+        }
+        copy.remove_others(&copy.source.join("crates"), &files);
+        copy
+    }
+
+    /// Removes files that the repository no longer has.
+    fn remove_others(&self, folder: &Path, files: &BTreeSet<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("folder of the copy") {
+            let path = entry.expect("entry of a folder").path();
+            if path.is_dir() {
+                self.remove_others(&path, files);
+            } else if !files.contains(path.strip_prefix(&self.source).expect("path in the copy")) {
+                fs::remove_file(&path).expect("removal from the copy");
+            }
+        }
+    }
+
+    fn write(&self, file: &Path, content: &[u8]) {
+        let path = self.source.join(file);
+        if fs::read(&path).is_ok_and(|old| old == content) {
+            return;
+        }
+        fs::create_dir_all(path.parent().expect("folder of a file")).expect("folder in the copy");
+        fs::write(path, content).expect("write to the copy");
+    }
+
+    /// Builds the test programs of `packages` that `targets`, an argument of cargo, selects, with `faults`
+    /// planted and all others removed. An error is the faults that do not compile.
+    pub fn build(
+        &self,
+        faults: &BTreeMap<usize, &Fault>,
+        packages: &BTreeSet<&str>,
+        targets: &str,
+    ) -> Result<Vec<Program>, BTreeSet<usize>> {
+        let planted = self.plant(faults);
+        let output = Command::new("cargo")
+            .args(["test", "--no-run", "--locked", "--message-format=json"])
+            .args(packages.iter().flat_map(|package| ["-p", package]))
+            .arg(targets)
+            .current_dir(&self.source)
+            .env("CARGO_TARGET_DIR", &self.target)
+            // Small and quick; faults may break any lint.
+            .envs([("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_INCREMENTAL", "0")])
+            .env("RUSTFLAGS", "--cap-lints allow")
+            .stderr(Stdio::null())
+            .output()
+            .expect("cargo");
+        let lines = String::from_utf8(output.stdout).expect("JSON in UTF-8");
+        let messages: Vec<Value> =
+            lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        if output.status.success() {
+            return Ok(messages.iter().filter_map(program).collect());
+        }
+        let errors = messages.iter().map(|message| &message["message"]);
+        let errors: Vec<_> = errors.filter(|message| message["level"] == "error").collect();
+        let broken: BTreeSet<_> = errors.iter().flat_map(|error| blamed(error, &planted)).collect();
+        if broken.is_empty() {
+            let texts: Vec<_> =
+                errors.iter().filter_map(|error| error["rendered"].as_str()).collect();
+            panic!("the copy does not build: {}", texts.join("\n"));
+        }
+        Err(broken)
+    }
+
+    /// Writes the files of all areas, with `faults`.
+    fn plant(&self, faults: &BTreeMap<usize, &Fault>) -> BTreeMap<String, Vec<Planted>> {
+        let count = faults.keys().last().map_or(1, |last| last + 1);
+        let mut all = BTreeMap::new();
+        for area in AREAS {
+            let library = format!("crates/{}/src/lib.rs", area.package);
+            for file in tree::modules(area.package).into_iter().map(|module| module.file) {
+                let name = file.to_str().expect("path in UTF-8").to_owned();
+                let text = fs::read_to_string(tree::root().join(&file)).expect("source in UTF-8");
+                let here = faults.iter().filter(|(_, fault)| fault.file == name);
+                let here: Vec<_> = here.map(|(number, fault)| (*number, *fault)).collect();
+                let (mut text, planted) = plant(&text, &here);
+                if name == library {
+                    text += &switch(count);
+                }
+                self.write(&file, text.as_bytes());
+                all.insert(name, planted);
+            }
+        }
+        all
+    }
+}
+
+/// The test program that a message of cargo announces.
+fn program(message: &Value) -> Option<Program> {
+    let path = PathBuf::from(message["executable"].as_str()?);
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+    let package = folder.file_name()?.to_str()?.to_owned();
+    Some(Program { package, name: message["target"]["name"].as_str()?.into(), path, folder })
+}
+
+/// The faults to which an error points: those whose own code it names, or else those around its place.
+fn blamed(error: &Value, planted: &BTreeMap<String, Vec<Planted>>) -> Vec<usize> {
+    let spans = error["spans"].as_array().into_iter().flatten();
+    let places = spans.filter_map(|span| {
+        let byte = usize::try_from(span["byte_start"].as_u64()?).ok()?;
+        Some((planted.get(span["file_name"].as_str()?)?, byte))
+    });
+    let places: Vec<_> = places.collect();
+    let within = |range: fn(&Planted) -> &Range<usize>| -> Vec<usize> {
+        let hits = places.iter().flat_map(|(here, byte)| {
+            here.iter().filter(|fault| range(fault).contains(byte)).map(|fault| fault.number)
+        });
+        hits.collect()
+    };
+    let own = within(|fault| &fault.added);
+    if own.is_empty() { within(|fault| &fault.whole) } else { own }
+}
