@@ -1,4 +1,4 @@
-//! What runs in parallel: the table of the policies, checked against the clock.
+//! Checks the policies' table of overlapping acts against the clock.
 
 use super::*;
 
@@ -10,9 +10,9 @@ fn burst(pipeline: Pipeline) -> Bench {
     bench
 }
 
-/// For requests 1 to 4 of a burst, the same for each: is the memory ready before the request before has left
-/// the bus; does the request start before the one before is posted, and before that is complete; which
-/// context starts it, and which posts it?
+/// For requests 1 to 4 of a burst: whether the memory is ready before the previous request leaves the bus, whether
+/// the request starts before the previous one is posted and before that one is complete, and which contexts start
+/// and post the request.
 fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
     let bench = burst(pipeline);
     let shapes: Vec<_> = (1..5)
@@ -101,7 +101,7 @@ fn a_lone_request_is_ended_by_deferred_work() {
         assert_eq!(bench.the(ActKind::Start, 0).context, Context::Thread, "{pipeline:?}");
         assert_eq!(bench.the(ActKind::Post, 0).context, expected, "{pipeline:?}");
         assert_eq!(bench.the(ActKind::Complete, 0).context, expected, "{pipeline:?}");
-        // The bus is free again, as at the beginning.
+        // The bus is free again.
         bench.submit([Bio::read(100, 8, 1)]);
         bench.settle();
         assert_eq!(bench.the(ActKind::Start, 100).context, Context::Thread, "{pipeline:?}");
