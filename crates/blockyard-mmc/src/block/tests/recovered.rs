@@ -13,7 +13,7 @@ use ActKind::{
     SwitchQueue,
 };
 
-/// Returns the number of an MMC request or task, counted after the two that turn the queue on.
+/// The number of the first MMC request or task after the two that turn the queue on.
 const FIRST: usize = 2;
 
 const TURNED_ON: [ActKind; 3] = [SwitchQueue, SendStatus, EnableEngine];
