@@ -13,27 +13,27 @@ use blockyard_sim::simulate::SimulationError;
 
 use crate::log;
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line is invalid, or asks for help: clap's own message.
+    /// clap's message: the command line is invalid or requests help.
     Usage(clap::Error),
     /// The input is not usable: exit code 2.
     Input(String),
     /// The run failed: exit code 1.
     Run(String),
-    /// The answer was printed, and this is its exit code.
+    /// The answer was printed. This is its exit code.
     Verdict(u8),
     /// The result could not be written. A closed pipe is not an error.
     Output(io::Error),
 }
 
 impl Failure {
-    /// Prints the message, if there is one, and returns the exit code.
+    /// Prints the message, if any, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Self::Usage(error) => {
-                // What cannot be printed cannot be reported either.
+                // A failure to print cannot be reported.
                 drop(error.print());
                 ExitCode::from(if error.use_stderr() { 2 } else { 0 })
             }

@@ -30,17 +30,17 @@ pub(super) fn btt(command: &BttCommand, out: &mut dyn Write) -> Result<(), Failu
     }
 }
 
-/// The failure that a given file is not usable.
+/// Returns the failure of an unusable file.
 fn unusable(file: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Input(format!("{}: {error}", file.display()))
 }
 
-/// The failure of a file during its use.
+/// Returns the failure of a file during its use.
 fn failed(file: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Run(format!("{}: {error}", file.display()))
 }
 
-/// How a file is opened: if its medium fails, the command fails.
+/// Returns the options for opening a file. If the medium fails, the command fails.
 fn options(read_only: bool, container: Option<Container>) -> ImageOptions {
     let durability = Durability::Calls;
     ImageOptions { read_only, container, durability, ..ImageOptions::default() }
@@ -139,7 +139,7 @@ fn open(
     Ok((container, image.open(&options).map_err(|error| unusable(file, error))?))
 }
 
-/// The name of a container.
+/// Returns the name of a container.
 const fn name(container: Container) -> &'static str {
     match container {
         Container::Namespace => "namespace without label",
