@@ -1,5 +1,5 @@
-//! With a command queue engine the card has as many requests as its queue depth, and works on several at a
-//! time. The gain follows from the figures of its profile.
+//! With a command queue engine the card holds as many requests as its queue depth and works on several at a time. The
+//! gain follows from the figures of the profile.
 
 use blockyard::status::Status;
 use blockyard::trace::Action;
@@ -22,7 +22,7 @@ fn random_reads(design: &str, parallel: u8, depth: u8) -> Report {
     Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap()
 }
 
-/// Number of reads done.
+/// Returns the number of completed reads.
 fn done(report: &Report) -> u64 {
     report.stages.count(Action::Complete(Status::Ok))
 }
@@ -40,7 +40,11 @@ fn random_reads_take_the_access_time_divided_by_the_parallel_accesses() {
         assert!(busy.bus_busy < report.span, "{parallel}: the bus is free during an access");
     }
     let one = done(&random_reads("mmc-blkmq", 1, 32));
-    assert_eq!(done(&random_reads("mmc-blkmq", 4, 32)), one, "it never has two reads in the card");
+    assert_eq!(
+        done(&random_reads("mmc-blkmq", 4, 32)),
+        one,
+        "the design should never have two reads in the card"
+    );
     assert!(one < 1800, "host and wire add to the access: {one}");
 }
 

@@ -8,7 +8,7 @@ use crate::cli::{Cli, Completions, Man};
 use crate::message::Failure;
 
 pub(super) fn completions(args: &Completions, out: &mut dyn Write) -> Result<(), Failure> {
-    // The generator panics on errors. The text is written here, where a closed pipe is not an error.
+    // The generator writes to memory, which cannot fail. Here a closed pipe is not an error.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "blockyard", &mut text);
     Ok(out.write_all(&text)?)

@@ -21,7 +21,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// The number of instances with samples.
+    /// Returns the rates of all `instances` together.
     pub(super) fn of(instances: &[Samples]) -> Self {
         instances.iter().fold(Self::default(), |all, samples| {
             let mean = number::mean(samples.sum, samples.count);

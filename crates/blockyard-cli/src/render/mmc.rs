@@ -38,7 +38,7 @@ pub(super) fn text(rows: &[(Option<&str>, &HostFigures)]) -> String {
     }
 }
 
-/// Returns a column for each command that any design sent, and then one for each other count that is not zero.
+/// Returns a column for each command that any design sent, and then one for each other count that any design has.
 fn commands(rows: &[(&str, &HostFigures)]) -> Table {
     let mut table = Table::of_words(&["design"]);
     rows.iter().for_each(|(name, _)| table.row([(*name).to_owned()]));

@@ -269,7 +269,7 @@ fn sector(file: &Path, lba: u64, error: IoError) -> Failure {
     failed(file, format_args!("sector {lba}: {error}"))
 }
 
-/// Splits the sectors from `first` on into runs that hold only zeroes or only other data.
+/// Splits the sectors from `first` on into runs in which every sector or no sector is all zeroes.
 fn alike(first: u64, sector_bytes: u32, run: &[u8]) -> impl Iterator<Item = Alike<'_>> {
     let bytes = sector_bytes as usize;
     let is_zero = |sector: &[u8]| sector.iter().all(|&byte| byte == 0);

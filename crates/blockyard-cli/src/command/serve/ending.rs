@@ -40,7 +40,7 @@ pub(super) struct Bell(UnixStream);
 impl Bell {
     /// The server has ended.
     pub(super) fn ring(&self) {
-        // Writing fails only if the receiver is gone.
+        // This fails only if the receiver is gone.
         drop(self.0.shutdown(Shutdown::Both));
     }
 }
