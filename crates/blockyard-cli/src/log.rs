@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dropped_lines_are_counted_where_they_were() {
+    fn dropped_lines_are_counted_in_their_place() {
         let mut queue = Queue::new();
         for number in 0..LINES_MAX + 7 {
             queue.put(number.to_string());

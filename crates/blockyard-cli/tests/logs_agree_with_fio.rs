@@ -249,7 +249,7 @@ fn log_options_override_the_job_file() {
 }
 
 #[test]
-fn whatif_writes_no_logs_and_says_so() {
+fn whatif_notes_that_it_writes_no_logs() {
     let folder = Folder::new("logs-whatif");
     fs::write(folder.0.join("job.fio"), PACED.replace("[x]", "[x]\nwrite_lat_log")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));

@@ -57,7 +57,7 @@ fn parallel_accesses_are_limited_by_the_queue_depth() {
 }
 
 #[test]
-fn each_read_is_three_commands_and_the_card_is_asked_when_it_is_ready() {
+fn each_read_is_three_commands_and_the_queue_status_is_read_when_it_is_ready() {
     let report = random_reads("cqe", 2, 32);
     let commands = report.mmc.as_ref().unwrap().commands;
     let reads = done(&report);
@@ -65,6 +65,10 @@ fn each_read_is_three_commands_and_the_card_is_asked_when_it_is_ready() {
         assert!((reads..reads + 21).contains(&commands[number]), "CMD{number}: {commands:?}");
     }
     assert_eq!([17, 18, 23].map(|number| commands[number]), [0; 3]);
-    assert_eq!(commands[6], 1, "the queue is turned on, and stays on");
-    assert!(commands[13] <= reads + 21, "no status command is in vain: {}", commands[13]);
+    assert_eq!(commands[6], 1, "the queue should be turned on once and stay on");
+    assert!(
+        commands[13] <= reads + 21,
+        "every status command should find a ready task: {}",
+        commands[13]
+    );
 }

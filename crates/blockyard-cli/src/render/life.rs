@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_life_has_no_shares_and_flushes_have_a_column_only_where_there_are_any() {
+    fn an_empty_life_has_no_shares_and_flushes_have_a_column_only_if_any() {
         let some = Life { waiting_for_flush: 3e6, ..Life::default() };
         let none = Life::default();
         let table = |lives_of: &[(&'static str, Life)]| {

@@ -146,7 +146,7 @@ fn a_direct_flush_ends_at_its_limit() {
 
 /// A write is reported, and the response to the direct flush after it has `bits`, which also concern the write.
 /// This flush and the next one fail, and the third succeeds.
-fn direct_flush_that_is_told(bits: u32) -> Bench {
+fn direct_flush_with_response(bits: u32) -> Bench {
     let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.writes(1);
     bench.settle();
@@ -168,7 +168,7 @@ fn direct_flush_that_is_told(bits: u32) -> Bench {
 /// acts on both.
 #[test]
 fn a_refused_direct_flush_does_not_hide_a_late_write_error() {
-    let mut bench = direct_flush_that_is_told(CardStatus::ERROR | CardStatus::SWITCH_ERROR);
+    let mut bench = direct_flush_with_response(CardStatus::ERROR | CardStatus::SWITCH_ERROR);
     let counts = bench.mmc().counts();
     assert_eq!((counts.lost_writes, counts.failures), (1, 1));
     assert!(
@@ -301,7 +301,7 @@ fn a_write_that_takes_too_long_is_not_in_doubt() {
 /// ([late-write-error-fails-flush]), as does the next, and the queue stays on.
 #[test]
 fn a_late_write_error_fails_a_direct_flush_which_is_not_repeated() {
-    let mut bench = direct_flush_that_is_told(CardStatus::ERROR);
+    let mut bench = direct_flush_with_response(CardStatus::ERROR);
     assert_eq!(bench.mmc().counts().lost_writes, 1);
     assert!(bench.script().engine.disables.is_empty());
 }

@@ -109,7 +109,7 @@ fn a_lone_request_is_ended_by_deferred_work() {
 }
 
 #[test]
-fn a_busy_card_is_asked_before_the_next_start() {
+fn the_status_of_a_busy_card_is_read_before_the_next_start() {
     for pipeline in one_by_one().filter(|of| !matches!(of, Pipeline::Hsq(_))) {
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Status));
         bench.script().busy = us(80);
@@ -153,7 +153,7 @@ fn a_second_request_never_starts_before_the_table_allows_it() {
 }
 
 #[test]
-fn a_waiting_dispatcher_asks_the_card_and_otherwise_deferred_work_does() {
+fn a_waiting_dispatcher_reads_the_status_and_otherwise_deferred_work_does() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status));
     bench.script().busy = us(1);
     bench.writes(2);

@@ -119,7 +119,7 @@ fn a_pack_fits_the_limits_of_the_controller() {
 
 /// The request at sector 1200 fails in the first pack. Requests before it are done; the others are sent alone.
 #[test]
-fn requests_before_the_failed_entry_are_done_and_the_others_go_again_alone() {
+fn requests_before_the_failed_entry_are_done_and_the_others_are_retried_alone() {
     for packed in [Packed::Write, Packed::ReadWrite] {
         for policy in packing(packed) {
             for named in [true, false] {
@@ -155,7 +155,7 @@ fn requests_before_the_failed_entry_are_done_and_the_others_go_again_alone() {
 }
 
 #[test]
-fn after_a_bus_error_all_requests_go_again_alone_with_all_their_tries() {
+fn after_a_bus_error_all_requests_are_retried_alone_with_all_their_tries() {
     let faults = [
         Fault::Error(Part::Announce, HostError::Timeout, 0),
         Fault::Error(Part::Command, HostError::Damaged, 0),
@@ -205,7 +205,7 @@ fn removing_the_card_ends_each_request_of_a_pack_once() {
 
 /// The card refuses an entry of a pack and is then removed. A write that the card has not done must not succeed.
 #[test]
-fn a_write_behind_the_failed_entry_does_not_end_well_when_the_card_goes() {
+fn a_write_after_the_failed_entry_does_not_succeed_when_the_card_is_removed() {
     for policy in packing(Packed::Write) {
         let mut refused = 0;
         for when in (0..20_000).step_by(41) {
