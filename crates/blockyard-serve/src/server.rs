@@ -16,7 +16,7 @@ use crate::entrance::{Entrance, Message};
 use crate::event::{ClientEvent, Event, Happened};
 use crate::gauge::Gauge;
 use crate::lane::{Lane, LaneParts, Shared};
-use crate::listen::{ACCEPT_REST, Address, ListenError, Listener, client_at_stdin};
+use crate::listen::{ACCEPT_REST, Access, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::reloader::Reloader;
@@ -47,6 +47,10 @@ pub struct Config {
     pub addresses: Vec<Address>,
     /// Unix or TCP sockets that are already listening, such as those that a service manager passes.
     pub listeners: Vec<Arc<OwnedFd>>,
+    /// The access mode of unix sockets at `addresses`, as for `chmod`. Without it, the umask decides.
+    pub socket_mode: Option<u32>,
+    /// The number of the group of these sockets. Without it, they have the group of the process.
+    pub socket_group: Option<u32>,
     /// The `HOST:PORT` that serves metrics and health. Without it, nothing is counted.
     pub metrics: Option<String>,
     /// The socket for commands of an operator.
@@ -83,6 +87,8 @@ impl Config {
             disks,
             addresses,
             listeners: Vec::new(),
+            socket_mode: None,
+            socket_group: None,
             metrics: None,
             control: None,
             events: None,
@@ -202,14 +208,18 @@ impl Server {
         let tls = tls.transpose().map_err(StartError::Tls)?;
         let client = client_at_stdin(&config.addresses).map_err(StartError::Listen)?;
         let bound = config.addresses.iter().filter(|address| **address != Address::Stdio);
-        let bound = bound.map(Listener::bind);
+        let access = Access { mode: config.socket_mode, group: config.socket_group };
+        let bound = bound.map(|address| Listener::bind(address, access));
         let listeners = bound.chain(config.listeners.iter().map(|fd| Listener::inherit(fd)));
         let listeners = listeners.collect::<Result<Vec<_>, _>>().map_err(StartError::Listen)?;
         let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
         let metrics = config.metrics.as_deref().map(Metrics::bind);
         let metrics = metrics.transpose().map_err(StartError::Listen)?;
         let control = config.control.as_ref();
-        let control = control.map(|control| Ok((Listener::bind_private(&control.path)?, control)));
+        let control = control.map(|control| {
+            let address = Address::Unix(control.path.clone());
+            Ok((Listener::bind(&address, Access::PRIVATE)?, control))
+        });
         let control = control.transpose().map_err(StartError::Listen)?;
         let stop = Arc::new(bell()?);
         let ends_with_last = listeners.is_empty().then(|| Arc::clone(&stop));

@@ -9,6 +9,7 @@ use blockyard::layer::rate::Rates;
 use blockyard_serve::Address;
 use blockyard_sim::profile;
 use clap::{Args, ValueEnum};
+use nix::unistd::Group;
 
 use super::btt::ContainerName;
 use super::size::bytes;
@@ -163,6 +164,33 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) handshake_timeout: Duration,
 
+    /// The access mode of unix sockets, in octal: 0660
+    ///
+    /// By default the umask decides.
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) socket_mode: Option<u32>,
+
+    /// The group of unix sockets: its name or number
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    pub(crate) socket_group: Option<u32>,
+
+    /// Write the number of the process to a file when clients can connect
+    ///
+    /// The server removes the file when it ends.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pidfile: Option<PathBuf>,
+
+    /// Run a shell command beside the server, which ends with it and has its exit code
+    ///
+    /// The command finds the server by $uri and $unixsocket, or $port. Without --nbd, the
+    /// server listens at a unix socket that only this user can reach.
+    #[arg(long, value_name = "COMMAND", verbatim_doc_comment)]
+    pub(crate) run: Option<String>,
+
+    /// End, as after SIGTERM, when the process that started the server ends
+    #[arg(long)]
+    pub(crate) exit_with_parent: bool,
+
     /// The least severe lines of the log on standard error
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Note)]
     pub(crate) log_level: Level,
@@ -252,6 +280,22 @@ fn lanes(text: &str) -> Result<usize, String> {
 fn connections(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "expected a number of clients: at least 1".to_owned())
+}
+
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "expected an octal mode: 0 to 777".to_owned())
+}
+
+fn group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        Ok(None) => Err("there is no such group".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// `TIME` or `TIME-TIME`.

@@ -1,5 +1,6 @@
 //! `serve`: serves a real disk over NBD until a signal ends the server.
 
+mod companion;
 mod ending;
 mod events;
 mod lateness;
@@ -9,9 +10,13 @@ mod ticker;
 mod trace;
 
 use core::time::Duration;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use blockyard::layer::fault::Count;
 use blockyard::layer::rate::Rates;
@@ -31,6 +36,7 @@ use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
+use companion::{PidFile, PrivateFolder};
 use ending::{Bell, Ending, Heard};
 use events::start_log;
 use lateness::Watch;
@@ -50,8 +56,10 @@ const LEAVING: Duration = Duration::from_secs(1);
 const CLOSING: Duration = Duration::from_secs(4);
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
-    let Asked { mut config, control, design, traces, drain_timeout, log } = asked(args)?;
+    let Asked { mut config, control, companions, design, traces, drain_timeout, log } =
+        asked(args)?;
     config.listeners = handed_over()?;
+    let folder = private_socket(&mut config, companions.run.is_some())?;
     if config.addresses.is_empty() && config.listeners.is_empty() {
         let words = "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio";
         return Err(Failure::Input(words.to_owned()));
@@ -66,6 +74,11 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     config.control = control.map(|path| controls(path, bell.clone()));
     let server = Server::start(&config)?;
     operator.obey(&server);
+    let pidfile = companions.pidfile.as_deref().map(PidFile::write).transpose();
+    let pidfile = pidfile.map_err(|error| Failure::Input(format!("--pidfile: {error}")))?;
+    if companions.exit_with_parent {
+        companion::end_with_parent()?;
+    }
     for address in server.addresses() {
         note(&format!("serving at {address}"));
     }
@@ -88,6 +101,13 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     for disk in config.disks.iter().filter(|disk| !disk.layers.faults.is_empty()) {
         note(&format!("{}the seed of the faults is {}", prefix(&disk.name), disk.layers.seed));
     }
+    companion::notify_ready();
+    let run = match (&companions.run, server.addresses().first()) {
+        (Some(command), Some(at)) => {
+            Some(companion::run(command, at, config.tls.is_some(), bell.clone())?)
+        }
+        _ => None,
+    };
     let stopper = server.stopper();
     let watch = Watch::begin(server.timing());
     let struck = server.faults();
@@ -102,6 +122,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         })
     };
     let is_asked = ending.wait(None)? == Heard::Signal;
+    companion::notify_stopping();
     if is_asked {
         note(&format!(
             "draining, for at most {} s, after a signal to end",
@@ -133,8 +154,34 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     if !is_asked && ended.is_ok() {
         note("ended, as the client at standard input has gone");
     }
+    drop((pidfile, folder));
     ended.map_err(|error| Failure::Run(error.to_string()))?;
-    Ok(traced?)
+    traced?;
+    match run {
+        Some(run) if run.is_finished() => code_of(run),
+        _ => Ok(()),
+    }
+}
+
+/// Passes on the exit code of the command that ran beside the server: 128 more than the signal that killed it, as a
+/// shell has it.
+fn code_of(run: JoinHandle<io::Result<ExitStatus>>) -> Result<(), Failure> {
+    let status = run.join().expect("the thread that waits for --run should not panic")?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    match u8::try_from(code) {
+        Ok(0) => Ok(()),
+        code => Err(Failure::Verdict(code.unwrap_or(1))),
+    }
+}
+
+/// Gives the server a socket that only this user can reach, if it `runs` a command and has no address.
+fn private_socket(config: &mut Config, runs: bool) -> Result<Option<PrivateFolder>, Failure> {
+    if !runs || !config.addresses.is_empty() || !config.listeners.is_empty() {
+        return Ok(None);
+    }
+    let folder = PrivateFolder::new()?;
+    config.addresses.push(folder.socket());
+    Ok(Some(folder))
 }
 
 /// The control socket at `path`, whose command to drain rings `bell` as a signal does.
@@ -178,11 +225,19 @@ fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     }
 }
 
+/// The processes beside the server.
+struct Companions {
+    pidfile: Option<PathBuf>,
+    run: Option<String>,
+    exit_with_parent: bool,
+}
+
 /// The disks to serve and the traces to write.
 struct Asked {
     config: Config,
     /// The path of the control socket.
     control: Option<PathBuf>,
+    companions: Companions,
     /// The name of the design, or of the first of several.
     design: String,
     traces: Files,
@@ -206,6 +261,11 @@ fn asked(args: &Serve) -> Result<Asked, Failure> {
     Ok(Asked {
         config: server(&args, disks)?,
         control: args.control,
+        companions: Companions {
+            pidfile: args.pidfile,
+            run: args.run,
+            exit_with_parent: args.exit_with_parent,
+        },
         traces: Files { perfetto: args.trace, blktrace: args.blktrace },
         design: args.design,
         drain_timeout: args.drain_timeout,
@@ -278,6 +338,8 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     let mut config = Config::new(disks, args.nbd.clone());
     config.metrics.clone_from(&args.metrics);
     config.tls = tls(args)?;
+    config.socket_mode = args.socket_mode;
+    config.socket_group = args.socket_group;
     config.lanes = args.lanes;
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
