@@ -2,6 +2,7 @@
 
 use crate::bell;
 use crate::meter::Counts;
+use crate::overview::Overview;
 use crate::traffic::Traffic;
 use core::sync::atomic::AtomicUsize;
 use std::os::fd::OwnedFd;
@@ -22,6 +23,10 @@ pub(crate) enum Message<A> {
     Report(mpsc::Sender<Vec<Counts>>),
     /// Send the traffic of the lane's clients.
     Traffic(mpsc::Sender<Traffic>),
+    /// Send the traffic of each disk, and the clients.
+    Overview(mpsc::Sender<Overview>),
+    /// Cut off the client with this number. Send whether it is one of the lane's.
+    Disconnect(u64, mpsc::Sender<bool>),
     /// Answer every request in flight, flush, and end.
     Drain,
     /// End at once, even with requests in flight.

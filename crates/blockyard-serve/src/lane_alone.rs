@@ -25,7 +25,9 @@ pub fn serve(disk: &DiskConfig, client: OwnedFd) -> io::Result<()> {
     run::<nbd::Client>(disk, Peer::connected(client), |disks| {
         let exports = nbd::exports(disks).map_err(io::Error::other)?;
         let handshake_deadline = Duration::MAX;
-        Ok(Arc::new(nbd::Shared { exports, tls: None, handshake_deadline, events: None }))
+        let next_client = 1.into();
+        let (tls, events) = (None, None);
+        Ok(Arc::new(nbd::Shared { exports, tls, next_client, handshake_deadline, events }))
     })
 }
 

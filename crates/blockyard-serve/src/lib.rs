@@ -22,7 +22,7 @@
 //!   blocks). `limited` holds a file to a [`depth`] that all lanes share. `layers` lie over these;
 //!   one of them is `live`, which makes a disk behave like a model.
 //! - `entrance`: messages of other threads to a lane.
-//! - `metrics`: the counts of each lane's `meter`, over HTTP.
+//! - `metrics`: the counts of each lane's `meter`, over HTTP. [`control`]: an operator's commands.
 //! - `event`: events of clients and disks, for a log; `watcher`: every step of every request, for a trace;
 //!   `gauge`: `traffic` so far, for a progress line.
 //! - `ring` and `map`: io_uring and mappings. All `unsafe` code is in these two.
@@ -36,7 +36,9 @@
 
 mod bell;
 mod bios;
+mod callers;
 mod clock;
+pub mod control;
 pub mod depth;
 mod discards;
 mod disk;
@@ -56,6 +58,7 @@ mod meter;
 mod metrics;
 mod newcomers;
 mod numbers;
+mod overview;
 mod peer;
 mod pool;
 mod queue;

@@ -3,10 +3,11 @@
 use core::fmt;
 use core::str::FromStr;
 use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, connect, getpeername,
-    getsockname, socket_with, sockopt,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, bind, connect,
+    getpeername, getsockname, listen, socket_with, sockopt,
 };
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -22,6 +23,9 @@ use crate::words::error_words;
 /// The pause after a client could not be accepted, most likely for lack of descriptors. The client stays in the
 /// backlog meanwhile, so a poll would return at once and the thread would spin.
 pub(crate) const ACCEPT_REST: Duration = Duration::from_millis(50);
+
+/// The backlog of a socket that is bound by [`Listener::bind_private`].
+const BACKLOG: i32 = 16;
 
 /// An address at which clients arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,6 +136,28 @@ impl Listener {
             }
             Address::Stdio => unreachable!("no client arrives at standard input later"),
         };
+        Self::listening(address, fd)
+    }
+
+    /// Listens at the unix socket `path`, which nobody but the user of this process may connect to.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::bind`].
+    pub(crate) fn bind_private(path: &Path) -> Result<Self, ListenError> {
+        let address = Address::Unix(path.to_owned());
+        remove_stale(path)?;
+        let bound = || -> rustix::io::Result<OwnedFd> {
+            let fd =
+                socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            // The file gets the mode of the socket, so that it never exists with another one.
+            fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
+            bind(&fd, &SocketAddrUnix::new(path)?)?;
+            listen(&fd, BACKLOG)?;
+            Ok(fd)
+        };
+        let fd =
+            bound().map_err(|errno| ListenError::Refused(address.to_string(), errno.into()))?;
         Self::listening(address, fd)
     }
 

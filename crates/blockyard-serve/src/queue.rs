@@ -3,6 +3,7 @@
 use crate::disk::{Disk, Medium, Outbox};
 use crate::job::Jobs;
 use crate::meter::{Counts, Meter};
+use crate::traffic::Traffic;
 use blockyard::bio::Bio;
 use blockyard::driver::Device;
 use blockyard::host::Host;
@@ -26,6 +27,8 @@ const HCTX: HctxId = HctxId(0);
 pub(crate) struct DiskQueue {
     pub(crate) disk: Arc<Disk>,
     pub(crate) outbox: Rc<Outbox>,
+    /// The requests of clients that have ended.
+    pub(crate) traffic: Traffic,
     queue: RequestQueue,
     host: Host<Medium, Meter>,
     /// Bios that wait for a tag, the oldest first.
@@ -54,6 +57,7 @@ impl DiskQueue {
         Self {
             disk: Arc::clone(disk),
             outbox,
+            traffic: Traffic::default(),
             queue: RequestQueue::new(QueueId(0), config, &host),
             host,
             waiting: VecDeque::new(),

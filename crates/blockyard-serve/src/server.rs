@@ -9,6 +9,7 @@
 
 use crate::bell;
 use crate::clock;
+use crate::control::{Control, ControlConfig};
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
 use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
@@ -48,6 +49,8 @@ pub struct Config {
     pub listeners: Vec<Arc<OwnedFd>>,
     /// The `HOST:PORT` that serves metrics and health. Without it, nothing is counted.
     pub metrics: Option<String>,
+    /// The socket for commands of an operator.
+    pub control: Option<ControlConfig>,
     /// The channel for events of clients and disks. If it is full, a client's event is dropped: no lane waits for a
     /// log.
     pub events: Option<mpsc::SyncSender<Event>>,
@@ -81,6 +84,7 @@ impl Config {
             addresses,
             listeners: Vec::new(),
             metrics: None,
+            control: None,
             events: None,
             watcher: None,
             tls: None,
@@ -136,7 +140,8 @@ pub struct Server {
     stop: Arc<OwnedFd>,
     metrics_address: Option<Address>,
     acceptor: JoinHandle<()>,
-    metrics: Option<(Arc<OwnedFd>, JoinHandle<()>)>,
+    /// The threads beside the lanes, which end after them: the bell that ends each one.
+    asides: Vec<(Arc<OwnedFd>, JoinHandle<()>)>,
     lanes: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -203,6 +208,9 @@ impl Server {
         let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
         let metrics = config.metrics.as_deref().map(Metrics::bind);
         let metrics = metrics.transpose().map_err(StartError::Listen)?;
+        let control = config.control.as_ref();
+        let control = control.map(|control| Ok((Listener::bind_private(&control.path)?, control)));
+        let control = control.transpose().map_err(StartError::Listen)?;
         let stop = Arc::new(bell()?);
         let ends_with_last = listeners.is_empty().then(|| Arc::clone(&stop));
         let shared = Arc::new(Shared {
@@ -219,6 +227,7 @@ impl Server {
         let doors = Arc::new(nbd::Shared {
             exports: exports.map_err(StartError::Export)?,
             tls,
+            next_client: 1.into(),
             handshake_deadline: clock::duration(config.handshake_deadline),
             events: config.events.clone(),
         });
@@ -248,7 +257,10 @@ impl Server {
             .spawn(move || acceptor.run())
             .map_err(|error| StartError::System("no thread", error))?;
         let metrics = metrics.map(|listener| start_metrics(listener, &gauge.entrances, &shared));
-        let metrics = metrics.transpose().inspect_err(|_| bell::ring(&stop))?;
+        let control = control
+            .map(|(listener, control)| start_control(listener, control, &gauge.entrances, &shared));
+        let asides = metrics.into_iter().chain(control).collect::<Result<_, _>>();
+        let asides = asides.inspect_err(|_| bell::ring(&stop))?;
         Ok(Self {
             addresses,
             timing,
@@ -260,7 +272,7 @@ impl Server {
             stop,
             metrics_address,
             acceptor,
-            metrics,
+            asides,
             lanes,
         })
     }
@@ -336,9 +348,9 @@ impl Server {
         let ended: Vec<_> = ended.collect();
         bell::ring(&self.stop); // a lane may have ended by itself
         self.acceptor.join().expect("acceptor that did not panic");
-        if let Some((stop, metrics)) = self.metrics {
+        for (stop, aside) in self.asides {
             bell::ring(&stop);
-            metrics.join().expect("metrics thread that did not panic");
+            aside.join().expect("metrics or control thread that did not panic");
         }
         ended.into_iter().collect()
     }
@@ -496,19 +508,36 @@ fn start_metrics(
     entrances: &[Entrance<Peer>],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
-    let stop = Arc::new(bell()?);
     let metrics = Metrics {
-        listener,
-        stop: Arc::clone(&stop),
         entrances: entrances.to_vec(),
         disks: shared.disks.clone(),
         connections: Arc::clone(&shared.connections),
     };
-    let thread = std::thread::Builder::new()
-        .name("metrics".to_owned())
-        .spawn(move || metrics.run())
-        .map_err(|error| StartError::System("no thread", error))?;
-    Ok((stop, thread))
+    start_aside("metrics", |stop| move || metrics.run(listener, stop))
+}
+
+fn start_control(
+    listener: Listener,
+    config: &ControlConfig,
+    entrances: &[Entrance<Peer>],
+    shared: &Shared,
+) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
+    let (entrances, disks) = (entrances.to_vec(), shared.disks.clone());
+    let drain = config.drain.clone();
+    start_aside("control", |stop| {
+        let control = Control { entrances, disks, drain, stop };
+        move || control.run(listener)
+    })
+}
+
+/// Starts a thread beside the lanes, which ends when its bell rings.
+fn start_aside<F: FnOnce() + Send + 'static>(
+    name: &str,
+    body: impl FnOnce(Arc<OwnedFd>) -> F,
+) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
+    let stop = Arc::new(bell()?);
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body(Arc::clone(&stop)));
+    Ok((stop, thread.map_err(|error| StartError::System("no thread", error))?))
 }
 
 fn bell() -> Result<OwnedFd, StartError> {

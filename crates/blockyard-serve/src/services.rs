@@ -67,7 +67,6 @@ pub(crate) struct Services<M> {
     /// The instant at which to look for doors that delay other doors or the lane's end ([idle-holder-cut-off]).
     pub(crate) impatient_at: Instant,
     pub(crate) patience: Duration,
-    traffic: Traffic,
     pub(crate) turn: u64,
     pub(crate) now: Instant,
 }
@@ -99,7 +98,6 @@ impl<M> Services<M> {
             wake_at: Instant::MAX,
             impatient_at: Instant::MAX,
             patience,
-            traffic: Traffic::default(),
             turn: 0,
             now,
         })
@@ -117,7 +115,9 @@ impl<M> Services<M> {
 
     /// Returns the traffic of the lane's doors, without the number of clients.
     pub(crate) fn traffic(&self) -> Traffic {
-        Traffic { in_flight: self.jobs.borrow().len(), ..self.traffic }
+        let mut all = Traffic { in_flight: self.jobs.borrow().len(), ..Traffic::default() };
+        self.disks.iter().for_each(|disk| all.add(&disk.traffic));
+        all
     }
 
     /// Lists `door` to be called in this turn, or in the next one if it has been called already.
@@ -224,7 +224,7 @@ impl<M> Services<M> {
             }
             let job = self.jobs.borrow_mut().remove(job_of(ended.bio.cookie));
             if matches!(job.owner, Owner::Door { .. }) {
-                self.traffic.count(ended.bio.op, job.transfer.len);
+                self.disks[disk].traffic.count(ended.bio.op, job.transfer.len);
             }
             return Some(EndedJob { status: ended.status, job });
         }

@@ -1,6 +1,7 @@
 //! The commands and their options.
 
 mod btt;
+mod ctl;
 mod serve;
 mod setting;
 mod size;
@@ -18,15 +19,16 @@ pub(crate) use btt::{
     Btt, BttCommand, Check, ContainerName, Convert, CopySectors, Create, DumpMap, Inspected,
     Repair, VersionName,
 };
+pub(crate) use ctl::{Ctl, CtlCommand};
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 pub(crate) use usage::one_line;
 
-/// What would this queueing design do on that device?
+/// Compare block-layer designs on modelled devices, and serve disks over NBD
 ///
 /// Blockyard runs fio job files against modelled devices in virtual time, under the
 /// queueing designs you name: those of Linux's block layer, past and present, and
-/// your own.
+/// your own. `serve` uses the same code for a real disk.
 #[derive(Debug, Parser)]
 #[command(name = "blockyard", version, verbatim_doc_comment, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Reproduce(Reproduce),
     /// Serve a disk over NBD: a file, a block device or memory
     Serve(Serve),
+    /// Look at a running server and command it, through its control socket
+    Ctl(Ctl),
     /// Make, check, repair, copy and convert block translation tables
     Btt(Btt),
     /// List the built-in devices and designs, and the options of jobs

@@ -117,6 +117,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) metrics: Option<String>,
 
+    /// The unix socket for commands of `blockyard ctl`, which only the same user may open
+    #[arg(long, value_name = "PATH")]
+    pub(crate) control: Option<PathBuf>,
+
     /// Write a trace for ui.perfetto.dev (Chrome's JSON)
     ///
     /// It shows the stages of each request, holds and merges.

@@ -54,6 +54,15 @@ pub enum Progress {
     Stray,
 }
 
+/// An earlier write on which the first response of an MMC request may report ([earlier-bits-ignored]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EarlierWrite {
+    None,
+    /// No response has reported a failure of the write.
+    Unconfirmed,
+    Failed,
+}
+
 /// An MMC request on the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exchange {
@@ -63,8 +72,7 @@ pub struct Exchange {
     reads: bool,
     ends_busy: bool,
     announced: bool,
-    after_write: bool,
-    write_before_failed: bool,
+    earlier_write: EarlierWrite,
     blocks: u16,
     failure: Option<Failure>,
     /// The status in the last response.
@@ -93,8 +101,7 @@ impl Exchange {
             reads: data.is_some_and(|data| data.direction == Direction::Read),
             ends_busy: transaction.ends_busy(),
             announced: transaction.announce.is_some(),
-            after_write: false,
-            write_before_failed: false,
+            earlier_write: EarlierWrite::None,
             blocks: 0,
             failure: None,
             status: None,
@@ -106,14 +113,14 @@ impl Exchange {
     /// ([earlier-bits-ignored]).
     #[must_use]
     pub const fn after_write(mut self, is: bool) -> Self {
-        self.after_write = is;
+        self.earlier_write = if is { EarlierWrite::Unconfirmed } else { EarlierWrite::None };
         self
     }
 
     /// Returns whether the first response reported a failure of an earlier write ([earlier-bits-ignored]).
     #[must_use]
     pub const fn write_before_failed(&self) -> bool {
-        self.write_before_failed
+        matches!(self.earlier_write, EarlierWrite::Failed)
     }
 
     /// Takes an `event` of the controller, with bounded work. A [stray](Progress::Stray) event changes
@@ -217,8 +224,10 @@ impl Exchange {
         let mut errors = status.errors();
         if first {
             errors &= !OF_COMMAND_BEFORE; // [earlier-bits-ignored]
-            if self.after_write {
-                self.write_before_failed = status.has(Status::OF_WORK_BEFORE);
+            if self.earlier_write != EarlierWrite::None {
+                if status.has(Status::OF_WORK_BEFORE) {
+                    self.earlier_write = EarlierWrite::Failed;
+                }
                 errors &= !Status::OF_WORK_BEFORE; // [earlier-bits-ignored]
             }
         }

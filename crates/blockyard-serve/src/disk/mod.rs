@@ -159,6 +159,17 @@ pub(crate) enum Medium {
 }
 
 impl Disk {
+    /// Returns the name of the kind of the disk.
+    pub(crate) fn kind(&self) -> &'static str {
+        match &self.kept {
+            Kept::Memory(_) => "memory",
+            Kept::Null(_) => "null",
+            Kept::File(file, _) if file.is_block_device => "device",
+            Kept::File(..) => "file",
+            Kept::Btt(_) => "btt",
+        }
+    }
+
     /// Returns whether a BTT's memory counts as persistent only because the configuration says so.
     pub(crate) fn is_assumed_persistent(&self) -> bool {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())

@@ -9,6 +9,7 @@ use super::Door;
 use crate::disk::Data;
 use crate::job::{Owner, Place, Transfer};
 use crate::map::Map;
+use crate::overview::Visitor;
 use crate::services::Services;
 use blockyard::bio::Op;
 use blockyard::status::Status;
@@ -179,6 +180,10 @@ impl Door for MemoryDoor {
     fn wake(&mut self, _number: u32, _lane: &mut Lane) {}
 
     fn holds_since(&self, _anything: bool) -> Option<Instant> {
+        None
+    }
+
+    fn visitor(&self, _now: Instant) -> Option<Visitor> {
         None
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod memory;
 pub(crate) mod nbd;
 
 use crate::job::Transfer;
+use crate::overview::Visitor;
 use crate::services::Services;
 use blockyard::status::Status;
 use blockyard::time::Instant;
@@ -69,7 +70,10 @@ pub(crate) trait Door: Sized {
     /// unfinished write. With `anything`, a reply counts even if it uses no such memory.
     fn holds_since(&self, anything: bool) -> Option<Instant>;
 
-    /// Breaks the connection to a client that kept others waiting, for the reason `why`.
+    /// Returns the client as an operator sees it, if it came through a socket.
+    fn visitor(&self, now: Instant) -> Option<Visitor>;
+
+    /// Breaks the connection to a client that kept others waiting or that an operator disconnects, for the reason `why`.
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services<Self::Memory>);
 
     /// Drains the door: it takes no new request, answers those in flight, and is then done.

@@ -28,6 +28,7 @@ use crate::job::{Job, Owner, Transfer};
 use crate::lane_memory::LaneMemory;
 use crate::meter::{Counts, Meter, Metered};
 use crate::newcomers::Newcomers;
+use crate::overview::Overview;
 use crate::queue::DiskQueue;
 use crate::ring::Done;
 use crate::services::{EndedJob, Kept, LOOKUPS_OF_A_TURN, Services};
@@ -82,6 +83,9 @@ pub(crate) struct LaneParts<D: Door> {
 const IDLE: &str = "it took too long, and others waited for that";
 /// The reason for which a lane cuts off a client that has not chosen an export.
 const SILENT: &str = "it chose no export, and others needed its place";
+
+/// The reason for which a lane cuts off a client by command.
+const DISCONNECTED: &str = "an operator disconnected it";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -336,6 +340,8 @@ impl<D: Door> Lane<D> {
                         self.doors[oldest].cut_off(oldest, SILENT, &mut self.services);
                     }
                 }
+                Message::Overview(answer) => drop(answer.send(self.overview())),
+                Message::Disconnect(client, answer) => drop(answer.send(self.disconnect(client))),
                 Message::Drain => self.drain(),
                 Message::Leave => self.stage = Stage::Leaving,
             }
@@ -382,6 +388,35 @@ impl<D: Door> Lane<D> {
                 services.impatient_at = services.impatient_at.min(since + services.patience);
             }
         }
+    }
+
+    /// Returns the traffic of each disk, and the clients.
+    fn overview(&mut self) -> Overview {
+        let now = self.services.now;
+        let numbers = 0..self.doors.end();
+        let visitor = |number| self.doors.find_mut(number)?.visitor(now);
+        let clients: Vec<_> = numbers.filter_map(visitor).collect();
+        let mut disks: Vec<_> = self.services.disks.iter().map(|disk| disk.traffic).collect();
+        for client in &clients {
+            if let Some(disk) = client.disk {
+                disks[disk].clients += 1;
+                disks[disk].in_flight += client.in_flight;
+            }
+        }
+        Overview { disks, clients }
+    }
+
+    /// Cuts off the client with this number. Returns whether it is a client of this lane.
+    fn disconnect(&mut self, client: u64) -> bool {
+        let now = self.services.now;
+        for number in 0..self.doors.end() {
+            let Some(door) = self.doors.find_mut(number) else { continue };
+            if door.visitor(now).is_some_and(|visitor| visitor.id == client) {
+                door.cut_off(number, DISCONNECTED, &mut self.services);
+                return true;
+            }
+        }
+        false
     }
 
     /// Closes a door that is done.

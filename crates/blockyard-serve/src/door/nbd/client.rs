@@ -14,12 +14,14 @@ use super::tls::TlsSession;
 use crate::event::{ClientEvent, Event, Happened};
 use crate::lane_memory::Account;
 use crate::map::Span;
+use crate::overview::Visitor;
 use crate::peer::Peer;
 use crate::ring::SPANS_MAX;
 use crate::services::{Kept, Services};
 use crate::words::error_words;
 use blockyard::time::{Duration, Instant};
 use blockyard_wire::nbd::{Handshake, Limits};
+use core::sync::atomic::Ordering;
 use rustix::net::Shutdown;
 use std::borrow::Cow;
 use std::io;
@@ -77,6 +79,10 @@ enum Sending {
 #[derive(Debug)]
 pub(crate) struct Client {
     peer: Peer,
+    /// The number of the client, for an operator.
+    id: u64,
+    /// When the client came.
+    came_at: Instant,
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
     /// TLS, once it has started.
@@ -90,14 +96,16 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Returns a client that gets the greeting first and must choose an export before `deadline`.
-    pub(super) fn new(peer: Peer, shared: &Arc<Shared>, deadline: Instant) -> Self {
+    /// Returns a client that has come `now`, gets the greeting first and must choose an export before `deadline`.
+    pub(super) fn new(peer: Peer, shared: &Arc<Shared>, now: Instant, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
         let session = Session::Handshake(Choosing { handshake, deadline });
         let mut batch = Box::<Batch>::default();
         batch.head(|out| out.extend(Handshake::greeting()));
         Self {
             peer,
+            id: shared.next_client.fetch_add(1, Ordering::Relaxed),
+            came_at: now,
             shared: Arc::clone(shared),
             input: Input::new(session.room_bytes()),
             session,
@@ -106,6 +114,23 @@ impl Client {
             sending: Sending::Nothing { spare: None },
             life: Life::Open,
             account: Account::default(),
+        }
+    }
+
+    /// Returns the client as an operator sees it.
+    pub(super) fn seen(&self, now: Instant) -> Visitor {
+        let (disk, requests) = match &self.session {
+            Session::Handshake(_) => (None, 0),
+            Session::Transmission(serving) => (Some(serving.disk), serving.requests),
+        };
+        Visitor {
+            id: self.id,
+            peer: self.peer.name.clone(),
+            disk,
+            tls: self.tls_version(),
+            age: now.since(self.came_at),
+            requests,
+            in_flight: self.session.at_disk(),
         }
     }
 

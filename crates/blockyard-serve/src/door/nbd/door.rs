@@ -6,6 +6,7 @@ use super::shared::Shared;
 use crate::door::Door;
 use crate::event::ENDING;
 use crate::job::Transfer;
+use crate::overview::Visitor;
 use crate::peer::Peer;
 use blockyard::status::Status;
 use blockyard::time::Instant;
@@ -20,7 +21,7 @@ impl Door for Client {
     fn open(arrival: Peer, shared: &Arc<Shared>, lane: &mut Lane) -> Self {
         let deadline = lane.now + shared.handshake_deadline;
         lane.wake_at(deadline);
-        Self::new(arrival, shared, deadline)
+        Self::new(arrival, shared, lane.now, deadline)
     }
 
     fn ready(&mut self, number: u32, lane: &mut Lane) {
@@ -79,6 +80,10 @@ impl Door for Client {
 
     fn holds_since(&self, anything: bool) -> Option<Instant> {
         self.idles_since(anything)
+    }
+
+    fn visitor(&self, now: Instant) -> Option<Visitor> {
+        Some(self.seen(now))
     }
 
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Lane) {

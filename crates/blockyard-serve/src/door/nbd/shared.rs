@@ -3,6 +3,7 @@
 use crate::event::Event;
 use blockyard::time::Duration;
 use blockyard_wire::nbd::{Exports, Tls as Offer};
+use core::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, mpsc};
 
 /// The state that all NBD clients of a server share.
@@ -10,6 +11,8 @@ use std::sync::{Arc, PoisonError, RwLock, mpsc};
 pub(crate) struct Shared {
     pub(crate) exports: Exports,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// The number of the next client.
+    pub(crate) next_client: AtomicU64,
     /// The time within which a client must choose an export.
     pub(crate) handshake_deadline: Duration,
     pub(crate) events: Option<mpsc::SyncSender<Event>>,

@@ -4,7 +4,7 @@ use super::busy::Work;
 use super::erase::{Kind, keeps_range};
 use super::misuse::Wrong;
 use super::queue::Parameters;
-use super::transfer::{Packed, Transfer, What};
+use super::transfer::{Packed, Transfer, TransferState, What};
 use super::{Announced, Card, Features, NoAnswer, Reaction, RegistersKind, one_in, task_number};
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
@@ -322,7 +322,9 @@ impl Card {
         transfer.durable = announced.is_some_and(|announced| announced.durable);
         match direction {
             Direction::Read => {
-                transfer.mute = one_in(&mut self.prng, self.timing.faults.no_data_one_in);
+                if one_in(&mut self.prng, self.timing.faults.no_data_one_in) {
+                    transfer.state = TransferState::Mute;
+                }
                 transfer.packed = entries.map(Packed::read);
             }
             Direction::Write => {
@@ -436,7 +438,9 @@ impl Card {
         transfer.streams = task.streams;
         match direction {
             Direction::Read => {
-                transfer.mute = one_in(&mut self.prng, self.timing.faults.no_data_one_in);
+                if one_in(&mut self.prng, self.timing.faults.no_data_one_in) {
+                    transfer.state = TransferState::Mute;
+                }
             }
             Direction::Write => self.good_blocks = 0,
         }

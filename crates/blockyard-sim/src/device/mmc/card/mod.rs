@@ -77,7 +77,7 @@ use fate::Fate;
 use function::Functions;
 use queue::{Parameters, Tasks};
 use std::collections::VecDeque;
-use transfer::Transfer;
+use transfer::{Transfer, TransferState};
 use unit::Units;
 
 /// The registers by which a card describes itself.
@@ -511,8 +511,9 @@ impl Card {
 
     /// Returns whether `command` stops a transfer that has ended by itself since the host last heard of it.
     fn late_stop(&self, command: &Command) -> bool {
-        let ended = self.transfer.as_ref().and_then(|transfer| transfer.ended);
-        command.opcode == Opcode::StopTransmission && ended.is_some_and(|at| at > self.last_at)
+        let state = self.transfer.as_ref().map(|transfer| transfer.state);
+        command.opcode == Opcode::StopTransmission
+            && matches!(state, Some(TransferState::Ended(at)) if at > self.last_at)
     }
 
     /// Returns whether `command` asks an idle card if it follows the other standard.

@@ -47,6 +47,19 @@ pub(super) enum What {
     Medium,
 }
 
+/// The state of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransferState {
+    /// Blocks may pass.
+    UnderWay,
+    /// No data will come.
+    Mute,
+    /// A block failed ([failed-block-ends-transfer]).
+    Failed,
+    /// All blocks have passed, at this instant.
+    Ended(Instant),
+}
+
 /// A data phase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transfer {
@@ -64,12 +77,7 @@ pub(super) struct Transfer {
     pub(super) from: Instant,
     /// The read continues where the card reads ahead.
     pub(super) streams: bool,
-    /// No data will come.
-    pub(super) mute: bool,
-    /// A block failed ([failed-block-ends-transfer]).
-    pub(super) failed: bool,
-    /// The instant at which all blocks have passed.
-    pub(super) ended: Option<Instant>,
+    pub(super) state: TransferState,
     /// The number of sectors in the page being received, and the number still missing.
     page: (u32, u32),
     /// The state of a packed command.
@@ -116,9 +124,7 @@ impl Transfer {
             durable: false,
             from,
             streams: false,
-            mute: false,
-            failed: false,
-            ended: None,
+            state: TransferState::UnderWay,
             page: (0, 0),
             packed: None,
             handed_on: 0,
@@ -127,14 +133,14 @@ impl Transfer {
 
     /// Fails the transfer: from `end` on the host waits in vain for the block after `blocks` good ones.
     fn times_out(&mut self, blocks: u32, begin: Instant, end: Instant) -> Transferred {
-        self.failed = true;
+        self.state = TransferState::Failed;
         let error = Some(DataError::Timeout);
         Transferred { begin, end, blocks, error, busy_until: None }
     }
 
     /// Returns whether the transfer has ended by itself by `at`.
     pub(super) fn ended_by(&self, at: Instant) -> bool {
-        self.ended.is_some_and(|end| end <= at)
+        matches!(self.state, TransferState::Ended(end) if end <= at)
     }
 
     /// Returns the bytes received of a page that is not complete.
@@ -222,7 +228,8 @@ impl Card {
         let Some(mut transfer) = self.transfer.take() else {
             return Err(self.data_misuse(Wrong::Transfer(blocks)));
         };
-        let wrong = if blocks == 0 || blocks > transfer.left || transfer.failed {
+        let failed = transfer.state == TransferState::Failed;
+        let wrong = if blocks == 0 || blocks > transfer.left || failed {
             Some(Wrong::Transfer(blocks))
         } else if transfer.packed.as_ref().is_some_and(|packed| packed.entries.is_none()) {
             Some(Wrong::Header)
@@ -233,7 +240,7 @@ impl Card {
             self.transfer = Some(transfer);
             return Err(self.data_misuse(wrong));
         }
-        let mut done = if transfer.mute {
+        let mut done = if transfer.state == TransferState::Mute {
             transfer.times_out(0, at, at)
         } else {
             match transfer.direction {
@@ -244,8 +251,8 @@ impl Card {
                 Direction::Write => self.receive(&mut transfer, limit, blocks, at),
             }
         };
-        if transfer.left == 0 && !transfer.failed && !transfer.open_ended {
-            transfer.ended = Some(done.end);
+        if transfer.left == 0 && transfer.state == TransferState::UnderWay && !transfer.open_ended {
+            transfer.state = TransferState::Ended(done.end);
             if transfer.direction == Direction::Write {
                 done.busy_until = Some(self.finish_write(&mut transfer, done.end));
             }
@@ -332,7 +339,9 @@ impl Card {
         let end = (begin + on_wire).max(fetched);
         transfer.from = end + self.mode.time(u64::from(READ_GAP)) + gap;
         transfer.left -= passed;
-        transfer.failed = failed;
+        if failed {
+            transfer.state = TransferState::Failed;
+        }
         if transfer.what == What::Medium {
             if let Some(fate) = &mut self.fate {
                 let first = transfer.sector;
@@ -400,7 +409,7 @@ impl Card {
             self.packed_read = None;
             begin.get_or_insert(end);
             end = end + self.mode.time(self.mode.write_clocks(SECTOR_BYTES, 1));
-            transfer.failed = true;
+            transfer.state = TransferState::Failed;
         }
         transfer.from = end;
         let error = failed.then_some(DataError::Crc);

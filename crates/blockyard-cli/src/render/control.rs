@@ -1,0 +1,105 @@
+//! What a running server says of itself, for people.
+
+#![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
+
+use blockyard_serve::control::{Client, Export, Listing};
+use blockyard_sim::answer::number::{approximate, count, digits, mebibytes};
+
+use super::table::{Align, Table};
+
+const SIZES: [(u32, &str); 5] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
+const AGES: [(u64, &str); 4] = [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")];
+
+/// The exports and clients of a server as two tables.
+pub(crate) fn listing(listing: &Listing) -> String {
+    let mut exports = Table::new(&[
+        ("export", Align::Left),
+        ("kind", Align::Left),
+        ("size", Align::Right),
+        ("clients", Align::Right),
+        ("in flight", Align::Right),
+        ("read/s", Align::Right),
+        ("MiB/s", Align::Right),
+        ("write/s", Align::Right),
+        ("MiB/s", Align::Right),
+    ]);
+    listing.exports.iter().for_each(|export| exports.row(export_row(export)));
+    if listing.clients.is_empty() {
+        return format!("{exports}\nno clients\n");
+    }
+    let mut clients = Table::new(&[
+        ("client", Align::Right),
+        ("peer", Align::Left),
+        ("export", Align::Left),
+        ("TLS", Align::Left),
+        ("since", Align::Right),
+        ("in flight", Align::Right),
+        ("request/s", Align::Right),
+    ]);
+    listing.clients.iter().for_each(|client| clients.row(client_row(client)));
+    format!("{exports}\n{clients}")
+}
+
+fn export_row(export: &Export) -> [String; 9] {
+    let rates = &export.rates;
+    [
+        name(&export.name),
+        format!("{}{}", export.kind, if export.read_only { ", ro" } else { "" }),
+        size(export.size_bytes),
+        export.clients.to_string(),
+        export.in_flight.to_string(),
+        rate(rates.reads_per_s),
+        mebibytes(rates.read_bytes_per_s),
+        rate(rates.writes_per_s),
+        mebibytes(rates.written_bytes_per_s),
+    ]
+}
+
+fn client_row(client: &Client) -> [String; 7] {
+    [
+        client.id.to_string(),
+        client.peer.clone(),
+        client.export.as_deref().map_or_else(|| "-".to_owned(), name),
+        client.tls.clone().unwrap_or_else(|| "no".to_owned()),
+        age(client.connected_s),
+        client.in_flight.to_string(),
+        rate(client.requests_per_s),
+    ]
+}
+
+fn name(name: &str) -> String {
+    if name.is_empty() { "(default)".to_owned() } else { name.to_owned() }
+}
+
+fn rate(rate: u64) -> String {
+    count(approximate(rate))
+}
+
+/// A size in its largest unit, with decimals only if it is not a whole number of them.
+fn size(bytes: u64) -> String {
+    let unit = SIZES.into_iter().find(|(shift, _)| bytes >> shift > 0);
+    let (shift, unit) = unit.unwrap_or((0, "B"));
+    let whole = bytes >> shift;
+    match whole << shift == bytes {
+        true => format!("{whole} {unit}"),
+        false => format!("{} {unit}", digits(approximate(bytes) / approximate(1 << shift))),
+    }
+}
+
+fn age(seconds: u64) -> String {
+    let unit = AGES.into_iter().find(|(length, _)| seconds >= *length);
+    let (length, unit) = unit.unwrap_or((1, "s"));
+    format!("{} {unit}", seconds / length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_ages_are_short() {
+        let sizes = [0, 511, 1 << 20, 3 << 29, (1 << 40) + 1].map(size);
+        assert_eq!(sizes, ["0 B", "511 B", "1 MiB", "1.50 GiB", "1.00 TiB"]);
+        assert_eq!([0, 59, 60, 7199, 200_000].map(age), ["0 s", "59 s", "1 min", "1 h", "2 d"]);
+    }
+}

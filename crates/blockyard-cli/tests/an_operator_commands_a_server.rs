@@ -1,0 +1,281 @@
+//! An operator and a hostile peer at the control socket of a running server.
+
+#[path = "../../blockyard-serve/tests/nbd/mod.rs"]
+mod nbd;
+
+use core::time::Duration;
+use nbd::{Client, READ, signal};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+struct Running {
+    server: Child,
+    socket: PathBuf,
+    control: PathBuf,
+}
+
+fn blockyard(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.args(args).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Starts a server with `disks` and a control socket.
+fn start(disks: &[&str]) -> Running {
+    let (socket, control) = (nbd::socket(), nbd::socket());
+    let address = format!("unix:{}", text(&socket));
+    let args = [&["serve", "--nbd", &address, "--control", text(&control)], disks].concat();
+    let server = nbd::answers(blockyard(&args).spawn().unwrap(), &socket);
+    Running { server, socket, control }
+}
+
+impl Running {
+    fn client(&self) -> Client {
+        Client::connect(&self.socket).unwrap()
+    }
+
+    fn ctl(&self, args: &[&str]) -> Output {
+        blockyard(&[&["ctl", text(&self.control)], args].concat()).output().unwrap()
+    }
+
+    /// Does it; its text.
+    fn does(&self, args: &[&str]) -> String {
+        let output = self.ctl(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{args:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Asserts that it fails; the reason.
+    fn refuses(&self, args: &[&str]) -> String {
+        let output = self.ctl(args);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{args:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn list(&self) -> Value {
+        serde_json::from_str::<Value>(&self.does(&["--json", "list"])).unwrap()["ok"].take()
+    }
+
+    fn caller(&self) -> Caller {
+        let stream = UnixStream::connect(&self.control).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Caller(BufReader::new(stream))
+    }
+
+    /// Ends the server; its log.
+    fn end(self) -> String {
+        signal(&self.server, "-TERM");
+        self.ended()
+    }
+
+    /// Waits for the end of the server; its log.
+    fn ended(self) -> String {
+        let start = Instant::now();
+        let output = self.server.wait_with_output().unwrap();
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(20), "it ends: {log}");
+        assert_eq!(output.status.code(), Some(0), "{log}");
+        assert!(!self.control.exists() && !self.socket.exists(), "it removes its sockets");
+        log
+    }
+}
+
+/// A connection to the control socket.
+struct Caller(BufReader<UnixStream>);
+
+impl Caller {
+    fn say(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// The next answer; `None` at the end.
+    fn answer(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let len = self.0.read_line(&mut line).unwrap();
+        (len > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    /// The next answer, which is an error.
+    fn error(&mut self) -> String {
+        let answer = self.answer().unwrap();
+        assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
+        answer["error"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn the_list_shows_exports_and_clients_with_their_rates() {
+    let path = nbd::file(1 << 20);
+    let of_file = format!("disk={}", text(&path));
+    let running = start(&["memory:64m", "--export", &of_file, "--lanes", "2"]);
+    let mut clients = [running.client(), running.client()];
+    let choosing = UnixStream::connect(&running.socket).unwrap();
+    let until = Instant::now() + Duration::from_millis(1500);
+    let list = std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while Instant::now() < until {
+                for client in &mut clients {
+                    assert_eq!(client.write(4096, &[1; 8192]), 0);
+                    client.read(0, 512);
+                }
+            }
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        running.list()
+    });
+    let [default, disk] = &list["exports"].as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!((&default["name"], &default["kind"]), (&json!(""), &json!("memory")));
+    assert_eq!((&disk["name"], &disk["kind"]), (&json!("disk"), &json!("file")));
+    assert_eq!(default["size_bytes"], 64 << 20);
+    assert_eq!((&default["clients"], &disk["clients"]), (&json!(2), &json!(0)));
+    assert_eq!(disk["rates"]["read_bytes_per_s"], 0);
+    let rate = |name: &str| default["rates"][name].as_u64().unwrap();
+    assert!(rate("reads_per_s") > 10, "{list}");
+    // Up to a request that one of the looks has cut, and what a division leaves.
+    assert!(rate("read_bytes_per_s").abs_diff(rate("reads_per_s") * 512) < 1024, "{list}");
+    assert!(rate("written_bytes_per_s").abs_diff(rate("writes_per_s") * 8192) < 16_384, "{list}");
+    let [one, two, three] = &list["clients"].as_array().unwrap()[..] else { panic!("{list}") };
+    assert_eq!((&one["export"], &three["export"]), (&json!(""), &Value::Null));
+    assert_eq!((&one["tls"], &two["requests"].as_u64().is_some()), (&Value::Null, &true));
+    assert!(one["peer"].as_str().unwrap().starts_with("process "), "{list}");
+    assert!(one["requests_per_s"].as_u64().unwrap() > 20, "{list}");
+    assert!(one["id"].as_u64() < two["id"].as_u64(), "{list}");
+
+    let table = running.does(&["list"]);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let words = ["export", "(default)", "memory", "64 MiB", "disk", "file", "1 MiB", "client"];
+    assert!(words.iter().all(|word| table.contains(word)), "{table}");
+    drop((clients, choosing));
+    running.end();
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn one_client_is_disconnected_and_the_others_are_not() {
+    let running = start(&["memory:1m"]);
+    let (mut one, mut two) = (running.client(), running.client());
+    let list = running.list();
+    let ids: Vec<_> = list["clients"].as_array().unwrap().iter().map(|one| &one["id"]).collect();
+    let id = ids[0].to_string();
+    assert_eq!(running.does(&["disconnect", &id]), format!("client {id} is disconnected\n"));
+    assert_eq!(one.stream.read(&mut [0]).unwrap(), 0, "the session ends");
+    assert_eq!(two.read(0, 3), [0; 3]);
+    let words = format!("blockyard: error: no client has the number {id}\n");
+    assert_eq!(running.refuses(&["disconnect", &id]), words);
+    let list = running.list();
+    assert_eq!(list["clients"].as_array().unwrap().len(), 1);
+    assert_eq!(&list["clients"][0]["id"], ids[1]);
+    drop(two);
+    let log = running.end();
+    assert!(log.contains("after 0 requests: an operator disconnected it\n"), "{log}");
+}
+
+#[test]
+fn a_drain_answers_what_is_in_flight_and_ends_the_server() {
+    let running = start(&["memory:1m", "--delay", "2s"]);
+    let mut client = running.client();
+    for _ in 0..8 {
+        client.ask(READ, 0, 512).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(running.does(&["drain"]), "the server drains and ends; 8 requests were in flight\n");
+    for _ in 0..8 {
+        assert_eq!(client.reply().unwrap().1, 0, "it came before the command");
+        client.stream.read_exact(&mut [0; 512]).unwrap();
+    }
+    assert_eq!(client.stream.read(&mut [0]).unwrap(), 0, "the session ends");
+    let log = running.ended();
+    assert!(log.contains("a command came to drain\n"), "{log}");
+}
+
+#[test]
+fn hostile_input_is_answered_by_an_error_and_harms_nobody() {
+    let running = start(&["memory:1m"]);
+    let mut client = running.client();
+    let mut caller = running.caller();
+    caller.say(b"{\"command\":\"stop\"}\n");
+    let known = "unknown variant `stop`, expected one of `list`, `disconnect`, `drain`";
+    assert!(caller.error().starts_with(known));
+    for garbage in [&b"\n"[..], b"\xff\xfe\n", b"[[[[\n", b"{\"command\":\"list\",\"x\":0}\n"] {
+        caller.say(garbage);
+        assert!(!caller.error().is_empty());
+    }
+    caller.say(&[b"{\"x\":", &*b"[".repeat(60_000), b"\n"].concat());
+    assert!(caller.error().contains("recursion"));
+    // Two lines at once, in three pieces.
+    caller.say(b"{\"command\":\"disconnect\",\"client\":999}\n{\"comm");
+    assert_eq!(caller.error(), "no client has the number 999");
+    caller.say(b"and\":\"disconnect\",\"client\":998}");
+    caller.say(b"\n");
+    assert_eq!(caller.error(), "no client has the number 998");
+
+    let mut endless = running.caller();
+    endless.say(&vec![b'a'; (64 << 10) + 1]);
+    assert_eq!(endless.error(), "a line has at most 65536 bytes");
+    assert_eq!(endless.answer(), None, "the connection ends");
+    let mut half = running.caller();
+    half.say(b"{\"command\":");
+    half.0.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(half.error(), "the last line has no end");
+    assert_eq!(half.answer(), None);
+
+    // Silent peers make room, the oldest first.
+    let mut silent: Vec<_> = (0..4).map(|_| running.caller()).collect();
+    assert_eq!(running.list()["exports"].as_array().unwrap().len(), 1);
+    assert_eq!(caller.answer(), None, "it was the oldest");
+    assert_eq!(silent[0].answer(), None);
+    silent[3].say(b"{}\n");
+    assert!(silent[3].error().contains("missing field `command`"));
+    assert_eq!(client.read(0, 3), [0; 3]);
+    drop(client);
+    running.end();
+}
+
+#[test]
+fn the_socket_is_private_and_replaces_only_that_of_a_dead_server() {
+    let running = start(&["memory:1m"]);
+    let mode = fs::metadata(&running.control).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let args = ["serve", "null:1m", "--nbd", "127.0.0.1:0", "--control", text(&running.control)];
+    let output = blockyard(&args).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    let words = format!("unix:{}: another server answers there", text(&running.control));
+    assert_eq!(errors, format!("blockyard: error: {words}\n"));
+    assert_eq!(
+        running.list()["exports"].as_array().unwrap().len(),
+        1,
+        "the first one serves still"
+    );
+    let control = running.control.clone();
+    running.end();
+
+    let words = |why: &str| format!("blockyard: error: {}: {why}\n", text(&control));
+    let absent = blockyard(&["ctl", text(&control), "list"]).output().unwrap();
+    assert_eq!(absent.status.code(), Some(1));
+    let errors = String::from_utf8(absent.stderr).unwrap();
+    assert_eq!(errors, words("No such file or directory (os error 2)"));
+    drop(UnixListener::bind(&control).unwrap());
+    let dead = blockyard(&["ctl", text(&control), "list"]).output().unwrap();
+    let errors = String::from_utf8(dead.stderr).unwrap();
+    assert_eq!(errors, words("no server listens there"));
+    let socket = nbd::socket();
+    let address = format!("unix:{}", text(&socket));
+    let args = ["serve", "null:1m", "--nbd", &address, "--control", text(&control)];
+    let server = nbd::answers(blockyard(&args).spawn().unwrap(), &socket);
+    let running = Running { server, socket, control };
+    assert_eq!(running.list()["exports"][0]["kind"], "null");
+    running.end();
+}

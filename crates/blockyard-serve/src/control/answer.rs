@@ -1,0 +1,188 @@
+//! The answers to an operator, one in each line.
+
+use crate::disk::Disk;
+use crate::overview::{Overview, Visitor};
+use crate::traffic::Traffic;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The answer to a command: a JSON object with `ok`, whose value depends on the command, or with `error`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The command was obeyed.
+    Ok(Value),
+    /// The command was refused or failed, for this reason.
+    Error(String),
+}
+
+/// The answer to [`Request::List`](super::Request::List).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The time in milliseconds over which rates were measured.
+    pub measured_ms: u64,
+    /// The exports, in the order of the command line.
+    pub exports: Vec<Export>,
+    /// The clients, in the order in which they came.
+    pub clients: Vec<Client>,
+}
+
+/// An export.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Export {
+    /// The name; empty for the default export.
+    pub name: String,
+    /// `memory`, `null`, `file`, `device` or `btt`.
+    pub kind: String,
+    /// The size in bytes.
+    pub size_bytes: u64,
+    /// Writes are refused.
+    pub read_only: bool,
+    /// The number of clients that have chosen the export.
+    pub clients: usize,
+    /// The number of their requests in flight.
+    pub in_flight: usize,
+    /// What they read and write.
+    pub rates: Rates,
+}
+
+/// Reads and writes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Rates {
+    /// Reads per second.
+    pub reads_per_s: u64,
+    /// Bytes read per second.
+    pub read_bytes_per_s: u64,
+    /// Writes per second.
+    pub writes_per_s: u64,
+    /// Bytes written per second.
+    pub written_bytes_per_s: u64,
+}
+
+/// A client.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Client {
+    /// The number of the client, which no other client of the server ever has.
+    pub id: u64,
+    /// The address and port, or the process at the other end of a unix socket.
+    pub peer: String,
+    /// The export that the client has chosen, if any.
+    pub export: Option<String>,
+    /// The version of TLS; `None` without TLS.
+    pub tls: Option<String>,
+    /// The time in seconds since the client came.
+    pub connected_s: u64,
+    /// The number of its requests in flight.
+    pub in_flight: usize,
+    /// The number of requests that it has sent.
+    pub requests: u64,
+    /// The requests that it sent per second.
+    pub requests_per_s: u64,
+}
+
+/// The answer to [`Request::Disconnect`](super::Request::Disconnect).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disconnected {
+    /// The number of the client.
+    pub disconnected: u64,
+}
+
+/// The answer to [`Request::Drain`](super::Request::Drain): the server drains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Draining {
+    /// The number of requests that were in flight when the command came.
+    pub in_flight: usize,
+}
+
+impl From<Result<Value, String>> for Answer {
+    fn from(result: Result<Value, String>) -> Self {
+        match result {
+            Ok(value) => Self::Ok(value),
+            Err(why) => Self::Error(why),
+        }
+    }
+}
+
+impl Answer {
+    /// Returns the answer as a line.
+    pub(super) fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).expect("an answer whose keys are words");
+        line.push(b'\n');
+        line
+    }
+}
+
+impl Listing {
+    /// Returns the listing of what the lanes said `now`, with the rates since they said `before`, for `passed`.
+    pub(super) fn new(
+        disks: &[Arc<Disk>],
+        before: &[Overview],
+        now: &[Overview],
+        passed: Duration,
+    ) -> Self {
+        let (old, new) = (traffic_of(before, disks.len()), traffic_of(now, disks.len()));
+        let exports = disks.iter().zip(old.iter().zip(&new)).map(|(disk, (old, new))| Export {
+            name: disk.name.clone(),
+            kind: disk.kind().to_owned(),
+            size_bytes: disk.size_bytes,
+            read_only: disk.read_only,
+            clients: new.clients,
+            in_flight: new.in_flight,
+            rates: Rates {
+                reads_per_s: per_second(old.reads, new.reads, passed),
+                read_bytes_per_s: per_second(old.read_bytes, new.read_bytes, passed),
+                writes_per_s: per_second(old.writes, new.writes, passed),
+                written_bytes_per_s: per_second(old.written_bytes, new.written_bytes, passed),
+            },
+        });
+        let visitors = |lanes: &'_ [Overview]| -> BTreeMap<u64, Visitor> {
+            let all = lanes.iter().flat_map(|lane| &lane.clients);
+            all.map(|visitor| (visitor.id, visitor.clone())).collect()
+        };
+        let known = visitors(before);
+        let clients = visitors(now).into_values().map(|visitor| {
+            // A client that came since then had sent nothing.
+            let requests = known.get(&visitor.id).map_or(0, |known| known.requests);
+            Client {
+                id: visitor.id,
+                export: visitor.disk.map(|disk| disks[disk].name.clone()),
+                tls: visitor.tls.map(str::to_owned),
+                connected_s: visitor.age.as_ns() / 1_000_000_000,
+                in_flight: visitor.in_flight,
+                requests: visitor.requests,
+                requests_per_s: per_second(requests, visitor.requests, passed),
+                peer: visitor.peer,
+            }
+        });
+        Self {
+            measured_ms: u64::try_from(passed.as_millis()).unwrap_or(u64::MAX),
+            exports: exports.collect(),
+            clients: clients.collect(),
+        }
+    }
+}
+
+/// Returns the traffic of each disk over all lanes.
+fn traffic_of(lanes: &[Overview], disks: usize) -> Vec<Traffic> {
+    let mut all = vec![Traffic::default(); disks];
+    for lane in lanes {
+        for (to, from) in all.iter_mut().zip(&lane.disks) {
+            to.add(from);
+            to.clients += from.clients;
+        }
+    }
+    all
+}
+
+fn per_second(before: u64, now: u64, passed: Duration) -> u64 {
+    let ns = passed.as_nanos().max(1);
+    let rate = u128::from(now.saturating_sub(before)) * 1_000_000_000 / ns;
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}

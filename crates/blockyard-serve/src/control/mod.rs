@@ -1,0 +1,165 @@
+//! Commands of an operator, over a unix socket that only the user of the server may open.
+//!
+//! Each line that the operator sends is a [`Request`], a JSON object. Each gets a line with an [`Answer`]. A line that is
+//! not a request gets an error, and the next line is read; the connection ends after a line that is too long.
+//!
+//! Each connection has a thread, which sends messages to the lanes. A lane answers a message between two turns, so no
+//! request of a client waits for an operator.
+
+mod answer;
+mod request;
+
+pub use answer::{Answer, Client, Disconnected, Draining, Export, Listing, Rates};
+pub use request::{LINE_BYTES_MAX, Refusal, Request};
+
+use crate::callers::{Caller, Callers};
+use crate::disk::Disk;
+use crate::entrance::{Entrance, Message, ask};
+use crate::listen::Listener;
+use crate::overview::Overview;
+use crate::peer::Peer;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::Value;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+/// The maximum number of connections at a time.
+const OPEN_MAX: usize = 4;
+/// The time within which a line must arrive.
+const LINE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time within which an answer must be read.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time over which rates are measured.
+const RATE_TIME: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// The configuration of the control socket.
+#[derive(Clone, Debug)]
+pub struct ControlConfig {
+    /// The path of the socket.
+    pub path: PathBuf,
+    /// The channel that receives a message for each command to drain. The receiver stops the server.
+    pub drain: mpsc::Sender<()>,
+}
+
+/// The controls of a server. See the [module](self).
+pub(crate) struct Control {
+    pub(crate) entrances: Vec<Entrance<Peer>>,
+    pub(crate) disks: Vec<Arc<Disk>>,
+    pub(crate) drain: mpsc::Sender<()>,
+    /// The bell that ends the controls.
+    pub(crate) stop: Arc<OwnedFd>,
+}
+
+impl Control {
+    /// Obeys commands until the bell rings.
+    pub(crate) fn run(&self, listener: Listener) {
+        let callers = Callers::new(listener, Arc::clone(&self.stop), "control", OPEN_MAX);
+        // After an error, the operator has hung up or is hung up on.
+        callers.serve(|caller| drop(self.converse(caller)));
+    }
+
+    fn converse(&self, caller: &Caller<UnixStream>) -> io::Result<()> {
+        let mut stream = &caller.stream;
+        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        let mut received = Vec::new();
+        loop {
+            let (request, is_last) = match receive(stream, &mut received)? {
+                Some(request) => (request, false),
+                None if received.is_empty() => return Ok(()),
+                None => (Err(Refusal::Unfinished), true),
+            };
+            caller.set_busy(true);
+            let is_last = is_last || request == Err(Refusal::TooLong);
+            let answer = match request {
+                Ok(request) => self.answer(request),
+                Err(refusal) => Err(refusal.to_string()),
+            };
+            stream.write_all(&Answer::from(answer).line())?;
+            caller.set_busy(false);
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    fn answer(&self, request: Request) -> Result<Value, String> {
+        match request {
+            Request::List {} => self.list().map(value),
+            Request::Disconnect { client } => self.disconnect(client).map(value),
+            Request::Drain {} => {
+                let in_flight = in_flight(&self.overviews()?);
+                self.drain.send(()).map_err(|_| "the server does not listen to this command")?;
+                Ok(value(Draining { in_flight }))
+            }
+        }
+    }
+
+    fn overviews(&self) -> Result<Vec<Overview>, String> {
+        ask(&self.entrances, Message::Overview).map_err(silent_lane)
+    }
+
+    /// Looks at the lanes twice, and returns what they say with the rates in between.
+    fn list(&self) -> Result<Listing, String> {
+        let before = self.overviews()?;
+        let start = Instant::now();
+        // The bell ends the wait early.
+        let _ = poll(&mut [PollFd::new(&self.stop, PollFlags::IN)], Some(&RATE_TIME));
+        let now = self.overviews()?;
+        Ok(Listing::new(&self.disks, &before, &now, start.elapsed()))
+    }
+
+    fn disconnect(&self, client: u64) -> Result<Disconnected, String> {
+        let ask_lane = |answer| Message::Disconnect(client, answer);
+        let found = ask(&self.entrances, ask_lane).map_err(silent_lane)?;
+        match found.contains(&true) {
+            true => Ok(Disconnected { disconnected: client }),
+            false => Err(format!("no client has the number {client}")),
+        }
+    }
+}
+
+fn in_flight(overviews: &[Overview]) -> usize {
+    overviews.iter().flat_map(|lane| &lane.disks).map(|disk| disk.in_flight).sum()
+}
+
+fn silent_lane(lane: usize) -> String {
+    format!("lane {lane} does not answer")
+}
+
+fn value(answer: impl serde::Serialize) -> Value {
+    serde_json::to_value(answer).expect("an answer whose keys are words")
+}
+
+/// Receives up to the end of a line and takes the line out of `received`. Returns `None` at the end of the stream.
+///
+/// # Errors
+///
+/// The line does not arrive in time, or the connection fails.
+fn receive(
+    mut stream: &UnixStream,
+    received: &mut Vec<u8>,
+) -> io::Result<Option<Result<Request, Refusal>>> {
+    let until = Instant::now() + LINE_TIMEOUT;
+    let mut bytes = [0; 4096];
+    loop {
+        if let Some((len, request)) = Request::read(received) {
+            received.drain(..len);
+            return Ok(Some(request));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut bytes) {
+            Ok(0) => return Ok(None),
+            Ok(len) => received.extend(&bytes[..len]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
