@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The number of threads that can have a worker of their own. Others make one for each call.
-const SEATS: usize = 64;
+/// The number of threads that can have a worker of their own. Others make one for each call, which is many times slower.
+const SEATS: usize = 256;
 
 /// A worker that keeps its BTT open.
 type OwnWorker = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
