@@ -160,7 +160,7 @@ fn delays_and_rates_hold_completions_back() {
     // 400 KiB at 1 MiB a second, of which a quarter may be saved up.
     let rates =
         Rates { bytes_per_s: Some(MIB), requests_per_s: None, burst: Duration::from_ms(250) };
-    let running = under(Layers { rates, ..Layers::default() });
+    let running = under(Layers { rates: Some(rates), ..Layers::default() });
     let mut client = running.client();
     let took = elapsed_ms(|| (0..100).for_each(|block| drop(client.read(block * 4096, 4096))));
     assert!((140..1000).contains(&took), "{took} ms");
