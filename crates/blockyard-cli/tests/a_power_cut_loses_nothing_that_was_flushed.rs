@@ -101,9 +101,9 @@ impl Kind {
         let disk = match Disk::mount(&path, base.clone(), keeps_writes, seed, &history) {
             Ok(disk) => disk,
             Err(error) => {
-                let what = format!("power cuts below a file, for want of root or FUSE: {error}");
-                assert!(std::env::var_os("CI").is_none(), "CI cannot check {what}");
-                nbd::not_checked(what.trim());
+                let what = format!("power cuts below a file need root and /dev/fuse: {error}");
+                assert!(std::env::var_os("CI").is_none(), "CI has to have them: {what}");
+                nbd::not_checked(&what);
                 return None;
             }
         };

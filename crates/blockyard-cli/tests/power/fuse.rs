@@ -112,7 +112,8 @@ impl Disk {
             .stdin(device.try_clone()?)
             .output()?;
         if !mounted.status.success() {
-            return Err(io::Error::other(String::from_utf8_lossy(&mounted.stderr).into_owned()));
+            let words = String::from_utf8_lossy(&mounted.stderr);
+            return Err(io::Error::other(words.lines().next().unwrap_or_default().to_owned()));
         }
         let len = bytes.len() as u64;
         let (late, writes) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! `serve`: a real disk over NBD, until a signal ends it.
+//! `serve`: serves a real disk over NBD until a signal ends the server.
 
 mod ending;
 mod events;
@@ -40,12 +40,12 @@ use trace::Traces;
 
 /// The depth if neither the design nor the command line has one.
 const DEPTH: u16 = 128;
-/// The most bytes in flight at a disk.
+/// The maximum number of bytes in flight at a disk.
 const DEPTH_BYTES: u64 = 64 << 20;
-/// How long lanes may take to end when requests in flight are abandoned. After that, traces end without the
-/// events that lanes have not handed over.
+/// The time for lanes to end after requests in flight are abandoned. Later, traces end without the events that
+/// lanes have not handed over.
 const LEAVING: Duration = Duration::from_secs(1);
-/// How long the traces may then take to be closed.
+/// The further time for closing the traces.
 const CLOSING: Duration = Duration::from_secs(4);
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
@@ -59,7 +59,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         .map_err(|error| Failure::Input(error.to_string()))?;
     log::begin(log);
     let events = start_log(&mut config);
-    // Before the first client comes.
+    // This must happen before the first client connects.
     let (mut ending, bell) = Ending::listen()?;
     let operator = Operator::listen()?;
     config.control = control.map(|path| controls(path, bell.clone()));
@@ -91,7 +91,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let watch = Watch::begin(server.timing());
     let struck = server.faults();
     let ticker = Ticker::begin(server.gauge());
-    // Ends each wait below where the server ends by itself, and where it has drained.
+    // The bell ends each wait below when the server has drained or has ended by itself.
     let ended = {
         let traces = traces.clone();
         std::thread::spawn(move || {
@@ -115,18 +115,18 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         if let Some(words) = cut_short {
             stopper.stop_now();
             close_late(traces);
-            // Otherwise there was a third signal, or something hangs.
+            // Otherwise a third signal arrived, or a lane or trace hangs.
             if ending.wait(Some(LEAVING + CLOSING))? == Heard::End {
-                let (_, traced) = ended.join().expect("the threads of the server do not panic");
+                let (_, traced) = ended.join().expect("a thread of the server should not panic");
                 traced?;
             }
             return Err(Failure::Run(words.to_owned()));
         }
     }
-    let (ended, traced) = ended.join().expect("the threads of the server do not panic");
+    let (ended, traced) = ended.join().expect("a thread of the server should not panic");
     ticker.end();
-    drop(config); // the last that could tell the log something
-    events.join().expect("the thread of the log does not panic");
+    drop(config); // drops the last sender of events
+    events.join().expect("the thread of the log should not panic");
     watch.end();
     tell_faults(&struck);
     if !is_asked && ended.is_ok() {
@@ -148,7 +148,7 @@ fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
     ControlConfig { path, drain }
 }
 
-/// What stands before a message about the disk called `name`.
+/// Returns the prefix of a message about the disk called `name`.
 fn prefix(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("{name}: ") }
 }
@@ -163,7 +163,7 @@ fn close_late(traces: Traces) {
     });
 }
 
-/// Notes how often fault rules matched and fired, if there are any.
+/// Notes how often fault rules matched and fired, if there are rules.
 fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     let is_named = disks.len() > 1;
     let count = |(name, Count { matched, fired })| FaultCount { name, matched, fired };
@@ -177,7 +177,7 @@ fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     }
 }
 
-/// What to serve, and the traces to write.
+/// The disks to serve and the traces to write.
 struct Asked {
     config: Config,
     /// The path of the control socket.
@@ -199,7 +199,7 @@ fn asked(args: &Serve) -> Result<Asked, Failure> {
                 let named = |disk| DiskConfig { name: name.clone(), ..disk };
                 all.extend(disks(args)?.into_iter().map(named));
             }
-            (given.into_iter().next().expect("a file has a disk").args, all)
+            (given.into_iter().next().expect("a file should have a disk").args, all)
         }
     };
     Ok(Asked {
@@ -280,12 +280,12 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     config.lanes = args.lanes;
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
-    config.patience = config.patience.min(args.drain_timeout / 2); // so that there is time to flush
+    config.patience = config.patience.min(args.drain_timeout / 2); // leaves time to flush
     config.polls = args.poll;
     Ok(config)
 }
 
-/// The sockets that the parent process handed over.
+/// Returns the sockets that the parent process handed over.
 fn handed_over() -> Result<Vec<Arc<OwnedFd>>, Failure> {
     let mut given = ListenFd::from_env();
     let sockets = (0..given.len()).map(|at| {
