@@ -11,6 +11,7 @@ use crate::unmapped::Unmapped;
 use crate::unwritten;
 use blockyard_btt::check::{self, Finding, Progress, Severity};
 use blockyard_btt::find::{FindError, find};
+use blockyard_btt::layout::Layout;
 use blockyard_btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
@@ -254,6 +255,12 @@ impl Image {
             refuse_bytes(&header)?;
         }
         let arenas = format.plan(memory.len()).map_err(OpenError::from)?;
+        let is_small = |layout: &Layout| layout.internal_nlba < 2 * layout.nfree;
+        if format.container == Container::Pool
+            && arenas.iter().any(|(_, info)| is_small(&info.layout))
+        {
+            return Err(ImageError::Pool("a pool has at least 512 blocks in each arena"));
+        }
         match options.allocated {
             true => memory.take_all_room()?,
             false => memory.take_room(arenas.iter().map(|(start, info)| (*start, info.layout)))?,

@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The number of threads that can have a worker of their own. Others make one for each call.
-const SEATS: usize = 64;
+/// The number of threads that can have a worker of their own. Others make one for each call, which is many times slower.
+const SEATS: usize = 256;
 
 /// A worker that keeps its BTT open.
 type OwnWorker = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
@@ -65,7 +65,8 @@ impl Pool {
         if bytes == 0 {
             let parts = PoolSet::read(path)?.map_or(Vec::new(), |set| set.parts);
             let new: Vec<_> = parts.iter().filter(|part| !part.path.exists()).collect();
-            let made = Image::create_in(path, sector_bytes, Container::Pool, &options(path)?)?;
+            let options = ImageOptions { allocated: setting::allocates(), ..options(path)? };
+            let made = Image::create_in(path, sector_bytes, Container::Pool, &options)?;
             for part in new {
                 std::fs::set_permissions(&part.path, Permissions::from_mode(mode))?;
             }

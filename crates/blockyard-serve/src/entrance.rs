@@ -1,6 +1,7 @@
 //! The channel through which other threads send messages to a lane and query it.
 
 use crate::bell;
+use crate::disk::Change;
 use crate::meter::Counts;
 use crate::overview::Overview;
 use crate::traffic::Traffic;
@@ -27,6 +28,8 @@ pub(crate) enum Message<A> {
     Overview(mpsc::Sender<Overview>),
     /// Cut off the client with this number. Send whether it is one of the lane's.
     Disconnect(u64, mpsc::Sender<bool>),
+    /// Change the layers of the disk with this index. Send whether it has the layer.
+    Change(usize, Change, mpsc::Sender<bool>),
     /// Answer every request in flight, flush, and end.
     Drain,
     /// End at once, even with requests in flight.

@@ -160,7 +160,7 @@ fn delays_and_rates_delay_completions() {
     // 400 KiB at 1 MiB per second, with a burst of up to a quarter of a second.
     let rates =
         Rates { bytes_per_s: Some(MIB), requests_per_s: None, burst: Duration::from_ms(250) };
-    let running = under(Layers { rates, ..Layers::default() });
+    let running = under(Layers { rates: Some(rates), ..Layers::default() });
     let mut client = running.client();
     let took = elapsed_ms(|| (0..100).for_each(|block| drop(client.read(block * 4096, 4096))));
     assert!((140..1000).contains(&took), "{took} ms");

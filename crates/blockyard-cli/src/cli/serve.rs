@@ -68,8 +68,9 @@ pub(crate) struct Serve {
 
     /// Limit bytes and requests per second: 20m,500iops,burst=1s
     ///
-    /// Unused capacity is kept for the time of `burst`.
-    #[arg(long, value_name = "LIMITS", value_parser = rates)]
+    /// Unused capacity is kept for the time of `burst`. With `unlimited`, there are no limits
+    /// until `blockyard ctl` sets them; --delay 0us is the same for delays.
+    #[arg(long, value_name = "LIMITS", value_parser = rates, verbatim_doc_comment)]
     pub(crate) rate: Option<Rates>,
 
     /// The seed of all random draws
@@ -299,7 +300,7 @@ fn group(text: &str) -> Result<u32, String> {
 }
 
 /// `TIME` or `TIME-TIME`.
-fn extra(text: &str) -> Result<Extra, String> {
+pub(super) fn extra(text: &str) -> Result<Extra, String> {
     let time =
         |text| profile::time(text).ok_or("expected a time with its unit, or two: 500us, 1ms-3ms");
     let (least, most) = match text.split_once('-') {
@@ -313,7 +314,10 @@ fn extra(text: &str) -> Result<Extra, String> {
 }
 
 /// Parses any of `SIZE`, `Niops` and `burst=TIME`, separated by commas.
-fn rates(text: &str) -> Result<Rates, String> {
+pub(super) fn rates(text: &str) -> Result<Rates, String> {
+    if text == "unlimited" {
+        return Ok(Rates::NONE);
+    }
     let mut rates = Rates::NONE;
     for part in text.split(',') {
         if let Some(time) = part.strip_prefix("burst=") {
@@ -393,6 +397,7 @@ mod tests {
         let ms = blockyard::time::Duration::from_ms;
         let all = Rates { bytes_per_s: Some(20 << 20), requests_per_s: Some(500), burst: ms(1000) };
         assert_eq!(rates("20m,500iops,burst=1s"), Ok(all));
+        assert_eq!(rates("unlimited"), Ok(Rates::NONE));
         assert_eq!(rates("7iops"), Ok(Rates { requests_per_s: Some(7), ..Rates::NONE }));
         for wrong in ["", "0iops", "iops", "burst=1s", "1m,burst=1", "5mips"] {
             assert!(rates(wrong).is_err(), "{wrong}");

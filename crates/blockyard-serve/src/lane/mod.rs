@@ -341,7 +341,12 @@ impl<D: Door> Lane<D> {
                     }
                 }
                 Message::Overview(answer) => drop(answer.send(self.overview())),
-                Message::Disconnect(client, answer) => drop(answer.send(self.disconnect(client))),
+                Message::Disconnect(client, answer) => {
+                    let _ = answer.send(self.disconnect(client));
+                }
+                Message::Change(disk, change, answer) => {
+                    let _ = answer.send(self.services.disks[disk].change(&change));
+                }
                 Message::Drain => self.drain(),
                 Message::Leave => self.stage = Stage::Leaving,
             }

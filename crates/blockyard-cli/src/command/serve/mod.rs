@@ -19,7 +19,6 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use blockyard::layer::fault::Count;
-use blockyard::layer::rate::Rates;
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::control::ControlConfig;
@@ -291,7 +290,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
     let layers = Layers {
         model: model.map(|model| model as _),
         delay: args.delay,
-        rates: args.rate.unwrap_or(Rates::NONE),
+        rates: args.rate,
         faults: faults.map_or_else(Vec::new, |faults| faults.rules),
         seed: args.seed,
     };
