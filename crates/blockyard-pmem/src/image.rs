@@ -92,7 +92,7 @@ impl Image {
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only && !options.unlocked;
         let open = |path: &Path| FileOptions::new().read(true).write(writable).open(path);
-        let set = PoolSet::read(path)?;
+        let set = PoolSet::read(path)?.transpose()?;
         let parts = match &set {
             None => Parts::whole(open(path)?)?,
             Some(set) => Parts::of_set(set, |part| open(&part.path))?,
@@ -215,7 +215,7 @@ impl Image {
         options: &ImageOptions,
     ) -> Result<Btt<ImageMemory>, ImageError> {
         let mut made = Vec::new();
-        let parts = match PoolSet::read(path)? {
+        let parts = match PoolSet::read(path)?.transpose()? {
             None => FileOptions::new().read(true).write(true).open(path).and_then(Parts::whole),
             Some(_) if container != Container::Pool => {
                 return Err(ImageError::Pool("a pool set has room for a pool only"));

@@ -63,7 +63,10 @@ impl Pool {
             return Err(Failure::argument("a block has at least one byte"));
         }
         if bytes == 0 {
-            let parts = PoolSet::read(path)?.map_or(Vec::new(), |set| set.parts);
+            let parts = PoolSet::read(path)?
+                .transpose()
+                .map_err(ImageError::from)?
+                .map_or(Vec::new(), |set| set.parts);
             let new: Vec<_> = parts.iter().filter(|part| !part.path.exists()).collect();
             let options = ImageOptions { allocated: setting::allocates(), ..options(path)? };
             let made = Image::create_in(path, sector_bytes, Container::Pool, &options)?;
@@ -119,7 +122,7 @@ impl Pool {
 /// gets all its space.
 fn options(path: &Path) -> Result<ImageOptions, ImageError> {
     let forced = std::env::var_os("PMEM_IS_PMEM_FORCE").is_some_and(|value| value == "1");
-    let direct = || match PoolSet::read(path)? {
+    let direct = || match PoolSet::read(path)?.transpose()? {
         None => is_direct(path),
         Some(set) => set.parts.iter().try_fold(true, |direct, part| {
             let folder = part.path.parent().unwrap_or(&part.path);
