@@ -170,6 +170,18 @@ fn the_data_of_unknown_options_are_read_to_the_end() {
     assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
 }
 
+/// [one-final-option-reply].
+#[test]
+fn a_long_option_in_pieces_is_answered_after_its_last_byte() {
+    let mut talk = Talk::new(Tls::Off);
+    let whole = option(4, &[0x49; 70_000]);
+    for piece in [&whole[..20], &whole[20..30_000], &whole[30_000..whole.len() - 1]] {
+        assert_eq!(talk.say(piece), Step::Receive);
+    }
+    assert_eq!(talk.say(&whole[whole.len() - 1..]), Step::Answer);
+    assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
+}
+
 #[test]
 fn after_a_malformed_option_the_next_one_is_understood() {
     let mut talk = Talk::new(Tls::Off);

@@ -5,14 +5,17 @@ use blockyard_btt::{MediaError, Memory, Touch};
 
 /// A call, and its position.
 pub(crate) enum Call {
+    Read(u64),
     Write(u64),
     Zero(u64),
     Load(u64),
+    WriteBack(core::ops::Range<u64>),
     Fence,
     Touched(Touch),
 }
 
-/// Memory over another one. A call that `intercept` fails is not carried out. It must not fail `Touched`.
+/// Memory over another one. A call that `intercept` fails is not carried out. It must not fail
+/// `WriteBack` or `Touched`.
 pub(crate) struct Intercepted<M, F> {
     pub(crate) memory: M,
     pub(crate) intercept: F,
@@ -23,6 +26,7 @@ impl<M: Memory, F: Fn(Call) -> Result<(), MediaError>> Memory for Intercepted<M,
         self.memory.len()
     }
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
+        (self.intercept)(Call::Read(at))?;
         self.memory.read(at, to)
     }
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
@@ -44,6 +48,8 @@ impl<M: Memory, F: Fn(Call) -> Result<(), MediaError>> Memory for Intercepted<M,
         self.memory.store_long(at, word)
     }
     fn write_back(&self, at: u64, len: u64) {
+        let call = Call::WriteBack(at..at + len);
+        (self.intercept)(call).expect("success of a write-back, which cannot fail");
         self.memory.write_back(at, len);
     }
     fn fence(&self) -> Result<(), MediaError> {

@@ -324,11 +324,14 @@ impl History {
 
     /// Records that a flush has failed, so that the submitter knows of the loss ([lost-write-fails-flush]).
     fn report_loss(&mut self) {
-        for write in self.writes.values_mut() {
-            if write.loss == WriteLoss::Unreported && write.ended != IN_FLIGHT {
+        let mut writes = core::mem::take(&mut self.writes);
+        for write in writes.values_mut() {
+            let ended = write.ended != IN_FLIGHT;
+            if write.loss == WriteLoss::Unreported && ended && !self.is_durable(write) {
                 write.loss = WriteLoss::Reported;
             }
         }
+        self.writes = writes;
     }
 
     fn write(&self, stamp: Stamp) -> &Write {
@@ -407,6 +410,7 @@ mod tests {
         Submit(Op, Range<u64>, Flags),
         /// A bio in flight ends, with or without success.
         End(prop::sample::Index, bool),
+        LosePower,
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -417,7 +421,7 @@ mod tests {
             .prop_map(|(op, range, flags)| Step::Submit(op, range, flags));
         let end = (any::<prop::sample::Index>(), prop::bool::weighted(0.8))
             .prop_map(|(which, well)| Step::End(which, well));
-        prop_oneof![submit, end]
+        prop_oneof![8 => submit, 8 => end, 1 => Just(Step::LosePower)]
     }
 
     /// A bio in the slow model, which never forgets one.
@@ -426,6 +430,9 @@ mod tests {
         bio: Bio,
         submitted: u64,
         ended: Option<(u64, bool)>,
+        /// Whether it was lost, and a flush has said so.
+        lost: bool,
+        reported: bool,
     }
 
     impl Known {
@@ -444,9 +451,10 @@ mod tests {
     }
 
     /// The rules applied literally to all bios of the past ([read-finds-latest-write],
-    /// [durable-write-survives]).
+    /// [durable-write-survives], [lost-write-fails-flush]).
     #[derive(Debug, Default)]
     struct Slow {
+        write_through: bool,
         bios: Vec<Known>,
         now: u64,
     }
@@ -468,23 +476,57 @@ mod tests {
             };
             let flushed =
                 |flush: &Known| flushes(flush) && flush.done().is_some() && write.is_before(flush);
-            let fua = write.bio.flags.contains(Flags::FUA);
-            write.done().is_some() && (fua || self.bios.iter().any(flushed))
+            let through = self.is_through(write);
+            let flushed = !write.reported && self.bios.iter().any(flushed);
+            write.done().is_some() && (through || flushed)
+        }
+
+        fn is_through(&self, write: &Known) -> bool {
+            self.write_through || write.bio.flags.contains(Flags::FUA)
+        }
+
+        /// Whether a later read cannot find older data.
+        fn hides(&self, write: &Known) -> bool {
+            write.done().is_some() && (!write.lost || self.is_durable(write))
+        }
+
+        /// Marks the bios that `which` selects.
+        fn mark(&mut self, which: impl Fn(&Self, &Known) -> bool, mark: impl Fn(&mut Known)) {
+            let marked: Vec<_> = self.bios.iter().map(|known| which(self, known)).collect();
+            let marked = self.bios.iter_mut().zip(marked).filter(|(_, marked)| *marked);
+            marked.for_each(|(known, _)| mark(known));
+        }
+
+        fn lose_power(&mut self) {
+            let losing =
+                |slow: &Self, known: &Known| !slow.is_through(known) && !slow.is_durable(known);
+            self.mark(losing, |known| known.lost = true);
+        }
+
+        fn report_loss(&mut self) {
+            let hit = |slow: &Self, known: &Known| {
+                known.lost && known.ended.is_some() && !slow.is_durable(known)
+            };
+            self.mark(hit, |known| known.reported = true);
         }
     }
 
     proptest! {
         #[test]
-        fn the_history_agrees_with_its_rules(steps in proptest::collection::vec(step(), 1..80)) {
-            let mut history = History::new(Cache::Volatile);
-            let mut slow = Slow::default();
+        fn the_history_agrees_with_its_rules(
+            write_through in prop::bool::weighted(0.2),
+            steps in proptest::collection::vec(step(), 1..80),
+        ) {
+            let cache = if write_through { Cache::WriteThrough } else { Cache::Volatile };
+            let mut history = History::new(cache);
+            let mut slow = Slow { write_through, ..Slow::default() };
             for step in steps {
                 let in_flight: Vec<_> =
                     (0..slow.bios.len()).filter(|at| slow.bios[*at].ended.is_none()).collect();
                 if matches!(step, Step::End(..)) && in_flight.is_empty() {
                     continue;
                 }
-                slow.now += 1;
+                slow.now += u64::from(!matches!(step, Step::LosePower));
                 match step {
                     Step::Submit(op, range, flags) => {
                         let cookie = slow.bios.len() as u64 + 1;
@@ -492,13 +534,24 @@ mod tests {
                         let sectors = u32::try_from(range.end - range.start).unwrap();
                         let bio = Bio::new(op, range.start, sectors, cookie).with_flags(flags);
                         history.submitted(&bio, Stamp(cookie));
-                        slow.bios.push(Known { bio, submitted: slow.now, ended: None });
+                        let (submitted, ended) = (slow.now, None);
+                        slow.bios.push(Known { bio, submitted, ended, lost: false, reported: false });
                     }
                     Step::End(which, well) => {
-                        let known = &mut slow.bios[in_flight[which.index(in_flight.len())]];
+                        let at = in_flight[which.index(in_flight.len())];
+                        let bio = slow.bios[at].bio;
                         let status = if well { Status::Ok } else { Status::IoError };
-                        let _ = history.ended(&known.bio, status);
-                        known.ended = Some((slow.now, well));
+                        let _ = history.ended(&bio, status);
+                        let flushes = bio.op == Op::Flush || bio.flags.contains(Flags::FUA)
+                            || bio.op != Op::Read && bio.flags.contains(Flags::PREFLUSH);
+                        if flushes && !well {
+                            slow.report_loss();
+                        }
+                        slow.bios[at].ended = Some((slow.now, well));
+                    }
+                    Step::LosePower => {
+                        history.lost_power();
+                        slow.lose_power();
                     }
                 }
                 let reads = slow.bios.iter().filter(|known| {
@@ -508,10 +561,10 @@ mod tests {
                 for sector in 0..SECTORS {
                     for since in &since {
                         let right = slow.right(sector, |known| {
-                            known.done().is_some_and(|at| at < *since)
+                            known.done().is_some_and(|at| at < *since) && slow.hides(known)
                         });
                         let said = history.right_at(sector, |write| {
-                            write.succeeded && write.ended < *since
+                            write.ended < *since && history.hides_now(write)
                         });
                         prop_assert_eq!(said, right, "sector {}, read since {}", sector, since);
                     }
@@ -561,6 +614,53 @@ mod tests {
         assert_eq!(astray, ["sectors 0..8: found write 1 from sector 100 on; right: write 1"]);
         let none = read_finds(&mut history, &[(2..8, right)]);
         assert_eq!(none, ["sectors 0..2: found no data at all; right: write 1"]);
+    }
+
+    #[test]
+    fn the_last_data_of_each_sector_counts_for_a_read() {
+        let mut history = History::new(Cache::WriteThrough);
+        let bio = Bio::write(0, 8, 1);
+        history.submitted(&bio, Stamp(1));
+        let _ = history.ended(&bio, Status::Ok);
+        let (right, old) = (Content::of(Stamp(1)), Content::default());
+        let words = |sectors| {
+            format!("sectors {sectors}: found nothing, as before the first write; right: write 1")
+        };
+        // A request that was tried again found all of its sectors again.
+        assert_eq!(read_finds(&mut history, &[(0..8, old), (0..8, right)]), [""; 0]);
+        assert_eq!(read_finds(&mut history, &[(0..8, right), (0..8, old)]), [words("0..8")]);
+        // Its neighbour did not.
+        assert_eq!(read_finds(&mut history, &[(0..4, old), (4..8, right)]), [words("0..4")]);
+        assert_eq!(read_finds(&mut history, &[(4..8, old), (0..4, right)]), [words("4..8")]);
+    }
+
+    /// A write before `lost_power`, and then a flush for each of `flushes`, with its success; returns the
+    /// sectors that may hold the old data, in a running system and after a second loss of power.
+    fn old_data_after(flags: Flags, flushes: &[bool]) -> (bool, bool) {
+        let mut history = History::new(Cache::Volatile);
+        let write = Bio::write(0, 8, 1).with_flags(flags);
+        history.submitted(&write, Stamp(1));
+        let _ = history.ended(&write, Status::Ok);
+        history.lost_power();
+        for (well, cookie) in flushes.iter().zip(2..) {
+            let flush = Bio::new(Op::Flush, 0, 0, cookie);
+            history.submitted(&flush, Stamp::NEVER);
+            let _ = history.ended(&flush, if *well { Status::Ok } else { Status::IoError });
+        }
+        let image = Image::new();
+        (history.check_live(&image).is_empty(), history.check_survivors(&image).wrong.is_empty())
+    }
+
+    // [lost-write-fails-flush]
+    #[test]
+    fn a_lost_write_becomes_durable_by_a_flush_unless_one_has_failed() {
+        assert_eq!(old_data_after(Flags::NONE, &[]), (true, true), "lost, and nobody asked");
+        assert_eq!(old_data_after(Flags::FUA, &[]), (false, false), "durable before the loss");
+        assert_eq!(old_data_after(Flags::NONE, &[true]), (false, false), "the flush promised it");
+        assert_eq!(old_data_after(Flags::NONE, &[false]), (true, true), "reported");
+        assert_eq!(old_data_after(Flags::NONE, &[false, true]), (true, true), "reported before");
+        let promised = old_data_after(Flags::NONE, &[true, false]);
+        assert_eq!(promised, (false, false), "a later failure takes no promise back");
     }
 
     #[test]

@@ -47,10 +47,8 @@ impl Header {
         let more = Unread::More { at_least: len_bytes };
         let mut rest = Reader(bytes);
         let magic = if extended { EXTENDED_REQUEST_MAGIC } else { REQUEST_MAGIC };
-        match rest.u32() {
-            Some(found) if found != magic => return Err(Unread::BadMagic),
-            _ if bytes.len() < len_bytes => return Err(more),
-            _ => {}
+        if rest.u32().is_some_and(|found| found != magic) {
+            return Err(Unread::BadMagic);
         }
         Self::fields(&mut rest, extended).map_or(Err(more), |mut header| {
             header.contexts = agreed.contexts;
