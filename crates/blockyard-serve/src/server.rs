@@ -2,8 +2,9 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[silent-client-makes-room]** A client may arrive when the server is full, or when it has the maximum number of
-//!   clients that have not chosen an export. One lane then cuts off its oldest client that has not chosen one.
+//! - **[silent-client-makes-room]** If a client arrives and the server is full, or has as many clients that have not chosen an
+//!   export as it may have, the oldest of those is cut off. If as many of those as one origin may have come from the
+//!   client's address or user, the oldest of that origin is cut off, so no origin can push out the clients of others.
 //! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
 //!   at a lane that is gone, and [`Server::join`] returns the error.
 
@@ -232,6 +233,7 @@ impl Server {
             is_metered: metrics.is_some(),
             watcher: config.watcher.clone(),
             connections: Arc::default(),
+            newcomers: Arc::default(),
             ends_with_last,
         });
         let doors = Arc::new(nbd::Shared {
@@ -428,16 +430,21 @@ impl Acceptor {
     /// Sends a client to the lane with the fewest clients, if there is room ([silent-client-makes-room]).
     fn deal(&self, client: Peer) {
         let connections = || self.shared.connections.load(Ordering::Relaxed);
-        let newcomers = |entrance: &Entrance<Peer>| entrance.newcomers.load(Ordering::Relaxed);
-        let has_room = || {
-            let newcomers: usize = self.lanes.0.iter().map(newcomers).sum();
-            newcomers < self.newcomers_max && connections() < self.connections_max
+        let silent = || {
+            let is_full = connections() >= self.connections_max;
+            let newcomers_max = if is_full { 0 } else { self.newcomers_max };
+            let (register, origin) = (&self.shared.newcomers, client.origin);
+            let of_origin =
+                register.oldest_from(origin, newcomers_of_origin_max(self.newcomers_max));
+            of_origin.or_else(|| register.oldest_of(newcomers_max))
         };
-        let silent = self.lanes.0.iter().max_by_key(|entrance| newcomers(entrance));
-        if let Some(silent) = silent.filter(|entrance| !has_room() && newcomers(entrance) > 0) {
-            silent.send(Message::MakeRoom);
+        if let Some((ticket, lane)) = silent() {
+            self.lanes.0[lane].send(Message::CutOff(ticket));
             let until = Instant::now() + ROOM_WAIT;
-            while !has_room() && Instant::now() < until {
+            while silent().is_some_and(|(oldest, _)| oldest == ticket) && Instant::now() < until {
+                std::thread::sleep(ROOM_POLL);
+            }
+            while connections() >= self.connections_max && Instant::now() < until {
                 std::thread::sleep(ROOM_POLL);
             }
         }
@@ -448,12 +455,13 @@ impl Acceptor {
             }
             return; // closed
         }
-        let load = |entrance: &&Entrance<Peer>| entrance.load.load(Ordering::Relaxed);
-        let entrance = self.lanes.0.iter().min_by_key(load).expect("at least one lane");
+        let lanes = self.lanes.0.iter().enumerate();
+        let least = lanes.min_by_key(|(_, entrance)| entrance.load.load(Ordering::Relaxed));
+        let (lane, entrance) = least.expect("at least one lane");
         self.shared.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
-        entrance.newcomers.fetch_add(1, Ordering::Relaxed);
-        entrance.send(Message::Arrival(client));
+        let ticket = self.shared.newcomers.enter(client.origin, lane);
+        entrance.send(Message::Arrival(client, ticket));
     }
 }
 
@@ -461,6 +469,11 @@ impl Acceptor {
 /// more, within `connections_max`. A client can then open several connections at once.
 fn newcomers_max(connections_max: usize) -> usize {
     (connections_max / 4).max(connections_max.min(16))
+}
+
+/// Returns how many of these clients may come from one origin: a quarter, or sixteen if that is more.
+fn newcomers_of_origin_max(newcomers_max: usize) -> usize {
+    (newcomers_max / 4).max(16)
 }
 
 /// Ends the server when the lane that holds it ends, even by an error or a panic ([server-ends-with-lane]).
@@ -487,7 +500,6 @@ fn start_lane(
         messages,
         bell,
         load: Arc::clone(&entrance.load),
-        newcomers: Arc::clone(&entrance.newcomers),
     };
     let (tell, told) = mpsc::channel();
     let end = EndsServer(Arc::clone(stop));

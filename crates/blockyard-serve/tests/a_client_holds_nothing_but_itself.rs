@@ -3,9 +3,11 @@
 mod extended;
 mod nbd;
 
+use blockyard_serve::{Address, Config, Server};
 use extended::Extended;
 use nbd::{Client, READ, Running, WRITE, header, memory};
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -305,6 +307,32 @@ fn silent_clients_make_room_for_others() {
     assert!(is_open(&mut silent[0]).is_err());
     assert_eq!(served.read(0, 10), [0; 10]);
     running.stop();
+}
+
+/// A flood from one address once pushed out every client that was slow to choose an export.
+///
+/// Checks [silent-client-makes-room].
+#[test]
+fn silent_clients_of_one_address_leave_those_of_others_alone() {
+    let path = nbd::socket();
+    let addresses = vec![Address::Unix(path.clone()), Address::Tcp("127.0.0.1:0".to_owned())];
+    let mut config = Config::new(vec![memory(1 << 20)], addresses);
+    (config.connections_max, config.lanes) = (256, 2);
+    let server = Server::start(&config).unwrap();
+    let address = server.addresses().iter().find_map(|address| match address {
+        Address::Tcp(address) => Some(address.clone()),
+        _ => None,
+    });
+    let address = address.expect("the TCP address with its port");
+    let slow = nbd::greeted(UnixStream::connect(&path).unwrap()).unwrap();
+    let flood: Vec<_> = (0..400).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    // A client after the flood is served when the server has dealt with the flood.
+    Client::connect(&path).unwrap().bye();
+    let mut slow = Client::enter(slow).expect("a slow client of another origin");
+    assert_eq!(slow.read(0, 10), [0; 10]);
+    drop(flood);
+    server.stopper().stop();
+    server.join().unwrap();
 }
 
 #[test]
