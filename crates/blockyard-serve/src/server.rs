@@ -1,23 +1,21 @@
-//! A server: its lanes, and the thread that accepts clients and assigns them to lanes.
+//! A server: its configuration, its start and its end.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[silent-client-makes-room]** If a client arrives and the server is full, or has as many clients that have not chosen an
-//!   export as it may have, the oldest of those is cut off. If as many of those as one origin may have come from the
-//!   client's address or user, the oldest of that origin is cut off, so no origin can push out the clients of others.
 //! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
 //!   at a lane that is gone, and [`Server::join`] returns the error.
 
+use crate::acceptor::{Acceptor, Begun};
 use crate::bell;
 use crate::clock;
 use crate::control::{Control, ControlConfig};
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
 use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
-use crate::event::{ClientEvent, Event, Happened};
+use crate::event::Event;
 use crate::gauge::Gauge;
 use crate::lane::{Lane, LaneParts, Shared};
-use crate::listen::{ACCEPT_REST, Access, Address, ListenError, Listener, client_at_stdin};
+use crate::listen::{Access, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::reloader::Reloader;
@@ -26,18 +24,11 @@ use crate::watcher::Watcher;
 use crate::words::error_words;
 use blockyard_wire::nbd::ExportError;
 use core::fmt;
-use core::sync::atomic::Ordering;
-use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// The time for which the server waits until a lane has cut off a silent client.
-const ROOM_WAIT: Duration = Duration::from_secs(1);
-/// The interval at which the server checks for that.
-const ROOM_POLL: Duration = Duration::from_micros(100);
+use std::time::Duration;
 
 /// The configuration of a [`Server`].
 #[derive(Clone, Debug)]
@@ -262,7 +253,6 @@ impl Server {
             events: config.events.clone(),
             stop: Arc::clone(&stop),
             connections_max: config.connections_max,
-            newcomers_max: newcomers_max(config.connections_max),
         };
         let acceptor = std::thread::Builder::new()
             .name("acceptor".to_owned())
@@ -366,114 +356,6 @@ impl Server {
         }
         ended.into_iter().collect()
     }
-}
-
-/// The thread that accepts clients and assigns them to lanes.
-struct Acceptor {
-    listeners: Vec<Listener>,
-    /// The client at standard input, if any. It is connected before the server starts.
-    client: Option<Peer>,
-    lanes: Begun,
-    shared: Arc<Shared>,
-    /// The channel that receives an event for each client that is cut off.
-    events: Option<mpsc::SyncSender<Event>>,
-    stop: Arc<OwnedFd>,
-    connections_max: usize,
-    newcomers_max: usize,
-}
-
-/// The lanes that have started. A drop drains them: the server is ending, or another part of it cannot start.
-struct Begun(Vec<Entrance<Peer>>);
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        for entrance in &self.0 {
-            entrance.send(Message::Drain);
-        }
-    }
-}
-
-impl Acceptor {
-    fn run(mut self) {
-        if let Some(client) = self.client.take() {
-            self.deal(client);
-        }
-        loop {
-            let sources = self.listeners.iter().map(AsFd::as_fd).chain([self.stop.as_fd()]);
-            let mut sources: Vec<_> =
-                sources.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-            if poll(&mut sources, None).is_err() {
-                continue; // a signal
-            }
-            let has_come = |at: usize| !sources[at].revents().is_empty();
-            if has_come(self.listeners.len()) {
-                break;
-            }
-            for (at, listener) in self.listeners.iter().enumerate() {
-                if has_come(at) {
-                    self.welcome(listener);
-                }
-            }
-        }
-        // Connections are refused from now on, before the lanes drain.
-        drop(self.listeners);
-    }
-
-    fn welcome(&self, listener: &Listener) {
-        match listener.accept() {
-            Ok(Some(client)) => self.deal(client),
-            Ok(None) => {}
-            Err(_) => std::thread::sleep(ACCEPT_REST),
-        }
-    }
-
-    /// Sends a client to the lane with the fewest clients, if there is room ([silent-client-makes-room]).
-    fn deal(&self, client: Peer) {
-        let connections = || self.shared.connections.load(Ordering::Relaxed);
-        let silent = || {
-            let is_full = connections() >= self.connections_max;
-            let newcomers_max = if is_full { 0 } else { self.newcomers_max };
-            let (register, origin) = (&self.shared.newcomers, client.origin);
-            let of_origin =
-                register.oldest_from(origin, newcomers_of_origin_max(self.newcomers_max));
-            of_origin.or_else(|| register.oldest_of(newcomers_max))
-        };
-        if let Some((ticket, lane)) = silent() {
-            self.lanes.0[lane].send(Message::CutOff(ticket));
-            let until = Instant::now() + ROOM_WAIT;
-            while silent().is_some_and(|(oldest, _)| oldest == ticket) && Instant::now() < until {
-                std::thread::sleep(ROOM_POLL);
-            }
-            while connections() >= self.connections_max && Instant::now() < until {
-                std::thread::sleep(ROOM_POLL);
-            }
-        }
-        if connections() >= self.connections_max {
-            if let Some(events) = &self.events {
-                let event = ClientEvent { client: client.name, happened: Happened::CutOff };
-                drop(events.try_send(Event::Client(event)));
-            }
-            return; // closed
-        }
-        let lanes = self.lanes.0.iter().enumerate();
-        let least = lanes.min_by_key(|(_, entrance)| entrance.load.load(Ordering::Relaxed));
-        let (lane, entrance) = least.expect("at least one lane");
-        self.shared.connections.fetch_add(1, Ordering::Relaxed);
-        entrance.load.fetch_add(1, Ordering::Relaxed);
-        let ticket = self.shared.newcomers.enter(client.origin, lane);
-        entrance.send(Message::Arrival(client, ticket));
-    }
-}
-
-/// Returns the maximum number of clients that have not chosen an export: a quarter of all, or sixteen if that is
-/// more, within `connections_max`. A client can then open several connections at once.
-fn newcomers_max(connections_max: usize) -> usize {
-    (connections_max / 4).max(connections_max.min(16))
-}
-
-/// Returns how many of these clients may come from one origin: a quarter, or sixteen if that is more.
-fn newcomers_of_origin_max(newcomers_max: usize) -> usize {
-    (newcomers_max / 4).max(16)
 }
 
 /// Ends the server when the lane that holds it ends, even by an error or a panic ([server-ends-with-lane]).

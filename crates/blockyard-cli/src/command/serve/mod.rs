@@ -78,28 +78,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     if companions.exit_with_parent {
         companion::end_with_parent()?;
     }
-    for address in server.addresses() {
-        note(&format!("serving at {address}"));
-    }
-    if let Some(address) = server.metrics_address() {
-        note(&format!("metrics at http://{address}/metrics"));
-    }
-    for name in server.assumed_persistent() {
-        note(&format!(
-            "{}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
-             overrides that",
-            prefix(name)
-        ));
-    }
-    for name in server.written_elsewhere() {
-        warning(&format!(
-            "{}another program can write this read-only disk: clients may see it change",
-            prefix(name)
-        ));
-    }
-    for disk in config.disks.iter().filter(|disk| !disk.layers.faults.is_empty()) {
-        note(&format!("{}the seed of the faults is {}", prefix(&disk.name), disk.layers.seed));
-    }
+    announce(&server, &config);
     companion::notify_ready();
     let run = match (&companions.run, server.addresses().first()) {
         (Some(command), Some(at)) => {
@@ -159,6 +138,32 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     match run {
         Some(run) if run.is_finished() => code_of(run),
         _ => Ok(()),
+    }
+}
+
+/// Logs where the server can be reached, and what its operator should know about its disks.
+fn announce(server: &Server, config: &Config) {
+    for address in server.addresses() {
+        note(&format!("serving at {address}"));
+    }
+    if let Some(address) = server.metrics_address() {
+        note(&format!("metrics at http://{address}/metrics"));
+    }
+    for name in server.assumed_persistent() {
+        note(&format!(
+            "{}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
+             overrides that",
+            prefix(name)
+        ));
+    }
+    for name in server.written_elsewhere() {
+        warning(&format!(
+            "{}another program can write this read-only disk: clients may see it change",
+            prefix(name)
+        ));
+    }
+    for disk in config.disks.iter().filter(|disk| !disk.layers.faults.is_empty()) {
+        note(&format!("{}the seed of the faults is {}", prefix(&disk.name), disk.layers.seed));
     }
 }
 
