@@ -38,11 +38,11 @@ impl Medium {
     /// Loses the block that was written last.
     fn lose(&self) -> u64 {
         let calls = self.calls.take();
-        let writes = calls.iter().filter_map(|call| match call {
+        let mut writes = calls.iter().filter_map(|call| match call {
             Call::Write(at) => Some(*at),
             _ => None,
         });
-        let block = writes.last().expect("a sector was written");
+        let block = writes.next_back().expect("a sector was written");
         self.lost.set(Some(block));
         block
     }
