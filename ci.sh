@@ -376,7 +376,7 @@ step_soak() {
     for entry in "${SWARMS[@]}"; do
         say "$entry, fresh seeds"
         BLOCKYARD_SWARM_SOAK="$seconds" cargo test --locked --release \
-            -p "${entry%%:*}" --test "${entry#*:}" -- --nocapture fresh_seeds_hold
+            -p "${entry%%:*}" --test "${entry#*:}" -- --nocapture fresh_seeds_pass
     done
 }
 
@@ -436,6 +436,7 @@ seed_corpus() {
         nbd_server) seeds=(crates/blockyard-wire/tests/nbd/seeds/*) ;;
         http_question) seeds=(crates/blockyard-serve/tests/http/seeds/*) ;;
         pool_set) seeds=(crates/blockyard-pmem/tests/pool_sets/*.set) ;;
+        control_line) seeds=(crates/blockyard-serve/tests/control/seeds/*) ;;
         serve_config) seeds=(examples/systemd/blockyard.toml crates/blockyard-cli/tests/serve_config/*.toml) ;;
         *) die "fuzz target $1 has no seeds: add them to seed_corpus in ci.sh" ;;
     esac

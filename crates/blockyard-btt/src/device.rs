@@ -40,6 +40,22 @@ impl OpenOptions {
     }
 }
 
+/// The health of an open BTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// The number of arenas.
+    pub arenas: usize,
+    /// The number of arenas that refuse writes: all of them if the BTT was opened read-only, otherwise those that are
+    /// marked as broken.
+    pub read_only_arenas: usize,
+    /// The number of blocks that hold no sector: as many as writes may be under way at once.
+    pub free_blocks: u64,
+    /// A write failed after it could no longer be undone, so all writes are refused ([`IoError::Broken`]).
+    pub is_broken: bool,
+    /// The number of cut writes that read as finished but are not, because the BTT was opened read-only.
+    pub unfinished: usize,
+}
+
 /// An open BTT. Threads share it, and each makes a [`Worker`](super::worker::Worker) of it.
 #[derive(Debug)]
 pub struct Btt<M> {
@@ -140,6 +156,17 @@ impl<M: Memory> Btt<M> {
     /// Bytes of a sector.
     pub const fn sector_bytes(&self) -> u32 {
         self.sector_bytes
+    }
+
+    /// Returns the health of the BTT, from memory: no sector is read.
+    pub fn health(&self) -> Health {
+        Health {
+            arenas: self.arenas.len(),
+            read_only_arenas: self.arenas.iter().filter(|open| open.read_only).count(),
+            free_blocks: self.arenas.iter().map(|open| u64::from(open.arena.layout.nfree)).sum(),
+            is_broken: self.broken.load(Ordering::Relaxed),
+            unfinished: self.unfinished.len(),
+        }
     }
 
     /// The UUID of the BTT.

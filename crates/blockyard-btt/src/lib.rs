@@ -102,7 +102,7 @@ mod write;
 
 pub use address::{PostmapAba, PremapAba};
 pub use container::{Container, Dialect};
-pub use device::{Btt, OpenOptions};
+pub use device::{Btt, Health, OpenOptions};
 pub use error::{IoError, OpenError};
 pub use format::{Format, FormatError};
 pub use info_block::{Uuid, Version};

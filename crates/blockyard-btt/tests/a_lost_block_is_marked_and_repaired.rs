@@ -1,4 +1,4 @@
-//! A medium loses a block, until it is zeroed. Writing it succeeds, but does not repair it.
+//! A medium loses a block, until it is zeroed. Writing it succeeds, but does not repair it. Or it fails a fence.
 
 mod intercepted_memory;
 
@@ -7,7 +7,10 @@ use blockyard_btt::{
     Btt, Container, Format, IoError, LaneChoice, MediaError, OpenOptions, Policy, Uuid,
 };
 use core::cell::{Cell, RefCell};
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
 use intercepted_memory::{Call, Intercepted};
+use std::sync::{Arc, mpsc};
 
 const BYTES: u64 = 16 << 20;
 /// The map of a 16 MiB arena, from the format's table of images.
@@ -35,11 +38,11 @@ impl Medium {
     /// Loses the block that was written last.
     fn lose(&self) -> u64 {
         let calls = self.calls.take();
-        let writes = calls.iter().filter_map(|call| match call {
+        let mut writes = calls.iter().filter_map(|call| match call {
             Call::Write(at) => Some(*at),
             _ => None,
         });
-        let block = writes.last().expect("a sector was written");
+        let block = writes.next_back().expect("a sector was written");
         self.lost.set(Some(block));
         block
     }
@@ -99,5 +102,68 @@ fn a_lost_block_is_repaired_before_it_is_used_again() {
         let zeroed = calls.iter().filter(|call| matches!(call, Call::Zero(at) if *at == block));
         let written = calls.iter().filter(|call| matches!(call, Call::Write(at) if *at == block));
         assert_eq!((zeroed.count(), written.count()), (1, 1), "repaired once, and used");
+    }
+}
+
+/// A write whose fence fails leaves the old sector or the new one.
+#[test]
+fn a_sector_can_be_read_after_a_fence_of_its_write_failed() {
+    let mut failures = 0;
+    for nth in 1.. {
+        let fences_left = Cell::new(u32::MAX);
+        let intercept = |call| {
+            let Call::Fence = call else { return Ok(()) };
+            let left = fences_left.get().wrapping_sub(1);
+            fences_left.set(left);
+            if left == 0 { Err(MediaError::Bad) } else { Ok(()) }
+        };
+        let memory = Intercepted { memory: Ram::new(BYTES), intercept };
+        let btt = Btt::create(memory, &format(), Policy::DEFAULT).expect("a new BTT");
+        btt.write(0, &[5; 512]).expect("successful write");
+        fences_left.set(nth);
+        let written = btt.write(0, &[6; 512]);
+        let mut to = [0; 512];
+        assert_eq!(btt.read(0, &mut to), Ok(()), "fence {nth}");
+        if written.is_ok() {
+            assert_eq!(to, [6; 512]);
+            break;
+        }
+        failures += 1;
+        assert_eq!(written, BAD, "fence {nth}");
+        assert!(to == [5; 512] || to == [6; 512], "fence {nth}: the sector is whole");
+        assert!(btt.write(0, &[7; 512]).is_err(), "fence {nth}: no write until the BTT is opened");
+    }
+    assert!(failures >= 2, "a write waits for its data and for its log: {failures}");
+}
+
+/// A write whose fence fails releases its sector: another writer of the sector does not wait for ever.
+#[test]
+fn a_writer_learns_that_the_fence_of_another_failed() {
+    for nth in 1..=2 {
+        let fences_left = Arc::new(AtomicU32::new(0));
+        let (start, started) = mpsc::channel();
+        let left = Arc::clone(&fences_left);
+        let intercept = move |call| match call {
+            Call::Fence if left.fetch_sub(1, Ordering::Relaxed) == 1 => {
+                start.send(()).expect("another writer");
+                // The other writer comes to the sector, which is locked.
+                std::thread::sleep(Duration::from_millis(50));
+                Err(MediaError::Bad)
+            }
+            _ => Ok(()),
+        };
+        let memory = Intercepted { memory: Ram::new(BYTES), intercept };
+        let btt = Arc::new(Btt::create(memory, &format(), Policy::DEFAULT).expect("a new BTT"));
+        btt.write(0, &[5; 512]).expect("successful write");
+        fences_left.store(nth, Ordering::Relaxed);
+        let (tell, told) = mpsc::channel();
+        let other = Arc::clone(&btt);
+        std::thread::spawn(move || {
+            started.recv().expect("the fence that fails");
+            tell.send(other.write(0, &[7; 512])).expect("the test waits");
+        });
+        assert_eq!(btt.write(0, &[6; 512]), BAD, "fence {nth}");
+        let written = told.recv_timeout(Duration::from_secs(20)).expect("the other writer ends");
+        assert!(written.is_err(), "fence {nth}: no write until the BTT is opened");
     }
 }

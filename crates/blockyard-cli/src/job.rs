@@ -1,4 +1,4 @@
-//! The job of a command: from a file, from standard input or from options, or a trace.
+//! The job of a command, from a file, standard input or options; or a trace.
 
 use std::io::{self, Read};
 
@@ -18,9 +18,9 @@ use blockyard_sim::answer::number::{mebibytes, time};
 pub(crate) struct Given {
     /// The job file or trace, `-` for standard input, or the names of the jobs given by options.
     pub(crate) name: String,
-    /// The jobs; for a trace, the job that stands for it.
+    /// The jobs. A trace has one job that represents it.
     pub(crate) jobs: JobFile,
-    /// The trace, if there is one.
+    /// The trace, if any.
     pub(crate) replay: Option<Replay>,
 }
 
@@ -30,7 +30,7 @@ impl Given {
     }
 }
 
-/// Reads the job and notes which of its options have no effect, or reads the trace and notes what it is.
+/// Reads the job and notes its options without effect, or reads the trace and notes its description.
 pub(crate) fn read(job: &Job, playback: &Playback, device: &Device) -> Result<Given, Failure> {
     if let Some(path) = &job.replay {
         return read_trace(path, playback, device);
@@ -52,7 +52,7 @@ pub(crate) fn read(job: &Job, playback: &Playback, device: &Device) -> Result<Gi
 }
 
 impl Playback {
-    /// The name of an option that was given, if any was.
+    /// Returns the name of an option that was given, if any.
     fn option_given(&self) -> Option<&'static str> {
         let options = [
             ("pace", self.pace.is_some()),
@@ -90,7 +90,7 @@ fn read_trace(path: &str, playback: &Playback, device: &Device) -> Result<Given,
     Ok(Given { name: path.to_owned(), jobs, replay: Some(replay) })
 }
 
-/// A line that describes `trace`.
+/// Returns a line that describes `trace`.
 fn described(trace: &Trace) -> String {
     let all = trace.summary();
     let plural = |number: usize, one: &str| {

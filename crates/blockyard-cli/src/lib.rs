@@ -1,9 +1,9 @@
 //! The `blockyard` command: what would this queueing design do on that device?
 //!
-//! `cli` defines the commands and their options, a file in `command` runs each of them, `render` and `fio`
-//! print answers, and `message` reports what went wrong. Results go to standard output, all else
-//! to standard error; exit codes are 0 for done, 1 for a run that failed, 2 for bad usage
-//! or input, and 3 and 4 for what `btt check` finds.
+//! `cli` defines the commands and their options, a file in `command` runs each command, `render` and `fio` print
+//! answers, and `message` reports failures. Results go to standard output and everything else to standard error.
+//! Exit codes are 0 for success, 1 for a failed run, 2 for bad usage or input, and 3 and 4 for findings of
+//! `btt check`.
 
 #![forbid(unsafe_code)]
 
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use message::Failure;
 
-/// Answers the command line of this process.
+/// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
     let code = match answer() {
@@ -42,11 +42,11 @@ fn answer() -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// How many disks the text of a file for `serve --config` describes; `name` stands for the file's.
+/// Returns the number of disks in the text of a `serve --config` file. `name` takes the place of the file's name.
 ///
 /// # Errors
 ///
-/// What is wrong with it, as `serve` says it.
+/// Returns the error message of `serve`.
 pub fn disks_of_config(name: &str, text: &str) -> Result<usize, String> {
     command::disks_of_config(name, text).map_err(|error| error.to_string())
 }

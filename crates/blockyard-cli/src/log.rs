@@ -1,7 +1,7 @@
-//! Lines for standard error, as text or as JSON. A server waits for none of them.
+//! Lines for standard error, as text or as JSON, which never block a server.
 //!
-//! Without [`begin`], a line is written at once, however long that takes. After it, one thread writes. Lines that find no
-//! room are dropped, and their count is written when there is room again.
+//! Before [`begin`], a line is written at once, however long that takes. Afterwards, one thread writes. Lines for which
+//! there is no room are dropped, and their count is written when there is room again.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 
 use crate::terminal::above_progress;
 
-/// The most lines that wait to be written.
+/// The maximum number of lines that wait to be written.
 const LINES_MAX: usize = 1024;
-/// How long the end of the program waits for standard error.
+/// The time for which the end of the program waits for standard error.
 const LAST_LINES: Duration = Duration::from_millis(500);
 
 /// How severe a line is, the most severe first.
@@ -90,19 +90,19 @@ impl Choice {
     }
 }
 
-/// The lines that wait.
+/// The waiting lines.
 #[derive(Debug)]
 struct Queue {
     lines: VecDeque<String>,
     choice: Choice,
-    /// Lines that were dropped since there was room.
+    /// The number of lines dropped since there was room.
     dropped: u64,
     has_writer: bool,
     is_writing: bool,
 }
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue::new());
-/// The queue has a line, or the writer has written one.
+/// Signals that the queue has a line or that the writer has written one.
 static CHANGED: Condvar = Condvar::new();
 
 impl Queue {
@@ -158,7 +158,7 @@ pub(crate) fn begin(choice: Choice) {
     });
 }
 
-/// Takes a line for the thread that writes. Writes the line if there is no such thread.
+/// Queues a line for the writer thread. Writes the line itself if there is no such thread.
 pub(crate) fn put(level: Level, words: &str, about: About<'_>) {
     let mut queue = queue();
     if level > queue.choice.level {
@@ -175,11 +175,11 @@ pub(crate) fn put(level: Level, words: &str, about: About<'_>) {
 }
 
 fn print(line: &str) {
-    // What cannot be printed cannot be reported either.
+    // A failure to print cannot be reported.
     above_progress(|| drop(anstream::stderr().write_all(line.as_bytes())));
 }
 
-/// Waits until all lines are written, but not for long.
+/// Waits for a short time until all lines are written.
 pub(crate) fn finish() {
     let has_more = |queue: &mut Queue| queue.is_writing || !queue.lines.is_empty();
     drop(CHANGED.wait_timeout_while(queue(), LAST_LINES, has_more));
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dropped_lines_are_counted_where_they_were() {
+    fn dropped_lines_are_counted_in_their_place() {
         let mut queue = Queue::new();
         for number in 0..LINES_MAX + 7 {
             queue.put(number.to_string());

@@ -1,4 +1,4 @@
-//! The `blockyard` command. All of it is in the library beside this file, where fuzz targets reach it.
+//! The `blockyard` command. Its code is in the library beside this file, so that fuzz targets can call it.
 
 #![forbid(unsafe_code)]
 

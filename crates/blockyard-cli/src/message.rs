@@ -12,7 +12,7 @@ use blockyard_sim::simulate::SimulationError;
 
 use crate::log::{self, Level};
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line asks for help or the version, or is empty: clap prints it.
@@ -21,18 +21,18 @@ pub(crate) enum Failure {
     Input(String),
     /// The run failed: exit code 1.
     Run(String),
-    /// The answer was printed, and this is its exit code.
+    /// The answer was printed. This is its exit code.
     Verdict(u8),
     /// The result could not be written. A closed pipe is not an error.
     Output(io::Error),
 }
 
 impl Failure {
-    /// Prints the message, if there is one, and returns the exit code.
+    /// Prints the message, if any, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Self::Help(error) => {
-                // What cannot be printed cannot be reported either.
+                // A failure to print cannot be reported.
                 drop(error.print());
                 ExitCode::from(if error.use_stderr() { 2 } else { 0 })
             }

@@ -1,4 +1,4 @@
-//! Runs simulations, and shows how far they are in a line of a terminal.
+//! Runs simulations and shows their progress in a line of a terminal.
 
 use blockyard_sim::answer::number::{approximate, count, time};
 use blockyard_sim::data::verify::Verify;
@@ -14,15 +14,15 @@ use crate::message::warning;
 use crate::terminal::ProgressLine;
 use crate::trace::is_pointless;
 
-/// Events between two updates of the line.
+/// The number of events between two updates of the line.
 const SLICE: u64 = 1 << 16;
 
-/// Runs what is `given` on `device` under `design` to the end. `recorder`, if there is one, records all
-/// events. A terminal shows how far the run is.
+/// Runs the `given` job or trace on `device` under `design`. `recorder`, if any, records all events. A terminal
+/// shows the progress.
 ///
 /// A recorder that cannot write ends the run early; its own `finish` returns the error.
 ///
-/// The clock decides only what the line shows, never what is simulated.
+/// The clock affects only the progress line, never the simulation.
 pub(crate) fn simulate(
     given: &Given,
     device: &Device,
@@ -51,7 +51,7 @@ pub(crate) fn simulate(
     ended
 }
 
-/// Warns of losses of power that were asked for and lie after the end of the run.
+/// Warns of requested power losses that lie after the end of the run.
 fn warn_of_late_cuts(verify: &Verify, report: &Report) {
     let looked_at = report.verified.as_ref().map_or(0, |verified| verified.power_cuts.len());
     if looked_at < verify.power_cuts.len() && verify.power_cut_every.is_none() {
@@ -63,7 +63,7 @@ fn warn_of_late_cuts(verify: &Verify, report: &Report) {
     }
 }
 
-/// Runs `simulation` to its end, or until its observer says that there is no point in continuing.
+/// Runs `simulation` to its end, or until its observer stops it.
 fn finish<O: Observer>(
     mut simulation: Simulation<O>,
     jobs: &JobFile,
@@ -86,7 +86,7 @@ fn finish<O: Observer>(
     Ok(simulation.report())
 }
 
-/// Shows how far `simulation` is.
+/// Shows the progress of `simulation`.
 #[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 fn show<O: Observer>(bar: &ProgressBar, simulation: &Simulation<O>) {
     if bar.is_hidden() {
@@ -98,7 +98,7 @@ fn show<O: Observer>(bar: &ProgressBar, simulation: &Simulation<O>) {
     bar.set_position(now_ns);
 }
 
-/// The virtual nanoseconds that `jobs` will take, if time alone ends them. Waves follow each other.
+/// Returns the virtual time in ns that `jobs` will take, if time alone ends them. Waves run one after another.
 fn expected_ns(jobs: &JobFile) -> Option<u64> {
     let mut waves = Vec::new();
     for job in &jobs.jobs {
@@ -112,19 +112,18 @@ fn expected_ns(jobs: &JobFile) -> Option<u64> {
     Some(waves.iter().sum())
 }
 
-/// A progress line that counts up to `of`.
+/// Returns a progress line that counts up to `of`.
 pub(crate) fn tally(what: &str, of: usize) -> ProgressLine {
     let of = u64::try_from(of).unwrap_or(u64::MAX);
     ProgressLine::new(&format!("{{pos}} of {{len}} {what}"), Some(of))
 }
 
-/// A progress line for a part of something, with the time that the rest will take; its message says what
-/// is done.
+/// Returns a progress line that shows a percentage and the remaining time. Its message names the work.
 pub(crate) fn share() -> ProgressLine {
     ProgressLine::new("{msg}: {percent} %, {eta} left", Some(0))
 }
 
-/// Shows on `line` that `done` of `of` is done.
+/// Sets `line` to `done` of `of`.
 pub(crate) fn show_share(line: &ProgressLine, what: &str, done: u64, of: u64) {
     line.bar().set_length(of);
     line.bar().set_message(what.to_owned());

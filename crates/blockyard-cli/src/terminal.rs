@@ -1,32 +1,33 @@
-//! The progress line at the foot of a terminal, and what is written above it.
+//! The progress line at the bottom of a terminal, and the lines above it.
 //!
-//! Nothing is shown if standard error is not a terminal.
+//! If standard error is not a terminal, there is no progress line.
 
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The line that is shown; there is at most one at a time.
+/// The current line, at most one at a time.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// A progress line. It is erased when it is dropped.
 pub(crate) struct ProgressLine(ProgressBar);
 
 impl ProgressLine {
-    /// A line of `template`, as `indicatif` defines it, for something that takes `len` steps, if that is
-    /// known.
+    /// Creates a line from an `indicatif` `template` for work of `len` steps, if known.
     ///
     /// # Panics
     ///
-    /// If the template is invalid.
+    /// Panics if the template is invalid.
     pub(crate) fn new(template: &str, len: Option<u64>) -> Self {
         let bar = ProgressBar::with_draw_target(len, ProgressDrawTarget::stderr());
-        bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+        bar.set_style(
+            ProgressStyle::with_template(template).expect("the template should be valid"),
+        );
         *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
         Self(bar)
     }
 
-    /// The bar, to report progress to.
+    /// Returns the bar that takes the progress.
     pub(crate) const fn bar(&self) -> &ProgressBar {
         &self.0
     }

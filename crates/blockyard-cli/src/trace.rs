@@ -1,4 +1,4 @@
-//! The traces that a command line asks for.
+//! The traces that a command line requests.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use signal_hook::flag;
 
 use crate::message::Failure;
 
-/// Set by the first signal that asks the process to end.
+/// Set by the first signal to end.
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Calls `runs` with a recorder for the traces, if there are any. Runs that fail or are interrupted leave
-/// traces up to that point.
+/// Calls `runs` with a recorder for the traces, if any. A run that fails or is interrupted leaves traces up to
+/// that point.
 pub(crate) fn recorded<T>(
     perfetto: Option<&PathBuf>,
     blktrace: Option<&PathBuf>,
@@ -37,13 +37,13 @@ pub(crate) fn recorded<T>(
     Ok(ended)
 }
 
-/// Whether there is no point in continuing the run that `recorder` watches.
+/// Returns whether the run that `recorder` watches should stop early.
 pub(crate) fn is_pointless(recorder: &Recorder) -> bool {
     recorder.is_broken() || is_interrupted()
 }
 
-/// From here on, the first signal that asks the process to end lets it close its files first; the second
-/// one ends it at once.
+/// Registers for signals. After this call, the first signal to end lets the process close its files, and the
+/// second ends it at once.
 fn catch_signals() -> Result<(), Failure> {
     let interrupted = INTERRUPTED.get_or_init(Arc::default);
     for signal in [SIGINT, SIGTERM] {

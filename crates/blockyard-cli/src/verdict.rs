@@ -1,10 +1,10 @@
-//! Whether an answer is a success.
+//! Decides whether an answer is a success.
 
 use blockyard_sim::answer::Outcome;
 
 use crate::message::Failure;
 
-/// Fails if verification found anything wrong in `outcomes`.
+/// Fails if verification found an error in `outcomes`.
 pub(crate) fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Result<(), Failure> {
     let verified = outcomes.into_iter().filter_map(|outcome| outcome.verified.as_ref());
     match verified.map(|verified| verified.violation_count).sum::<u64>() {

@@ -1,10 +1,10 @@
-//! One job, twice: fio itself at a disk that is served as a modelled device, in real time, and `run`, in
-//! virtual time. Where the device is what holds the job up, both have the same rate and median latency.
+//! The same job runs twice: fio on a disk that is served as a modelled device, in real time, and `run`, in
+//! virtual time. If the device is the bottleneck, both have the same rate and median latency.
 //!
-//! Without fio and its NBD engine it is skipped, but in CI (`CI` is set) these must be there. A machine
-//! that is busy with other things is tried again, with both before all else where that is allowed; it can
-//! only be too slow, and if the server itself says so each time, there is nothing to compare. `ci.sh`
-//! then says at its end what was not checked; without anybody to say so, it fails.
+//! Without fio's NBD engine the test is skipped, except in CI (`CI` is set), where it is required. On a busy
+//! machine the test tries again, with real-time priority where that is permitted. A busy machine can only
+//! make the disk slower. If the server reports late completions in every try, there is nothing to compare:
+//! `ci.sh` then lists the check as not done, and outside `ci.sh` the test fails.
 #![allow(clippy::float_arithmetic, reason = "fio's figures have fractions")]
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-/// How far the two may be apart.
+/// The largest permitted difference, as a fraction.
 const APART: f64 = 0.10;
-/// How many completions may be late, of 100, on a machine that keeps up.
+/// The percentage of completions that may be late on a machine that keeps up.
 const LATE_PERCENT: u64 = 1;
 const TRIES: u32 = 6;
 
-/// There is one machine.
+/// The tests share one machine, so they run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A rate in requests per second, and the median of their latency in microseconds.
+/// The requests per second, and their median latency in us.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     iops: f64,
@@ -47,7 +47,7 @@ impl Figures {
     }
 }
 
-/// `program` before all other work of the machine, where that is allowed.
+/// Returns a command that runs `program` with real-time priority, where that is permitted.
 fn first(program: &str) -> Command {
     let may = Command::new("chrt").args(["-f", "10", "true"]).status();
     if !may.is_ok_and(|status| status.success()) {
@@ -74,7 +74,7 @@ fn output_of(command: &mut Command) -> String {
 fn has_fio() -> bool {
     let engines = Command::new("fio").arg("--enghelp").output();
     let has = engines.is_ok_and(|out| String::from_utf8_lossy(&out.stdout).contains("nbd"));
-    assert!(has || std::env::var_os("CI").is_none(), "CI has to have fio with its NBD engine");
+    assert!(has || std::env::var_os("CI").is_none(), "CI requires fio with its NBD engine");
     if !has {
         eprintln!("skipped: there is no fio with an NBD engine");
     }
@@ -88,7 +88,7 @@ fn serve(socket: &Path, device: &str, design: &str) -> Child {
     nbd::answers(server, socket)
 }
 
-/// Ends it; of so many completions so many were late.
+/// Stops the server. Returns its completions and how many of them were late.
 fn end(mut server: Child) -> (u64, u64) {
     nbd::signal(&server, "-TERM");
     assert!(server.wait().unwrap().success(), "the server drains");
@@ -103,7 +103,7 @@ fn end(mut server: Child) -> (u64, u64) {
     (number_before("completions"), number_before("were"))
 }
 
-/// `options` of fio, at `device` under `design`.
+/// Compares fio's figures with the model's for a job with `options` on `device` under `design`.
 fn compare(device: &str, design: &str, side: &str, options: &[&str]) {
     if !has_fio() {
         return;
@@ -130,7 +130,10 @@ fn compare(device: &str, design: &str, side: &str, options: &[&str]) {
         if live.is_near(modelled) {
             return;
         }
-        assert!(live.iops < modelled.iops * (1.0 + APART), "it is faster than its model");
+        assert!(
+            live.iops < modelled.iops * (1.0 + APART),
+            "the disk should not be faster than its model"
+        );
         kept_up |= late * 100 < completions * LATE_PERCENT;
     }
     assert!(!kept_up, "{device}: the machine kept up with the model, and the disk is not as fast");

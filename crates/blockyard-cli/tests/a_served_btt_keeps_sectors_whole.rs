@@ -1,5 +1,5 @@
-//! `serve --btt`: what is written is read, and when the server is killed in the middle of many writes, what
-//! was answered is there, each sector is whole, and `btt check` finds nothing.
+//! `serve --btt` keeps sectors whole. If the server is killed during many writes, every acknowledged write
+//! survives, no sector is torn, and `btt check` finds no damage.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -23,13 +23,13 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// A path that is short enough for a socket.
+/// Returns a path short enough for a socket.
 fn socket() -> PathBuf {
     let name = nbd::path("t").file_name().unwrap().to_owned();
     std::env::temp_dir().join(name).with_extension("sock")
 }
 
-/// A file with an empty BTT.
+/// Creates a file with an empty BTT.
 fn created(name: &str, sector: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_file(&path);
@@ -61,19 +61,19 @@ fn check(path: &Path) {
     assert_eq!(out.status.code(), Some(0), "{words}");
 }
 
-/// A sector that says which write it is.
+/// Returns a sector filled with the number of its write.
 fn sector(mark: u64, bytes: usize) -> Vec<u8> {
     mark.to_le_bytes().into_iter().cycle().take(bytes).collect()
 }
 
 fn mark(sector: &[u8]) -> u64 {
     let mark = u64::from_le_bytes(sector[..8].try_into().unwrap());
-    assert_eq!(sector, self::sector(mark, sector.len()), "a mix");
+    assert_eq!(sector, self::sector(mark, sector.len()), "the sector is torn");
     mark
 }
 
 #[test]
-fn sectors_are_read_as_they_were_written_whatever_their_size() {
+fn sectors_of_every_size_are_read_as_written() {
     for (size, data) in [("512", 512_u32), ("520", 512), ("4096", 4096), ("4104", 4096)] {
         let bytes_of = data as usize;
         for survives in ["process", "power"] {
@@ -145,17 +145,21 @@ fn a_server_that_is_killed_leaves_every_sector_whole() {
         let all = client.read(0, 3 * SECTORS * 4096);
         for (at, found) in all.chunks_exact(4096).enumerate() {
             let found = mark(found);
-            assert!(found >= least[at], "sector {at}: {found:x}, and {:x} was answered", least[at]);
+            assert!(
+                found >= least[at],
+                "sector {at}: {found:x}, but {:x} was acknowledged",
+                least[at]
+            );
         }
         kill(server);
     }
     std::fs::remove_file(&socket).unwrap();
-    assert!(least.iter().all(|&mark| mark > 0), "something was written");
+    assert!(least.iter().all(|&mark| mark > 0), "every sector should have an acknowledged write");
     std::fs::remove_file(path).unwrap();
 }
 
 #[test]
-fn sync_is_the_power_that_is_survived() {
+fn sync_means_survives_power() {
     let path = created("sync.btt", "512");
     let socket = socket();
     for options in [&["--sync"][..], &["--sync", "--survives", "power"]] {
@@ -175,9 +179,9 @@ fn sync_is_the_power_that_is_survived() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Nothing here is persistent memory, or known as such to the kernel: that is said, and it is served.
+/// The kernel does not know this file as persistent memory. The server says so and serves the file.
 #[test]
-fn memory_that_is_taken_for_persistent_is_said_to_be() {
+fn survives_pmem_warns_about_other_memory() {
     let path = created("pmem.btt", "512");
     let socket = socket();
     let mut server = start_with(&path, &socket, &["--survives", "pmem"]);
@@ -193,7 +197,7 @@ fn memory_that_is_taken_for_persistent_is_said_to_be() {
 }
 
 #[test]
-fn what_is_no_btt_is_told_in_one_line() {
+fn a_file_without_a_btt_is_refused_in_one_line() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("none.btt");
     std::fs::write(&path, vec![0; 17 << 20]).unwrap();
     let out = run(&["serve", text(&path), "--btt", "--nbd", "127.0.0.1:0"]);

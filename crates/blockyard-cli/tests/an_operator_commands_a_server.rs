@@ -4,7 +4,7 @@
 mod nbd;
 
 use core::time::Duration;
-use nbd::{Client, READ, signal};
+use nbd::{Client, EIO, READ, signal};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -201,12 +201,81 @@ fn a_drain_answers_what_is_in_flight_and_ends_the_server() {
 }
 
 #[test]
+fn rate_and_delay_change_while_clients_are_served() {
+    let running = start(&["memory:1m", "--rate", "unlimited", "--delay", "0us"]);
+    let mut client = running.client();
+    let mut time_of = |reads| {
+        let start = Instant::now();
+        (0..reads).for_each(|_| assert_eq!(client.read(0, 512).len(), 512));
+        start.elapsed()
+    };
+    let ms = Duration::from_millis;
+    assert!(time_of(10) < ms(1000));
+    let changed = "export \"\" is changed, for requests from now on\n";
+    assert_eq!(running.does(&["rate", "", "20iops"]), changed);
+    assert!(time_of(21) >= ms(1000));
+    assert_eq!(running.does(&["rate", "", "unlimited"]), changed);
+    assert!(time_of(10) < ms(400));
+    assert_eq!(running.does(&["delay", "", "100ms-110ms"]), changed);
+    assert!(time_of(5) >= ms(500));
+    assert_eq!(running.does(&["delay", "", "0us"]), changed);
+    assert!(time_of(5) < ms(400));
+    let words = "blockyard: error: there is no export \"other\"\n";
+    assert_eq!(running.refuses(&["rate", "other", "1m"]), words);
+    let mut caller = running.caller();
+    caller.say(b"{\"command\":\"delay\",\"export\":\"\",\"min_us\":2,\"max_us\":1}\n");
+    assert_eq!(caller.error(), "the shortest delay is longer than the longest");
+    drop(client);
+    running.end();
+
+    let running = start(&["memory:1m", "--delay", "0us"]);
+    let words = "unknown command `stop`: one of list, disconnect, rate, delay, drain";
+    assert_eq!(running.refuses(&["stop"]), format!("blockyard: error: {words}\n"));
+    let words = "blockyard: error: export \"\" was started without --rate\n";
+    assert_eq!(running.refuses(&["rate", "", "1m"]), words);
+    running.end();
+}
+
+#[test]
+fn the_list_tells_the_health_of_a_btt() {
+    let path = nbd::path("btt");
+    let created = blockyard(&["btt", "create", text(&path), "--size", "32m"]).output().unwrap();
+    assert!(created.status.success(), "{created:?}");
+    let running = start(&[text(&path), "--btt"]);
+    let mut client = running.client();
+    assert_eq!(client.write(0, &[1; 4096]), 0);
+    let export = &running.list()["exports"][0];
+    assert_eq!((&export["kind"], &export["damage"]), (&json!("btt"), &Value::Null));
+    let well = json!({
+        "arenas": 1, "read_only_arenas": 0, "free_blocks": 256, "broken": false, "unfinished_writes": 0
+    });
+    assert_eq!(export["btt"], well);
+    let words = "(default): BTT with 1 arena, 256 free blocks\n";
+    assert!(running.does(&["list"]).contains(words));
+    fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+    for _ in 0..3 {
+        assert_eq!(client.call(READ, 1 << 20, 4096), EIO);
+    }
+    let export = &running.list()["exports"][0];
+    assert_eq!(export["failed_requests"], 3);
+    let damage = export["damage"].as_str().unwrap();
+    assert!(damage.starts_with("its file failed"), "{damage}");
+    assert!(running.does(&["list"]).contains("requests fail (3 so far)\n"));
+    drop(client);
+    // Its last flush fails, so it ends with an error.
+    signal(&running.server, "-TERM");
+    assert_eq!(running.server.wait_with_output().unwrap().status.code(), Some(1));
+    fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn hostile_input_is_answered_by_an_error_and_harms_nobody() {
     let running = start(&["memory:1m"]);
     let mut client = running.client();
     let mut caller = running.caller();
     caller.say(b"{\"command\":\"stop\"}\n");
-    let known = "unknown variant `stop`, expected one of `list`, `disconnect`, `drain`";
+    let known =
+        "unknown variant `stop`, expected one of `list`, `disconnect`, `rate`, `delay`, `drain`";
     assert!(caller.error().starts_with(known));
     for garbage in [&b"\n"[..], b"\xff\xfe\n", b"[[[[\n", b"{\"command\":\"list\",\"x\":0}\n"] {
         caller.say(garbage);

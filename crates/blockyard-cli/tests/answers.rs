@@ -1,4 +1,4 @@
-//! `whatif` and `run` as an engineer meets them: the examples of the repository, and bad input.
+//! `whatif`, `run` and `replay` on the repository's examples and on bad input.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn blockyard<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_blockyard")).args(args).output().unwrap()
 }
 
-/// The standard output of a command that must succeed and print nothing on standard error.
+/// Returns the standard output of a command that must succeed with an empty standard error.
 fn answer(args: &[&str]) -> String {
     let output = blockyard(args);
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -23,7 +23,7 @@ fn example(name: &str) -> String {
     folder.join(name).to_str().unwrap().to_owned()
 }
 
-/// The answer of `whatif` about a lone random reader on a SCSI host under `designs`.
+/// Returns the answer of `whatif` for one random reader on a SCSI host under `designs`.
 fn reader(designs: &str, more: &[&str]) -> Value {
     let job = "--name=x --rw=randread --direct=1 --ioengine=io_uring --size=4m";
     let setting = ["whatif", "--device", "srp", "--output-format", "json", "--design", designs];
@@ -37,13 +37,13 @@ fn polling_buys_latency_with_processor_time() {
     let polled = example("polled.toml");
     let slept = reader(&format!("mq-none,{polled}"), &[]);
     let spun = reader(&polled, &["--hipri"]);
-    // Without `hipri` nobody uses the queues that are polled.
+    // Without `hipri` no request uses the poll queues.
     let [without, with] = [0, 1].map(|at| &slept["designs"][at]);
     assert_eq!((&without["lat_ns"], &without["iops"]), (&with["lat_ns"], &with["iops"]));
     let spun = &spun["designs"][0];
     let figure = |of: &Value, key: &str| of[key].as_f64().unwrap();
     assert!(spun["lat_ns"]["mean"].as_u64() < with["lat_ns"]["mean"].as_u64());
-    // One of 16 processors does nothing else.
+    // The job keeps one of 16 processors fully busy.
     assert_eq!(figure(spun, "cpu_percent"), 100.0 / 16.0);
     assert!(figure(with, "cpu_percent") * 50.0 < figure(spun, "cpu_percent"));
     assert_eq!((figure(with, "wakeups_per_io"), figure(spun, "wakeups_per_io")), (1.0, 0.0));
@@ -59,12 +59,12 @@ fn polling_without_a_polled_queue_is_refused_with_the_missing_key() {
     assert!(told.contains("`hipri`") && told.contains("`poll-queues` in `[queue]`"), "{told}");
 }
 
-/// Twenty jobs, each of which waits for its I/O of 4 KiB on an eMMC.
+/// Twenty jobs on an eMMC device, each with one I/O of 4 KiB in flight.
 const WRITERS: &str = "--name=x --filename=/dev/mmcblk0 --direct=1 --bs=4k --size=1m --numjobs=20 \
                        --group_reporting --device=emmc-hs400-sprd";
 
 #[test]
-fn an_mmc_host_is_explained_by_what_passes_between_transfers() {
+fn an_explanation_names_the_time_between_mmc_transfers() {
     let asked = |rw: &str, more: &[&str]| {
         let rw = format!("--rw={rw}");
         let designs = ["whatif", "--design=mmc-blkmq,hsq", &rw];
@@ -89,7 +89,7 @@ fn an_mmc_host_is_explained_by_what_passes_between_transfers() {
     assert_eq!(mmc(0)["commands"]["CMD13"], mmc(0)["commands"]["CMD25"]);
     assert!(mmc(1)["commands"].get("CMD13").is_none());
 
-    // Neighbours that were merged share what is lost between transfers.
+    // Merged I/Os share the time that is lost between transfers.
     let sequential = asked("write", &[]);
     let words = sequential.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(is_shared(&words), "{sequential}");
@@ -121,7 +121,7 @@ fn keys(value: &Value) -> Vec<&str> {
 
 const QUICK: &str = "[x]\nrw=read\nioengine=libaio\niodepth=32\ndirect=1\nsize=64m\nnumjobs=4\n";
 
-/// A folder for one test, removed with it.
+/// A temporary folder for one test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -144,14 +144,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The system removes what cannot be removed here.
+        // If this fails, the files stay in the temporary directory.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
-/// The commands of the host software queue's series, as they were given to fio: 20 jobs of one I/O
-/// each, whatever their iodepth says, all on the same gigabyte. Only the first of them have to be
-/// done here: each job has 2^18.
+/// The fio command lines of the host software queue's patch series: 20 jobs on the same gigabyte. Each
+/// job has one I/O in flight, whatever its iodepth. `number_ios` limits each job, which has 2^18 I/Os.
 #[test]
 fn published_command_lines_run_as_they_are() {
     for rw in ["read", "randread", "write", "randwrite"] {
@@ -174,7 +173,7 @@ fn published_command_lines_run_as_they_are() {
     }
 }
 
-/// Each file of `examples/mmc`, as the comment at its top promises.
+/// Each file of `examples/mmc` does what the comment at its top says.
 #[test]
 fn workloads_of_the_mmc_series_report_each_of_their_jobs() {
     let jobs = |name: &str| {
@@ -201,9 +200,9 @@ fn workloads_of_the_mmc_series_report_each_of_their_jobs() {
     );
 }
 
-/// The time that `find` waits, and the time that it computes.
+/// The answer reports the time that `find` waits and the time that it computes.
 #[test]
-fn a_dependent_reader_shows_its_waiting_beside_its_computing() {
+fn a_dependent_reader_reports_waiting_and_computing() {
     let find = example("mmc/find.fio");
     let args = ["whatif", &find, "--device=srp", "--design=mq-none"];
     let text = answer(&args);
@@ -215,7 +214,7 @@ fn a_dependent_reader_shows_its_waiting_beside_its_computing() {
             .map(|part| whole["designs"][0]["jobs_ns"][part].as_u64().unwrap());
     assert_eq!(thinking, 2599 * 715_000);
     assert_eq!(alive, thinking + in_calls + ready + waiting + pausing);
-    // A command takes 443 us there, and each is waited for.
+    // A command takes 443 us on that device, and the job waits for each.
     assert!(waiting > 2600 * 400_000 && ready == 0 && pausing == 0, "{waiting} {ready} {pausing}");
     assert!(!answer(&["run", &example("scsi-seqread.fio"), "--device=srp"]).contains("thinking"));
 }
@@ -243,11 +242,13 @@ fn every_example_runs() {
     }
 }
 
-/// Where `value` is not what `schema` says; `root` is the whole schema.
+/// Returns the place where `value` does not match `schema`, if any. `root` is the whole schema.
 fn mismatch(value: &Value, schema: &Value, root: &Value, place: &str) -> Option<String> {
     if let Some(reference) = schema["$ref"].as_str() {
-        let pointer = reference.strip_prefix('#').expect("a reference within the schema");
-        let mut whole = root.pointer(pointer).expect("a schema that is referred to").clone();
+        let pointer =
+            reference.strip_prefix('#').expect("a reference should point into the schema");
+        let mut whole =
+            root.pointer(pointer).expect("the schema that a reference names should exist").clone();
         // A tagged variant adds its tag to the properties of the type that it refers to.
         for (key, property) in schema["properties"].as_object().into_iter().flatten() {
             whole["properties"][key] = property.clone();
@@ -267,7 +268,7 @@ fn mismatch(value: &Value, schema: &Value, root: &Value, place: &str) -> Option<
         Value::Object(object) => {
             let (known, others) = (&schema["properties"], &schema["additionalProperties"]);
             for key in schema["required"].as_array().into_iter().flatten() {
-                if object.get(key.as_str().expect("a key")).is_none() {
+                if object.get(key.as_str().expect("a required key should be a string")).is_none() {
                     return Some(format!("{place}: {key} is missing"));
                 }
             }
@@ -291,7 +292,7 @@ fn mismatch(value: &Value, schema: &Value, root: &Value, place: &str) -> Option<
             };
             let kinds = schema["type"].as_str().map(|one| vec![Value::from(one)]);
             let kinds = kinds.or_else(|| schema["type"].as_array().cloned()).unwrap_or_default();
-            // A ratio to nothing is not a number, which JSON writes as null.
+            // JSON has no NaN: a ratio to zero is null.
             let allows = kinds.iter().any(|allowed| allowed == kind)
                 || (kinds.contains(&"number".into()) && ["integer", "null"].contains(&kind));
             (!allows).then(|| format!("{place}: {value} is not {kinds:?}"))
@@ -300,7 +301,7 @@ fn mismatch(value: &Value, schema: &Value, root: &Value, place: &str) -> Option<
 }
 
 #[test]
-fn whatif_as_json_is_what_its_schema_says() {
+fn whatif_json_matches_its_schema() {
     let schema: Value = serde_json::from_str(&answer(&["schema", "whatif"])).unwrap();
     let folder = Folder::new("schema");
     let job = folder.file("quick.fio", QUICK);
@@ -327,10 +328,10 @@ fn whatif_as_json_is_what_its_schema_says() {
     }
     let mut wrong = ask("null", "mq-none", &[]);
     wrong["designs"][0]["surplus"] = 1.into();
-    assert!(mismatch(&wrong, &schema, &schema, "").is_some(), "the check can fail");
+    assert!(mismatch(&wrong, &schema, &schema, "").is_some(), "the checker should find a mismatch");
 }
 
-/// The figures of jobs, histograms and series are those of the whole run.
+/// The figures of jobs, histograms and series add up to those of the run.
 fn agrees_with_itself(outcome: &Value) {
     let sum = |list: &Value| list.as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
     let of_jobs = outcome["jobs"].as_array().unwrap().iter();
@@ -342,7 +343,7 @@ fn agrees_with_itself(outcome: &Value) {
     }
     let series = &outcome["series"];
     let len = series["at_ns"].as_array().unwrap().len();
-    assert!(len > 0, "a series has samples");
+    assert!(len > 0, "a series should have samples");
     for list in [&series["depth"], &series["in_flight"], &series["read"]["iops"]] {
         assert_eq!(list.as_array().unwrap().len(), len);
     }
@@ -427,7 +428,7 @@ fn the_same_seed_gives_the_same_bytes() {
 }
 
 #[test]
-fn a_job_by_options_is_as_good_as_a_file() {
+fn options_and_a_job_file_give_the_same_answer() {
     let folder = Folder::new("options");
     let job = folder.file("quick.fio", QUICK);
     let options: Vec<_> = QUICK.lines().skip(1).map(|option| format!("--{option}")).collect();
@@ -437,7 +438,7 @@ fn a_job_by_options_is_as_good_as_a_file() {
 }
 
 #[test]
-fn an_answer_goes_to_the_file_asked_for() {
+fn the_output_option_writes_the_answer_to_a_file() {
     let folder = Folder::new("output");
     let (job, file) = (folder.file("quick.fio", QUICK), folder.path("answer.json"));
     let run = ["run", &job, "--output-format=json"];
@@ -446,7 +447,7 @@ fn an_answer_goes_to_the_file_asked_for() {
     assert_eq!(fs::read_to_string(&file).unwrap(), shown);
 }
 
-/// The job file, the start of the message after the name of the file, and a part of its text.
+/// A job file, the start of the message after the file's name, and a part of the message.
 const BAD: &[(&str, &str, &str)] = &[
     ("", ": ", "no jobs"),
     ("[x]\nrw=read\0\n", ": ", "binary data"),
@@ -484,14 +485,14 @@ fn bad_input_is_reported_by_file_and_line_and_leaves_no_output() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let got = blockyard(&["run", "/no/such/file.fio"]);
     assert_eq!(got.status.code(), Some(2));
     let message = String::from_utf8(got.stderr).unwrap();
     assert!(message.starts_with("blockyard: error: /no/such/file.fio: cannot read"), "{message}");
 }
 
-/// A description of the trace goes to standard error; the answer is that of `run` or of `whatif`.
+/// The description of the trace goes to standard error; the answer equals that of `run` or `whatif`.
 #[test]
 fn a_trace_is_answered_like_a_job() {
     let trace = example("traces/database");
@@ -518,7 +519,7 @@ fn a_trace_is_answered_like_a_job() {
     assert_ne!(replay(&["replay", &trace, "--pace=closed:4"]).0, run);
 }
 
-/// `replay` reads what `--blktrace` writes: the same I/Os, at the same instants.
+/// `replay` issues the I/Os of a trace that `--blktrace` wrote, at the same instants.
 #[test]
 fn a_run_is_replayed_from_its_own_trace() {
     const MIXED: &str = "[x]\nrw=randrw\nioengine=libaio\niodepth=8\ndirect=1\nsize=8m\nnumjobs=2\n\
@@ -608,7 +609,7 @@ fn whatif_traces_every_design_into_one_file() {
     }
 }
 
-/// An interrupted run leaves files that can be read.
+/// An interrupted run leaves a readable trace.
 #[test]
 fn an_interrupted_run_closes_its_trace() {
     let folder = Folder::new("interrupted");
@@ -618,7 +619,11 @@ fn an_interrupted_run_closes_its_trace() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
     let mut child = command.args(args).stderr(Stdio::piped()).spawn().unwrap();
     while fs::metadata(&trace).map_or(0, |file| file.len()) == 0 {
-        assert_eq!(child.try_wait().unwrap(), None, "it writes before it ends");
+        assert_eq!(
+            child.try_wait().unwrap(),
+            None,
+            "the run should write its trace before it ends"
+        );
         std::thread::yield_now();
     }
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

@@ -1,7 +1,7 @@
-//! `blkparse` and `btt` read what `--blktrace` writes, without complaint, and count what we count.
+//! `blkparse` and `btt` read files that `--blktrace` wrote without a complaint, and their counts equal ours.
 //!
-//! Without them (Debian's package `blktrace`) the test is skipped, but in CI (`CI` is set) they must
-//! be there.
+//! Without these tools (Debian's package `blktrace`) the test is skipped, except in CI (`CI` is set), where
+//! they are required.
 
 mod traced;
 
@@ -17,14 +17,13 @@ use traced::{CASES, Folder};
 fn is_missing(tool: &str) -> bool {
     let missing = Command::new(tool).arg("-V").output().is_err();
     if missing {
-        assert!(std::env::var_os("CI").is_none(), "CI has to have {tool}");
+        assert!(std::env::var_os("CI").is_none(), "CI requires {tool}");
         eprintln!("skipped: {tool} is not installed");
     }
     missing
 }
 
-/// Standard output of `tool` in `folder`, which has nothing to say on standard error but the files
-/// it reads.
+/// Returns the standard output of `tool` in `folder`. Standard error may only name the files that it reads.
 fn output(tool: &str, args: &[&str], folder: &Path) -> String {
     let command = Command::new(tool).args(args).current_dir(folder).output();
     let Output { status, stdout, stderr } = command.unwrap();
@@ -35,7 +34,7 @@ fn output(tool: &str, args: &[&str], folder: &Path) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// What `action` letters of ours stand for, counted by ourselves.
+/// Returns our own counts by blktrace's action letters.
 fn counted(stages: &StageStats) -> BTreeMap<&'static str, u64> {
     let count = |actions: &[Action]| actions.iter().map(|action| stages.count(*action)).sum();
     let unplug = Action::Unplug { requests: 0, sleeping: false };
@@ -55,7 +54,7 @@ fn counted(stages: &StageStats) -> BTreeMap<&'static str, u64> {
     ])
 }
 
-/// How often requests were completed, in whatever way.
+/// Returns the number of completions with any status.
 fn completions(stages: &StageStats) -> u64 {
     [
         Status::Ok,
@@ -71,8 +70,8 @@ fn completions(stages: &StageStats) -> u64 {
     .sum()
 }
 
-/// The lines of events in what blkparse prints, by words: device, processor, number, time, process,
-/// action, kind, and more.
+/// Returns the event lines of blkparse's output as words: device, processor, number, time, process, action,
+/// kind, and more.
 fn events(text: &str) -> Vec<Vec<&str>> {
     let is_event = |words: &Vec<&str>| words.first().is_some_and(|first| first.starts_with("8,"));
     text.lines().map(|line| line.split_whitespace().collect()).filter(is_event).collect()
@@ -91,7 +90,7 @@ fn blkparse_counts_what_we_count() {
         assert!(text.contains("Skips: 0 forward"), "{}: {text}", case.name);
         let mut theirs = BTreeMap::new();
         for words in events(&text) {
-            // blkparse tells a release by a sleeping submitter apart.
+            // blkparse has its own letter for an unplug by a sleeping submitter.
             let letter = if words[5] == "UT" { "U" } else { words[5] };
             *theirs.entry(letter.to_owned()).or_insert(0) += 1;
         }
@@ -101,10 +100,10 @@ fn blkparse_counts_what_we_count() {
         }
         assert!(theirs.is_empty(), "{}: {theirs:?}", case.name);
     }
-    assert!(seen.values().all(|count| *count > 0), "some action never happens: {seen:?}");
+    assert!(seen.values().all(|count| *count > 0), "every action should occur: {seen:?}");
 }
 
-/// blkparse can be asked for categories of events, which each record states.
+/// Each record states its category, by which blkparse can filter.
 #[test]
 fn records_are_in_the_categories_that_blkparse_filters_by() {
     if is_missing("blkparse") {
@@ -128,7 +127,7 @@ fn records_are_in_the_categories_that_blkparse_filters_by() {
 
 // [record-in-file-of-its-cpu]
 #[test]
-fn blkparse_shows_what_happened_to_whom() {
+fn blkparse_shows_processes_splits_and_errors() {
     if is_missing("blkparse") {
         return;
     }
@@ -152,7 +151,11 @@ fn blkparse_shows_what_happened_to_whom() {
     let split = events(&text).into_iter().find(|words| words[5] == "X").unwrap();
     let [from, slash, rest] = split[7..10] else { panic!("{split:?}") };
     let sectors: u64 = rest.parse::<u64>().unwrap() - from.parse::<u64>().unwrap();
-    assert_eq!((split[6], slash, sectors), ("WS", "/", 1024), "as long as the device takes");
+    assert_eq!(
+        (split[6], slash, sectors),
+        ("WS", "/", 1024),
+        "the part should be as long as the device allows"
+    );
 
     let text = shown("plugged");
     let released = |words: &Vec<&str>| matches!(words[5], "U" | "UT");
@@ -162,7 +165,7 @@ fn blkparse_shows_what_happened_to_whom() {
         .map(|words| words.last().unwrap().parse::<u64>().unwrap())
         .sum::<u64>();
     let got = events(&text).iter().filter(|words| words[5] == "G").count() as u64;
-    assert_eq!(requests, got, "every request passes a plug, and is released from it");
+    assert_eq!(requests, got, "every request should be released from a plug");
 
     let text = shown("refused");
     for disk in ["8,0", "8,16"] {
@@ -170,7 +173,7 @@ fn blkparse_shows_what_happened_to_whom() {
     }
 }
 
-/// The mean in nanoseconds and the number of `phase` in btt's first table.
+/// Returns the mean in ns and the count of `phase` from btt's first table.
 fn phase(btt: &str, phase: &str) -> (u64, u64) {
     let row = btt.lines().find(|line| line.starts_with(phase)).unwrap_or_else(|| panic!("{btt}"));
     let words: Vec<_> = row.split_whitespace().collect();
@@ -185,7 +188,7 @@ fn btt_measures_the_same_times() {
         return;
     }
     let folder = Folder::new("btt");
-    // Without merges and requeues each I/O is one request that passes each stage once.
+    // Without merges and requeues each I/O is one request and passes each stage once.
     for case in CASES.iter().filter(|case| ["random", "elevator"].contains(&case.name)) {
         let report = case.run(&folder.0, false, true);
         let binary = format!("{}.bin", case.name);

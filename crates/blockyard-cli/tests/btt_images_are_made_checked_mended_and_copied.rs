@@ -1,4 +1,4 @@
-//! `btt` in a shell: images are made, damaged, checked, repaired, copied and converted.
+//! The command `btt` creates, checks, repairs, copies and converts images.
 
 use blockyard_btt::Uuid;
 use blockyard_pmem::pool::Pool;
@@ -9,19 +9,19 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder that is gone at the end.
+/// A temporary folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
     fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("blockyard-btt-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).expect("there is a place for it");
+        fs::create_dir_all(&path).expect("the temporary folder should be created");
         Self(path)
     }
 
     fn file(&self, name: &str) -> String {
-        self.0.join(name).to_str().expect("a plain name").to_owned()
+        self.0.join(name).to_str().expect("a temporary path should be UTF-8").to_owned()
     }
 }
 
@@ -33,45 +33,45 @@ impl Drop for Folder {
 
 fn btt(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-    command.arg("btt").args(args).output().expect("blockyard starts")
+    command.arg("btt").args(args).output().expect("blockyard should start")
 }
 
-/// What `btt` with these arguments prints, with exit code `code`.
+/// Runs `btt`, asserts exit code `code`, and returns the standard output.
 fn answers(args: &[&str], code: i32) -> String {
     let output = btt(args);
     let words = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{args:?}: {words}");
-    String::from_utf8(output.stdout).expect("blockyard prints UTF-8")
+    String::from_utf8(output.stdout).expect("blockyard should print UTF-8")
 }
 
-/// How `btt` with these arguments fails.
+/// Runs `btt`, asserts that it fails with exit code `code`, and returns the error messages.
 fn fails(args: &[&str], code: i32) -> String {
     let output = btt(args);
     assert_eq!(output.status.code(), Some(code), "{args:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{args:?}");
-    String::from_utf8(output.stderr).expect("blockyard prints UTF-8")
+    String::from_utf8(output.stderr).expect("blockyard should print UTF-8")
 }
 
-/// Returns the messages of a `serve` that cannot listen, and so gets no further than its disk.
+/// Returns the messages of a `serve` that opens its disk and then fails to listen.
 fn serve_nowhere(file: &str, options: &[&str]) -> String {
     let nowhere = ["--nbd", "unix:/no/such/folder/socket"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
     command.args([&["serve", file, "--btt"][..], options, &nowhere].concat());
-    let output = command.output().expect("blockyard starts");
+    let output = command.output().expect("blockyard should start");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 fn contents(file: &str) -> Vec<u8> {
-    fs::read(file).expect("the file exists")
+    fs::read(file).expect("the file should exist")
 }
 
 fn put(file: &str, at: u64, bytes: &[u8]) {
-    let file = fs::OpenOptions::new().write(true).open(file).expect("the image exists");
-    file.write_all_at(bytes, at).expect("the image is written");
+    let file = fs::OpenOptions::new().write(true).open(file).expect("the image should exist");
+    file.write_all_at(bytes, at).expect("the image should be writable");
 }
 
 #[test]
-fn a_new_image_is_clean_and_says_what_it_is() {
+fn a_new_image_is_clean_and_described() {
     let folder = Folder::new("new");
     let kinds = [
         (&["--version", "1.1"][..], "namespace without label", "4096"),
@@ -96,7 +96,7 @@ fn a_new_image_is_clean_and_says_what_it_is() {
 }
 
 #[test]
-fn damage_is_told_by_exit_code_and_mended_when_it_is_said_so() {
+fn check_exits_by_damage_and_repair_needs_yes() {
     let folder = Folder::new("damage");
     let file = folder.file("x");
     answers(&["create", &file, "--size", "16m", "--sector-size", "4096", "--version", "2.0"], 0);
@@ -109,9 +109,12 @@ fn damage_is_told_by_exit_code_and_mended_when_it_is_said_so() {
     let damaged = contents(&file);
     let plan = answers(&["repair", &file, "--dry-run"], 3);
     assert!(plan.starts_with("arena 0: copy the info block at byte "), "{plan}");
-    assert_eq!(contents(&file), damaged, "a dry run writes nothing");
+    assert_eq!(contents(&file), damaged, "a dry run should not write");
     let done = answers(&["repair", &file, "--yes"], 0);
-    assert!(done.starts_with(&plan[..plan.find('\n').expect("a line")]), "{done}");
+    assert!(
+        done.starts_with(&plan[..plan.find('\n').expect("a repair plan should have a line")]),
+        "{done}"
+    );
     assert_eq!(contents(&file), whole);
 
     put(&file, 20, &[0xff]);
@@ -124,12 +127,13 @@ fn damage_is_told_by_exit_code_and_mended_when_it_is_said_so() {
 }
 
 #[test]
-fn an_arena_that_is_marked_as_broken_is_written_again_when_it_is_said_so() {
+fn repair_unmark_makes_a_broken_arena_writable() {
     let folder = Folder::new("marked");
     let (file, source) = (folder.file("x"), folder.file("raw"));
     raw(&source, 9, 4096);
     answers(&["create", &file, "--size", "16m", "--sector-size", "4096", "--version", "2.0"], 0);
-    let mut info: [u8; 4096] = contents(&file)[..4096].try_into().expect("an info block");
+    let mut info: [u8; 4096] =
+        contents(&file)[..4096].try_into().expect("an info block should be 4096 bytes");
     info[48] = 1;
     let sum = blockyard_btt::info_block::checksum(&info);
     info[4088..].copy_from_slice(&sum.to_le_bytes());
@@ -144,17 +148,17 @@ fn an_arena_that_is_marked_as_broken_is_written_again_when_it_is_said_so() {
     answers(&["copy", &source, &file], 0);
 }
 
-/// A raw image of `sectors`, of which every third is zeroes.
+/// Writes a raw image of `sectors`; every third sector is zeroes.
 fn raw(path: &str, sectors: u64, bytes: usize) -> Vec<u8> {
     let sector =
         |lba: u64| vec![if lba.is_multiple_of(3) { 0 } else { lba.to_le_bytes()[0] | 1 }; bytes];
     let all: Vec<u8> = (0..sectors).flat_map(sector).collect();
-    fs::write(path, &all).expect("the file is written");
+    fs::write(path, &all).expect("the file should be writable");
     all
 }
 
 #[test]
-fn sectors_come_through_copies_and_conversions() {
+fn copies_and_conversions_keep_sectors() {
     let folder = Folder::new("copy");
     let (source, file, back) = (folder.file("raw"), folder.file("btt"), folder.file("back"));
     let all = raw(&source, 300, 520);
@@ -169,7 +173,7 @@ fn sectors_come_through_copies_and_conversions() {
     let copied = contents(&back);
     assert_eq!(copied[..all.len()], all);
     assert!(copied[all.len()..].iter().all(|&byte| byte == 0));
-    let room = fs::metadata(&back).expect("the copied-back file exists").blocks() * 512;
+    let room = fs::metadata(&back).expect("the copied-back file should exist").blocks() * 512;
     assert!(room < copied.len() as u64 / 4, "{room} bytes of room for {}", copied.len());
 
     let mut last = file;
@@ -190,7 +194,7 @@ fn sectors_come_through_copies_and_conversions() {
 }
 
 #[test]
-fn what_is_no_raw_image_is_not_copied_as_one() {
+fn copy_refuses_a_source_that_is_not_a_raw_image() {
     let folder = Folder::new("raw");
     let (from, to) = (folder.file("from"), folder.file("to"));
     for file in [&from, &to] {
@@ -203,25 +207,33 @@ fn what_is_no_raw_image_is_not_copied_as_one() {
 }
 
 #[test]
-fn an_image_that_was_cut_off_is_repaired_or_told_and_not_kept_locked() {
+fn repair_of_a_truncated_image_does_not_meet_its_own_lock() {
     let folder = Folder::new("cut");
     let file = folder.file("image");
     answers(&["create", &file, "--size", "32m", "--sector-size", "4096"], 0);
-    fs::OpenOptions::new().write(true).open(&file).and_then(|f| f.set_len(20 << 20)).expect("cut");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&file)
+        .and_then(|f| f.set_len(20 << 20))
+        .expect("the image should be truncated");
     let output = btt(&["repair", "--yes", &file]);
     let words = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!words.contains("somebody else"), "{words}");
     assert_eq!(output.status.code(), Some(4), "{words}");
 }
 
-/// libpmemblk leaves laying out to the first write.
+/// libpmemblk lays out a pool at the first write.
 #[test]
-fn a_pool_that_nobody_wrote_is_clean_and_reads_as_zeroes() {
+fn an_unwritten_pool_is_clean_and_reads_as_zeroes() {
     let folder = Folder::new("unlaid");
     let (file, raw) = (folder.file("pool"), folder.file("raw"));
     let pool = Pool { uuid: Uuid([3; 16]), sector_bytes: 512, blank: true };
-    fs::write(&file, pool.to_bytes(Uuid([4; 16]), 0)).expect("the file is written");
-    fs::OpenOptions::new().write(true).open(&file).and_then(|f| f.set_len(20 << 20)).expect("long");
+    fs::write(&file, pool.to_bytes(Uuid([4; 16]), 0)).expect("the file should be writable");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&file)
+        .and_then(|f| f.set_len(20 << 20))
+        .expect("the pool should be extended");
     let before = contents(&file);
     let info = answers(&["info", &file], 0);
     assert!(info.contains("sector size  512\nnot laid out yet: "), "{info}");
@@ -232,8 +244,8 @@ fn a_pool_that_nobody_wrote_is_clean_and_reads_as_zeroes() {
     answers(&["copy", &file, &raw], 0);
     let copied = contents(&raw);
     assert!(copied.len() > 19 << 20 && copied.iter().all(|&byte| byte == 0));
-    assert!(contents(&file) == before, "nothing was written");
-    fs::write(&raw, [5; 512]).expect("the file is written");
+    assert!(contents(&file) == before, "the image should be unchanged");
+    fs::write(&raw, [5; 512]).expect("the file should be writable");
     answers(&["copy", &raw, &file], 0);
     let check = answers(&["check", &file], 0);
     assert!(
@@ -243,16 +255,19 @@ fn a_pool_that_nobody_wrote_is_clean_and_reads_as_zeroes() {
 }
 
 #[test]
-fn sectors_that_cannot_be_read_do_not_end_a_copy_that_goes_on() {
+fn a_copy_that_continues_skips_unreadable_sectors() {
     let folder = Folder::new("unreadable");
     let (source, file, to) = (folder.file("raw"), folder.file("btt"), folder.file("to"));
     let all = raw(&source, 100, 512);
     answers(&["create", &file, "--size", "17m", "--version", "2.0"], 0);
     answers(&["copy", &source, &file], 0);
     let info = answers(&["info", &file], 0);
-    let map = info.lines().find_map(|line| line.trim().strip_prefix("map ")).expect("a map");
-    let map: u64 = map.trim().parse().expect("a byte");
-    // One that is marked as lost, and ten whose blocks do not exist.
+    let map = info
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("map "))
+        .expect("the info should show the map");
+    let map: u64 = map.trim().parse().expect("the map's offset should be a number");
+    // One sector is marked as lost, and the blocks of ten sectors do not exist.
     put(&file, map + 40 * 4, &0x4000_0028_u32.to_le_bytes());
     (50..60).for_each(|lba: u64| put(&file, map + lba * 4, &[0xff; 4]));
 
@@ -288,12 +303,12 @@ fn sectors_that_cannot_be_read_do_not_end_a_copy_that_goes_on() {
 }
 
 #[test]
-fn what_a_file_is_can_be_said() {
+fn the_container_can_be_given_by_an_option() {
     let folder = Folder::new("said");
     let (file, source) = (folder.file("pool"), folder.file("raw"));
     raw(&source, 9, 512);
     answers(&["create", &file, "--size", "17m", "--pmemblk-pool"], 0);
-    // Without its header it is a BTT that nobody looks for in the right place.
+    // Without the pool's header, detection looks for the BTT at the wrong offset.
     put(&file, 0, &[0; 8]);
     let serve = |options: &[&str]| serve_nowhere(&file, options);
     let (raw, next) = (folder.file("back"), folder.file("next"));
@@ -315,22 +330,22 @@ fn holes_are_neither_read_nor_copied() {
     let folder = Folder::new("holes");
     let (file, source, back) = (folder.file("btt"), folder.file("source"), folder.file("back"));
     answers(&["create", &file, "--size", "64g"], 0);
-    // Sectors that holes will replace.
+    // These sectors will be replaced by holes.
     raw(&source, 9, 512);
     answers(&["copy", &source, &file], 0);
     let sectors = {
         let begun = std::time::Instant::now();
         answers(&["copy", &file, &back], 0);
         assert!(begun.elapsed().as_secs() < 10, "a copy of holes: {:?}", begun.elapsed());
-        fs::metadata(&back).expect("the copied-back file exists").len() / 512
+        fs::metadata(&back).expect("the copied-back file should exist").len() / 512
     };
     assert!(sectors > 100_000_000);
-    fs::write(&source, []).expect("the file is written");
+    fs::write(&source, []).expect("the file should be writable");
     fs::OpenOptions::new()
         .write(true)
         .open(&source)
         .and_then(|f| f.set_len(sectors * 512))
-        .expect("a hole");
+        .expect("the source should be extended by a hole");
     put(&source, (sectors - 1) * 512, &[7; 512]);
     let begun = std::time::Instant::now();
     answers(&["copy", &source, &file], 0);
@@ -350,18 +365,21 @@ fn holes_are_neither_read_nor_copied() {
     }
 }
 
-/// An image with 300 sectors, whose map gives two of them one block.
+/// Creates an image of 300 sectors whose map gives two sectors the same block.
 fn broken(folder: &Folder) -> String {
     let (file, source) = (folder.file("broken"), folder.file("source"));
     raw(&source, 300, 512);
     answers(&["create", &file, "--size", "17m", "--version", "2.0"], 0);
     answers(&["copy", &source, &file], 0);
     let info = answers(&["info", &file], 0);
-    let map = info.lines().find_map(|line| line.trim().strip_prefix("map ")).expect("a map");
-    let map: u64 = map.trim().parse().expect("a byte");
+    let map = info
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("map "))
+        .expect("the info should show the map");
+    let map: u64 = map.trim().parse().expect("the map's offset should be a number");
     let mut entry = [0; 4];
-    let bytes = fs::File::open(&file).expect("the image exists");
-    bytes.read_exact_at(&mut entry, map + 4).expect("the map entry is read");
+    let bytes = fs::File::open(&file).expect("the image should exist");
+    bytes.read_exact_at(&mut entry, map + 4).expect("the map entry should be readable");
     put(&file, map + 8, &entry);
     assert!(answers(&["check", &file], 4).contains("broken"));
     file
@@ -381,9 +399,12 @@ fn a_broken_image_is_copied_and_served_only_by_force() {
         let words = fails(command, 2);
         assert!(words.contains("broken, data at risk: arena 0, byte "), "{words}");
         assert!(words.contains(" sectors 1 and 2") && words.contains("--force"), "{words}");
-        assert!(!Path::new(&raw).exists() && !Path::new(&next).exists(), "nothing is left");
+        assert!(
+            !Path::new(&raw).exists() && !Path::new(&next).exists(),
+            "no partial output should remain"
+        );
     }
-    assert!(contents(&file) == before, "nothing was written");
+    assert!(contents(&file) == before, "the image should be unchanged");
     let serve = |options: &[&str]| serve_nowhere(&file, options);
     for options in [&[][..], &["--sync"], &["--readonly"]] {
         let words = serve(options);
@@ -396,7 +417,7 @@ fn a_broken_image_is_copied_and_served_only_by_force() {
 }
 
 #[test]
-fn an_image_in_use_is_looked_at() {
+fn an_image_in_use_can_be_inspected() {
     let folder = Folder::new("use");
     let (file, source) = (broken(&folder), folder.file("source"));
     let good = folder.file("good");
@@ -405,8 +426,9 @@ fn an_image_in_use_is_looked_at() {
     let (info, map) = (answers(&["info", &good], 0), answers(&["dump-map", &good], 0));
     let options = ImageOptions::default();
     let open = |file: &str| {
-        let image = Image::identify(file.as_ref(), &options).expect("an image");
-        image.open(&options).expect("a BTT that can be opened")
+        let image =
+            Image::identify(file.as_ref(), &options).expect("the file should hold an image");
+        image.open(&options).expect("the BTT should open")
     };
     let (used, _broken) = (open(&good), open(&file));
     assert_eq!(answers(&["dump-map", &good], 0), map);
@@ -415,7 +437,8 @@ fn an_image_in_use_is_looked_at() {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 let n = writes.fetch_add(1, Ordering::Relaxed);
-                used.write(n * 7 % 300, &[n.to_le_bytes()[0]; 512]).expect("a write that succeeds");
+                used.write(n * 7 % 300, &[n.to_le_bytes()[0]; 512])
+                    .expect("the write should succeed");
             }
         });
         for command in ["info", "check", "dump-map"] {
@@ -429,7 +452,7 @@ fn an_image_in_use_is_looked_at() {
         stop.store(true, Ordering::Relaxed);
     });
     assert!(writes.load(Ordering::Relaxed) > 0);
-    // Damage lasts, and is found in use too.
+    // Damage persists, and is also found while the image is in use.
     let check = answers(&["check", &file], 4);
     assert!(check.contains(" sectors 1 and 2") && check.contains(": broken: "), "{check}");
     assert!(fails(&["repair", "--yes", &good], 2).contains("another process"));

@@ -1,11 +1,11 @@
-//! `run --output-format=json` and `json+` have the keys that Debian's fio prints for the same job, on
-//! its null engine; no more and no fewer. Keys of bins are values, which are not compared.
+//! `run --output-format=json` and `json+` have exactly the keys that Debian's fio prints for the same job on
+//! its null engine. The keys of bins are values, which are not compared.
 //!
-//! Three differences are meant: fio's `job options` are those written, ours those understood, so
-//! what is below that key is not compared, nor is `global options`, which repeats them; and
-//! `disk_util` is printed by fio for real disks only, which a null engine has none of.
+//! Three differences are intended. fio's `job options` are the options as written and ours are the options
+//! as parsed, so their keys are not compared. Nor is `global options`, which repeats them. fio prints
+//! `disk_util` for real disks only, and its null engine has none.
 //!
-//! Without fio the test is skipped, but in CI (`CI` is set) it must be there.
+//! Without fio the test is skipped, except in CI (`CI` is set), where fio is required.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,11 +14,11 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Like `null`, and takes discards as fio's null engine does.
+/// The device `null` with discards, which fio's null engine accepts.
 const DEVICE: &str = "base = \"null\"\n[limits]\nmax-discard-sectors = 65536\n";
 
-/// Jobs without their engine. (At depth 1 fio's null engine counts as synchronous: it has no
-/// submission latency, so neither percentiles of it.)
+/// Jobs without an engine. At depth 1 fio's null engine is synchronous: it has no submission latency and no
+/// percentiles of it.
 const JOBS: &[&str] = &[
     "[read]\nrw=read\nsize=1m\ndirect=1\niodepth=4\n",
     "[mixed]\nrw=randrw\nbs=8k\nsize=1m\ndirect=1\nnumjobs=2\n",
@@ -33,7 +33,7 @@ const JOBS: &[&str] = &[
     "[one]\nrw=read\nsize=1m\ndirect=1\n[two]\nrw=write\nsize=1m\ndirect=1\nstonewall\n",
 ];
 
-/// The keys of `value` with those above them. An array counts as its elements do.
+/// Returns the paths of the keys in `value`. An array adds no level.
 fn keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(all) => {
@@ -57,7 +57,7 @@ fn keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The keys that `command` prints for the job in `file`.
+/// Returns the keys in the output of `command` for the job in `file`.
 fn keys_of(mut command: Command, file: &PathBuf, job: &str, engine: &str) -> BTreeSet<String> {
     fs::write(file, job.replace("rw=", &format!("ioengine={engine}\nrw="))).unwrap();
     let output = command.output().unwrap();
@@ -72,7 +72,7 @@ fn keys_of(mut command: Command, file: &PathBuf, job: &str, engine: &str) -> BTr
 #[test]
 fn json_keys_agree_with_fio() {
     if Command::new("fio").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "CI has to have fio");
+        assert!(std::env::var_os("CI").is_none(), "CI requires fio");
         eprintln!("skipped: fio is not installed");
         return;
     }

@@ -1,9 +1,8 @@
-//! The logs of `run`: files and lines as fio writes them for the same job, and values that are those
-//! of the answer.
+//! `run` writes the log files and lines that fio writes for the same job, and their values match the answer.
 //!
-//! fio runs on its null engine. At depth 1 that counts as synchronous, which is why jobs that compare
-//! submission latencies go deeper. Without fio the comparison is skipped, but in CI (`CI` is set) it
-//! must be there.
+//! fio runs its null engine. fio treats that engine as synchronous at depth 1, so jobs that compare
+//! submission latencies use a higher depth. Without fio the comparison is skipped, except in CI (`CI` is
+//! set), where fio is required.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +11,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A folder of its own for each test, gone with it.
+/// A temporary folder for one test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -22,7 +21,7 @@ impl Folder {
         Self(path)
     }
 
-    /// The logs in it, by name.
+    /// Returns the contents of the folder's logs, by file name.
     fn logs(&self) -> BTreeMap<String, String> {
         let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
         let logs = entries.filter(|path| path.extension().is_some_and(|end| end == "log"));
@@ -33,7 +32,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // If this fails, the files stay in the temporary directory.
         drop(fs::remove_dir_all(&self.0));
     }
 }
@@ -45,7 +44,7 @@ fn run(folder: &Folder, job: &str, args: &[&str]) -> Output {
     command.args(["run", "job.fio"]).args(args).current_dir(&folder.0).output().unwrap()
 }
 
-/// The answer as JSON to `job`, whose logs are then in `folder`.
+/// Runs `job` with its logs in `folder`, and returns the JSON answer.
 fn answer(folder: &Folder, job: &str, args: &[&str]) -> Value {
     let output = run(folder, job, &[args, &["--output-format=json"]].concat());
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -53,7 +52,7 @@ fn answer(folder: &Folder, job: &str, args: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Columns of a log.
+/// Parses a log into lines of numbers.
 fn columns(log: &str) -> Vec<Vec<u64>> {
     let number = |text: &str| {
         let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |hex| (hex, 16));
@@ -62,18 +61,18 @@ fn columns(log: &str) -> Vec<Vec<u64>> {
     log.lines().map(|line| line.split(", ").map(number).collect()).collect()
 }
 
-/// What a line looks like: numbers as N, the rest as it is.
+/// Reduces a line to its form: machine-dependent numbers become N.
 fn form(line: &str) -> String {
     let fields = line.split(", ").enumerate().map(|(at, field)| match field.strip_prefix("0x") {
         Some(hex) => format!("0x[{}]", hex.len()),
-        // Time and value depend on the machine; direction, length and what follows do not.
+        // Time and value depend on the machine; direction, length and later fields do not.
         None if at < 2 && field.bytes().all(|byte| byte.is_ascii_digit()) => "N".to_owned(),
         None => field.to_owned(),
     });
     fields.collect::<Vec<_>>().join(", ")
 }
 
-/// Jobs without their engine; all I/Os of a job look the same, but for their offsets.
+/// Jobs without an engine. The I/Os of a job differ only in their offsets.
 const JOBS: &[&str] = &[
     "[x]\nrw=write\nbs=8k\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log\nwrite_bw_log\nwrite_iops_log\n",
     "[x]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nwrite_lat_log=a\nwrite_bw_log=b\nlog_prio=1\n",
@@ -93,7 +92,7 @@ const JOBS: &[&str] = &[
 #[test]
 fn files_and_lines_agree_with_fio() {
     if Command::new("fio").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "CI has to have fio");
+        assert!(std::env::var_os("CI").is_none(), "CI requires fio");
         eprintln!("skipped: fio is not installed");
         return;
     }
@@ -105,7 +104,7 @@ fn files_and_lines_agree_with_fio() {
         assert!(fio.status.success(), "{job}");
         let engine = if job.contains("iodepth") { "libaio" } else { "psync" };
         answer(&ours, &with_engine(engine), &[]);
-        // Per file: what its lines look like, and how many there are.
+        // For each file: the forms of its lines, and how often each occurs.
         let forms = |folder: &Folder| -> BTreeMap<_, _> {
             let forms_of =
                 |log: &str| (log.lines().map(form).collect::<BTreeSet<_>>(), log.lines().count());
@@ -115,7 +114,7 @@ fn files_and_lines_agree_with_fio() {
     }
 }
 
-/// Sequential reads and random writes, each at their own pace, on a device that takes its time.
+/// Reads and writes, each at its own rate.
 const PACED: &str = "\
 [x]
 ioengine=libaio
@@ -132,7 +131,7 @@ runtime=2
 const DIRECTIONS: [(&str, u64); 2] = [("read", 0), ("write", 1)];
 
 #[test]
-fn every_io_is_logged_with_what_the_answer_counts() {
+fn logs_of_single_ios_match_the_answer() {
     let folder = Folder::new("logs-values");
     let args = ["--device=srp", "--lat-log=p", "--bw-log=p", "--iops-log=p"];
     let json = answer(&folder, &PACED.replace("size=1g", "size=1g\nlog_offset=1"), &args);
@@ -167,9 +166,9 @@ fn every_io_is_logged_with_what_the_answer_counts() {
     }
 }
 
-/// The logs with windows against those without, added up slowly.
+/// Compares averaged logs with means computed from the logs of single I/Os.
 #[test]
-fn windows_tell_what_the_ios_in_them_did() {
+fn averaged_logs_match_the_ios_of_each_window() {
     const WINDOW_MS: u64 = 130;
     let (each, windowed) = (Folder::new("logs-each"), Folder::new("logs-windows"));
     let args = ["--device=srp", "--lat-log=p", "--bw-log=p", "--iops-log=p"];
@@ -187,8 +186,8 @@ fn windows_tell_what_the_ios_in_them_did() {
             let mut ios = of(&each, latency);
             let mut begun = 0;
             for (at, told) in of(&windowed, latency) {
-                // The first I/O beyond the window closes it and is still of it; the last window
-                // ends with the job.
+                // The first I/O past the end of a window closes it and is still counted in it. The last
+                // window ends with the job.
                 let closing = ios.iter().position(|(ms, _)| *ms >= begun + WINDOW_MS);
                 let count = closing.map_or(ios.len(), |closing| closing + 1);
                 assert!(at == ios[count - 1].0 || count == ios.len(), "{name} {latency}: {at} ms");
@@ -221,7 +220,7 @@ fn windows_tell_what_the_ios_in_them_did() {
 }
 
 #[test]
-fn logs_change_nothing_in_the_answer() {
+fn logs_do_not_change_the_answer() {
     let folder = Folder::new("logs-same");
     let without = answer(&folder, PACED, &["--device=srp"]);
     let with = answer(&folder, PACED, &["--device=srp", "--lat-log=p", "--bw-log=p"]);
@@ -229,7 +228,7 @@ fn logs_change_nothing_in_the_answer() {
 }
 
 #[test]
-fn what_the_ramp_did_is_not_logged_and_time_begins_after_it() {
+fn ramp_time_is_not_logged_and_times_start_after_it() {
     let folder = Folder::new("logs-ramp");
     let job = PACED.replace("runtime=2", "runtime=1\nramp_time=1\nstartdelay=1");
     let json = answer(&folder, &job, &["--device=srp", "--iops-log=p"]);
@@ -240,7 +239,7 @@ fn what_the_ramp_did_is_not_logged_and_time_begins_after_it() {
 }
 
 #[test]
-fn what_is_asked_on_the_command_line_goes_before_the_job() {
+fn log_options_override_the_job_file() {
     let folder = Folder::new("logs-asked");
     let job = PACED.replace("[x]", "[x]\nwrite_lat_log=job\nwrite_iops_log");
     answer(&folder, &job, &["--lat-log=asked"]);
@@ -250,7 +249,7 @@ fn what_is_asked_on_the_command_line_goes_before_the_job() {
 }
 
 #[test]
-fn whatif_writes_no_logs_and_says_so() {
+fn whatif_notes_that_it_writes_no_logs() {
     let folder = Folder::new("logs-whatif");
     fs::write(folder.0.join("job.fio"), PACED.replace("[x]", "[x]\nwrite_lat_log")).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
@@ -275,7 +274,7 @@ fn a_log_that_cannot_be_made_or_written_fails_the_run() {
         "blockyard: error: no/such/folder_bw.1.log: cannot write the log: no such file or directory",
     );
     if !Path::new("/dev/full").exists() {
-        return; // only where the system has a device that is always full
+        return; // this system has no /dev/full
     }
     #[cfg(unix)]
     std::os::unix::fs::symlink("/dev/full", folder.0.join("p_iops.1.log")).unwrap();

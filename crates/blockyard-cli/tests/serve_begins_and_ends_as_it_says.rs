@@ -1,4 +1,4 @@
-//! `serve` as a shell meets it: bad input, signals, death and a second life.
+//! `serve` from start to exit: bad input, signals, `kill -9` and restarts.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -36,11 +36,11 @@ fn start(disk: &str, socket: &Path, more: &[&str]) -> Child {
 fn end(server: Child) -> Output {
     let start = Instant::now();
     let output = server.wait_with_output().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(20), "it ends");
+    assert!(start.elapsed() < Duration::from_secs(20), "the server should exit within 20 s");
     output
 }
 
-/// Asserts that it does not start, and says why in one line.
+/// Asserts that the server does not start and prints `message` as one line.
 fn fails(args: &[&str], message: &str) {
     let output = command(args).output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -49,7 +49,7 @@ fn fails(args: &[&str], message: &str) {
 }
 
 #[test]
-fn what_cannot_be_served_is_one_line_and_exit_code_2() {
+fn a_server_that_cannot_start_prints_one_line_and_exits_with_2() {
     let empty = nbd::file(0);
     let folder = std::env::temp_dir();
     let free = format!("unix:{}", text(&socket()));
@@ -108,13 +108,11 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
 
     let config = nbd::path("config");
     fs::write(&config, "lanes = 1\n[[disk]]\nsorce = \"null:1k\"\n").unwrap();
-    let words = "3: unknown key `sorce` in `[disk]`: did you mean `source`? (one of name, source, \
-                 design, depth, as, delay, rate, fault, seed, buffered, btt, survives, sync, \
-                 container, force, huge-pages, readonly)";
+    let words = "3: unknown key `sorce` in `[disk]`: did you mean `source`?";
     fails(&["--config", text(&config)], &format!("{}:{words}", text(&config)));
     fs::remove_file(&config).unwrap();
 
-    // What clap and the profiles say has lines of its own.
+    // Messages of clap and of the profiles have several lines.
     for (args, words) in [
         (&["memory:1m", "--nbd", &free, "--design", "mq-deadlin"][..], "mq-deadline"),
         (&["memory:1x", "--nbd", &free], "is not a size"),
@@ -131,22 +129,26 @@ fn what_cannot_be_served_is_one_line_and_exit_code_2() {
 }
 
 #[test]
-fn a_socket_of_the_dead_is_replaced_and_one_of_the_living_is_not() {
+fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let socket = socket();
     drop(UnixListener::bind(&socket).unwrap());
-    assert!(socket.exists(), "it was left behind");
+    assert!(socket.exists(), "the dead server should leave its socket behind");
     let server = start("memory:1m", &socket, &[]);
     let words = format!("unix:{}: another server answers there", text(&socket));
     fails(&["memory:1m", "--nbd", &format!("unix:{}", text(&socket))], &words);
-    assert_eq!(Client::connect(&socket).unwrap().read(0, 3), [0; 3], "the first one serves still");
+    assert_eq!(
+        Client::connect(&socket).unwrap().read(0, 3),
+        [0; 3],
+        "the first server should still serve"
+    );
     signal(&server, "-TERM");
     assert_eq!(end(server).status.code(), Some(0));
     assert!(!socket.exists());
 }
 
-/// Several disks, each with options of its own.
+/// The file names several disks, each with its own options.
 #[test]
-fn a_file_says_what_is_served() {
+fn a_configuration_file_names_the_disks() {
     let (socket, config, path) = (socket(), nbd::path("config"), nbd::file(1 << 20));
     let said = format!(
         "nbd = \"unix:{}\"\nlanes = 2\n[[disk]]\nsource = \"{}\"\ndesign = \"mq-deadline\"\ndepth = 4\n\
@@ -174,9 +176,9 @@ fn a_file_says_what_is_served() {
     fs::remove_file(config).unwrap();
 }
 
-/// `--nbd stdio`: one client, and the server ends with it.
+/// With `--nbd stdio` the server has one client and exits after it.
 #[test]
-fn a_client_at_standard_input_is_served_and_the_last() {
+fn standard_input_serves_one_client() {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let server = command(&["memory:1m", "--nbd", "stdio"])
         .stdin(std::os::fd::OwnedFd::from(theirs))
@@ -198,7 +200,7 @@ fn a_client_at_standard_input_is_served_and_the_last() {
 }
 
 #[test]
-fn a_signal_lets_it_end_what_was_begun() {
+fn a_signal_drains_and_ends_the_server() {
     let (socket, path) = (socket(), nbd::file(1 << 20));
     for name in ["-TERM", "-INT"] {
         let server = start(text(&path), &socket, &["--design", "mq-deadline", "--lanes", "2"]);
@@ -214,14 +216,14 @@ fn a_signal_lets_it_end_what_was_begun() {
     fs::remove_file(path).unwrap();
 }
 
-/// `timeout` tells a server twice, itself and with its group: what is under way is answered all the same.
+/// `timeout` signals a server twice: directly and through its process group. Requests in flight are still answered.
 #[test]
-fn one_that_is_told_twice_at_once_ends_what_was_begun() {
+fn two_signals_at_once_still_drain() {
     let socket = socket();
     let server = start("memory:1m", &socket, &["--delay", "300ms"]);
     let mut client = Client::connect(&socket).unwrap();
     let read = client.ask(nbd::READ, 0, 512).unwrap();
-    // Refused at once, so the read before has come.
+    // This read is refused at once, so the read before it has arrived.
     let beyond = client.ask(nbd::READ, 1 << 30, 512).unwrap();
     let (refused, error) = client.reply().unwrap();
     assert!(refused == beyond && error != 0);
@@ -231,9 +233,9 @@ fn one_that_is_told_twice_at_once_ends_what_was_begun() {
     assert_eq!(end(server).status.code(), Some(0));
 }
 
-/// No time to end in is as good as a second signal, and no mistake.
+/// A drain timeout of zero is valid and acts like a second signal.
 #[test]
-fn who_gives_no_time_to_end_gets_none() {
+fn a_drain_timeout_of_zero_is_valid() {
     let socket = socket();
     let server = start("memory:1m", &socket, &["--drain-timeout", "0s"]);
     signal(&server, "-TERM");
@@ -241,10 +243,10 @@ fn who_gives_no_time_to_end_gets_none() {
     let errors = String::from_utf8(output.stderr).unwrap();
     let is_late = errors.ends_with("blockyard: error: requests in flight did not end in time\n");
     assert_eq!(output.status.code(), Some(i32::from(is_late)), "{errors}");
-    drop(fs::remove_file(socket)); // there was no time for that either
+    drop(fs::remove_file(socket)); // the server may have had no time to remove it
 }
 
-/// Each rule has a line at the end, as in what `run` prints.
+/// The server prints a line for each rule when it exits, like `run`.
 #[test]
 fn faults_are_counted_at_the_end() {
     let (socket, rules) = (socket(), nbd::path("rules"));
@@ -265,11 +267,11 @@ fn faults_are_counted_at_the_end() {
     fs::remove_file(rules).unwrap();
 }
 
-/// On a terminal there is a line of rates, below what is said; `script` makes one.
+/// On a terminal the last line shows rates, below the messages. `script` provides the terminal.
 #[test]
 fn a_terminal_shows_rates() {
     let has = Command::new("script").arg("--version").output().is_ok();
-    assert!(has || std::env::var_os("CI").is_none(), "CI has to have script");
+    assert!(has || std::env::var_os("CI").is_none(), "CI requires script");
     if !has {
         eprintln!("skipped: script is not installed");
         return;
@@ -290,7 +292,7 @@ fn a_terminal_shows_rates() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let shown = String::from_utf8(end(server).stdout).unwrap();
-    // The first may be of before it read.
+    // The first line may predate the first read.
     let has_rate = |line: &&str| line.contains("1 client, ") && !line.starts_with("read 0/s");
     let mut lines = shown.split(['\r', '\n']).map(|line| line.trim_start_matches("\x1b[2K"));
     let line = lines.find(has_rate).expect(&shown);
@@ -298,15 +300,15 @@ fn a_terminal_shows_rates() {
     assert_eq!((words[0], words[3]), ("read", "MiB/s;"), "{line}");
     let rate: f64 = words[1].strip_suffix("/s,").unwrap().parse().expect(line);
     assert!(rate > 0.0 && line.contains("; write 0/s, 0.00 MiB/s; "), "{line}");
-    // What is said stands on a line of its own, and the last of the rates is erased.
+    // Each message has its own line, and the last line of rates is erased.
     assert!(shown.contains("\r\x1b[2Kblockyard: note: draining"), "{shown}");
     let last = shown.rsplit("\r\x1b[2K").next().unwrap();
     assert!(!last.contains("MiB/s"), "{shown}");
 }
 
-/// Killed while it writes, again and again: what was flushed is there.
+/// The server is killed repeatedly while it writes. Every flushed write survives.
 #[test]
-fn nothing_that_was_flushed_is_lost_when_it_is_killed() {
+fn flushed_writes_survive_a_killed_server() {
     let (socket, path) = (socket(), nbd::file(1 << 20));
     let mut flushed = [0_u8; 64];
     for life in 1..=5_u8 {
@@ -314,7 +316,7 @@ fn nothing_that_was_flushed_is_lost_when_it_is_killed() {
         let mut client = Client::connect(&socket).unwrap();
         for (at, byte) in flushed.iter().enumerate() {
             let found = client.read(at as u64 * 5000, 5000);
-            // Written and not flushed: the byte of the life before, or of the one before that.
+            // A write that was not flushed leaves the byte of the last life or of an earlier one.
             let ok = found.iter().all(|found| found == byte || *found == life - 1);
             assert!(ok, "life {life}, place {at}");
         }

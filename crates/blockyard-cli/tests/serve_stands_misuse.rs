@@ -1,4 +1,4 @@
-//! `serve` under bad conditions: a log that nobody reads, peers that say nothing, options that cannot be.
+//! `serve` under bad conditions: an unread log, silent peers, unexpected signals, clients that hang up.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -19,7 +19,7 @@ fn command(args: &[&str]) -> Command {
     command
 }
 
-/// A server of a disk in memory at `socket`, once it answers.
+/// Starts a server of a memory disk at `socket`, and waits until the server answers.
 fn start(socket: &Path, more: &[&str], change: impl FnOnce(&mut Command)) -> Child {
     let address = format!("unix:{}", socket.to_str().unwrap());
     let mut command = command(&[&["memory:1m", "--nbd", &address], more].concat());
@@ -27,7 +27,7 @@ fn start(socket: &Path, more: &[&str], change: impl FnOnce(&mut Command)) -> Chi
     nbd::answers(command.spawn().unwrap(), socket)
 }
 
-/// Waits until the server ends, within `time`; kills it otherwise.
+/// Waits for the server to exit. Kills it after `time` and returns `None`.
 fn ends_within(server: &mut Child, time: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     while start.elapsed() < time {
@@ -41,12 +41,12 @@ fn ends_within(server: &mut Child, time: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// A server once did not end, because its main thread waited for a log line to be taken.
+/// A server once did not exit, because its main thread was blocked writing a log line.
 #[test]
-fn a_log_that_nobody_reads_delays_neither_clients_nor_the_end() {
+fn an_unread_log_delays_neither_clients_nor_exit() {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let stderr = writer.try_clone().unwrap();
-    // Fills the pipe, and ends when its reader is dropped.
+    // Fills the pipe; the write fails when the reader is dropped.
     let filler = std::thread::spawn(move || writer.write_all(&[b'x'; 1 << 22]).unwrap_err());
     std::thread::sleep(Duration::from_millis(100));
     let socket = socket();
@@ -60,12 +60,16 @@ fn a_log_that_nobody_reads_delays_neither_clients_nor_the_end() {
     assert_eq!(client.write(5, &[7; 3]), 0);
     signal(&server, "-TERM");
     let status = ends_within(&mut server, Duration::from_secs(5));
-    assert_eq!(status.and_then(|status| status.code()), Some(0), "it drains and ends");
+    assert_eq!(
+        status.and_then(|status| status.code()),
+        Some(0),
+        "the server should drain and exit"
+    );
     drop(reader);
     assert_eq!(filler.join().unwrap().kind(), std::io::ErrorKind::BrokenPipe);
 }
 
-/// What the server at `address` answers to a question for its health.
+/// Returns the response of the server at `address` to `GET /healthz`.
 fn health(address: &str) -> String {
     let mut peer = TcpStream::connect(address).unwrap();
     peer.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
@@ -74,9 +78,9 @@ fn health(address: &str) -> String {
     answer
 }
 
-/// Peers were once answered one after the other: each silent one took two seconds.
+/// The server once answered one peer at a time, so each silent peer cost two seconds.
 #[test]
-fn silent_peers_do_not_delay_the_answer_about_health() {
+fn silent_peers_do_not_delay_health_checks() {
     let socket = socket();
     let mut server = start(&socket, &["--metrics", "127.0.0.1:0"], |_| {});
     let log = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
@@ -89,15 +93,22 @@ fn silent_peers_do_not_delay_the_answer_about_health() {
         let peers: Vec<_> = (0..silent).map(|_| TcpStream::connect(&address).unwrap()).collect();
         for _ in 0..10 {
             let start = Instant::now();
-            assert!(health(&address).starts_with("HTTP/1.1 200 OK\r\n"), "beside {silent}");
-            assert!(start.elapsed() < Duration::from_secs(1), "beside {silent}");
+            assert!(
+                health(&address).starts_with("HTTP/1.1 200 OK\r\n"),
+                "with {silent} silent peers"
+            );
+            assert!(start.elapsed() < Duration::from_secs(1), "with {silent} silent peers");
         }
         drop(peers);
     }
     let _held = TcpStream::connect(&address).unwrap();
     signal(&server, "-TERM");
     let status = ends_within(&mut server, Duration::from_secs(5));
-    assert_eq!(status.and_then(|status| status.code()), Some(0), "it ends beside a silent peer");
+    assert_eq!(
+        status.and_then(|status| status.code()),
+        Some(0),
+        "the server should exit despite a silent peer"
+    );
 }
 
 /// SIGHUP and SIGUSR1 once ended the server without draining.
@@ -128,9 +139,9 @@ fn sighup_and_sigusr1_do_not_end_the_server() {
     assert!(ends_within(&mut server, Duration::from_secs(10)).unwrap().success());
 }
 
-/// The log once called a client that had hung up "an unknown address".
+/// The log once named a client that had hung up as "an unknown address".
 #[test]
-fn a_client_that_hung_up_keeps_its_name() {
+fn the_log_names_a_client_that_hung_up() {
     let mut server = command(&["memory:1m", "--nbd", "127.0.0.1:0"]).spawn().unwrap();
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
     let serving = lines.next().unwrap();

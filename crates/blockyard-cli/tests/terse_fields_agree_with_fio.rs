@@ -1,7 +1,7 @@
-//! `run --output-format=terse` has the fields of fio's terse version 3, each where fio puts it.
+//! `run --output-format=terse` prints the fields of fio's terse version 3 in fio's order.
 //!
-//! fio runs the same jobs on its null engine, which has no disk: ours has the nine fields of the
-//! device more. Without fio that part is skipped, but in CI (`CI` is set) it must be there.
+//! fio runs the same jobs on its null engine, which has no disk, so our output has nine more fields for the
+//! device. Without fio that part is skipped, except in CI (`CI` is set), where fio is required.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const JOBS: &[&str] = &[
     "[one]\nrw=read\nsize=1m\ndirect=1\n[two]\nrw=write\nsize=1m\ndirect=1\nstonewall\n",
 ];
 
-/// Gone with the test.
+/// A temporary folder, removed when dropped.
 struct JobFile(PathBuf);
 
 impl JobFile {
@@ -40,7 +40,7 @@ impl JobFile {
 
 impl Drop for JobFile {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // If this fails, the files stay in the temporary directory.
         drop(fs::remove_file(&self.0));
     }
 }
@@ -52,7 +52,7 @@ fn answer(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The fields of each line, without fio's remark on what it is about to run.
+/// Returns the fields of each line, without fio's announcement of the job.
 fn fields(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines().filter(|line| line.starts_with("3;"));
     lines.map(|line| line.split(';').collect()).collect()
@@ -62,7 +62,7 @@ fn ours(file: &Path, format: &str) -> String {
     answer(Command::new(env!("CARGO_BIN_EXE_blockyard")).args(["run", format]).arg(file))
 }
 
-/// What a field is, apart from its value: a percentile's name, a number with digits, a percentage.
+/// Returns the kind of a field: a percentile's name, a number with its decimals, or a percentage.
 fn form(field: &str) -> String {
     match field.split_once("%=") {
         Some((percentile, _)) => format!("{percentile}%=N"),
@@ -73,7 +73,7 @@ fn form(field: &str) -> String {
 #[test]
 fn terse_fields_agree_with_fio() {
     if Command::new("fio").arg("--version").output().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "CI has to have fio");
+        assert!(std::env::var_os("CI").is_none(), "CI requires fio");
         eprintln!("skipped: fio is not installed");
         return;
     }
@@ -86,7 +86,7 @@ fn terse_fields_agree_with_fio() {
         assert_eq!(theirs.len(), ours.len(), "{job}");
         for (theirs, ours) in theirs.iter().zip(&ours) {
             assert_eq!(ours.len(), theirs.len() + DISK, "{job}");
-            // The name of the program apart.
+            // Only the program's name may differ.
             let forms = |fields: &[&str]| fields[2..].iter().map(|f| form(f)).collect::<Vec<_>>();
             assert_eq!(forms(&ours[..theirs.len()]), forms(theirs), "{job}");
         }
@@ -94,7 +94,7 @@ fn terse_fields_agree_with_fio() {
 }
 
 #[test]
-fn the_fields_hold_what_the_json_says() {
+fn terse_fields_match_the_json() {
     let file = JobFile::new("terse-values");
     let job = "[x]\ndescription=of no weight\nrw=randrw\nbs=8k\nsize=4m\ndirect=1\niodepth=8\n";
     let path = file.holding(job, "libaio");
@@ -132,23 +132,23 @@ fn the_fields_hold_what_the_json_says() {
     whole(89, of(&job["ctx"]));
     assert!((number(95) - of(&job["iodepth_level"]["8"])).abs() <= 0.05, "{}", fields[95]);
     let shares: f64 = (99..121).map(number).sum();
-    assert!((shares - 100.0).abs() < 0.2, "every latency falls into a range: {shares}");
+    assert!((shares - 100.0).abs() < 0.2, "every latency should fall into a range: {shares}");
     assert_eq!(fields[121], "null");
     assert!(line.ends_with(";of no weight\n"), "{line}");
 }
 
 #[test]
-fn several_formats_follow_each_other_in_fios_order() {
+fn several_formats_are_printed_in_fios_order() {
     let file = JobFile::new("formats");
     let path = file.holding(JOBS[0], "libaio");
     let formats = |formats: &str| ours(path, &format!("--output-format={formats}"));
     let all = formats("normal,json+,terse");
     let [terse, json, normal] = ["terse", "json+", "normal"].map(&formats);
     assert_eq!(all, format!("{terse}{json}\n{normal}"));
-    assert_eq!(formats("json,json+"), json, "fio prints them once, with bins");
+    assert_eq!(formats("json,json+"), json, "fio prints JSON once, with bins");
 }
 
-/// Every count in the bins is an I/O, and the bins lie where the percentiles do.
+/// The counts in the bins add up to the I/Os, and the bins match the percentiles.
 #[test]
 fn bins_hold_every_io() {
     let file = JobFile::new("bins");

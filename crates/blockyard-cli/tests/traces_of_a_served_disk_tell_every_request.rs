@@ -1,8 +1,8 @@
-//! `serve --trace --blktrace`: after SIGTERM both are whole, and tell of every request of every client once,
-//! in each lane and of each disk; after a second one, too, of what did not end.
+//! `serve --trace --blktrace` leaves complete traces after SIGTERM: every request of every client once, for each
+//! lane and disk. After a second signal the traces also hold the requests that did not complete.
 //!
-//! Without blkparse (Debian's package `blktrace`) its part is skipped, but in CI (`CI` is set) it must be
-//! there.
+//! Without blkparse (Debian's package `blktrace`) its part is skipped, except in CI (`CI` is set), where
+//! blkparse is required.
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
@@ -21,7 +21,7 @@ use std::time::Instant;
 const LANES: usize = 2;
 const DISKS: usize = 2;
 
-/// A folder of its own, gone with it.
+/// A temporary folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -38,7 +38,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // If this fails, the files stay in the temporary directory.
         drop(fs::remove_dir_all(&self.0));
     }
 }
@@ -54,15 +54,15 @@ fn terminate(server: Child) -> Output {
     server.wait_with_output().unwrap()
 }
 
-/// Sends one signal, and another one once it is told to drain and some time has passed, as signals that come
-/// together are one; or lets its time to drain pass. It fails with `words`, and soon.
+/// Asserts that a signalled server fails with `words` before its requests are done: after a second signal, or
+/// after its drain timeout. The second signal comes later, because signals sent together count as one.
 fn cut_short(mut server: Child, has_second: bool, words: &str) {
     let mut log = BufReader::new(server.stderr.take().unwrap());
     let mut line = String::new();
     nbd::signal(&server, "-TERM");
     while !line.contains("draining") {
         line.clear();
-        assert!(log.read_line(&mut line).unwrap() > 0, "it tells that it drains");
+        assert!(log.read_line(&mut line).unwrap() > 0, "the log should say that the server drains");
     }
     if has_second {
         std::thread::sleep(Duration::from_millis(600));
@@ -74,7 +74,7 @@ fn cut_short(mut server: Child, has_second: bool, words: &str) {
         if hangs {
             server.kill().unwrap();
         }
-        assert!(!hangs, "it ends");
+        assert!(!hangs, "the server should exit within 20 s");
         std::thread::sleep(Duration::from_millis(5));
     }
     assert_eq!(server.wait().unwrap().code(), Some(1));
@@ -83,7 +83,7 @@ fn cut_short(mut server: Child, has_second: bool, words: &str) {
     assert!(rest.contains(words), "{rest}");
 }
 
-/// A client of the export of this name.
+/// Connects a client to the export called `export`.
 fn enter(socket: &Path, export: &str) -> Client {
     let start = Instant::now();
     let stream = loop {
@@ -102,10 +102,10 @@ fn enter(socket: &Path, export: &str) -> Client {
     Client { stream, bytes: u64::from_be_bytes(answer[..8].try_into().unwrap()), next: 1 }
 }
 
-/// By disk: how many reads and writes its clients did, one after the other.
+/// The numbers of reads and writes by disk.
 const DONE: [(usize, usize); DISKS] = [(300, 200), (70, 30)];
 
-/// Serves two disks, a file and memory, in two lanes, to two clients of each.
+/// Serves two disks, a file and memory, in two lanes to two clients each.
 fn trace(folder: &Folder) {
     let socket = std::env::temp_dir().join(nbd::path("tr").file_name().unwrap());
     let (address, disk) = (format!("unix:{}", socket.display()), nbd::file(1 << 20));
@@ -126,7 +126,7 @@ fn trace(folder: &Folder) {
         "--blktrace",
         &folder.file("trace"),
     ]);
-    // Each goes to the lane that has fewer, so that none may leave before all are there.
+    // A client goes to the lane with fewer clients, so all must connect before any leaves.
     let clients = ["file", "memory"].map(|export| [(); LANES].map(|()| enter(&socket, export)));
     for (mut clients, (reads, writes)) in clients.into_iter().zip(DONE) {
         for at in 0..reads {
@@ -142,7 +142,7 @@ fn trace(folder: &Folder) {
 }
 
 #[test]
-fn perfetto_json_is_whole_and_has_a_span_of_each_request() {
+fn perfetto_json_has_a_span_for_each_request() {
     let folder = Folder::new();
     trace(&folder);
     let text = fs::read_to_string(folder.file("trace.json")).unwrap();
@@ -164,12 +164,12 @@ fn perfetto_json_is_whole_and_has_a_span_of_each_request() {
             *ops.entry((disk, op.to_owned())).or_insert(0) += 1;
         }
     }
-    assert!(open.is_empty(), "without end: {open:?}");
+    assert!(open.is_empty(), "spans without end: {open:?}");
     for (disk, (reads, writes)) in (0..).zip(DONE) {
         assert_eq!(ops[&(disk, "read".to_owned())], reads);
         assert_eq!(ops[&(disk, "write".to_owned())], writes);
     }
-    // The clients of each disk took turns, one in each lane.
+    // Each disk had one client in each lane.
     let done: usize = DONE.iter().map(|(reads, writes)| reads + writes).sum();
     assert_eq!(of_lanes, [done / LANES; LANES]);
     let named = |name: &str| {
@@ -178,17 +178,17 @@ fn perfetto_json_is_whole_and_has_a_span_of_each_request() {
         })
     };
     assert!(named("mq-deadline, lane 0: requests") && named("mq-deadline, lane 1: device slots"));
-    assert!(!text.contains("processors"), "nothing is known of them");
-    // One command at a time stands in a slot, and each stands in one.
+    assert!(!text.contains("processors"), "a server's trace should have no processors");
+    // Every command has a device slot, and no two share one at a time.
     let slots = events.iter().filter(|event| event["ph"] == "X");
     let flushes = ops.iter().filter(|((_, op), _)| op == "flush").map(|(_, count)| count);
     assert_eq!(slots.count(), done + flushes.sum::<usize>());
 }
 
-/// What blkparse makes of the files in `folder`.
+/// Returns blkparse's output for the files in `folder`, if blkparse is installed.
 fn blkparse(folder: &Folder) -> Option<String> {
     let has = Command::new("blkparse").arg("-V").output().is_ok();
-    assert!(has || std::env::var_os("CI").is_none(), "CI has to have blkparse");
+    assert!(has || std::env::var_os("CI").is_none(), "CI requires blkparse");
     if !has {
         eprintln!("skipped: blkparse is not installed");
         return None;
@@ -211,12 +211,12 @@ fn blkparse_completes_as_many_requests_as_clients_did() {
     for line in text.lines().filter(|line| line.trim_start().starts_with("8,")) {
         let words: Vec<_> = line.split_whitespace().collect();
         lanes[words[1].parse::<usize>().unwrap()] = true;
-        // The direction alone: R, W, and of flushes F.
+        // Only the direction: R or W, and F for a flush.
         *count
             .entry((words[0].to_owned(), words[5].to_owned(), words[6][..1].to_owned()))
             .or_insert(0) += 1;
     }
-    assert_eq!(lanes, [true; LANES], "each lane has a file");
+    assert_eq!(lanes, [true; LANES], "each lane should have a file");
     for (disk, (reads, writes)) in ["8,0", "8,16"].into_iter().zip(DONE) {
         for action in ["Q", "D", "C"] {
             let of = |op: &str| count[&(disk.to_owned(), action.to_owned(), op.to_owned())];
@@ -226,7 +226,7 @@ fn blkparse_completes_as_many_requests_as_clients_did() {
 }
 
 #[test]
-fn what_was_recorded_can_be_replayed() {
+fn a_recorded_trace_can_be_replayed() {
     let folder = Folder::new();
     trace(&folder);
     let args = ["replay", &folder.file("trace"), "--design", "mq-none", "--disk", "0"];
@@ -234,10 +234,10 @@ fn what_was_recorded_can_be_replayed() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Reads whose completion never comes are under way when the server is stopped: it was gone at once then,
-/// and with it all that had not been written, which may be everything.
+/// Reads that never complete are in flight when the server is stopped. The server used to exit at once and lose
+/// all buffered events.
 #[test]
-fn traces_of_a_server_that_is_stopped_at_once_are_whole() {
+fn traces_are_complete_when_a_server_stops_at_once() {
     const ENDED: u64 = 20;
     const STUCK: u64 = 5;
     for (has_second, drain, words) in [
@@ -260,7 +260,7 @@ fn traces_of_a_server_that_is_stopped_at_once_are_whole() {
         for at in ENDED..ENDED + STUCK {
             client.ask(nbd::READ, at * 4096, 512).unwrap();
         }
-        // Answered after all of them have come.
+        // The reply shows that the reads before it have arrived.
         assert_eq!(client.write(0, &[1; 512]), 0);
         cut_short(server, has_second, words);
 
@@ -279,9 +279,9 @@ fn traces_of_a_server_that_is_stopped_at_once_are_whole() {
     }
 }
 
-/// Nobody reads what is written to a pipe: the server ends all the same.
+/// The server exits although no process reads the pipe that its trace goes to.
 #[test]
-fn a_trace_that_hangs_does_not_hold_up_a_second_signal() {
+fn a_blocked_trace_does_not_delay_a_second_signal() {
     let folder = Folder::new();
     let (pipe, socket) = (folder.file("pipe"), nbd::path("pipe").with_extension("sock"));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -290,14 +290,14 @@ fn a_trace_that_hangs_does_not_hold_up_a_second_signal() {
     let unread = fs::File::open(&pipe).unwrap();
     let mut client = enter(&socket, "");
     for _ in 0..1000 {
-        client.read(0, 512); // more than a pipe holds
+        client.read(0, 512); // the events exceed the pipe's capacity
     }
     cut_short(server, true, "stopped before all requests were done");
     drop(unread);
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_told_at_the_start() {
+fn an_unwritable_trace_is_reported_at_start() {
     for option in ["--trace", "--blktrace"] {
         let server = serve(&["memory:1m", "--nbd", "127.0.0.1:0", option, "/nowhere/trace"]);
         let output = server.wait_with_output().unwrap();

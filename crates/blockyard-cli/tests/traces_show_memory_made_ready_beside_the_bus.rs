@@ -1,6 +1,5 @@
-//! What full overlap is, and what the multiqueue series of 2017 took back with its fourth step, as a
-//! trace shows it: memory of one request is cleaned up while another's transfer is on the bus, or
-//! while nothing is.
+//! Traces show when an MMC host unmaps a request's memory: under full overlap while another transfer is on the
+//! bus, and after step four of the multiqueue series of 2017 while the bus is idle.
 
 mod traced;
 
@@ -10,12 +9,12 @@ use blockyard_sim::simulate::Report;
 use serde_json::Value;
 use traced::{CASES, Folder};
 
-/// Something that has a slot, from when to when. Nanoseconds.
+/// A slice of the trace, with its start and end in ns.
 #[derive(Debug)]
 struct Slice {
     from: u64,
     until: u64,
-    /// Of a request's memory.
+    /// The slot of the request's memory.
     slot: Option<u64>,
     name: String,
 }
@@ -37,7 +36,7 @@ fn ns(value: &Value) -> u64 {
     (value.as_f64().unwrap() * 1000.0).round() as u64
 }
 
-/// A trace of an MMC host, and what was counted beside it.
+/// A trace of an MMC host and the report of its run.
 struct Traced {
     report: Report,
     events: Vec<Value>,
@@ -53,7 +52,7 @@ impl Traced {
         Self { report, events: trace["traceEvents"].as_array().unwrap().clone() }
     }
 
-    /// The slices on tracks of that name of the process of that name.
+    /// Returns the slices of `process` on tracks whose name ends in `track`.
     fn slices(&self, process: &str, track: &str) -> Vec<Slice> {
         let named = |what: &'static str, name: &str| {
             let is = |event: &&Value| {
@@ -83,7 +82,7 @@ impl Traced {
         self.slices("bus", "transactions")
     }
 
-    /// What processors did for the driver, under that name.
+    /// Returns the slices called `name` that processors spent in the driver.
     fn acts(&self, name: &str) -> Vec<Slice> {
         let all = self.slices("processors", "");
         all.into_iter().filter(|slice| slice.name == name && slice.slot.is_some()).collect()
@@ -91,13 +90,13 @@ impl Traced {
 }
 
 #[test]
-fn in_full_overlap_one_is_unmapped_while_another_is_on_the_bus() {
+fn full_overlap_unmaps_during_another_transfer() {
     let traced = Traced::of("overlap", "mmc-overlap");
     let (unmaps, bus) = (traced.acts("unmap"), traced.transactions());
     let beside =
         |unmap: &&Slice| bus.iter().any(|other| unmap.lies_in(other) && other.slot != unmap.slot);
     let inside = unmaps.iter().filter(beside).count();
-    // The last of all has none beside it.
+    // No transfer follows the last one.
     assert!(inside > 10 && inside + 1 >= unmaps.len(), "{inside} of {}", unmaps.len());
 
     let counted = traced.report.mmc.as_ref().unwrap().unmap;
@@ -105,7 +104,7 @@ fn in_full_overlap_one_is_unmapped_while_another_is_on_the_bus() {
 }
 
 #[test]
-fn after_step_four_none_is_unmapped_while_the_bus_is_used() {
+fn step_four_unmaps_while_the_bus_is_idle() {
     let traced = Traced::of("step-four", "mmc-step-four");
     let (unmaps, bus) = (traced.acts("unmap"), traced.transactions());
     assert!(unmaps.len() > 10);
@@ -113,7 +112,7 @@ fn after_step_four_none_is_unmapped_while_the_bus_is_used() {
         let beside = bus.iter().find(|other| unmap.overlaps(other));
         assert!(beside.is_none(), "{unmap:?} beside {beside:?}");
     }
-    // Mapping stayed where it was.
+    // Step four did not move mapping.
     let maps = traced.acts("map");
     let beside = |map: &&Slice| bus.iter().any(|other| map.lies_in(other));
     assert!(maps.iter().filter(beside).count() + 2 >= maps.len());
@@ -124,7 +123,7 @@ fn after_step_four_none_is_unmapped_while_the_bus_is_used() {
 }
 
 #[test]
-fn a_write_is_asked_after_by_cmd13_and_not_at_all_by_the_host_software_queue() {
+fn cmd13_follows_each_write_except_under_the_host_software_queue() {
     for (case, asked) in [("mmc-status", 1), ("mmc-hsq", 0)] {
         let traced = Traced::of("asked", case);
         let report = traced.report.mmc.as_ref().unwrap();
@@ -135,7 +134,7 @@ fn a_write_is_asked_after_by_cmd13_and_not_at_all_by_the_host_software_queue() {
 }
 
 #[test]
-fn a_card_is_busy_in_the_transaction_where_the_controller_waits_for_it_and_else_behind() {
+fn busy_time_lies_in_the_transaction_only_if_the_controller_waits() {
     for (case, waits) in [("mmc-status", true), ("mmc-hsq", true), ("mmc-polled", false)] {
         let traced = Traced::of("busy", case);
         let (bus, busy) = (traced.transactions(), traced.slices("bus", "card busy"));
@@ -151,7 +150,7 @@ fn a_card_is_busy_in_the_transaction_where_the_controller_waits_for_it_and_else_
 }
 
 #[test]
-fn the_bus_carries_what_we_count() {
+fn transactions_match_the_report() {
     for case in ["mmc-overlap", "mmc-step-four", "mmc-status", "mmc-polled", "mmc-hsq"] {
         let traced = Traced::of("counted", case);
         let report = traced.report.mmc.as_ref().unwrap();

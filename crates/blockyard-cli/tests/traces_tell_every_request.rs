@@ -1,5 +1,5 @@
-//! A Perfetto trace is sound by itself, whoever reads it: what begins ends, what shares a track does
-//! not overlap, counters count down to nothing, and everything happens as often as we counted.
+//! A Perfetto trace is consistent: every span ends, slices on one track do not overlap, counters return to
+//! zero, and each event occurs as often as the statistics say.
 
 mod traced;
 
@@ -12,7 +12,7 @@ use blockyard_sim::simulate::Report;
 use serde_json::Value;
 use traced::{CASES, Folder};
 
-/// An event of the trace.
+/// One event of the trace.
 struct Event {
     phase: char,
     track: (u64, u64),
@@ -21,7 +21,7 @@ struct Event {
     value: Value,
 }
 
-/// Microseconds as nanoseconds.
+/// Converts microseconds to nanoseconds.
 #[expect(clippy::float_arithmetic, reason = "serde_json reads a number with a point as a float")]
 #[expect(clippy::cast_possible_truncation, reason = "a test runs for less than a second")]
 #[expect(clippy::cast_sign_loss, reason = "no time is negative")]
@@ -41,7 +41,7 @@ fn events(text: &str) -> Vec<Event> {
     trace["traceEvents"].as_array().unwrap().iter().map(event).collect()
 }
 
-/// The processes by name, without the design's.
+/// Returns the process numbers by name, without the design's prefix.
 fn processes(events: &[Event]) -> BTreeMap<String, u64> {
     let named = events.iter().filter(|event| event.name == "process_name");
     let named = named.map(|event| {
@@ -51,8 +51,8 @@ fn processes(events: &[Event]) -> BTreeMap<String, u64> {
     named.collect()
 }
 
-/// Every begin has its end, with nothing of the same request in between. By name: how many spans,
-/// and how long they are together.
+/// Asserts that every begin has its end and that spans of one request do not overlap. Returns the number and
+/// the total length in ns of the spans of each name.
 fn spans(events: &[Event]) -> BTreeMap<&str, (u64, u64)> {
     let mut open: BTreeMap<u64, &Event> = BTreeMap::new();
     let mut ended: BTreeMap<u64, u64> = BTreeMap::new();
@@ -75,7 +75,7 @@ fn spans(events: &[Event]) -> BTreeMap<&str, (u64, u64)> {
     spans
 }
 
-/// What stands on a track stands there one after the other.
+/// Asserts that slices on one track do not overlap.
 fn check_tracks(events: &[Event]) {
     let mut tracks: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
     for event in events.iter().filter(|event| event.phase == 'X') {
@@ -90,7 +90,7 @@ fn check_tracks(events: &[Event]) {
     }
 }
 
-/// A command is at the device from when the processor that handed it over was done with that.
+/// Asserts that a command occupies its device slot from the instant at which a processor has issued it.
 fn check_begins(events: &[Event]) {
     let processes = processes(events);
     let of = |name: &str| {
@@ -104,7 +104,7 @@ fn check_begins(events: &[Event]) {
     }
 }
 
-/// A request that the device gives back is in the driver no longer.
+/// Asserts that a requeued request leaves the driver at the instant of its requeue.
 fn check_requeues(events: &[Event]) {
     let of = |phase: char, name: &'static str| {
         events.iter().filter(move |event| event.phase == phase && event.name == name)
@@ -115,7 +115,7 @@ fn check_requeues(events: &[Event]) {
     }
 }
 
-/// The largest and the last value of each counter.
+/// Returns the largest and the last value of each counter.
 fn counters(events: &[Event]) -> BTreeMap<String, (u64, u64)> {
     let mut counters = BTreeMap::new();
     for event in events.iter().filter(|event| event.phase == 'C') {
@@ -141,7 +141,7 @@ fn check_names(events: &[Event]) {
     }
 }
 
-/// How often each thing that happens at an instant happened.
+/// Asserts that each kind of instant occurs as often as the statistics say.
 fn check_instants(events: &[Event], report: &Report) {
     let count = |action| report.stages.count(action);
     let unplug = Action::Unplug { requests: 0, sleeping: false };
@@ -166,7 +166,7 @@ fn check_instants(events: &[Event], report: &Report) {
     }
     assert!(expected.values().all(|left| *left == 0), "not in the trace: {expected:?}");
 
-    // Of holds, each that has another reason than the one before on its hardware queue.
+    // A hold appears only if its reason differs from the previous one on its hardware queue.
     let mut last = BTreeMap::new();
     for hold in instants().filter(is_hold) {
         let before = last.insert(hold.track, hold.name.as_str());
@@ -181,7 +181,7 @@ fn check_instants(events: &[Event], report: &Report) {
 
 // [exact-trace-times], [observed-in-time-order], [event-within-work]
 #[test]
-fn traces_are_sound_and_count_what_we_count() {
+fn traces_are_consistent_and_match_the_statistics() {
     let folder = Folder::new("sound");
     let mut seen: BTreeMap<String, u64> = BTreeMap::new();
     for case in &CASES {
@@ -225,9 +225,9 @@ fn traces_are_sound_and_count_what_we_count() {
     }
 }
 
-/// An elevator holds no driver tag for what it keeps; without one every request has its own.
+/// A request in an elevator holds no driver tag. Without an elevator every request holds one.
 #[test]
-fn tags_in_use_are_those_of_the_device_or_of_all_requests() {
+fn tag_counters_match_the_requests_that_hold_tags() {
     let folder = Folder::new("tags");
     for (name, shown_by) in [("elevator", "disk 0 in flight"), ("random", "disk 0 requests")] {
         let case = CASES.iter().find(|case| case.name == name).unwrap();
@@ -242,11 +242,11 @@ fn tags_in_use_are_those_of_the_device_or_of_all_requests() {
                 now.insert(format!("{} {series}", event.name), value.as_u64().unwrap());
             }
             if counters.get(at + 1).is_some_and(|next| next.ns == event.ns) {
-                continue; // more of the same instant follows
+                continue; // more counters of this instant follow
             }
             let tags = now.iter().filter(|(name, _)| name.ends_with(" tags"));
             let tags: u64 = tags.map(|(_, value)| value).sum();
-            // A counter that has not been written yet stands at nothing.
+            // A counter that was not written yet is zero.
             let shown = now.get(shown_by).copied().unwrap_or_default();
             assert_eq!(tags, shown, "{name} at {} ns", event.ns);
             checked += 1;

@@ -1,10 +1,10 @@
-//! `--verify` and `--power-cut` as an engineer meets them.
+//! `--verify` and `--power-cut` on the command line.
 
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// In the folder of the examples.
+/// Runs in the folder of the examples.
 fn blockyard(args: &str) -> Output {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));

@@ -1,5 +1,5 @@
-//! Every pipeline of a host runs through failures, background operations and packed commands without one
-//! allocation after construction.
+//! No pipeline of a host allocates after construction, even through failures, background operations and packed
+//! commands.
 
 #[path = "../../blockyard/tests/allocations/mod.rs"]
 mod allocations;
@@ -31,8 +31,8 @@ use std::collections::VecDeque;
 
 const CAPACITY_SECTORS: u64 = 4096;
 
-/// A controller that does everything at once, except for every seventh transfer, which fails; and a card
-/// whose background operations become urgent after every fifth.
+/// A controller that completes everything at once, except that every seventh transfer fails. The card's background
+/// operations become urgent after every fifth transfer.
 struct AtOnce {
     capabilities: HostCapabilities,
     events: VecDeque<HostEvent>,
@@ -150,7 +150,7 @@ impl QueueEngine for AtOnce {
     }
 }
 
-/// Offers 2000 bios to the driver of a card. Returns how many have ended well.
+/// Offers 2000 bios to the driver of a card. Returns how many succeeded.
 fn drive_card(host: &mut Host<Mmc<AtOnce>>, queue: &mut RequestQueue) -> u32 {
     let (mut ended, mut now) = (0, Instant::ZERO);
     for at in 0..2000 {
@@ -161,13 +161,13 @@ fn drive_card(host: &mut Host<Mmc<AtOnce>>, queue: &mut RequestQueue) -> u32 {
             2..5 => Bio::read(at * 8 % 4096, 8, at),
             _ => Bio::write(at * 8 % 4096, 8, at),
         };
-        // Without a free tag the bio waits for others.
+        // Without a free tag the bio waits for other bios to end.
         let _ = queue.submit(host, CpuId(0), bio, now);
         while let Some(run) = queue.next_run(host, now) {
             let _ = queue.run(host, run.hctx, now);
         }
         while at % 8 == 7 && !queue.is_empty() {
-            now = now + Duration::from_ms(1); // a request refused for want of a resource is tried again
+            now = now + Duration::from_ms(1); // retries a request that was refused for lack of a resource
             for context in [Context::Thread, Context::Deferred] {
                 while host.driver.step(context, now).is_some() {}
             }
@@ -179,7 +179,9 @@ fn drive_card(host: &mut Host<Mmc<AtOnce>>, queue: &mut RequestQueue) -> u32 {
             let _ = host.driver.direct(&flush, Duration::from_secs(1), now);
             let _ = host.driver.next_direct();
             while let Some(finished) = host.driver.next_finished(now) {
-                queue.conclude(host, &finished, now).expect("request that the driver owned");
+                queue
+                    .conclude(host, &finished, now)
+                    .expect("a finished request should belong to the driver");
             }
             while let Some(end) = queue.next_ended() {
                 ended += u32::from(end.status == Status::Ok);
@@ -227,8 +229,8 @@ fn no_host_path_of_a_card_allocates_after_construction() {
         };
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
         let policy = HostPolicy { packed, ..policy };
-        let mmc =
-            Mmc::new(AtOnce::new(target), target, policy).expect("controller with all features");
+        let mmc = Mmc::new(AtOnce::new(target), target, policy)
+            .expect("a controller with all features should support the policy");
         let mut host = Host::new(mmc, (), tags);
         let config = QueueConfig::new(1, 1, limits.clone(), Policies::NONE);
         let mut queue = RequestQueue::new(QueueId(0), config, &host);

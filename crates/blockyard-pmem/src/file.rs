@@ -2,10 +2,15 @@
 
 use crate::claim::{busy, claim, is_written};
 use blockyard_btt::MediaError;
-use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
+use rustix::fs::{
+    FallocateFlags, FileType, FlockOperation, SeekFrom, fallocate, flock, fstat, fstatvfs, seek,
+};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+
+/// The unit of the blocks that `stat` counts.
+const STAT_BLOCK_BYTES: u64 = 512;
 
 /// Locks a file for one writer or several readers, until it is closed.
 ///
@@ -57,6 +62,14 @@ pub fn hole(file: &File, at: u64, len: u64) -> u64 {
 ///
 /// The space is not available.
 pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
+    // Otherwise some file systems would give all their space to the file before they find that it is too little.
+    // What is no file has no space to take, and a file system without blocks does not count them.
+    let (space, file_now) = (fstatvfs(file)?, fstat(file)?);
+    let has = file_now.st_blocks.cast_unsigned() * STAT_BLOCK_BYTES;
+    let is_counted = FileType::from_raw_mode(file_now.st_mode).is_file() && space.f_blocks > 0;
+    if is_counted && len.saturating_sub(has) / space.f_frsize.max(1) > space.f_bfree {
+        return Err(Errno::NOSPC.into());
+    }
     match fallocate(file, FallocateFlags::empty(), at, len) {
         // Without this call, a file system has no holes that matter, and a block device has none.
         Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV) => Ok(()),

@@ -11,6 +11,7 @@ use crate::unmapped::Unmapped;
 use crate::unwritten;
 use blockyard_btt::check::{self, Finding, Progress, Severity};
 use blockyard_btt::find::{FindError, find};
+use blockyard_btt::layout::Layout;
 use blockyard_btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
@@ -91,7 +92,7 @@ impl Image {
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only && !options.unlocked;
         let open = |path: &Path| FileOptions::new().read(true).write(writable).open(path);
-        let set = PoolSet::read(path)?;
+        let set = PoolSet::read(path)?.transpose()?;
         let parts = match &set {
             None => Parts::whole(open(path)?)?,
             Some(set) => Parts::of_set(set, |part| open(&part.path))?,
@@ -214,7 +215,7 @@ impl Image {
         options: &ImageOptions,
     ) -> Result<Btt<ImageMemory>, ImageError> {
         let mut made = Vec::new();
-        let parts = match PoolSet::read(path)? {
+        let parts = match PoolSet::read(path)?.transpose()? {
             None => FileOptions::new().read(true).write(true).open(path).and_then(Parts::whole),
             Some(_) if container != Container::Pool => {
                 return Err(ImageError::Pool("a pool set has room for a pool only"));
@@ -254,6 +255,12 @@ impl Image {
             refuse_bytes(&header)?;
         }
         let arenas = format.plan(memory.len()).map_err(OpenError::from)?;
+        let is_small = |layout: &Layout| layout.internal_nlba < 2 * layout.nfree;
+        if format.container == Container::Pool
+            && arenas.iter().any(|(_, info)| is_small(&info.layout))
+        {
+            return Err(ImageError::Pool("a pool has at least 512 blocks in each arena"));
+        }
         match options.allocated {
             true => memory.take_all_room()?,
             false => memory.take_room(arenas.iter().map(|(start, info)| (*start, info.layout)))?,

@@ -7,10 +7,9 @@
 //! Every part starts with a header of its own, unless the set has the option `SINGLEHDR`. The bytes of the pool are those
 //! of the first part, and then those of each other part after its header, all in complete pages.
 
-use crate::error::ImageError;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -66,8 +65,8 @@ impl PoolSet {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or the set cannot be used.
-    pub fn read(path: &Path) -> Result<Option<Self>, ImageError> {
+    /// The file cannot be read; within, as [`Self::parse`].
+    pub fn read(path: &Path) -> io::Result<Option<Result<Self, PoolSetError>>> {
         let file = File::open(path)?;
         if !file.metadata()?.is_file() {
             return Ok(None);
@@ -77,7 +76,7 @@ impl PoolSet {
         if text == SIGNATURE {
             file.take(BYTES_MAX).read_to_end(&mut text)?;
         }
-        Ok(Self::parse(&text).transpose()?)
+        Ok(Self::parse(&text))
     }
 
     /// Parses a file. Returns `None` if the file is not a pool set.

@@ -9,7 +9,7 @@
  *
  * Calls that return int return 0, or -1 and set errno. pmemblk_errormsg returns the text of the thread's last error.
  * Errors: EINVAL for a block that does not exist, EIO for a block that was lost or whose medium failed, EROFS for a
- * pool that must not be written, ENOSPC also for a pool larger than its file system, EINVAL for a NULL pointer. Texts
+ * pool that must not be written, ENOSPC also for a pool larger than the free space, EINVAL for a NULL pointer. Texts
  * name the call and the file. pmemblk_bsize and pmemblk_nblock return 0 for NULL.
  *
  * fork: the child inherits the pool's mapping or descriptor and the lock on its file, but not the other threads, and
@@ -43,6 +43,11 @@ PMEMblkpool *pmemblk_open(const char *path, size_t bsize);
 /*
  * Creates a pool in a new file of poolsize bytes (EEXIST if the file exists), or, with a poolsize of 0, in an existing
  * file, which keeps its size and mode, and whose first 4096 bytes must be zero (EEXIST). A block has 1 to 1048576 bytes.
+ * The pool gets all its space now. EINVAL if it has fewer than 512 blocks.
+ *
+ * A path may be that of a pool set, as poolset(5) describes it: each part is a file or a device DAX of its own. With a
+ * poolsize of 0, missing parts are created with the mode. ENOTSUP for REPLICA sections, for directories, and for
+ * several parts on device DAX.
  */
 PMEMblkpool *pmemblk_create(const char *path, size_t bsize, size_t poolsize, mode_t mode);
 /* Closes a pool. No other thread may be in a call with it. */
@@ -70,9 +75,11 @@ const char *pmemblk_errormsg(void);
 void pmemblk_set_funcs(void *(*malloc_func)(size_t size), void (*free_func)(void *ptr),
                        void *(*realloc_func)(void *ptr, size_t size), char *(*strdup_func)(const char *s));
 /*
- * Settings of the process, by name: sds.at_create, prefault.at_open, prefault.at_create and copy_on_write.at_open. arg
- * points to an int. EINVAL for other names, and for every action. They are stored but have no effect, except that with
- * copy_on_write.at_open, pmemblk_open fails with ENOTSUP.
+ * Settings of the process, by name: fallocate.at_create, sds.at_create, prefault.at_open, prefault.at_create and
+ * copy_on_write.at_open. arg points to an int. EINVAL for other names, and for every action. Values at the start come
+ * from the environment, as PMEMBLK_CONF="name=0;name=1". They are stored but have no effect, with two exceptions: with
+ * copy_on_write.at_open, pmemblk_open fails with ENOTSUP; without fallocate.at_create, a pool in an existing file or in
+ * a pool set gets only the space for its maps and logs.
  */
 int pmemblk_ctl_get(PMEMblkpool *pbp, const char *name, void *arg);
 int pmemblk_ctl_set(PMEMblkpool *pbp, const char *name, void *arg);

@@ -12,8 +12,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The number of threads that can have a worker of their own. Others make one for each call.
-const SEATS: usize = 64;
+/// The number of threads that can have a worker of their own. Others make one for each call, which is many times slower.
+const SEATS: usize = 256;
 
 /// A worker that keeps its BTT open.
 type OwnWorker = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
@@ -63,9 +63,13 @@ impl Pool {
             return Err(Failure::argument("a block has at least one byte"));
         }
         if bytes == 0 {
-            let parts = PoolSet::read(path)?.map_or(Vec::new(), |set| set.parts);
+            let parts = PoolSet::read(path)?
+                .transpose()
+                .map_err(ImageError::from)?
+                .map_or(Vec::new(), |set| set.parts);
             let new: Vec<_> = parts.iter().filter(|part| !part.path.exists()).collect();
-            let made = Image::create_in(path, sector_bytes, Container::Pool, &options(path)?)?;
+            let options = ImageOptions { allocated: setting::allocates(), ..options(path)? };
+            let made = Image::create_in(path, sector_bytes, Container::Pool, &options)?;
             for part in new {
                 std::fs::set_permissions(&part.path, Permissions::from_mode(mode))?;
             }
@@ -118,7 +122,7 @@ impl Pool {
 /// gets all its space.
 fn options(path: &Path) -> Result<ImageOptions, ImageError> {
     let forced = std::env::var_os("PMEM_IS_PMEM_FORCE").is_some_and(|value| value == "1");
-    let direct = || match PoolSet::read(path)? {
+    let direct = || match PoolSet::read(path)?.transpose()? {
         None => is_direct(path),
         Some(set) => set.parts.iter().try_fold(true, |direct, part| {
             let folder = part.path.parent().unwrap_or(&part.path);

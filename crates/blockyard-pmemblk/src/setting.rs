@@ -3,18 +3,49 @@
 use crate::error::Failure;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering};
+use std::sync::Once;
 
 /// The settings, with libpmemblk's values at the start.
-static SETTINGS: [(&str, AtomicI32); 4] = [
+static SETTINGS: [(&str, AtomicI32); 5] = [
+    ("fallocate.at_create", AtomicI32::new(1)),
     ("sds.at_create", AtomicI32::new(1)),
     ("prefault.at_open", AtomicI32::new(0)),
     ("prefault.at_create", AtomicI32::new(0)),
     ("copy_on_write.at_open", AtomicI32::new(0)),
 ];
 
+/// The variable with values at the start of the process, as `name=value;name=value`.
+const VARIABLE: &str = "PMEMBLK_CONF";
+
+/// Returns the settings, after those of the variable were read once. What is malformed there is ignored.
+fn settings() -> &'static [(&'static str, AtomicI32)] {
+    static READ: Once = Once::new();
+    READ.call_once(|| {
+        let variable = std::env::var(VARIABLE).unwrap_or_default();
+        for (name, value) in variable.split(';').filter_map(|query| query.split_once('=')) {
+            let value = match value.as_bytes().first() {
+                Some(b'1' | b'y' | b'Y') => 1,
+                Some(b'0' | b'n' | b'N') => 0,
+                _ => continue,
+            };
+            if let Some((_, setting)) = SETTINGS.iter().find(|setting| setting.0 == name) {
+                setting.store(value, Ordering::Relaxed);
+            }
+        }
+    });
+    &SETTINGS
+}
+
+/// Whether pools in existing files are to get all their space.
+pub(crate) fn allocates() -> bool {
+    let [(name, value), ..] = settings() else { unreachable!("the table of settings has rows") };
+    debug_assert_eq!(*name, "fallocate.at_create", "the first setting");
+    value.load(Ordering::Relaxed) != 0
+}
+
 /// Whether pools are to be opened with private changes, which this library cannot do.
 pub(crate) fn copies_on_write() -> bool {
-    let [.., (name, value)] = &SETTINGS;
+    let [.., (name, value)] = settings() else { unreachable!("the table of settings has rows") };
     debug_assert_eq!(*name, "copy_on_write.at_open", "the last setting");
     value.load(Ordering::Relaxed) != 0
 }
@@ -44,7 +75,7 @@ pub(crate) unsafe fn with(
     // SAFETY: as the caller promises.
     let name = unsafe { CStr::from_ptr(name) };
     let named = |setting: &&(&str, AtomicI32)| setting.0.as_bytes() == name.to_bytes();
-    let Some((_, setting)) = SETTINGS.iter().find(named) else {
+    let Some((_, setting)) = settings().iter().find(named) else {
         let name = name.to_string_lossy();
         return Err(Failure::argument(format_args!("{call}: no setting is called {name}")));
     };

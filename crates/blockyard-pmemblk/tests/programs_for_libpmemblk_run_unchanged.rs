@@ -95,7 +95,12 @@ fn run(folder: &Path, program: &Path) -> std::process::Output {
     let pool = program.with_extension("pool");
     let _ = std::fs::remove_file(&pool);
     let mut command = Command::new(program);
-    command.env("LD_LIBRARY_PATH", folder).arg(&pool).output().expect("a program that starts")
+    command
+        .current_dir(folder)
+        .env("LD_LIBRARY_PATH", folder)
+        .arg(&pool)
+        .output()
+        .expect("a program that starts")
 }
 
 #[test]
@@ -280,6 +285,15 @@ int main(int argc, char **argv) {
     pmemblk_close(pool);
     struct stat stat;
     fstat(fd, &stat);
+    say("allocated", stat.st_blocks < (32 << 20) / 512);
+    int holes = open("odd.holes", O_RDWR | O_CREAT | O_TRUNC, 0640), no = 0;
+    if (ftruncate(holes, 1L << 32)) return 1;
+    say("set", pmemblk_ctl_set(NULL, "fallocate.at_create", &no));
+    made("holes", pmemblk_create("odd.holes", 8192, 0, 0600));
+    struct stat sparse;
+    fstat(holes, &sparse);
+    say("sparse", sparse.st_blocks > (1 << 28) / 512);
+    unlink("odd.holes");
     say("mode", (stat.st_mode & 0777) != 0640 || stat.st_size != 32 << 20);
     made("not empty", pmemblk_create(path, 512, 0, 0600));
     made("exists", pmemblk_create(path, 512, 32 << 20, 0600));
@@ -290,6 +304,8 @@ int main(int argc, char **argv) {
     say("left", access(path, F_OK));
     made("no bytes", pmemblk_create(path, 0, 32 << 20, 0600));
     made("large", pmemblk_create(path, 1 << 20, 32 << 20, 0600));
+    made("few", pmemblk_create(path, 64 << 10, 20 << 20, 0600));
+    say("left", access(path, F_OK));
     made("no path", pmemblk_open(NULL, 512));
     made("no path", pmemblk_create(NULL, 512, 32 << 20, 0600));
     say("check", pmemblk_check(NULL, 512));
@@ -329,6 +345,10 @@ int main(int argc, char **argv) {
         "unknown -1 Invalid argument",
         "action -1 Invalid argument",
         "no name -1 Invalid argument",
+        "allocated 0 ",
+        "set 0 ",
+        "holes 0 ",
+        "sparse 0 ",
         "mode 0 ",
         "not empty 1 File exists",
         "exists 1 File exists",
@@ -338,6 +358,8 @@ int main(int argc, char **argv) {
         "left -1 No such file or directory",
         "no bytes 1 Invalid argument",
         "large 1 Invalid argument",
+        "few 1 Invalid argument",
+        "left -1 No such file or directory",
         "no path 1 Invalid argument",
         "no path 1 Invalid argument",
         "check -1 Invalid argument",

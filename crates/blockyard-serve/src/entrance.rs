@@ -1,7 +1,9 @@
 //! The channel through which other threads send messages to a lane and query it.
 
 use crate::bell;
+use crate::disk::Change;
 use crate::meter::Counts;
+use crate::newcomers::Ticket;
 use crate::overview::Overview;
 use crate::traffic::Traffic;
 use core::sync::atomic::AtomicUsize;
@@ -15,10 +17,10 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// A message from another thread to a lane.
 #[derive(Debug)]
 pub(crate) enum Message<A> {
-    /// A client has arrived: open a door for it.
-    Arrival(A),
-    /// Cut off the oldest client that has not chosen an export.
-    MakeRoom,
+    /// A registered client has arrived: open a door for it.
+    Arrival(A, Ticket),
+    /// Cut off a client that has not chosen an export.
+    CutOff(Ticket),
     /// Send the counters of each disk, in the order of the disks.
     Report(mpsc::Sender<Vec<Counts>>),
     /// Send the traffic of the lane's clients.
@@ -27,6 +29,8 @@ pub(crate) enum Message<A> {
     Overview(mpsc::Sender<Overview>),
     /// Cut off the client with this number. Send whether it is one of the lane's.
     Disconnect(u64, mpsc::Sender<bool>),
+    /// Change the layers of the disk with this index. Send whether it has the layer.
+    Change(usize, Change, mpsc::Sender<bool>),
     /// Answer every request in flight, flush, and end.
     Drain,
     /// End at once, even with requests in flight.
@@ -40,15 +44,13 @@ pub(crate) struct Entrance<A> {
     bell: Arc<OwnedFd>,
     /// The number of doors of the lane.
     pub(crate) load: Arc<AtomicUsize>,
-    /// The number of doors whose clients have not chosen an export.
-    pub(crate) newcomers: Arc<AtomicUsize>,
 }
 
 impl<A> Clone for Entrance<A> {
     fn clone(&self) -> Self {
-        let Self { messages, bell, load, newcomers } = self;
-        let (bell, load, newcomers) = (Arc::clone(bell), Arc::clone(load), Arc::clone(newcomers));
-        Self { messages: messages.clone(), bell, load, newcomers }
+        let Self { messages, bell, load } = self;
+        let (bell, load) = (Arc::clone(bell), Arc::clone(load));
+        Self { messages: messages.clone(), bell, load }
     }
 }
 
@@ -56,8 +58,7 @@ impl<A> Entrance<A> {
     /// Returns the entrance of a lane that waits on `bell`, and the receiver of its messages.
     pub(crate) fn new(bell: Arc<OwnedFd>) -> (Self, mpsc::Receiver<Message<A>>) {
         let (messages, received) = mpsc::channel();
-        let (load, newcomers) = (Arc::default(), Arc::default());
-        (Self { messages, bell, load, newcomers }, received)
+        (Self { messages, bell, load: Arc::default() }, received)
     }
 
     pub(crate) fn send(&self, message: Message<A>) {

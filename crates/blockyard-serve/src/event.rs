@@ -46,13 +46,18 @@ pub enum Harm {
 
 impl fmt::Display for DiskEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "disk {:?}: ", self.disk)?;
-        match self.harm {
-            Harm::CutShort { disk_bytes, file_bytes } => write!(
+        write!(f, "disk {:?}: {}", self.disk, self.harm)
+    }
+}
+
+impl fmt::Display for Harm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::CutShort { disk_bytes, file_bytes } => write!(
                 f,
                 "its file was cut short from {disk_bytes} to {file_bytes} bytes: reads beyond the end fail"
             ),
-            Harm::Failed => f.write_str(
+            Self::Failed => f.write_str(
                 "its file failed: it was truncated or cannot be read or written; requests fail",
             ),
         }

@@ -7,6 +7,7 @@ use crate::door::memory::MemoryDoor;
 use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
 use crate::lane::{Lane, LaneParts, Shared};
+use crate::newcomers::{Origin, Ticket};
 use crate::peer::Peer;
 use blockyard::time::Duration;
 use core::sync::atomic::Ordering;
@@ -47,9 +48,14 @@ fn run<D: Door>(
     doors: impl FnOnce(&[Arc<Disk>]) -> io::Result<D::Shared>,
 ) -> io::Result<()> {
     let (entrance, parts) = parts::<D>(disk, doors)?;
-    entrance.send(Message::Arrival(arrival));
+    entrance.send(Message::Arrival(arrival, ticket(&parts)));
     drop(entrance);
     Lane::new(parts)?.serve()
+}
+
+/// Registers the client of the lane with `parts`.
+pub(crate) fn ticket<D: Door>(parts: &LaneParts<D>) -> Ticket {
+    parts.shared.newcomers.enter(Origin::Unknown, 0)
 }
 
 /// Returns the parts of a lane of one disk, and its entrance for one client.
@@ -70,13 +76,12 @@ pub(crate) fn parts<D: Door>(
         is_metered: false,
         watcher: None,
         connections: Arc::default(),
+        newcomers: Arc::default(),
         ends_with_last: Some(Arc::clone(&bell)),
     });
     let (entrance, messages) = Entrance::new(Arc::clone(&bell));
     let load = Arc::clone(&entrance.load);
     load.store(1, Ordering::Relaxed);
-    let newcomers = Arc::clone(&entrance.newcomers);
-    newcomers.store(1, Ordering::Relaxed);
     shared.connections.store(1, Ordering::Relaxed);
-    Ok((entrance, LaneParts { number: 0, shared, doors, messages, bell, load, newcomers }))
+    Ok((entrance, LaneParts { number: 0, shared, doors, messages, bell, load }))
 }

@@ -34,6 +34,7 @@
 //! lock and wakes no other thread, and one system call sends and receives everything of a turn. Other
 //! servers use a thread for each request; a lane takes one turn for all requests that have arrived.
 
+mod acceptor;
 mod bell;
 mod bios;
 mod callers;

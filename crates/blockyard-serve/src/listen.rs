@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 use rustix::fd::OwnedFd;
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{Gid, Mode, chmod, chown};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, bind, connect,
@@ -13,7 +13,6 @@ use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,8 +23,8 @@ use crate::words::error_words;
 /// backlog meanwhile, so a poll would return at once and the thread would spin.
 pub(crate) const ACCEPT_REST: Duration = Duration::from_millis(50);
 
-/// The backlog of a socket that is bound by [`Listener::bind_private`].
-const BACKLOG: i32 = 16;
+/// The backlog of a unix socket: as long as the kernel allows.
+const BACKLOG: i32 = -1;
 
 /// An address at which clients arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +101,18 @@ impl fmt::Display for ListenError {
 
 impl core::error::Error for ListenError {}
 
+/// Who may connect to a unix socket. Without a mode, the umask decides; without a group, the process's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Access {
+    pub(crate) mode: Option<u32>,
+    pub(crate) group: Option<u32>,
+}
+
+impl Access {
+    /// Only the user of this process may connect.
+    pub(crate) const PRIVATE: Self = Self { mode: Some(0o600), group: None };
+}
+
 /// A listening socket. A drop removes the file of a unix socket that was bound here.
 #[derive(Debug)]
 pub(crate) struct Listener {
@@ -121,12 +132,13 @@ impl Listener {
     /// # Panics
     ///
     /// Panics if `address` is [`Address::Stdio`].
-    pub(crate) fn bind(address: &Address) -> Result<Self, ListenError> {
+    pub(crate) fn bind(address: &Address, access: Access) -> Result<Self, ListenError> {
         let refused = |error| ListenError::Refused(address.to_string(), error);
         let (address, fd) = match address {
             Address::Unix(path) => {
                 remove_stale(path)?;
-                (address.clone(), UnixListener::bind(path).map_err(refused)?.into())
+                let fd = bind_unix(path, access).map_err(|errno| refused(errno.into()))?;
+                (address.clone(), fd)
             }
             Address::Tcp(text) => {
                 let addresses: Vec<_> = text.to_socket_addrs().map_err(refused)?.collect();
@@ -136,28 +148,6 @@ impl Listener {
             }
             Address::Stdio => unreachable!("no client arrives at standard input later"),
         };
-        Self::listening(address, fd)
-    }
-
-    /// Listens at the unix socket `path`, which nobody but the user of this process may connect to.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::bind`].
-    pub(crate) fn bind_private(path: &Path) -> Result<Self, ListenError> {
-        let address = Address::Unix(path.to_owned());
-        remove_stale(path)?;
-        let bound = || -> rustix::io::Result<OwnedFd> {
-            let fd =
-                socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-            // The file gets the mode of the socket, so that it never exists with another one.
-            fchmod(&fd, Mode::RUSR | Mode::WUSR)?;
-            bind(&fd, &SocketAddrUnix::new(path)?)?;
-            listen(&fd, BACKLOG)?;
-            Ok(fd)
-        };
-        let fd =
-            bound().map_err(|errno| ListenError::Refused(address.to_string(), errno.into()))?;
         Self::listening(address, fd)
     }
 
@@ -262,6 +252,26 @@ fn knock(path: &Path) -> rustix::io::Result<()> {
     connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
+/// Binds a unix socket and listens. Nobody can connect before the socket listens, and then its file has its access.
+fn bind_unix(path: &Path, access: Access) -> rustix::io::Result<OwnedFd> {
+    let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind(&fd, &SocketAddrUnix::new(path)?)?;
+    let with_access = || {
+        if let Some(group) = access.group {
+            chown(path, None, Some(Gid::from_raw(group)))?;
+        }
+        if let Some(mode) = access.mode {
+            chmod(path, Mode::from_raw_mode(mode))?;
+        }
+        listen(&fd, BACKLOG)
+    };
+    if let Err(errno) = with_access() {
+        drop(std::fs::remove_file(path));
+        return Err(errno);
+    }
+    Ok(fd)
+}
+
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
@@ -299,7 +309,10 @@ mod tests {
         // Its server is alive, but no client can connect to such a socket.
         let datagrams = std::os::unix::net::UnixDatagram::bind(&path)
             .expect("datagram socket in the folder for temporary files");
-        assert!(matches!(Listener::bind(&address), Err(ListenError::Refused(..))));
+        assert!(matches!(
+            Listener::bind(&address, Access::default()),
+            Err(ListenError::Refused(..))
+        ));
         assert!(path.exists(), "a live socket was removed");
         drop(datagrams);
         std::fs::remove_file(&path).expect("removal of a socket's file");
@@ -310,12 +323,15 @@ mod tests {
         rustix::net::bind(&busy, &address_of).expect("socket at a free path");
         rustix::net::listen(&busy, 0).expect("backlog of a bound socket");
         for _ in 0..3 {
-            assert!(matches!(Listener::bind(&address), Err(ListenError::Busy(_))));
+            assert!(matches!(
+                Listener::bind(&address, Access::default()),
+                Err(ListenError::Busy(_))
+            ));
         }
         drop(busy);
         std::fs::remove_file(&path).expect("removal of a socket's file");
-        drop(UnixListener::bind(&path).expect("socket at a free path"));
-        drop(Listener::bind(&address).expect("listener in place of a dead one"));
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("socket at a free path"));
+        drop(Listener::bind(&address, Access::default()).expect("listener in place of a dead one"));
         assert!(!path.exists());
     }
 }

@@ -50,15 +50,12 @@ impl Numbers {
         self.order.is_empty()
     }
 
-    /// Removes `number` from any place in the list. Returns whether the list held it.
-    #[inline]
-    pub(crate) fn remove(&mut self, number: u32) -> bool {
-        let had = self.has(number);
-        if had {
+    /// Removes `number` from any place in the list.
+    pub(crate) fn remove(&mut self, number: u32) {
+        if self.has(number) {
             self.has[number as usize] = false;
             self.order.retain(|other| *other != number);
         }
-        had
     }
 
     pub(crate) fn take_all(&mut self) -> VecDeque<u32> {
@@ -84,7 +81,7 @@ mod tests {
         assert_eq!([numbers.take_first(), numbers.take_first()], [Some(0), Some(3)]);
         assert!(numbers.is_empty());
         [1, 0, 2].into_iter().for_each(|number| numbers.put(number));
-        assert!(numbers.remove(0) && !numbers.remove(0));
+        numbers.remove(0);
         assert!(!numbers.has(0));
         assert_eq!(numbers.take_all(), [1, 2]);
         assert!(numbers.is_empty() && !numbers.has(1));

@@ -1,5 +1,6 @@
 //! The other end of a connection: a socket, and the name of the client for a log.
 
+use crate::newcomers::Origin;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketAddrAny, getpeername, sockopt};
 use std::net::SocketAddr;
@@ -11,16 +12,17 @@ pub(crate) struct Peer {
     /// The address and port, or the process at the other end of a unix socket. The name stays valid after the client
     /// has hung up.
     pub(crate) name: String,
+    pub(crate) origin: Origin,
 }
 
 impl Peer {
     /// Returns the client that was accepted from `address`.
     pub(crate) fn accepted(fd: OwnedFd, address: Option<SocketAddrAny>) -> Self {
-        let name = match address.and_then(|address| SocketAddr::try_from(address).ok()) {
-            Some(address) => address.to_string(),
+        let (name, origin) = match address.and_then(|address| SocketAddr::try_from(address).ok()) {
+            Some(address) => (address.to_string(), Origin::of(address.ip())),
             None => process_of(&fd),
         };
-        Self { fd, name }
+        Self { fd, name, origin }
     }
 
     /// Whether its replies are lost if the connection is closed with received bytes unread: TCP.
@@ -35,11 +37,12 @@ impl Peer {
     }
 }
 
-fn process_of(client: &OwnedFd) -> String {
+fn process_of(client: &OwnedFd) -> (String, Origin) {
     match sockopt::socket_peercred(client) {
         Ok(process) => {
-            format!("process {} of user {}", process.pid.as_raw_nonzero(), process.uid.as_raw())
+            let user = process.uid.as_raw();
+            (format!("process {} of user {user}", process.pid.as_raw_nonzero()), Origin::User(user))
         }
-        Err(_) => "of an unknown address".to_owned(),
+        Err(_) => ("of an unknown address".to_owned(), Origin::Unknown),
     }
 }

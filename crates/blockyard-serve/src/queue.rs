@@ -1,6 +1,6 @@
 //! A disk as one lane sees it: the core's request queue, the device below it, and the bios that wait for a tag.
 
-use crate::disk::{Disk, Medium, Outbox};
+use crate::disk::{Change, Disk, Medium, Outbox};
 use crate::job::Jobs;
 use crate::meter::{Counts, Meter};
 use crate::traffic::Traffic;
@@ -161,6 +161,11 @@ impl DiskQueue {
         if let Some(metered) = &mut self.host.sink.0 {
             metered.counts.turns_max = metered.counts.turns_max.max(turns);
         }
+    }
+
+    /// Changes the layer that `change` is about. Returns whether there is one.
+    pub(crate) fn change(&mut self, change: &Change) -> bool {
+        self.host.driver.change(change)
     }
 
     pub(crate) fn tell_faults(&self) {

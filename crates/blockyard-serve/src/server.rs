@@ -1,22 +1,21 @@
-//! A server: its lanes, and the thread that accepts clients and assigns them to lanes.
+//! A server: its configuration, its start and its end.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[silent-client-makes-room]** A client may arrive when the server is full, or when it has the maximum number of
-//!   clients that have not chosen an export. One lane then cuts off its oldest client that has not chosen one.
 //! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
 //!   at a lane that is gone, and [`Server::join`] returns the error.
 
+use crate::acceptor::{Acceptor, Begun};
 use crate::bell;
 use crate::clock;
 use crate::control::{Control, ControlConfig};
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
 use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
-use crate::event::{ClientEvent, Event, Happened};
+use crate::event::Event;
 use crate::gauge::Gauge;
 use crate::lane::{Lane, LaneParts, Shared};
-use crate::listen::{ACCEPT_REST, Address, ListenError, Listener, client_at_stdin};
+use crate::listen::{Access, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::reloader::Reloader;
@@ -25,18 +24,11 @@ use crate::watcher::Watcher;
 use crate::words::error_words;
 use blockyard_wire::nbd::ExportError;
 use core::fmt;
-use core::sync::atomic::Ordering;
-use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// The time for which the server waits until a lane has cut off a silent client.
-const ROOM_WAIT: Duration = Duration::from_secs(1);
-/// The interval at which the server checks for that.
-const ROOM_POLL: Duration = Duration::from_micros(100);
+use std::time::Duration;
 
 /// The configuration of a [`Server`].
 #[derive(Clone, Debug)]
@@ -47,6 +39,10 @@ pub struct Config {
     pub addresses: Vec<Address>,
     /// Unix or TCP sockets that are already listening, such as those that a service manager passes.
     pub listeners: Vec<Arc<OwnedFd>>,
+    /// The access mode of unix sockets at `addresses`, as for `chmod`. Without it, the umask decides.
+    pub socket_mode: Option<u32>,
+    /// The number of the group of these sockets. Without it, they have the group of the process.
+    pub socket_group: Option<u32>,
     /// The `HOST:PORT` that serves metrics and health. Without it, nothing is counted.
     pub metrics: Option<String>,
     /// The socket for commands of an operator.
@@ -83,6 +79,8 @@ impl Config {
             disks,
             addresses,
             listeners: Vec::new(),
+            socket_mode: None,
+            socket_group: None,
             metrics: None,
             control: None,
             events: None,
@@ -202,14 +200,18 @@ impl Server {
         let tls = tls.transpose().map_err(StartError::Tls)?;
         let client = client_at_stdin(&config.addresses).map_err(StartError::Listen)?;
         let bound = config.addresses.iter().filter(|address| **address != Address::Stdio);
-        let bound = bound.map(Listener::bind);
+        let access = Access { mode: config.socket_mode, group: config.socket_group };
+        let bound = bound.map(|address| Listener::bind(address, access));
         let listeners = bound.chain(config.listeners.iter().map(|fd| Listener::inherit(fd)));
         let listeners = listeners.collect::<Result<Vec<_>, _>>().map_err(StartError::Listen)?;
         let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
         let metrics = config.metrics.as_deref().map(Metrics::bind);
         let metrics = metrics.transpose().map_err(StartError::Listen)?;
         let control = config.control.as_ref();
-        let control = control.map(|control| Ok((Listener::bind_private(&control.path)?, control)));
+        let control = control.map(|control| {
+            let address = Address::Unix(control.path.clone());
+            Ok((Listener::bind(&address, Access::PRIVATE)?, control))
+        });
         let control = control.transpose().map_err(StartError::Listen)?;
         let stop = Arc::new(bell()?);
         let ends_with_last = listeners.is_empty().then(|| Arc::clone(&stop));
@@ -222,6 +224,7 @@ impl Server {
             is_metered: metrics.is_some(),
             watcher: config.watcher.clone(),
             connections: Arc::default(),
+            newcomers: Arc::default(),
             ends_with_last,
         });
         let doors = Arc::new(nbd::Shared {
@@ -250,7 +253,6 @@ impl Server {
             events: config.events.clone(),
             stop: Arc::clone(&stop),
             connections_max: config.connections_max,
-            newcomers_max: newcomers_max(config.connections_max),
         };
         let acceptor = std::thread::Builder::new()
             .name("acceptor".to_owned())
@@ -356,103 +358,6 @@ impl Server {
     }
 }
 
-/// The thread that accepts clients and assigns them to lanes.
-struct Acceptor {
-    listeners: Vec<Listener>,
-    /// The client at standard input, if any. It is connected before the server starts.
-    client: Option<Peer>,
-    lanes: Begun,
-    shared: Arc<Shared>,
-    /// The channel that receives an event for each client that is cut off.
-    events: Option<mpsc::SyncSender<Event>>,
-    stop: Arc<OwnedFd>,
-    connections_max: usize,
-    newcomers_max: usize,
-}
-
-/// The lanes that have started. A drop drains them: the server is ending, or another part of it cannot start.
-struct Begun(Vec<Entrance<Peer>>);
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        for entrance in &self.0 {
-            entrance.send(Message::Drain);
-        }
-    }
-}
-
-impl Acceptor {
-    fn run(mut self) {
-        if let Some(client) = self.client.take() {
-            self.deal(client);
-        }
-        loop {
-            let sources = self.listeners.iter().map(AsFd::as_fd).chain([self.stop.as_fd()]);
-            let mut sources: Vec<_> =
-                sources.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-            if poll(&mut sources, None).is_err() {
-                continue; // a signal
-            }
-            let has_come = |at: usize| !sources[at].revents().is_empty();
-            if has_come(self.listeners.len()) {
-                break;
-            }
-            for (at, listener) in self.listeners.iter().enumerate() {
-                if has_come(at) {
-                    self.welcome(listener);
-                }
-            }
-        }
-        // Connections are refused from now on, before the lanes drain.
-        drop(self.listeners);
-    }
-
-    fn welcome(&self, listener: &Listener) {
-        match listener.accept() {
-            Ok(Some(client)) => self.deal(client),
-            Ok(None) => {}
-            Err(_) => std::thread::sleep(ACCEPT_REST),
-        }
-    }
-
-    /// Sends a client to the lane with the fewest clients, if there is room ([silent-client-makes-room]).
-    fn deal(&self, client: Peer) {
-        let connections = || self.shared.connections.load(Ordering::Relaxed);
-        let newcomers = |entrance: &Entrance<Peer>| entrance.newcomers.load(Ordering::Relaxed);
-        let has_room = || {
-            let newcomers: usize = self.lanes.0.iter().map(newcomers).sum();
-            newcomers < self.newcomers_max && connections() < self.connections_max
-        };
-        let silent = self.lanes.0.iter().max_by_key(|entrance| newcomers(entrance));
-        if let Some(silent) = silent.filter(|entrance| !has_room() && newcomers(entrance) > 0) {
-            silent.send(Message::MakeRoom);
-            let until = Instant::now() + ROOM_WAIT;
-            while !has_room() && Instant::now() < until {
-                std::thread::sleep(ROOM_POLL);
-            }
-        }
-        if connections() >= self.connections_max {
-            if let Some(events) = &self.events {
-                let event = ClientEvent { client: client.name, happened: Happened::CutOff };
-                drop(events.try_send(Event::Client(event)));
-            }
-            return; // closed
-        }
-        let load = |entrance: &&Entrance<Peer>| entrance.load.load(Ordering::Relaxed);
-        let entrance = self.lanes.0.iter().min_by_key(load).expect("at least one lane");
-        self.shared.connections.fetch_add(1, Ordering::Relaxed);
-        entrance.load.fetch_add(1, Ordering::Relaxed);
-        entrance.newcomers.fetch_add(1, Ordering::Relaxed);
-        entrance.send(Message::Arrival(client));
-    }
-}
-
-/// Returns the maximum number of clients that have not chosen an export: a quarter of all, or sixteen if that is
-/// more, within `connections_max`. A client can then open several connections at once.
-fn newcomers_max(connections_max: usize) -> usize {
-    (connections_max / 4).max(connections_max.min(16))
-}
-
 /// Ends the server when the lane that holds it ends, even by an error or a panic ([server-ends-with-lane]).
 struct EndsServer(Arc<OwnedFd>);
 
@@ -477,7 +382,6 @@ fn start_lane(
         messages,
         bell,
         load: Arc::clone(&entrance.load),
-        newcomers: Arc::clone(&entrance.newcomers),
     };
     let (tell, told) = mpsc::channel();
     let end = EndsServer(Arc::clone(stop));

@@ -1,6 +1,6 @@
-//! A loop device over a file is served; afterwards the file holds what clients wrote.
+//! A served loop device passes clients' writes to its backing file.
 //!
-//! A loop device takes root and a kernel that supports it. Without one the test prints a line and passes.
+//! A loop device requires root and kernel support. Without these the test prints a line and passes.
 
 mod extended;
 mod nbd;
@@ -18,7 +18,7 @@ const BYTES: u64 = 8 << 20;
 const EINVAL: u32 = 22;
 const ENOTSUP: u32 = 95;
 
-/// A loop device, gone with it.
+/// A loop device, detached when dropped.
 struct Loop(PathBuf);
 
 impl Loop {
@@ -35,14 +35,15 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         let gone = Command::new("losetup").arg("--detach").arg(&self.0).status();
-        assert!(gone.is_ok_and(|gone| gone.success()), "{} stays behind", self.0.display());
+        assert!(gone.is_ok_and(|gone| gone.success()), "{} should be detached", self.0.display());
     }
 }
 
-/// A loop device over a file in tmpfs stops to zero after the first failure: tmpfs has no `FALLOC_FL_ZERO_RANGE`. From then
-/// on it discards, but `fallocate` has no way to punch holes. TRIM did nothing on such devices.
+/// A loop device over a file in tmpfs stops zeroing after the first failure, because tmpfs has no
+/// `FALLOC_FL_ZERO_RANGE`. From then on it discards, but `fallocate` cannot punch holes. TRIM had no effect on such
+/// devices.
 #[test]
-fn trim_frees_room_on_a_device_that_cannot_zero() {
+fn trim_frees_space_on_a_device_that_cannot_zero() {
     let name = format!("blockyard-trim-{}", std::process::id());
     let file = Path::new("/dev/shm").join(name);
     for buffered in [false, true] {
@@ -67,8 +68,8 @@ fn trim_frees_room_on_a_device_that_cannot_zero() {
         let running = Running::start(disk(source), |_| ());
         let mut client = running.client();
         assert_eq!(client.call(TRIM, 2 << 20, 3 << 20), 0);
-        assert_eq!(room(), BYTES - (3 << 20), "TRIM gives room back, buffered {buffered}");
-        // Many at once, and a write in between.
+        assert_eq!(room(), BYTES - (3 << 20), "TRIM should free space, buffered {buffered}");
+        // Many TRIMs at once, with a write among them.
         let asked: Vec<_> =
             (0..16).map(|at| client.ask(TRIM, (5 << 20) + at * 65536, 65536).unwrap()).collect();
         let mut ended: Vec<_> = asked.iter().map(|_| client.reply().unwrap()).collect();
@@ -101,8 +102,12 @@ fn a_block_device_keeps_what_is_written_and_reports_only_data() {
         assert_eq!(client.write(1 << 20, &vec![2; 1 << 20]), 0);
         assert_eq!(client.call(TRIM, 2 << 20, 1 << 20), 0);
         assert_eq!(client.call(ZEROES, 3 << 20, 1 << 20), 0);
-        assert_eq!(client.call(ZEROES, 3 << 20, 100), EINVAL, "the kernel zeroes whole blocks");
-        // NO_HOLE and FAST_ZERO: whether it would be fast is not known.
+        assert_eq!(
+            client.call(ZEROES, 3 << 20, 100),
+            EINVAL,
+            "the kernel zeroes only whole blocks"
+        );
+        // NO_HOLE and FAST_ZERO: the server does not know whether zeroing would be fast.
         let mut both = header(ZEROES, 1, 4 << 20, 1 << 20);
         both[5] = 1 << 1 | 1 << 4;
         client.stream.write_all(&both).unwrap();
@@ -114,7 +119,10 @@ fn a_block_device_keeps_what_is_written_and_reports_only_data() {
 
         let mut client = Extended::connect(&running.socket);
         let told = client.status(0, BYTES);
-        assert!(told.iter().all(|(_, state)| *state == 0), "nobody knows of holes: {told:?}");
+        assert!(
+            told.iter().all(|(_, state)| *state == 0),
+            "a block device should report no holes: {told:?}"
+        );
         assert_eq!(told.iter().map(|(len, _)| len).sum::<u64>(), BYTES);
         drop(client);
         running.stop();
@@ -123,7 +131,7 @@ fn a_block_device_keeps_what_is_written_and_reports_only_data() {
         let of = |at: usize| &kept[at << 20..(at + 1) << 20];
         assert_eq!(kept[..2048], [&[9; 512][..], &[1; 1024], &[9; 512]].concat());
         assert!(of(1).iter().all(|byte| *byte == 2) && of(3).iter().all(|byte| *byte == 0));
-        assert!(of(4).iter().all(|byte| *byte == 9), "nothing else is touched");
+        assert!(of(4).iter().all(|byte| *byte == 9), "the other bytes should be unchanged");
     }
     fs::remove_file(file).unwrap();
 }

@@ -3,9 +3,11 @@
 mod extended;
 mod nbd;
 
+use blockyard_serve::{Address, Config, Server};
 use extended::Extended;
 use nbd::{Client, READ, Running, WRITE, header, memory};
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,7 +57,7 @@ fn a_slow_reader_waits_alone() {
 
 /// A client sends more requests at once than a connection may have in flight. All are answered.
 #[test]
-fn a_flood_is_answered_to_its_end() {
+fn every_request_of_a_flood_is_answered() {
     let running = Running::start(memory(1 << 20), |_| ());
     let mut client = running.client();
     let all: Vec<u8> = (0..5000).flat_map(|cookie| header(READ, cookie, cookie, 1)).collect();
@@ -150,8 +152,8 @@ fn a_client_that_keeps_memory_from_others_is_cut_off() {
     }
 }
 
-/// A client that reads slowly, and another that writes slowly, hold memory for many times the lane's patience while others
-/// wait: neither is cut off.
+/// A slow reader and a slow writer hold memory for many times the lane's patience while others wait. Neither is cut
+/// off.
 ///
 /// Checks [idle-holder-cut-off].
 #[test]
@@ -236,8 +238,8 @@ fn slow_readers_leave_others_a_share() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// One client requests the status of a file with a thousand runs a hundred times. Another client's read does not wait for
-/// these requests, and each of them is answered although the client sends nothing more.
+/// One client requests the status of a file with a thousand runs a hundred times and then sends nothing more. Each
+/// request is answered, and another client's read does not wait for them.
 ///
 /// Checks [status-in-slices].
 #[test]
@@ -277,7 +279,7 @@ fn a_client_that_chooses_no_export_in_time_is_cut_off() {
     running.stop();
 }
 
-/// Clients that choose no export, as many as the server has room for and again and again, do not keep out a client that does.
+/// Clients that choose no export fill all connections repeatedly. A client that chooses an export still gets in.
 ///
 /// Checks [silent-client-makes-room].
 #[test]
@@ -291,7 +293,7 @@ fn silent_clients_make_room_for_others() {
         silent.extend((0..200).map(|_| UnixStream::connect(&running.socket).unwrap()));
         running.client().bye();
     }
-    // The youngest are still there, and the oldest are not.
+    // The newest silent clients are still connected, and the oldest are not.
     let is_open = |client: &mut UnixStream| {
         client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut greeting = [0; 18];
@@ -307,8 +309,34 @@ fn silent_clients_make_room_for_others() {
     running.stop();
 }
 
+/// A flood from one address once pushed out every client that was slow to choose an export.
+///
+/// Checks [silent-client-makes-room].
 #[test]
-fn there_are_no_more_connections_than_allowed() {
+fn silent_clients_of_one_address_leave_those_of_others_alone() {
+    let path = nbd::socket();
+    let addresses = vec![Address::Unix(path.clone()), Address::Tcp("127.0.0.1:0".to_owned())];
+    let mut config = Config::new(vec![memory(1 << 20)], addresses);
+    (config.connections_max, config.lanes) = (256, 2);
+    let server = Server::start(&config).unwrap();
+    let address = server.addresses().iter().find_map(|address| match address {
+        Address::Tcp(address) => Some(address.clone()),
+        _ => None,
+    });
+    let address = address.expect("the TCP address with its port");
+    let slow = nbd::greeted(UnixStream::connect(&path).unwrap()).unwrap();
+    let flood: Vec<_> = (0..400).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    // A client after the flood is served when the server has dealt with the flood.
+    Client::connect(&path).unwrap().bye();
+    let mut slow = Client::enter(slow).expect("a slow client of another origin");
+    assert_eq!(slow.read(0, 10), [0; 10]);
+    drop(flood);
+    server.stopper().stop();
+    server.join().unwrap();
+}
+
+#[test]
+fn connections_do_not_exceed_their_limit() {
     let running = Running::start(memory(1 << 20), |config| config.connections_max = 2);
     let (one, two) = (running.client(), running.client());
     assert!(Client::connect(&running.socket).is_err());

@@ -1,5 +1,5 @@
-//! A disk under layers: a model decides when and how requests end, in their order of arrival; delays, rates
-//! and faults apply as configured; the data is always that of the medium.
+//! Disks under layers: a model decides when and with which status requests complete, in order of arrival. Delays,
+//! rates and faults apply as configured. The data always comes from the medium.
 
 mod nbd;
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 
-/// It does one request at a time, each for so long, and fails writes to its first sector.
+/// A model that serves one request at a time, each for `takes`, and fails writes to its first sector.
 #[derive(Clone, Debug)]
 struct OneByOne {
     takes: Duration,
@@ -61,7 +61,7 @@ impl Driver for OneAtWork {
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let request = issue.request();
-        assert_ne!(request.op, Op::Flush, "it has no cache to flush");
+        assert_ne!(request.op, Op::Flush, "a model without a cache should get no flush");
         if self.at_work.is_some() {
             return Accept::Busy(Busy::Device);
         }
@@ -101,7 +101,7 @@ fn elapsed_ms(body: impl FnOnce()) -> u128 {
     start.elapsed().as_millis()
 }
 
-/// Sends a write of its own block and does not wait.
+/// Sends a write to block `block` and does not wait for the reply.
 fn send_write(client: &mut Client, block: u64) -> u64 {
     let cookie = client.ask(WRITE, block * 8192, 4096).unwrap();
     client.stream.write_all(&[u8::try_from(block).unwrap(); 4096]).unwrap();
@@ -110,7 +110,7 @@ fn send_write(client: &mut Client, block: u64) -> u64 {
 
 /// Checks [slower-side-decides], [model-asked-on-time] and [live-device-never-late].
 #[test]
-fn requests_take_the_time_of_the_model_and_their_turn() {
+fn requests_take_the_time_of_the_model_in_order_of_arrival() {
     for source in [
         Source::Memory { bytes: MIB, huge_pages: false },
         Source::File { path: nbd::file(MIB), buffered: false },
@@ -118,7 +118,7 @@ fn requests_take_the_time_of_the_model_and_their_turn() {
         let running = Running::start(one_by_one(disk(source), Duration::from_ms(4)), |_| ());
         let mut client = running.client();
         let took = elapsed_ms(|| {
-            // Far more than there are tags: who waits for one must not pass who has one.
+            // There are far fewer tags. A request that waits for one must not overtake a request that has one.
             let sent: Vec<_> = (1..=20).map(|block| send_write(&mut client, block)).collect();
             let replied = sent.iter().map(|_| client.reply().unwrap());
             assert_eq!(
@@ -130,7 +130,7 @@ fn requests_take_the_time_of_the_model_and_their_turn() {
         assert_eq!(client.read(20 * 8192, 4096), [20; 4096]);
         assert_eq!(client.call(FLUSH, 0, 0), 0);
         let (_, timing) = &running.server.timing()[0];
-        assert_eq!(timing.read().completions, 21, "each is counted, but for the flush");
+        assert_eq!(timing.read().completions, 21, "every request but the flush should be counted");
         client.bye();
         running.stop();
     }
@@ -138,18 +138,18 @@ fn requests_take_the_time_of_the_model_and_their_turn() {
 
 /// Checks [model-error-wins].
 #[test]
-fn requests_that_the_model_fails_or_does_not_know_are_refused() {
+fn requests_that_the_model_fails_or_does_not_support_are_refused() {
     let running = Running::start(one_by_one(memory(MIB), Duration::from_us(10)), |_| ());
     let mut client = running.client();
     assert_eq!(client.write(0, &[1; 512]), EIO);
     assert_eq!(client.write(512, &[1; 512]), 0);
-    assert_ne!(client.call(ZEROES, 0, 4096), 0, "its limits have no such command");
+    assert_ne!(client.call(ZEROES, 0, 4096), 0, "the model's limits have no WRITE_ZEROES");
     client.bye();
     running.stop();
 }
 
 #[test]
-fn delays_and_rates_hold_completions_back() {
+fn delays_and_rates_delay_completions() {
     let delay = Some(Extra::fixed(Duration::from_ms(30)));
     let running = under(Layers { delay, ..Layers::default() });
     let mut client = running.client();
@@ -157,10 +157,10 @@ fn delays_and_rates_hold_completions_back() {
     client.bye();
     running.stop();
 
-    // 400 KiB at 1 MiB a second, of which a quarter may be saved up.
+    // 400 KiB at 1 MiB per second, with a burst of up to a quarter of a second.
     let rates =
         Rates { bytes_per_s: Some(MIB), requests_per_s: None, burst: Duration::from_ms(250) };
-    let running = under(Layers { rates, ..Layers::default() });
+    let running = under(Layers { rates: Some(rates), ..Layers::default() });
     let mut client = running.client();
     let took = elapsed_ms(|| (0..100).for_each(|block| drop(client.read(block * 4096, 4096))));
     assert!((140..1000).contains(&took), "{took} ms");
@@ -169,7 +169,7 @@ fn delays_and_rates_hold_completions_back() {
 }
 
 #[test]
-fn faults_fail_or_lose_the_requests_of_their_rules() {
+fn fault_rules_fail_or_lose_the_requests_that_they_match() {
     let rule = |turn, then| FaultRule {
         name: "rule".to_owned(),
         when: When { ops: vec![Op::Write], turns: Turns::Between(turn, turn), ..When::default() },
@@ -183,7 +183,7 @@ fn faults_fail_or_lose_the_requests_of_their_rules() {
         let layers = Layers { faults: faults(), ..Layers::default() };
         let running = Running::start(DiskConfig { layers, ..disk(source) }, |_| ());
         let mut client = running.client();
-        // The second rule is not asked about what the first one failed: its second is the third.
+        // The second rule does not see writes that the first rule failed, so its second write is the third.
         let errors = [1, 2, 3, 4].map(|with| client.write(with * 4096, &[1; 4096]));
         assert_eq!(errors, [0, EIO, 0, 0]);
         let kept = [1, 2, 3, 4].map(|at| client.read(at * 4096, 1)[0]);

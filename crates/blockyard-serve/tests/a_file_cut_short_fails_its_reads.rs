@@ -1,7 +1,5 @@
-//! Somebody truncates the file of a disk that is served.
-//!
-//! The server used to read zeroes beyond the end of the file, without a word. Now such reads fail, the log has one line
-//! for the disk, and a metric counts the reads.
+//! Reads beyond the end of a truncated file fail. The log has one line for the disk, and a metric counts the reads.
+//! The server used to return zeroes silently.
 
 mod nbd;
 
@@ -13,7 +11,7 @@ use std::net::TcpStream;
 use std::sync::mpsc;
 
 const BYTES: u64 = 1 << 20;
-/// Within a sector, so direct I/O ends at a partial block.
+/// A length within a sector, so direct I/O ends at a partial block.
 const CUT: u64 = (256 << 10) + 100;
 
 fn failures(running: &Running) -> u64 {
@@ -44,7 +42,7 @@ fn reads_beyond_the_end_fail_and_are_reported_once() {
         let mut client = running.client();
         assert_eq!(failures(&running), 0);
         File::options().write(true).open(&path).unwrap().set_len(CUT).unwrap();
-        assert_eq!(client.read(0, 4096), [7; 4096], "the bytes before the end are there");
+        assert_eq!(client.read(0, 4096), [7; 4096], "the bytes before the end should be unchanged");
         assert_eq!(client.call(READ, BYTES / 2, 4096), EIO, "beyond the end, buffered {buffered}");
         assert_eq!(client.call(READ, 256 << 10, 4096), EIO, "across the end, buffered {buffered}");
         assert_eq!(
@@ -53,7 +51,7 @@ fn reads_beyond_the_end_fail_and_are_reported_once() {
             "across the end, buffered {buffered}"
         );
         assert_eq!(failures(&running), 3);
-        assert_eq!(client.write(0, &[8; 4096]), 0, "the session goes on");
+        assert_eq!(client.write(0, &[8; 4096]), 0, "the session should continue");
         assert_eq!(client.call(FLUSH, 0, 0), 0);
         client.bye();
         running.stop();

@@ -1,7 +1,7 @@
-//! The file system under a disk is full: one write fails with ENOSPC, and the session goes on.
+//! If the file system under a disk is full, a write fails with ENOSPC and the session continues.
 //!
-//! The test mounts a small file system in its own mount namespace. Where that is not allowed it prints a
-//! line and passes.
+//! The test mounts a small file system in its own mount namespace. Where that is not permitted it prints a line
+//! and passes.
 
 mod nbd;
 
@@ -41,7 +41,7 @@ fn a_full_disk_fails_one_write_and_the_session_goes_on() {
     let mut client = running.client();
     assert_eq!(client.write(0, &vec![1; 512 << 10]), 0);
     assert_eq!(client.write(1 << 20, &vec![2; 1 << 20]), ENOSPC);
-    assert_eq!(client.write(0, &[3; 4096]), 0, "there is room there");
+    assert_eq!(client.write(0, &[3; 4096]), 0, "a write to allocated space should succeed");
     assert_eq!(client.read(0, 8192)[4095..4097], [3, 1]);
     assert_eq!(client.call(FLUSH, 0, 0), 0);
     client.bye();

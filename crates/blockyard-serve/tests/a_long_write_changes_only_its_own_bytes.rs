@@ -1,5 +1,4 @@
-//! Long payload is received in place: whatever happens to the connection or the request, no other byte
-//! changes.
+//! Long payloads are received in place. Whatever happens to the connection or the request, no other byte changes.
 
 mod extended;
 mod nbd;
@@ -9,12 +8,12 @@ use nbd::{ENOSPC, READ, Running, WRITE, disk, file, memory};
 use std::io::Write;
 
 const LEN: usize = 1 << 20;
-/// Not aligned to any block.
+/// An offset that is not aligned to a block.
 const AT: usize = 77_777;
 const BEFORE: u8 = 3;
 const AFTER: u8 = 9;
 
-/// A server of `config`, 3 MiB, filled with [`BEFORE`].
+/// Starts a server of a 3 MiB disk filled with [`BEFORE`].
 fn filled(config: blockyard_serve::DiskConfig) -> Running {
     let running = Running::start(config, |_| {});
     let mut client = running.client();
@@ -23,7 +22,7 @@ fn filled(config: blockyard_serve::DiskConfig) -> Running {
     running
 }
 
-/// All of the disk, in parts that are sent from where they are.
+/// Reads the whole disk; the server sends the data from its place in memory.
 fn all(running: &Running) -> Vec<u8> {
     let mut client = running.client();
     let all = client.read(0, 3 * LEN);
@@ -38,12 +37,15 @@ fn a_cut_write(config: blockyard_serve::DiskConfig) -> usize {
     client.ask(WRITE, AT as u64, u32::try_from(LEN).unwrap()).unwrap();
     client.stream.write_all(&vec![AFTER; sent]).unwrap();
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
-    // Nothing is answered: the server closes when it has seen the end.
+    // The server sends no reply. It closes the connection after the end of the stream.
     assert!(client.reply().is_err());
     let bytes = all(&running);
     let written = bytes.iter().filter(|byte| **byte == AFTER).count();
     assert!(written <= sent);
-    assert!(bytes[AT..AT + written].iter().all(|byte| *byte == AFTER), "from its beginning on");
+    assert!(
+        bytes[AT..AT + written].iter().all(|byte| *byte == AFTER),
+        "the written bytes should be contiguous from the start"
+    );
     let untouched = bytes[..AT].iter().chain(&bytes[AT + written..]);
     assert!(untouched.clone().all(|byte| *byte == BEFORE));
     running.stop();
@@ -52,21 +54,21 @@ fn a_cut_write(config: blockyard_serve::DiskConfig) -> usize {
 
 /// Checks [payload-received-in-place].
 #[test]
-fn a_write_cut_off_in_memory_changes_its_own_bytes_only() {
-    assert!(a_cut_write(memory(3 * LEN as u64)) > 0, "what came is in place");
+fn a_write_to_memory_that_is_cut_off_changes_only_its_own_bytes() {
+    assert!(a_cut_write(memory(3 * LEN as u64)) > 0, "the received bytes should be in place");
 }
 
 #[test]
-fn a_write_cut_off_in_a_file_changes_its_own_bytes_only() {
+fn a_write_to_a_file_that_is_cut_off_changes_nothing() {
     let path = file(3 * LEN as u64);
     let source = blockyard_serve::Source::File { path: path.clone(), buffered: false };
-    assert_eq!(a_cut_write(disk(source)), 0, "it was never given to the disk");
+    assert_eq!(a_cut_write(disk(source)), 0, "a cut write should not reach the file");
     std::fs::remove_file(path).unwrap();
 }
 
-/// A disk that nobody has written to yet has holes; what a write brought that was cut off is none.
+/// A new disk is one hole. Bytes that a cut write stored must not be reported as a hole.
 #[test]
-fn a_write_cut_off_in_a_hole_changes_its_own_bytes_only() {
+fn a_write_to_a_hole_that_is_cut_off_changes_only_its_own_bytes() {
     let running = Running::start(memory(3 * LEN as u64), |_| {});
     let mut client = running.client();
     client.ask(WRITE, AT as u64, u32::try_from(LEN).unwrap()).unwrap();
@@ -74,7 +76,7 @@ fn a_write_cut_off_in_a_hole_changes_its_own_bytes_only() {
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
     assert!(client.reply().is_err());
     let bytes = all(&running);
-    assert!(bytes.contains(&AFTER), "some of it is in place");
+    assert!(bytes.contains(&AFTER), "some received bytes should be in place");
     let mut client = Extended::connect(&running.socket);
     let mut from = 0;
     for (len, state) in client.status(0, 3 * LEN as u64) {
@@ -101,7 +103,7 @@ fn a_refused_write_changes_no_byte() {
     running.stop();
 }
 
-/// Long and short writes in one stream, cut anywhere by the socket, with reads between.
+/// The socket cuts a stream of long and short writes with reads among them at arbitrary bytes.
 #[test]
 fn writes_cut_anywhere_by_the_socket_change_only_their_own_bytes() {
     let running = filled(memory(3 * LEN as u64));
@@ -110,7 +112,7 @@ fn writes_cut_anywhere_by_the_socket_change_only_their_own_bytes() {
     let mut random = nbd::Random(5);
     for round in 0..60_u8 {
         let mut stream = Vec::new();
-        // Apart from each other, as answered in any order.
+        // The writes do not overlap, because they may complete in any order.
         let lens =
             [65_536, 4096, 65_537, 300_000, 1, 200_000, 70_000].map(|len| len + random.below(9));
         let mut offset = random.below(1000);

@@ -1,5 +1,5 @@
-//! TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS take lengths of 64 bits with extended headers. A bio of
-//! the core has 2 TiB at most.
+//! With extended headers TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS take 64-bit lengths. A bio of the core has at
+//! most 2 TiB.
 
 mod extended;
 mod nbd;
@@ -9,7 +9,7 @@ use extended::{CACHE, Extended, HOLE};
 use nbd::{Running, TRIM, ZEROES, disk};
 
 const TIB: u64 = 1 << 40;
-/// On, before and behind every place where a range is cut, if it is.
+/// Offsets at, before and after every point where the server may split a range.
 const PLACES: [u64; 6] = [5, TIB - 100, TIB, 2 * TIB - 1, 2 * TIB, 3 * TIB - 600];
 
 fn lengths_are_taken(source: Source, keeps: bool) {
@@ -25,14 +25,18 @@ fn lengths_are_taken(source: Source, keeps: bool) {
             assert_eq!(writer.read(place, 300), [0; 300], "command {kind} at {place}");
         }
         let kept = if keeps { [7; 300] } else { [0; 300] };
-        assert_eq!(writer.read(3 * TIB + 100, 300), kept, "it is behind the end");
+        assert_eq!(
+            writer.read(3 * TIB + 100, 300),
+            kept,
+            "bytes after the range should be unchanged"
+        );
     }
     assert_eq!(client.call(CACHE, 0, 3 * TIB), 0);
     let told = client.status(0, 4 * TIB);
     assert_eq!(told.iter().map(|(len, _)| len).sum::<u64>(), 4 * TIB);
     assert!(told[0].0 >= 3 * TIB && told[0].1 & HOLE != 0, "{told:?}");
-    assert_eq!(client.call(TRIM, 1, 4 * TIB), 22, "beyond the end");
-    assert_eq!(client.call(ZEROES, 1, u64::MAX), 28, "beyond the end");
+    assert_eq!(client.call(TRIM, 1, 4 * TIB), 22, "the range ends beyond the disk");
+    assert_eq!(client.call(ZEROES, 1, u64::MAX), 28, "the range ends beyond the disk");
     writer.bye();
     drop(client);
     running.stop();

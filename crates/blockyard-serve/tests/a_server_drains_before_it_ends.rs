@@ -1,4 +1,4 @@
-//! A server carries out and answers every request that it took before it ends; later requests are refused.
+//! Before it exits, a server executes and answers every request that it has taken. It refuses later requests.
 
 mod nbd;
 
@@ -14,7 +14,7 @@ fn requests_in_flight_are_answered() {
     let source = Source::File { path: path.clone(), buffered: false };
     let running = Running::start(disk(source), |_| ());
     let mut client = running.client();
-    // Half of the last one: nobody will ever take it.
+    // The last request is incomplete, so the server never takes it.
     for cookie in 0..32_u64 {
         client.stream.write_all(&header(WRITE, cookie, cookie << 20, 1 << 18)).unwrap();
         client.stream.write_all(&vec![1 + cookie.to_be_bytes()[7]; 1 << 18]).unwrap();
@@ -42,12 +42,12 @@ fn requests_in_flight_are_answered() {
 }
 
 #[test]
-fn an_idle_client_sees_its_session_end() {
+fn an_idle_session_ends_with_the_server() {
     let running = Running::start(nbd::memory(1 << 20), |config| config.lanes = 3);
     let mut clients: Vec<_> = (0..6).map(|_| running.client()).collect();
     running.server.stopper().stop();
     for client in &mut clients {
-        // Whether this arrives before the end is a race; neither is a hang.
+        // This may or may not arrive before the end. Neither case may hang.
         let _ = client.ask(READ, 0, 1);
         let mut rest = Vec::new();
         let _ = client.stream.read_to_end(&mut rest);
@@ -55,9 +55,9 @@ fn an_idle_client_sees_its_session_end() {
     running.server.join().unwrap();
 }
 
-/// A client that reads nothing of its reply does not keep the server from its end, and its last flush.
+/// A client that does not read its reply delays neither the server's final flush nor its exit.
 #[test]
-fn a_client_that_does_not_read_does_not_delay_the_end() {
+fn a_client_that_does_not_read_does_not_delay_exit() {
     let running = Running::start(nbd::memory(8 << 20), |config| {
         config.patience = Duration::from_millis(300);
     });
@@ -74,7 +74,7 @@ fn a_client_that_does_not_read_does_not_delay_the_end() {
 }
 
 #[test]
-fn a_server_that_never_sleeps_serves_and_ends() {
+fn a_server_that_never_sleeps_serves_and_exits() {
     let path = file(1 << 20);
     let source = Source::File { path: path.clone(), buffered: true };
     let running = Running::start(disk(source), |config| config.polls = true);

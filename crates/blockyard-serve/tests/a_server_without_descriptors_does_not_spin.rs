@@ -1,4 +1,4 @@
-//! A process without free descriptors accepts no client; the client waits, and the server sleeps meanwhile.
+//! A server without free descriptors cannot accept a client. The client waits, and the server sleeps meanwhile.
 
 mod nbd;
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const INSIDE: &str = "BLOCKYARD_FEW_DESCRIPTORS";
 
-/// Processor time of a process by its `stat`, in hundredths of a second.
+/// Returns the processor time in a process's `stat` file, in hundredths of a second.
 fn processor_time(stat: &File) -> u64 {
     let mut bytes = [0; 1024];
     let len = stat.read_at(&mut bytes, 0).unwrap();
@@ -38,7 +38,7 @@ fn a_client_that_cannot_be_accepted_costs_little_time() {
     let running =
         Running::start(memory(4096), |config| config.metrics = Some("127.0.0.1:0".to_owned()));
     let Some(Address::Tcp(address)) = running.server.metrics_address() else {
-        panic!("it tells metrics")
+        panic!("the server has metrics")
     };
     let stat = File::open("/proc/self/stat").unwrap();
     let address: SocketAddr = address.parse().unwrap();

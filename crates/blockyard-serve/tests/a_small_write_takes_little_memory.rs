@@ -1,4 +1,4 @@
-//! A write that waits for a slow disk keeps memory for its own payload, not for the whole input buffer.
+//! A write that waits for a slow disk holds memory for its own payload, not for the whole input buffer.
 
 mod nbd;
 
@@ -28,14 +28,14 @@ fn many_small_writes_take_little_memory() {
             client.stream.write_all(&header(WRITE, cookie, cookie * 512, 512)).unwrap();
             client.stream.write_all(&[7; 512]).unwrap();
         }
-        std::thread::sleep(core::time::Duration::from_millis(1)); // so that each comes by itself
+        std::thread::sleep(core::time::Duration::from_millis(1)); // so that each arrives alone
     }
     let grown = resident_kib() - before;
     for client in &mut clients {
         (0..WRITES).for_each(|_| assert_eq!(client.reply().unwrap().1, 0));
         assert_eq!(client.read(0, 512), [7; 512]);
     }
-    // A page for each, and what is known of each.
+    // A page of payload for each write, and its bookkeeping.
     assert!(grown < 32 << 10, "{grown} KiB for {} writes", 3 * WRITES);
     running.stop();
 }

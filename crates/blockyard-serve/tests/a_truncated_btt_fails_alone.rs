@@ -1,4 +1,4 @@
-//! Somebody truncates the file of a BTT that is served. The server used to die by SIGBUS, with every export.
+//! Truncating the file of a served BTT fails that export alone. The server used to die of SIGBUS with every export.
 
 mod nbd;
 
@@ -19,7 +19,7 @@ fn image() -> PathBuf {
     path
 }
 
-/// A client of the export called `other`.
+/// Connects a client to the export called `other`.
 fn client_of_other(socket: &Path) -> Client {
     let mut stream = greeted(UnixStream::connect(socket).unwrap()).unwrap();
     stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\x05other").unwrap();
@@ -30,7 +30,7 @@ fn client_of_other(socket: &Path) -> Client {
 
 /// Checks [lost-page-breaks-mapping].
 #[test]
-fn the_export_fails_and_the_others_continue() {
+fn a_truncated_export_fails_and_the_others_continue() {
     for durability in [Durability::Process, Durability::Disk] {
         for cut in [0, 20 << 20] {
             let (path, other_path) = (image(), image());
@@ -57,7 +57,7 @@ fn the_export_fails_and_the_others_continue() {
                 assert_eq!(other.read(0, 4096), [2; 4096]);
             }
             if durability == Durability::Process {
-                // All of a broken mapping is refused, before the end of the file too.
+                // A broken mapping fails every request, also before the end of the file.
                 assert_eq!(client.call(READ, 0, 4096), EIO);
                 assert_eq!(client.write(0, &[3; 512]), EIO);
                 assert_eq!(client.call(TRIM, 0, 512), EIO);
@@ -69,7 +69,7 @@ fn the_export_fails_and_the_others_continue() {
             client.bye();
             other.bye();
             running.server.stopper().stop();
-            // The last flush of a broken mapping fails.
+            // The final flush of a broken mapping fails.
             assert_eq!(running.server.join().is_err(), durability == Durability::Process);
             let disks = happened.try_iter().filter_map(|event| match event {
                 Event::Disk(event) => Some((event.disk, event.harm)),

@@ -1,5 +1,5 @@
-//! Several clients write next to each other at once, at any byte. Each reads what it wrote: no byte is lost to a
-//! concurrent write to the same sector or block.
+//! Several clients write neighbouring ranges of any alignment at once. No byte is lost to a concurrent write to the
+//! same sector or block.
 
 mod nbd;
 
@@ -14,12 +14,12 @@ use nbd::{Random, Running, TRIM, WRITE, ZEROES, disk, file, memory};
 use std::io::Write;
 use std::sync::{Arc, Barrier, Mutex};
 
-/// What belongs to one client in a row: no multiple of anything.
+/// The size of a client's stripe, which is not a multiple of a sector.
 const STRIPE_BYTES: u64 = 777;
 const CLIENTS: u64 = 4;
 const BYTES: u64 = 1 << 20;
 
-/// Does random things to the stripes of `own`, and compares with a model of them.
+/// Writes, zeroes and reads the stripes of client `own` at random, and compares them with a model.
 fn write_and_compare(running: &Running, own: u64, rounds: u32, start: &Barrier) {
     let mut client = running.client();
     let mut model = vec![0_u8; usize::try_from(client.bytes).unwrap()];
@@ -84,14 +84,14 @@ fn the_page_cache_keeps_every_byte() {
 /// Checks [rest-of-block-kept].
 #[test]
 fn direct_io_keeps_every_byte() {
-    // The disk is so small that clients often meet in a block.
+    // On so small a disk clients often write to the same block.
     let path = file(16 << 10);
     let source = Source::File { path: path.clone(), buffered: false };
     check(DiskConfig { policies: Policies::mq_deadline(), depth: 16, ..disk(source) }, 2, 500);
     std::fs::remove_file(path).unwrap();
 }
 
-/// The refusals of a disk: whether the write with kept edges was in the same lane or in another.
+/// The disk's refusals. The reason says whether the conflicting write is in the same lane or in another.
 #[derive(Debug, Default)]
 struct Refusals(Arc<Mutex<Vec<Busy>>>);
 
@@ -106,12 +106,12 @@ impl Watcher for Refusals {
     }
 }
 
-/// Several clients write parts of one block at once. A write that must wait is woken when it may go on; it is
-/// not left to the retry timer.
+/// Several clients write parts of one block at once. The end of the conflicting write wakes a write that waits; it
+/// does not depend on the retry timer.
 ///
 /// Checks [edge-has-one-writer].
 #[test]
-fn a_write_that_waits_for_its_neighbour_is_woken() {
+fn a_write_that_waits_for_its_block_is_woken() {
     let path = file(4096);
     for lanes in [1, 2] {
         let refusals = Arc::default();
@@ -135,12 +135,12 @@ fn a_write_that_waits_for_its_neighbour_is_woken() {
         running.stop();
         let refusals = refusals.lock().unwrap();
         assert!(refusals.iter().all(|busy| *busy == Busy::Device), "{lanes} lanes: {refusals:?}");
-        assert!(!refusals.is_empty(), "{lanes} lanes: they never met");
+        assert!(!refusals.is_empty(), "{lanes} lanes: no write had to wait");
     }
     std::fs::remove_file(path).unwrap();
 }
 
-/// The largest request there is, both ways, and one beyond the end.
+/// Sends the largest write and read, and a write beyond the end.
 #[test]
 fn a_write_of_32_mebibytes_is_kept_whole() {
     let path = file(40 << 20);
@@ -152,8 +152,12 @@ fn a_write_of_32_mebibytes_is_kept_whole() {
             (0..32 << 20).map(byte).collect()
         };
         assert_eq!(client.write(1000, &data), 0);
-        assert!(client.read(1000, data.len()) == data, "what was written");
-        assert_eq!(client.write((40 << 20) - 5, &[1; 6]), nbd::ENOSPC, "its payload is read");
+        assert!(client.read(1000, data.len()) == data, "the read should return the written data");
+        assert_eq!(
+            client.write((40 << 20) - 5, &[1; 6]),
+            nbd::ENOSPC,
+            "a write beyond the end should be refused"
+        );
         assert_eq!(client.call(TRIM, 0, 1 << 20), 0);
         assert_eq!(client.read((1 << 20) + 1000, 9)[..], data[1 << 20..(1 << 20) + 9]);
         client.bye();
@@ -162,7 +166,7 @@ fn a_write_of_32_mebibytes_is_kept_whole() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Writes of parts of blocks know of each other within one export of one server.
+/// Only one export of one server may write a file, because partial-block writes are ordered within an export.
 #[test]
 fn a_served_file_has_no_other_writer() {
     let path = nbd::file(1 << 20);

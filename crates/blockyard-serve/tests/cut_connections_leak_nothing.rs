@@ -1,5 +1,5 @@
-//! Ten thousand sessions are cut off anywhere, send garbage, or end well: other clients do not notice, and
-//! nothing leaks. The test is alone in its file because it counts resources of the process.
+//! Ten thousand sessions are cut off at any point, send garbage, or end properly. Other clients are not affected,
+//! and nothing leaks. The test is alone in its file because it counts resources of the process.
 
 mod nbd;
 
@@ -8,14 +8,14 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Of each of two disks.
+/// The number of sessions for each of the two disks.
 const SESSIONS: u32 = 5000;
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Resident memory of this process, in KiB.
+/// Returns the resident memory of this process, in KiB.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
@@ -30,13 +30,13 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A session that ends anywhere: in the handshake, in a header, in a payload, with answers unread.
+/// Runs a session that is cut off in the handshake, in a header or in a payload, or leaves replies unread.
 fn cut_session(running: &Running, random: &mut Random) {
     if random.below(4) == 0 {
         let mut stream = UnixStream::connect(&running.socket).unwrap();
         let hello = [&[0, 0, 0, 3][..], b"IHAVEOPT\0\0\0\x07\0\0\0\x06\0\0\0\0\0\0"].concat();
         let cut = usize::try_from(random.below(hello.len() as u64)).unwrap();
-        // It may be closed already, as all after this.
+        // The server may have closed the connection already, here and below.
         let _ = stream.write_all(&hello[..cut]);
         return;
     }
@@ -56,8 +56,8 @@ fn cut_session(running: &Running, random: &mut Random) {
     let _ = client.stream.write_all(&bytes[..cut]);
 }
 
-/// Random bytes: instead of the handshake, behind its first words, or instead of requests, some of which
-/// begin as requests do.
+/// Sends random bytes instead of the handshake, after its first words, or instead of requests. Some of the latter
+/// start like a request.
 fn garbage_session(running: &Running, random: &mut Random) {
     let mut bytes: Vec<u8> =
         (0..random.below(3000)).map(|_| random.below(256).to_be_bytes()[7]).collect();
@@ -78,10 +78,10 @@ fn garbage_session(running: &Running, random: &mut Random) {
     }
 }
 
-/// Where only sessions write that end well, one after the other.
+/// The offset from which only valid sessions write, one at a time.
 const OWN: u64 = 800_000;
 
-/// It finds what it writes, and says good-bye.
+/// Runs a session that reads back its writes and disconnects properly.
 fn valid_session(running: &Running, random: &mut Random) {
     let mut client = running.client();
     for _ in 0..=random.below(5) {
@@ -102,7 +102,7 @@ fn cut_connections_leak_nothing_and_disturb_nobody() {
     for disk in [memory(1 << 20), nbd::disk(file)] {
         let running = Running::start(disk, |config| {
             config.lanes = 2;
-            config.lane_bytes_max = 8 << 20; // what is not given back is missed soon
+            config.lane_bytes_max = 8 << 20; // with so little memory a leak is noticed soon
         });
         let before = descriptors();
         let mut steady = running.client();

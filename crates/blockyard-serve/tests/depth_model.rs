@@ -1,4 +1,4 @@
-//! The depth that lanes share, under every interleaving of threads: run by
+//! The shared depth object under every interleaving of threads. Run it with
 //! `RUSTFLAGS="--cfg loom" cargo test -p blockyard-serve --test depth_model --release`.
 #![cfg(loom)]
 
@@ -7,7 +7,7 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-/// A lane sleeps on it: one ring wakes it once.
+/// A bell on which a lane sleeps. Each ring wakes the lane once.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<bool>,
@@ -29,8 +29,8 @@ impl Bell {
     }
 }
 
-/// Two lanes and bytes for one request: both get it in the end, one at a time. A wake-up that is lost
-/// is a deadlock, which loom reports.
+/// Two lanes share the bytes of one request, and both get them eventually, one at a time. loom reports a lost wake-up
+/// as a deadlock.
 ///
 /// Checks [depth-waiter-rung] and [depth-never-exceeded].
 #[test]
@@ -62,7 +62,7 @@ fn no_wake_up_is_lost_and_the_depth_is_never_exceeded() {
     });
 }
 
-/// A lane that has everything gives way to one that waits, and gets more when that has ended.
+/// A lane that holds the whole depth yields to a waiting lane, and is woken when that lane's request ends.
 /// Checks [even-share-while-waiting].
 #[test]
 fn a_lane_that_gives_way_is_woken_again() {

@@ -1,6 +1,6 @@
-//! Every fault rule fires on every kind of disk, or is refused at the start with its name and that of the disk.
+//! Every fault rule either fires on every kind of disk or is refused at the start with its name and the disk's.
 //!
-//! A rule for flushes never fired on a disk in memory: such a disk has no cache, so flushes ended above its layers.
+//! A rule for flushes once never fired on a memory disk: the disk has no cache, so flushes ended above its layers.
 
 mod nbd;
 
@@ -30,7 +30,7 @@ const OPS: [Op; 8] = [
     Op::DriverOut,
 ];
 
-/// A model that takes no time.
+/// A model that completes requests in no time.
 #[derive(Debug)]
 struct Instantly(Limits);
 
@@ -48,7 +48,7 @@ impl Behaviour for Instantly {
     }
 }
 
-/// `disk` as a model that knows discards or not, and has a cache or not.
+/// Returns `disk` behind a model with or without discards and a cache.
 fn like(disk: DiskConfig, discards: bool, cache: bool) -> DiskConfig {
     let mut limits = Limits { write_cache: cache, ..Limits::new(MIB / 512) };
     if discards {
@@ -65,7 +65,7 @@ fn btt(durability: Durability) -> (PathBuf, Source) {
     (path.clone(), Source::Btt { path, durability, container: None, force: false })
 }
 
-/// The disk with one rule, which fails what it strikes.
+/// Returns `disk` with one rule, which does `then` to the requests that match `when`.
 fn with_rule(disk: &DiskConfig, when: When, then: Action) -> DiskConfig {
     let faults = vec![FaultRule { name: "rule of the test".to_owned(), when, then }];
     let layers = Layers { faults, ..disk.layers.clone() };
@@ -86,7 +86,7 @@ fn send(client: &mut Client, op: Op) -> u32 {
     }
 }
 
-/// Asserts that `disk` with the rule is refused, in words that name both.
+/// Asserts that `disk` with the rule is refused in a message that names both.
 fn assert_refused(what: &str, disk: &DiskConfig, when: When, then: Action) {
     let config = Config::new(vec![with_rule(disk, when, then)], Vec::new());
     let error = Server::start(&config).err().unwrap_or_else(|| panic!("{what}: not refused"));
@@ -102,7 +102,7 @@ fn assert_fires(what: &str, disk: &DiskConfig, op: Op, when: When) {
     client.bye();
     let counts = running.server.faults();
     running.server.stopper().stop();
-    // The last flush of the server may fail by the rule.
+    // The rule may fail the server's final flush.
     drop(running.server.join());
     let count = counts[0].1.read()[0].1;
     assert!(count.fired >= 1, "{what}: {op:?}: {count:?}");
@@ -113,7 +113,7 @@ fn remove(paths: &[&Path]) {
 }
 
 #[test]
-fn every_op_on_every_kind_of_disk() {
+fn every_rule_fires_or_is_refused_on_every_kind_of_disk() {
     let raw = file(MIB);
     let (fast, in_process) = btt(Durability::Process);
     let (safe, synchronous) = btt(Durability::Disk);

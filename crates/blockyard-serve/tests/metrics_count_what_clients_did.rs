@@ -1,4 +1,4 @@
-//! Prometheus gets counts that match what clients did, in its own format; bad requests are refused.
+//! The metrics count the clients' requests in Prometheus' format, and bad HTTP requests are refused.
 
 mod nbd;
 
@@ -26,7 +26,7 @@ fn start(lanes: usize, disk: DiskConfig) -> Running {
 
 fn ask(running: &Running, question: &[u8]) -> String {
     let Some(Address::Tcp(address)) = running.server.metrics_address() else {
-        panic!("it tells metrics")
+        panic!("the server has metrics")
     };
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -44,7 +44,7 @@ fn metrics(running: &Running) -> String {
     text.to_owned()
 }
 
-/// Every sample by its name and labels, once; each family has said what it is before.
+/// Returns the samples by name and labels. Asserts that none is repeated and that its TYPE line comes first.
 fn samples(text: &str) -> BTreeMap<&str, f64> {
     assert!(text.ends_with('\n'));
     let (mut samples, mut families) = (BTreeMap::new(), Vec::new());
@@ -94,7 +94,7 @@ fn counts_match_what_clients_did() {
     assert_eq!(of("node_disk_discarded_bytes_total"), 65_536.0);
     assert_eq!(of("node_disk_io_now"), 0.0);
     assert!(of("node_disk_read_time_seconds_total") > 0.0);
-    // An I/O of a file ends in a later turn than the one in which it begins; clients of other lanes add none.
+    // An I/O on a file ends in a later turn than it begins. Clients of other lanes add no turns.
     assert!((1.0..100.0).contains(&of("blockyard_answer_turns_max")));
     assert_eq!(found["blockyard_answer_turns_max{device=\"a \\\"b\\\"\"}"], 0.0);
     assert_eq!(found["blockyard_connections"], 2.0);
@@ -119,7 +119,7 @@ fn counts_match_what_clients_did() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Of a disk with rules each has a line; where none has, there is none.
+/// Each fault rule of a disk has its own line. Without rules there are no such lines.
 #[test]
 fn faults_are_counted_by_rule() {
     let rule = FaultRule {
@@ -150,7 +150,7 @@ fn drain(client: &mut nbd::Client, bytes: usize) {
     client.stream.read_exact(&mut vec![0; bytes]).unwrap();
 }
 
-/// Prometheus' own checker, where it is installed.
+/// Runs Prometheus' own checker, if it is installed.
 fn check_by_promtool(text: &str) {
     let tool = Command::new("promtool")
         .args(["check", "metrics"])
@@ -158,13 +158,13 @@ fn check_by_promtool(text: &str) {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut tool) = tool else {
-        assert!(std::env::var_os("CI").is_none(), "CI has to have promtool");
+        assert!(std::env::var_os("CI").is_none(), "CI requires promtool");
         eprintln!("skipped: promtool is not installed");
         return;
     };
     tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = tool.wait_with_output().unwrap();
-    // 3 is a matter of taste: names are node_exporter's.
+    // Exit code 3 is about style; the names are node_exporter's.
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(0 | 3)), "{errors}");
 }
@@ -181,9 +181,9 @@ fn health_is_reported_and_bad_requests_are_refused() {
     let endless = [&b"GET /metrics HTTP/1.1\r\nA: "[..], &[b'a'; 12_000]].concat();
     ask(&running, &endless);
 
-    // Who says nothing is not waited for long.
+    // The server does not wait long for a silent peer.
     let Some(Address::Tcp(address)) = running.server.metrics_address() else {
-        panic!("it tells metrics")
+        panic!("the server has metrics")
     };
     let _silent = TcpStream::connect(address).unwrap();
     let start = Instant::now();

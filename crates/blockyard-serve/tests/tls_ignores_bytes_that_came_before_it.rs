@@ -1,4 +1,4 @@
-//! TLS: which clients may come in, which bytes are dropped when it starts, and that it carries all data.
+//! TLS: which clients are admitted, which bytes are dropped at its start, and that it carries all data.
 
 mod certificates;
 mod nbd;
@@ -23,7 +23,7 @@ const LIST: &[u8] = b"IHAVEOPT\0\0\0\x03\0\0\0\0";
 const STRUCTURED_REPLY: &[u8] = b"IHAVEOPT\0\0\0\x08\0\0\0\0";
 const ACK: [u8; 4] = [0, 0, 0, 1];
 
-/// A client that knows the authority and shows the certificate of `name`, if any.
+/// Returns the configuration of a client that trusts the authority and presents the certificate `name`, if any.
 fn config(certificates: &Certificates, name: Option<&str>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let read = |name: &str| {
@@ -44,17 +44,17 @@ fn config(certificates: &Certificates, name: Option<&str>) -> Arc<ClientConfig> 
     })
 }
 
-/// The reply to an option: its kind.
+/// Reads the reply to `option` and returns its kind.
 fn reply(stream: &mut impl Read, option: u8) -> io::Result<[u8; 4]> {
     let mut reply = [0; 20];
     stream.read_exact(&mut reply)?;
-    assert_eq!(reply[8..12], [0, 0, 0, option], "the reply is to this option");
+    assert_eq!(reply[8..12], [0, 0, 0, option], "the reply should name this option");
     let len = u32::from_be_bytes(reply[16..].try_into().unwrap());
     io::copy(&mut stream.take(len.into()), &mut io::sink())?;
     Ok(reply[12..16].try_into().unwrap())
 }
 
-/// A stream that is protected, after `said` in one piece without protection.
+/// Sends `said` unprotected and in one piece, then returns the stream under TLS.
 fn protected(running: &Running, config: &Arc<ClientConfig>, said: &[u8]) -> io::Result<Protected> {
     let mut stream = greeted(UnixStream::connect(&running.socket)?)?;
     stream.write_all(said)?;
@@ -70,7 +70,7 @@ fn protected(running: &Running, config: &Arc<ClientConfig>, said: &[u8]) -> io::
 
 /// Checks [nothing-before-tls].
 #[test]
-fn starttls_drops_the_bytes_before_and_behind_it() {
+fn starttls_drops_the_bytes_before_and_after_it() {
     let certificates = Certificates::new();
     let running = Running::start(memory(1 << 20), |server| {
         let tls = certificates.config(false);
@@ -78,7 +78,7 @@ fn starttls_drops_the_bytes_before_and_behind_it() {
     });
     let config = config(&certificates, None);
 
-    // Agreed on without protection.
+    // Structured replies were negotiated without protection.
     let mut stream = greeted(UnixStream::connect(&running.socket).unwrap()).unwrap();
     stream.write_all(STRUCTURED_REPLY).unwrap();
     assert_eq!(reply(&mut stream, 8).unwrap(), ACK);
@@ -87,21 +87,25 @@ fn starttls_drops_the_bytes_before_and_behind_it() {
     let name = ServerName::try_from("localhost").unwrap();
     let session = ClientConnection::new(Arc::clone(&config), name).unwrap();
     let mut client = Client::enter(StreamOwned::new(session, stream)).unwrap();
-    // A structured reply would not begin like a simple one.
+    // A structured reply would have a different magic number.
     assert_eq!(client.read(4095, 3), [0; 3]);
 
-    // Put behind STARTTLS by somebody in between.
+    // An attacker in the middle injects an option after STARTTLS.
     for behind in [LIST, STRUCTURED_REPLY, &[LIST, LIST, b"IHAVE"].concat()] {
         let said = [STARTTLS, behind].concat();
         let mut stream = protected(&running, &config, &said).unwrap();
         stream.write_all(b"IHAVEOPT\0\0\0\x63\0\0\0\0").unwrap();
-        assert_eq!(reply(&mut stream, 0x63).unwrap(), [0x80, 0, 0, 1], "unknown, and the first");
+        assert_eq!(
+            reply(&mut stream, 0x63).unwrap(),
+            [0x80, 0, 0, 1],
+            "the option should be unknown, and its reply the first"
+        );
         assert_eq!(Client::enter(stream).unwrap().read(0, 3), [0; 3]);
     }
     running.stop();
 }
 
-/// The certificate that the server shows to a client that asks for no more.
+/// Returns the certificate that the server presents to a new client.
 fn shown(running: &Running, config: &Arc<ClientConfig>) -> CertificateDer<'static> {
     let stream = protected(running, config, STARTTLS).unwrap();
     stream.conn.peer_certificates().unwrap()[0].clone()
@@ -117,7 +121,7 @@ fn reloaded_certificates_are_shown_to_new_sessions_only() {
     let mut old = Client::enter(protected(&running, &config, STARTTLS).unwrap()).unwrap();
     let reloader = running.server.reloader();
 
-    // A key without its certificate: the server keeps what it has.
+    // The key does not match the certificate, so the server keeps the old pair.
     std::fs::copy(certificates.file("client-key.pem"), certificates.file("server-key.pem"))
         .unwrap();
     let error = reloader.reload().unwrap_err().to_string();
@@ -128,16 +132,19 @@ fn reloaded_certificates_are_shown_to_new_sessions_only() {
         .unwrap();
     assert!(reloader.reload().unwrap());
     assert_ne!(shown(&running, &config), before);
-    assert_eq!(old.read(0, 3), [0; 3], "a session that has begun goes on");
+    assert_eq!(old.read(0, 3), [0; 3], "an existing session should continue");
     running.stop();
 }
 
 #[test]
-fn required_tls_keeps_plain_clients_out() {
+fn required_tls_refuses_plain_clients() {
     let certificates = Certificates::new();
     let running =
         Running::start(memory(1 << 20), |server| server.tls = Some(certificates.config(true)));
-    assert!(Client::connect(&running.socket).is_err(), "EXPORT_NAME can only be cut off");
+    assert!(
+        Client::connect(&running.socket).is_err(),
+        "the server should cut off EXPORT_NAME, which has no error reply"
+    );
     let mut stream = greeted(UnixStream::connect(&running.socket).unwrap()).unwrap();
     stream.write_all(LIST).unwrap();
     assert_eq!(reply(&mut stream, 3).unwrap(), [0x80, 0, 0, 5], "TLS_REQD");
@@ -147,10 +154,13 @@ fn required_tls_keeps_plain_clients_out() {
         Client::enter(stream)
     };
     assert_eq!(enter(Some("client")).unwrap().read(0, 2), [0; 2]);
-    // With TLS 1.3 a client believes to be in until it hears otherwise.
-    assert!(enter(None).is_err(), "no certificate");
-    assert!(enter(Some("other")).is_err(), "of an authority nobody knows");
-    assert_eq!(enter(Some("client")).unwrap().read(0, 2), [0; 2], "the server serves on");
+    // With TLS 1.3 a client learns of a refused certificate only after its handshake.
+    assert!(enter(None).is_err(), "a client without a certificate should be refused");
+    assert!(
+        enter(Some("other")).is_err(),
+        "a certificate of an unknown authority should be refused"
+    );
+    assert_eq!(enter(Some("client")).unwrap().read(0, 2), [0; 2], "the server should still serve");
     running.stop();
 }
 
@@ -170,9 +180,9 @@ fn a_client_without_tls_after_starttls_is_cut_off_alone() {
         assert_eq!(reply(&mut stream, 5).unwrap(), ACK);
         stream.write_all(said).unwrap();
         let mut rest = Vec::new();
-        // Cut off, if need be by the deadline; whether gracefully does not matter.
+        // The server cuts off the client, at the deadline if necessary, gracefully or not.
         drop(stream.read_to_end(&mut rest));
-        assert!(rest.len() < 16, "an alert at most, no answer");
+        assert!(rest.len() < 16, "the server should send at most an alert");
         assert_eq!(good.write(0, &[1; 5]), 0);
     }
     assert!(start.elapsed() < Duration::from_secs(10));
@@ -180,7 +190,7 @@ fn a_client_without_tls_after_starttls_is_cut_off_alone() {
     running.stop();
 }
 
-/// DISC comes while the reply before it is on its way: TLS ends behind the reply, not within it.
+/// DISC arrives while the reply before it is being sent. TLS ends after the reply, not within it.
 #[test]
 fn requests_before_a_disconnect_are_answered_to_the_last_byte() {
     let certificates = Certificates::new();
@@ -216,7 +226,7 @@ fn tls_carries_every_byte() {
             oracle[at..at + len].copy_from_slice(&data);
             assert_eq!(client.read(at as u64, len), data);
         }
-        // Many at once, by a reader that begins late.
+        // Many requests are in flight before the client starts to read.
         for at in 0..64 {
             client.ask(nbd::READ, at << 16, 1 << 16).unwrap();
         }

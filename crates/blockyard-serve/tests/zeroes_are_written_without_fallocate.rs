@@ -1,4 +1,4 @@
-//! WRITE_ZEROES with and without its flags, also on file systems without `fallocate`.
+//! WRITE_ZEROES with and without its flags, also on file systems whose `fallocate` cannot zero.
 
 mod nbd;
 
@@ -16,7 +16,7 @@ fn zeroes(flags: u8, cookie: u64, offset: u64, len: u32) -> [u8; 28] {
     header
 }
 
-/// tmpfs punches holes, but knows no other way to zero than to write.
+/// tmpfs can punch holes, but can zero a range without a hole only by writing.
 #[test]
 fn zeroes_need_not_be_whole_blocks() {
     const BYTES: usize = 64 << 10;
@@ -47,9 +47,9 @@ fn zeroes_need_not_be_whole_blocks() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Neighbours that come together are not refused for what only one of them asked for.
+/// Two adjacent requests arrive together, one with FAST_ZERO. Only that one is refused.
 #[test]
-fn a_fast_zeroing_that_cannot_be_fast_fails_alone() {
+fn only_the_request_with_fast_zero_is_refused() {
     let running = Running::start(memory(64 << 10), |_| ());
     let mut client = running.client();
     assert_eq!(client.write(0, &[7; 64 << 10]), 0);

@@ -1,5 +1,5 @@
-//! With a command queue engine the card has as many requests as its queue depth, and works on several at a
-//! time. The gain follows from the figures of its profile.
+//! With a command queue engine the card holds as many requests as its queue depth and works on several at a time. The
+//! gain follows from the figures of the profile.
 
 use blockyard::status::Status;
 use blockyard::trace::Action;
@@ -22,7 +22,7 @@ fn random_reads(design: &str, parallel: u8, depth: u8) -> Report {
     Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap()
 }
 
-/// Number of reads done.
+/// Returns the number of completed reads.
 fn done(report: &Report) -> u64 {
     report.stages.count(Action::Complete(Status::Ok))
 }
@@ -40,7 +40,11 @@ fn random_reads_take_the_access_time_divided_by_the_parallel_accesses() {
         assert!(busy.bus_busy < report.span, "{parallel}: the bus is free during an access");
     }
     let one = done(&random_reads("mmc-blkmq", 1, 32));
-    assert_eq!(done(&random_reads("mmc-blkmq", 4, 32)), one, "it never has two reads in the card");
+    assert_eq!(
+        done(&random_reads("mmc-blkmq", 4, 32)),
+        one,
+        "the design should never have two reads in the card"
+    );
     assert!(one < 1800, "host and wire add to the access: {one}");
 }
 
@@ -53,7 +57,7 @@ fn parallel_accesses_are_limited_by_the_queue_depth() {
 }
 
 #[test]
-fn each_read_is_three_commands_and_the_card_is_asked_when_it_is_ready() {
+fn each_read_is_three_commands_and_the_queue_status_is_read_when_it_is_ready() {
     let report = random_reads("cqe", 2, 32);
     let commands = report.mmc.as_ref().unwrap().commands;
     let reads = done(&report);
@@ -61,6 +65,10 @@ fn each_read_is_three_commands_and_the_card_is_asked_when_it_is_ready() {
         assert!((reads..reads + 21).contains(&commands[number]), "CMD{number}: {commands:?}");
     }
     assert_eq!([17, 18, 23].map(|number| commands[number]), [0; 3]);
-    assert_eq!(commands[6], 1, "the queue is turned on, and stays on");
-    assert!(commands[13] <= reads + 21, "no status command is in vain: {}", commands[13]);
+    assert_eq!(commands[6], 1, "the queue should be turned on once and stay on");
+    assert!(
+        commands[13] <= reads + 21,
+        "every status command should find a ready task: {}",
+        commands[13]
+    );
 }

@@ -1,5 +1,4 @@
-//! A design that asks for something that an MMC host lacks is refused with file, line and key, and with a
-//! remedy.
+//! A design that requires a feature that the MMC host lacks is refused with file, line, key and a remedy.
 
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};

@@ -27,7 +27,7 @@ fn command(report: &Report, number: usize) -> u64 {
     report.mmc.as_ref().unwrap().commands[number]
 }
 
-/// Blocks of one tuning.
+/// The number of blocks in one tuning.
 const BLOCKS: u64 = 40;
 
 #[test]

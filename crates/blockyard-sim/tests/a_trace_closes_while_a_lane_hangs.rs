@@ -1,4 +1,4 @@
-//! A lane that hangs does not keep a trace open: the files are closed without the lane's records.
+//! A hung lane does not keep a trace open. The files are closed without the lane's records.
 
 use blockyard::time::Instant;
 use blockyard_sim::output::{Files, Lanes, LiveRecorder};
@@ -14,6 +14,6 @@ fn files_are_closed_while_a_lane_hangs() {
     recorder.finish().unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("none, lane 1: requests") && text.ends_with("]}\n"), "{text}");
-    drop(hangs); // its records have no writer any more
+    drop(hangs); // the lane's records have no writer any more
     std::fs::remove_file(path).unwrap();
 }

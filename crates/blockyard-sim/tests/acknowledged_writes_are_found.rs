@@ -45,7 +45,7 @@ const CROWD: &str =
 
 // [read-finds-latest-write], [completed-write-is-read]
 #[test]
-fn reads_find_what_was_written_under_every_kind_of_design() {
+fn reads_find_the_written_data_under_every_kind_of_design() {
     let srp = Device::lookup("srp").unwrap();
     for design in [
         "legacy-deadline",
@@ -87,7 +87,7 @@ fn keeping_data_changes_no_other_result() {
 
 // [read-finds-latest-write], [data-at-its-own-sector]
 #[test]
-fn a_torn_lost_or_misdirected_write_is_noticed() {
+fn a_torn_lost_or_misdirected_write_is_detected() {
     let device = device(NULL);
     for (fault, words) in [
         ("torn-write = 3", "found nothing"),
@@ -132,7 +132,7 @@ fn a_loss_of_power_takes_only_unflushed_writes() {
 }
 
 #[test]
-fn a_flush_takes_the_time_that_the_profile_of_the_cache_gives() {
+fn a_flush_takes_the_time_in_the_profile_of_the_cache() {
     let cache = "[cache]\nflush = \"2ms\"\nflush-per-mib = \"10ms\"\n";
     let device = device(&format!("{NULL}{VOLATILE}{cache}"));
     let options = "--rw=write --bs=64k --ioengine=psync --size=8m --fsync=16";

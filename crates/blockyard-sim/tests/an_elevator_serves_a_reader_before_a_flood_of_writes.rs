@@ -1,7 +1,6 @@
 //! A reader with one read in flight competes with 64 endless writes, on an SD card that takes one request at a
-//! time. An elevator lets the reader pass; without one the reader waits for all earlier writes. The test drives
-//! the device of `serve --as` in virtual time. This is the effect of a served disk on its clients, on a machine
-//! that keeps up.
+//! time. An elevator lets the reader pass. Without one the reader waits for all earlier writes. The test drives the
+//! device of `serve --as` in virtual time, which shows what clients of a served disk see on a machine that keeps up.
 
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::Device as _;
@@ -19,7 +18,7 @@ use std::collections::VecDeque;
 
 const WRITES: u64 = 64;
 const READS: u64 = 300;
-/// Sectors of each half of the disk: reads in the first, writes in the second.
+/// The sectors of each half of the disk. Reads are in the first half, writes in the second.
 const HALF: u64 = 1 << 20;
 const READER: u64 = 0;
 const FLOOD: u64 = 1;

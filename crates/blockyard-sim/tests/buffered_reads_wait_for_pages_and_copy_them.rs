@@ -26,7 +26,7 @@ fn device(depth: u16, access: &str) -> Device {
     Device::parse("test", &text).unwrap()
 }
 
-/// Windows of 128 KiB for any request.
+/// Read-ahead windows of 128 KiB for any request.
 fn design() -> Design {
     let text =
         "base = \"mq-none\"\n[queue]\nread-ahead = \"128KiB\"\nread-ahead-cap = \"setting\"\n";

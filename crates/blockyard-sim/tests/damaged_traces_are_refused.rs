@@ -1,4 +1,4 @@
-//! A damaged trace is read to its end or refused with the place of the damage; nothing panics.
+//! A damaged trace is either read to its end or refused with the place of the damage. The parser never panics.
 
 mod recorded;
 
@@ -201,7 +201,7 @@ fn a_trace_that_does_not_fit_the_device_is_refused_before_it_runs() {
 }
 
 proptest! {
-    /// Bytes are exchanged, cut out, doubled or cut off ([bad-trace-is-an-error]).
+    /// Replaces, removes, doubles or truncates bytes ([bad-trace-is-an-error]).
     #[test]
     fn a_damaged_trace_is_an_error_or_still_valid(
         format in 0..6_usize,
@@ -234,7 +234,7 @@ proptest! {
         }
     }
 
-    /// Every I/O of a trace is issued and ends, at any pace and on any device.
+    /// Every I/O of a trace is issued and ends, at every pace and on every device.
     #[test]
     fn every_record_ends_once(pace in 0..3_u8, device in 0..2_u8, seed: u64) {
         let pace = [Pace::Open, Pace::Think, Pace::Closed(1 + (seed % 40) as u32)][usize::from(pace)];

@@ -130,7 +130,7 @@ impl Parameters {
         Device::parse("null_blk", &text).unwrap()
     }
 
-    /// Today's design with `scheduler`.
+    /// Returns today's design with `scheduler`.
     fn design(&self, scheduler: &str) -> Design {
         let base = if scheduler == "none" { "mq-none" } else { scheduler };
         let (mut queue, mut deadline) = (String::new(), String::new());
@@ -175,7 +175,7 @@ fn order<'a>(events: &'a [String], actions: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Returns the orders in which ours differs from theirs, each with the first difference.
+/// Returns the orders that differ between us and Linux, each with its first difference.
 fn differences(ours: &[String], theirs: &[String]) -> Vec<(&'static str, String)> {
     let difference = |(name, actions)| {
         let (ours, theirs) = (order(ours, actions), order(theirs, actions));
@@ -186,7 +186,7 @@ fn differences(ours: &[String], theirs: &[String]) -> Vec<(&'static str, String)
     ORDERS.into_iter().filter_map(difference).collect()
 }
 
-/// Every recording: job, scheduler and events.
+/// Returns every recording: job, scheduler and events.
 fn recordings() -> Vec<(String, String, Vec<String>)> {
     let mut names: Vec<_> = fs::read_dir(folder())
         .unwrap()

@@ -1,4 +1,4 @@
-//! Fault files in whole simulations: the effect of each rule on jobs, and chance that depends only on the seed.
+//! Fault files in whole simulations: the effect of each rule on jobs. Chance depends only on the seed.
 
 use blockyard::status::Status;
 use blockyard_mmc::block::Idle;
@@ -14,7 +14,7 @@ const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion
 const INLINE: &str = "base = \"null\"\n[null]\ncompletion = \"none\"\n";
 const DESIGNS: [&str; 4] = ["mq-none", "mq-deadline", "legacy-deadline", "mq-deadline-2017"];
 
-/// 1024 reads that cannot merge, as there is a hole between any two of them.
+/// 1024 reads that cannot merge, because there is a hole between any two.
 const READS: &str = "--rw=randread --ioengine=libaio --iodepth=8 --size=8m --io_size=4m \
                      --bs=4k --blockalign=8k --norandommap";
 
@@ -72,7 +72,7 @@ fn an_error_ends_the_run_at_its_time() {
 }
 
 #[test]
-fn a_job_that_goes_on_after_errors_counts_them_and_does_the_rest() {
+fn a_job_that_continues_counts_its_errors() {
     for design in DESIGNS {
         let rules = of("every = 100\nerror = \"no-space\"");
         let options = format!("{READS} --continue_on_error=read");
@@ -86,7 +86,7 @@ fn a_job_that_goes_on_after_errors_counts_them_and_does_the_rest() {
 }
 
 #[test]
-fn a_delay_is_seen_by_the_job_whatever_way_the_device_completes() {
+fn a_delay_adds_to_the_latency_of_a_job() {
     let rules = of("nth = 500\ndelay = \"50ms\"");
     for device in [TIMER, INLINE, "null", "srp"] {
         for design in DESIGNS {
@@ -100,7 +100,7 @@ fn a_delay_is_seen_by_the_job_whatever_way_the_device_completes() {
 
 /// No other event polls the layers while the read is delayed.
 #[test]
-fn a_lone_read_that_is_delayed_comes_back() {
+fn a_delayed_lone_read_completes() {
     let lone = "--rw=randread --ioengine=psync --size=1m";
     for device in [TIMER, INLINE, "null", "srp"] {
         let report = simulate(lone, device, "mq-none", &of("delay = \"1ms\""), 1).unwrap();
@@ -109,7 +109,7 @@ fn a_lone_read_that_is_delayed_comes_back() {
 }
 
 #[test]
-fn refusals_and_requeues_are_made_good_for() {
+fn refused_and_requeued_requests_complete() {
     for then in ["busy = \"device\"", "busy = \"host\"", "busy = \"resource\"", "requeue = true"] {
         for device in [TIMER, INLINE, "srp"] {
             for design in DESIGNS {
@@ -125,14 +125,14 @@ fn refusals_and_requeues_are_made_good_for() {
 }
 
 #[test]
-fn jobs_whose_completions_are_lost_are_said_to_wait_for_them() {
+fn a_standstill_names_the_jobs_that_wait_for_lost_completions() {
     let error = simulate(READS, TIMER, "mq-none", &of("nth = 10\nlost = true"), 1).unwrap_err();
     assert!(matches!(error, SimulationError::Failed { failure: Failure::Lost(1), .. }), "{error}");
     assert!(error.to_string().contains("fault rules lost (1 in all)"), "{error}");
 }
 
 #[test]
-fn a_standstill_says_what_waits_for_what() {
+fn a_standstill_names_each_wait() {
     let (device, design) =
         (Device::parse("test", TIMER).unwrap(), Design::lookup("mq-none").unwrap());
     let rules = FaultRules::parse("f.toml", &of("nth = 10\nlost = true")).unwrap();
@@ -154,7 +154,7 @@ fn a_standstill_says_what_waits_for_what() {
 
 /// A rule about a missing disk would never fire, and one about a missing sector would write beyond the end.
 #[test]
-fn rules_about_disks_and_sectors_that_are_not_there_are_refused() {
+fn rules_about_missing_disks_and_sectors_are_refused() {
     for (rule, words) in [
         ("disk = 1\nnth = 1\nerror = \"io\"", "there is no disk 1: the device has 1"),
         ("misdirected-write = 524288000", "sector 524288000 is beyond the end of the disk"),
@@ -194,7 +194,7 @@ fn chance_is_drawn_from_the_seed_of_the_run() {
 
 /// Rules that never fire, and the checks of the contract, do not change the measurements.
 #[test]
-fn layers_that_do_nothing_change_nothing() {
+fn idle_layers_do_not_change_the_result() {
     let device = Device::lookup("srp").unwrap();
     let design = Design::lookup("mq-deadline").unwrap();
     let jobs = jobs(&format!("{READS} --numjobs=4"));

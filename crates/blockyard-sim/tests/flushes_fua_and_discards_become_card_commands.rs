@@ -57,7 +57,7 @@ fn an_fsync_leaves_the_queue_on_if_the_engine_takes_direct_commands() {
 }
 
 #[test]
-fn a_durable_write_is_a_reliable_write_with_fua_and_else_is_followed_by_a_flush() {
+fn a_durable_write_is_a_reliable_write_or_is_followed_by_a_flush() {
     for design in DESIGNS {
         let with = commands("--rw=write --sync=dsync", design, "fua = true");
         let without = commands("--rw=write --sync=dsync", design, "");

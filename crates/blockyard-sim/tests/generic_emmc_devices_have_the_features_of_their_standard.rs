@@ -23,7 +23,7 @@ fn commands(job: &str, device: &str, number: usize) -> u64 {
     run(job, device, None).mmc.unwrap().commands[number]
 }
 
-/// Counts the sectors that losses of power took legally from a job with small random writes.
+/// Counts the sectors of a job with small random writes that power losses legally lost.
 fn lost(options: &str, device: &str) -> u64 {
     let verify = Verify { power_cut_every: Some(Duration::from_ms(5)), ..Verify::default() };
     let job = format!("--rw=randwrite --bs=4k --size=1m --loops=2 {options}");
@@ -58,7 +58,7 @@ fn each_device_takes_discards() {
     }
 }
 
-/// After half a gigabyte of writes they are urgent: the host reads the reason (CMD8) and has them run.
+/// After half a gigabyte of writes they are urgent. The host reads the reason (CMD8) and starts them.
 #[test]
 fn a_long_stretch_of_writes_makes_background_operations_urgent() {
     for device in WITH_CACHE.into_iter().chain([WITHOUT]) {

@@ -1,4 +1,4 @@
-//! From a log that fio wrote, we read the same I/Os as fio, in the same order.
+//! We read the same I/Os as fio from a log that fio wrote, in the same order.
 
 use blockyard::bio::Op;
 use blockyard_sim::replay::{Source, Trace};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// A folder for one test, removed at its end.
+/// A temporary folder for one test, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -27,7 +27,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The system removes the rest.
+        // If this fails, the files stay in the temporary directory.
         drop(fs::remove_dir_all(&self.0));
     }
 }
@@ -43,7 +43,7 @@ fn have_fio() -> bool {
 
 type Listed = (Op, u64, u64);
 
-/// The I/Os that fio issues from a log, by its own account.
+/// Returns the I/Os that fio reports for a log.
 fn issued_by_fio(folder: &Folder, log: &str) -> Vec<Listed> {
     let replay = format!("--name=x --ioengine=null --read_iolog={log} --debug=io");
     let output = folder.fio(&replay);
@@ -66,7 +66,7 @@ fn issued_by_fio(folder: &Folder, log: &str) -> Vec<Listed> {
     issued.collect()
 }
 
-/// The records that we read from a log.
+/// Returns the records that we read from a log.
 fn issued_by_us(folder: &Folder, log: &str) -> Vec<Listed> {
     let path = folder.0.join(log);
     let trace = Trace::open(Source::at(path.to_str().unwrap()).unwrap()).unwrap();
@@ -110,6 +110,6 @@ fn fio_waits_until_a_millisecond_of_the_run() {
     let json = String::from_utf8(json).unwrap();
     let runtime = json.split_once("\"job_runtime\" : ").unwrap().1;
     let ms: u64 = runtime.split_once(',').unwrap().0.parse().unwrap();
-    // Neither 1300 nor 1.3; the time includes the start of fio.
+    // Neither 1300 nor 1.3. The time includes the start of fio.
     assert!((500..=900).contains(&ms), "{ms}");
 }

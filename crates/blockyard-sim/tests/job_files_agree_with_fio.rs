@@ -35,15 +35,16 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn job_files(name: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder(name)).expect("the corpus is part of the source");
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+    let entries = fs::read_dir(folder(name)).expect("the corpus should be part of the source");
+    let mut files: Vec<_> =
+        entries.map(|entry| entry.expect("a corpus file should be readable").path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "fio"));
     files.sort();
     files
 }
 
 fn ours(path: &Path) -> Result<JobFile, JobError> {
-    parse_file(path.to_str().expect("corpus paths are UTF-8"), &Corpus)
+    parse_file(path.to_str().expect("corpus paths should be UTF-8"), &Corpus)
 }
 
 /// Runs fio and returns its verdict and standard output.
@@ -60,7 +61,7 @@ fn fio(args: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether fio is installed. In CI it must be.
+/// Returns whether fio is installed, which CI requires.
 fn have_fio() -> bool {
     let found = Command::new("fio").arg("--version").output().is_ok();
     assert!(found || std::env::var_os("CI").is_none(), "CI needs the program `fio`");
@@ -95,7 +96,9 @@ fn fio_gives_the_same_verdict() {
     if !have_fio() {
         return;
     }
-    let fio_accepts = |path: &Path| fio(&["--parse-only", path.to_str().expect("UTF-8")]).0;
+    let fio_accepts = |path: &Path| {
+        fio(&["--parse-only", path.to_str().expect("corpus paths should be UTF-8")]).0
+    };
     for (name, verdict) in [("accepted", true), ("rejected", false), ("stricter", true)] {
         for path in job_files(name) {
             assert_eq!(fio_accepts(&path), verdict, "{}", path.display());
@@ -113,10 +116,15 @@ fn fio_shows_the_same_jobs() {
     for path in job_files("accepted") {
         // fio repeats every [global] in front of the next `--name`, where it belongs to the previous
         // job. With two of them the line and the file differ in meaning.
-        if fs::read_to_string(&path).expect("readable").matches("[global]").count() > 1 {
+        if fs::read_to_string(&path)
+            .expect("a corpus file should be readable")
+            .matches("[global]")
+            .count()
+            > 1
+        {
             continue;
         }
-        let (_, line) = fio(&["--showcmd", path.to_str().expect("UTF-8")]);
+        let (_, line) = fio(&["--showcmd", path.to_str().expect("corpus paths should be UTF-8")]);
         let shown = parse_args(arguments(&line).iter().map(String::as_str), &Corpus);
         let shown = shown.unwrap_or_else(|e| panic!("{}: {line}: {e}", path.display())).jobs;
         let read = ours(&path).expect("we should accept the file").jobs;

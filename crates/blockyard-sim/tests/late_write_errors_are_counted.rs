@@ -1,6 +1,6 @@
-//! Late write errors: the card's next response reports a page that cannot be programmed. A host that asks
-//! for the status after each write learns of the error and writes again. Any other host has acknowledged
-//! the write by then, so the write is lost and counted.
+//! Late write errors: the card's next response reports a page that cannot be programmed. A host that requests the
+//! status after each write learns of the error and writes again. Any other host has acknowledged the write by then, so
+//! the write is lost and counted.
 
 use blockyard_sim::data::verify::Verify;
 use blockyard_sim::job::{NoSource, parse_args};
@@ -32,15 +32,15 @@ fn lost(report: &Report) -> u64 {
 
 // [lost-write-fails-flush]
 #[test]
-fn every_place_without_its_data_is_a_counted_write() {
+fn each_missing_write_is_counted() {
     for design in ["hsq", "cqe"] {
         for early in [false, true] {
             for seed in 0..4 {
                 let report = writes(design, early, seed);
                 let (missing, lost) = (missing(&report), lost(&report));
-                // Nothing is sent after the last write, so that its error is never seen.
+                // No command follows the last write, so its error is never seen.
                 assert!(missing <= lost + 1, "{design}: {missing} places, {lost} counted");
-                // A command queue sees most errors in time, in responses that come during data.
+                // A command queue sees most errors in time, in responses during transfers.
                 let least = if design == "hsq" { 10 } else { 0 };
                 assert!(missing >= least, "{design}: {missing} of about 40 pages that failed");
             }
@@ -49,7 +49,7 @@ fn every_place_without_its_data_is_a_counted_write() {
 }
 
 #[test]
-fn single_writes_that_are_counted_are_missing() {
+fn each_counted_write_is_missing() {
     for seed in 0..4 {
         let report = writes("hsq", true, seed);
         let (missing, lost) = (missing(&report), lost(&report));

@@ -1,7 +1,7 @@
-//! Wake-ups that block layers have lost, and all orders of events in a small space.
+//! Wake-ups that block layers once lost, and all orders of events in a small space.
 //!
-//! Each test covers a fault of Linux (facts 3.5), or a fault of Blockyard that the swarm found. The name
-//! of the test says what holds now.
+//! Each test covers a fault of Linux (facts 3.5) or a fault of Blockyard that the swarm found. The test's name states
+//! the correct behaviour.
 
 use blockyard::bio::{Bio, IoPrio, Op, PrioClass};
 use blockyard::driver::{Accept, Busy, Driver, Issue};
@@ -17,7 +17,7 @@ use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId};
 use blockyard_sim::workload::Prng;
 use std::collections::{BTreeSet, VecDeque};
 
-/// A device with scripted answers. After the last of them it answers `Queued`.
+/// A device with scripted answers. After the last one it answers `Queued`.
 #[derive(Debug, Default)]
 struct Scripted {
     answers: VecDeque<Accept>,
@@ -140,9 +140,9 @@ fn bare(dispatch: Dispatch) -> Policies {
     Policies { dispatch, ..Policies::NONE }
 }
 
-/// A refusal crossed the completion that makes room: the device refused while its last command was about to end.
+/// A refusal crossed the completion that frees the device: the device refused while its last command was ending.
 #[test]
-fn a_completion_offers_the_request_again_that_was_refused_just_before() {
+fn a_completion_retries_the_request_that_was_refused_before_it() {
     for dispatch in [Dispatch::DrainAll, Dispatch::HoldUntilFlushed, Dispatch::Budget] {
         let mut rig = Rig::new(1, 4, 1, bare(dispatch), disk());
         rig.submit(0, 0, Bio::read(0, 8, 1)).unwrap();
@@ -156,7 +156,7 @@ fn a_completion_offers_the_request_again_that_was_refused_just_before() {
     }
 }
 
-/// With nothing in flight, no completion will run the queue: the queue has a retry instant.
+/// With no request in flight, no completion will run the queue, so the queue has a retry instant.
 #[test]
 fn a_refused_queue_with_nothing_in_flight_is_retried_at_its_poll() {
     for busy in [Busy::Device, Busy::Host, Busy::Resource] {
@@ -194,7 +194,7 @@ fn a_full_device_is_not_offered_requests_over_and_over() {
 /// Found by the swarm: mq-deadline holds a lower class back while a higher one is in flight. The run that
 /// found no request ended as idle, and the completion ran no queue.
 #[test]
-fn a_class_that_was_held_back_goes_when_the_higher_one_has_completed() {
+fn a_lower_class_goes_when_the_higher_one_has_completed() {
     let mut rig = Rig::new(1, 8, 1, Policies::mq_deadline(), disk());
     let prio = |class| IoPrio { class, level: 0 };
     rig.submit(0, 0, Bio::read(0, 8, 1).with_prio(prio(PrioClass::RealTime))).unwrap();

@@ -1,4 +1,4 @@
-//! A packed command has several writes in one transfer, with a header before them.
+//! A packed command carries several writes in one transfer, after a header.
 
 use blockyard::status::Status;
 use blockyard::trace::Action;

@@ -21,7 +21,7 @@ const DEVICE: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletio
                       interrupt = \"800ns\"\nwakeup = \"700ns\"\ncontext-switch = \"1.2us\"\n\
                       poll = \"150ns\"\n";
 
-/// Records which work was done, and the queue of each request.
+/// Records the work done and the queue of each request.
 #[derive(Debug, Default)]
 struct Watch {
     interrupts: u64,
@@ -152,7 +152,7 @@ fn a_job_that_neither_reads_nor_polls_is_not_affected_by_the_kinds() {
 /// A completion wakes a job that waits for a tag, and on a polled queue only a poll finds completions. If
 /// the job slept, no thread would poll.
 #[test]
-fn a_job_that_waits_for_a_tag_of_a_polled_queue_keeps_looking() {
+fn a_job_that_waits_for_a_tag_of_a_polled_queue_keeps_polling() {
     let device = DEVICE.replace("depth = 64", "depth = 4");
     let deep = "[a]\nrw=randread\nioengine=io_uring\niodepth=32\nhipri";
     let (report, watch) = run(deep, &device, "poll-queues = 1");
@@ -163,7 +163,7 @@ fn a_job_that_waits_for_a_tag_of_a_polled_queue_keeps_looking() {
 }
 
 #[test]
-fn one_look_finds_the_completions_of_all_jobs() {
+fn one_poll_finds_the_completions_of_all_jobs() {
     let four = "[a]\nrw=randread\nioengine=io_uring\niodepth=4\nhipri\nnumjobs=4";
     for cpus in ["cpus_allowed=0", "cpus_allowed=0-1"] {
         let (report, watch) = run(&format!("{four}\n{cpus}"), DEVICE, "poll-queues = 1");
@@ -177,7 +177,7 @@ fn one_look_finds_the_completions_of_all_jobs() {
 
 /// A job that is never idle shares a processor with a job that polls: both make progress.
 #[test]
-fn a_busy_neighbour_does_not_stop_a_processor_from_looking() {
+fn a_busy_neighbour_does_not_stop_a_processor_from_polling() {
     let device = DEVICE.replace("\"timer\"", "\"none\"");
     let text = "[busy]\nrw=randread\ncpus_allowed=0\nsize=64m\n\
                 [poll]\nrw=randread\nioengine=io_uring\nhipri\ncpus_allowed=0";

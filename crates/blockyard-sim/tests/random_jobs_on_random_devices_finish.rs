@@ -49,7 +49,7 @@ fn args(prng: &mut Prng) -> Vec<String> {
     args
 }
 
-/// A device, and its rule for busy answers, if it has one.
+/// A device and its rule for busy answers, if any.
 fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
     let mut faults = None;
     let mut device = Device::lookup("null").expect("`null` should be a built-in device");
@@ -82,7 +82,7 @@ fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
 /// Returns a rule that refuses one request in this many by chance.
 fn busy_one_in(odds: u64) -> FaultRules {
     let text = format!("[[rule]]\nname = \"busy\"\none-in = {odds}\nbusy = \"resource\"\n");
-    FaultRules::parse("faults.toml", &text).expect("a rule")
+    FaultRules::parse("faults.toml", &text).expect("the rule should parse")
 }
 
 fn hba(prng: &mut Prng, hw_queues: u16, can_queue: u16) -> HbaProfile {
@@ -158,7 +158,7 @@ fn buffered(seed: u64, jobs: &mut JobFile, design: &mut Design) {
     }
 }
 
-/// Runs a seed to its end.
+/// Runs one seed.
 fn run(seed: u64) -> Result<Report, String> {
     let prng = &mut Prng::new(seed).fork(0x6a6f);
     let (args, (device, faults), mut design) = (args(prng), device(prng), design(prng));

@@ -1,5 +1,5 @@
 //! The instants at which recorded I/Os are issued, compared with slow and obvious models. The machine has
-//! no costs; the device takes the same time for every request and has room for all of them.
+//! no costs. The device takes the same time for every request and has room for all.
 
 mod free;
 mod recorded;
@@ -13,7 +13,7 @@ use blockyard_sim::workload::{Generator, IoOp};
 use proptest::prelude::*;
 use recorded::{Io, blkparse, iolog_v3};
 
-/// A device with this response time on a machine without costs.
+/// Returns a device with this response time on a machine without costs.
 fn device(answer_us: u64) -> Device {
     let costs = free::steps();
     let text = format!(
@@ -57,14 +57,14 @@ fn ios() -> impl Strategy<Value = Vec<Io>> {
     })
 }
 
-/// Returns the issue of each I/O in microseconds, if it follows the same issue or completion of its process by
-/// the same time as in the trace. All response times of the trace are 50 us.
+/// Returns the instant of each I/O's issue in us, if the I/O follows the same issue or completion of its process
+/// after the same time as in the trace. All response times of the trace are 50 us.
 fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
     let mut issued: Vec<u64> = Vec::new();
     let begin = ios[0].at_us;
     for (n, io) in ios.iter().enumerate() {
-        // All earlier events of the process: in the trace, and now. If an issue and a completion
-        // coincide, the I/O waits for the later one now.
+        // All earlier events of the process, in the trace and in the replay. If an issue and a completion
+        // coincide in the trace, the I/O waits for the later one in the replay.
         let before = (0..n).filter(|other| ios[*other].pid == io.pid);
         let events = before.flat_map(|other| {
             let then = ios[other].at_us;
@@ -85,7 +85,7 @@ fn thinking(ios: &[Io], answer_us: u64) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn an_open_loop_issues_at_the_very_instants(ios in ios()) {
+    fn an_open_loop_issues_at_the_recorded_instants(ios in ios()) {
         let report = simulate(&blkparse(&ios), at(Pace::Open, "1x"), &device(100));
         let late = report.late_ns.unwrap();
         prop_assert_eq!((late.count(), late.max()), (ios.len() as u64, 0));
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn an_open_loop_goes_by_as_much_faster_as_is_asked_for(ios in ios()) {
+    fn an_open_loop_runs_at_the_requested_speed(ios in ios()) {
         let report = simulate(&blkparse(&ios), at(Pace::Open, "0.5x"), &device(100));
         prop_assert_eq!(report.late_ns.unwrap().max(), 0);
         let last = ios.last().unwrap().at_us - ios[0].at_us;
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn think_time_is_kept_before_a_slower_device_and_a_faster_one(
+    fn think_time_is_kept_on_slower_and_faster_devices(
         ios in ios(),
         answer_us in prop_oneof![Just(5_u64), Just(50), Just(51), Just(400)],
     ) {
@@ -171,9 +171,9 @@ fn simulate_on(trace: &str, depth: u32, device: &Device, design: &Design) -> Rep
     .unwrap()
 }
 
-/// On a device faster than the recorded one, a process gets ahead of its trace, and needs its records earlier
-/// and earlier. Instants that had become obsolete once stayed in the heap, and each scheduled another one when
-/// it came, so the number of events grew with the square of the run's length. They are now skipped.
+/// On a device faster than the recorded one, a process gets further and further ahead of its trace. Obsolete instants
+/// used to stay in the heap, and each scheduled another one, so the number of events grew with the square of the run's
+/// length. They are now skipped.
 #[test]
 fn a_process_ahead_of_its_trace_causes_no_more_events() {
     let ios: Vec<_> = (0..4000)

@@ -47,7 +47,7 @@ fn iops(report: &Report) -> u64 {
     per_second(ios, report.span.as_ns())
 }
 
-/// Whether `value` lies within `percent` of `expected`.
+/// Returns whether `value` lies within `percent` of `expected`.
 #[track_caller]
 fn assert_near(value: u64, expected: u64, percent: u64) {
     let off = value.abs_diff(expected) * 100;
@@ -92,7 +92,7 @@ fn injected_busy_delays_and_loses_nothing() {
 }
 
 #[test]
-fn an_injected_error_fails_the_job_and_says_so() {
+fn an_injected_error_fails_the_job_and_is_reported() {
     let broken = "[[rule]]\nname = \"broken\"\none-in = 10\nerror = \"io\"\n";
     let jobs = args("--rw=randread --size=4m");
     let failed = run_with_faults(&jobs, &device(TIMER), "mq-none", broken);
@@ -101,7 +101,7 @@ fn an_injected_error_fails_the_job_and_says_so() {
 }
 
 #[test]
-fn rates_and_pauses_hold_a_job_back_to_what_they_say() {
+fn rates_and_pauses_limit_a_job() {
     let rated = run("--rw=randread --rate_iops=1000 --runtime=2 --time_based --size=64m", TIMER);
     assert_near(iops(&rated), 1000, 1);
     let capped = run("--rw=read --bs=16k --rate=1m --size=2m", TIMER);
@@ -118,7 +118,7 @@ fn runtime_ends_a_job_and_ramp_time_is_not_measured() {
 }
 
 #[test]
-fn a_stonewall_job_begins_when_those_before_have_ended() {
+fn a_stonewall_job_begins_when_earlier_jobs_have_ended() {
     let text = "[global]\ndirect=1\nfilename=/dev/a\nsize=1m\nrw=randread\n[a]\n[b]\nstonewall\n";
     let jobs = parse_bytes("two.fio", text.as_bytes(), &NoSource).unwrap();
     let report = try_run(&jobs, &device(TIMER), "mq-none").unwrap();
@@ -168,7 +168,7 @@ fn a_full_host_is_never_overfilled_and_both_disks_make_progress() {
 }
 
 #[test]
-fn disks_on_one_tag_set_share_its_tags_fairly_however_much_one_asks_for() {
+fn disks_on_one_tag_set_share_its_tags_fairly() {
     // 16 tags for two disks: 8 each, although jobs keep 256 commands on one disk and 8 on the other.
     let profile = "base = \"srp\"\n[hba]\nhw-queues = 1\ncan-queue = 16\nluns = 2\n\
                    service-spread-percent = 0\ncommand-read = \"400us\"\nblock-read = \"0ns\"\n";
@@ -188,7 +188,7 @@ fn disks_on_one_tag_set_share_its_tags_fairly_however_much_one_asks_for() {
 }
 
 #[test]
-fn a_disk_that_answers_queue_full_is_given_less_and_then_more_again() {
+fn a_queue_full_answer_lowers_the_depth_for_a_time() {
     let ramp = |period: &str| {
         format!(
             "base = \"srp\"\n[hba.refusal]\nmode = \"lun-full\"\nlimit = 20\nramp-down-after = 4\n\
@@ -220,7 +220,7 @@ fn the_same_seed_gives_the_same_report_and_another_seed_another() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_runs() {
+fn a_job_that_does_not_fit_is_refused_before_the_run() {
     let small = "base = \"null\"\n[limits]\ncapacity = \"16MiB\"\n";
     let design = Design::lookup("mq-none").unwrap();
     let refuse = |options: &str| {

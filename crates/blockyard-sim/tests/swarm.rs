@@ -1,4 +1,4 @@
-//! The swarm: one seed draws a whole system, its workload and its faults; checkers watch it run.
+//! The swarm: one seed draws a whole system, its workload and its faults, and checkers watch the run.
 //!
 //! ```sh
 //! BLOCKYARD_SWARM_SEEDS=5000 cargo test --release -p blockyard-sim --test swarm

@@ -11,8 +11,8 @@
 //! - a sleeping host does nothing, and interrupts reach only its own processor;
 //! - every I/O ends exactly once.
 //!
-//! One system in four is sound, though it may be slow: nothing fails, nothing is reset, and background
-//! operations run when they are requested.
+//! One system in four is sound, although it may be slow: no operation fails, the card is not reset, and background
+//! operations run when requested.
 //!
 //! ```sh
 //! BLOCKYARD_SWARM_SEED=123 cargo test --release -p blockyard-sim --test swarm_mmc
@@ -217,7 +217,7 @@ struct Drawn {
     design: Design,
     verify: Verify,
     sleeps: Vec<(Duration, Duration)>,
-    /// Whether nothing fails by itself.
+    /// Whether no part fails by itself.
     sound: bool,
 }
 
@@ -263,8 +263,8 @@ impl Drawn {
         (lost > known).then(|| format!("{lost} writes are lost: {counts:?}"))
     }
 
-    /// Whether late write errors may legally lose data. Only a driver that asks for the status after each write
-    /// learns in time of a page that could not be programmed; any other never learns of one in the last write.
+    /// Returns whether late write errors may legally lose data. Only a driver that requests the status after each write
+    /// learns in time of a page that could not be programmed. Any other driver never learns of one in the last write.
     fn hears_late(&self) -> bool {
         let DeviceModel::Mmc(mmc) = &self.device.model else { unreachable!("it is a card") };
         let policy = self.design.host.expect("the drawn design should have a host policy");
@@ -352,7 +352,7 @@ fn complaint(mmc: &MmcProfile, report: &Report, counts: &Counts) -> Option<Strin
         .then(|| format!("{errors} errors where nothing goes wrong: {counts:?}, commands {sent:?}"))
 }
 
-/// Runs a seed to its end.
+/// Runs one seed.
 fn run(seed: u64, drawn: &Drawn) -> Result<(Report, Counts), String> {
     let Drawn { args, device, design, verify, sleeps, sound } = drawn;
     let DeviceModel::Mmc(profile) = &device.model else { unreachable!("it is a card") };
@@ -478,7 +478,7 @@ fn every_io_ends_once_and_nothing_is_lost() {
     total.tell();
 }
 
-/// Whether one of the first seeds shows `wrong` on a system that `spoil` breaks.
+/// Returns whether one of the first seeds shows `wrong` on a system that `spoil` breaks.
 fn shows(wrong: &str, spoil: impl Fn(&mut Drawn) -> bool) -> bool {
     let spoiled = (0..400).filter_map(|seed| {
         let mut drawn = draw(seed);
@@ -487,7 +487,7 @@ fn shows(wrong: &str, spoil: impl Fn(&mut Drawn) -> bool) -> bool {
     spoiled.take(60).any(|ended| ended.is_err_and(|what| what.contains(wrong)))
 }
 
-/// The canary of durability: queues that know of no cache, and therefore send no flushes.
+/// The canary of durability: queues that do not know of the cache and therefore send no flushes.
 #[test]
 fn a_host_that_forgets_to_flush_is_caught() {
     assert!(shows("after a loss of power", |drawn| {
@@ -508,7 +508,7 @@ fn a_host_that_forgets_to_flush_before_a_reset_is_caught() {
     }));
 }
 
-/// Whether `turn_off`, which turns off a feature or fault, changes the run of one of the first seeds.
+/// Returns whether `turn_off`, which turns off a feature or fault, changes the run of one of the first seeds.
 fn matters(turn_off: impl Fn(&mut Drawn) -> bool) -> bool {
     (0..400).any(|seed| {
         let (drawn, mut other) = (draw(seed), draw(seed));
@@ -522,9 +522,9 @@ fn mmc_of(drawn: &mut Drawn) -> &mut MmcProfile {
     mmc
 }
 
-/// The canary of the draws: a fault that does not reach the model tests nothing.
+/// The canary of the draws: each drawn feature or fault must reach the model.
 #[test]
-fn whatever_is_drawn_makes_a_difference() {
+fn every_drawn_feature_changes_some_run() {
     assert!(matters(|drawn| mmc_of(drawn).host.faults.interrupt_lost_one_in.take().is_some()));
     assert!(matters(|drawn| mmc_of(drawn).host.faults.not_now_one_in.take().is_some()));
     assert!(matters(|drawn| mmc_of(drawn).host.faults.drift_one_in.take().is_some()));
@@ -545,7 +545,7 @@ fn whatever_is_drawn_makes_a_difference() {
 /// a flush failed for that loss before the other part was done. The writer's own flush then succeeded. A driver
 /// sees requests, not bios, and cannot prevent this. Therefore no bio is split if there is a cache to lose.
 #[test]
-fn where_a_reset_can_lose_a_cache_no_write_is_split() {
+fn no_write_is_split_if_a_reset_can_lose_the_cache() {
     let mut caches = 0;
     for seed in (0..200).chain([3_201_867_634]) {
         let Drawn { args, device, .. } = draw(seed);
@@ -565,9 +565,9 @@ fn where_a_reset_can_lose_a_cache_no_write_is_split() {
     assert!(caches > 20);
 }
 
-/// Does nothing unless `BLOCKYARD_SWARM_SOAK` gives a number of seconds; 0: until a seed fails.
+/// Runs for the number of seconds in `BLOCKYARD_SWARM_SOAK`; 0 means until a seed fails. Does nothing if it is not set.
 #[test]
-fn fresh_seeds_hold_as_long_as_one_cares_to_wait() {
+fn fresh_seeds_pass_for_the_requested_time() {
     use core::hash::BuildHasher;
     let Some(seconds) = number("BLOCKYARD_SWARM_SOAK") else { return };
     let first = std::hash::RandomState::new().hash_one(0) >> 32;

@@ -1,5 +1,5 @@
-//! Block translation tables over modelled memory: the operations of each design for an I/O are counted, and
-//! the cost follows from them.
+//! Block translation tables over modelled memory: counts each design's operations for an I/O and derives the cost
+//! from them.
 
 use blockyard::time::Duration;
 use blockyard_sim::data::verify::Verify;
@@ -9,7 +9,7 @@ use blockyard_sim::measure::JobStats;
 use blockyard_sim::profile::{Design, Device, builtin_designs};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
-/// All designs for such memory.
+/// All designs for persistent memory.
 fn designs() -> Vec<&'static str> {
     let is_one = |name: &&str| *name == "pmem-raw" || Design::lookup(name).unwrap().btt.is_some();
     let designs: Vec<_> = builtin_designs().iter().map(|of| of.name).filter(is_one).collect();
@@ -56,7 +56,7 @@ fn a_write_has_two_fences_and_four_in_linux() {
         assert_eq!((report.writes, report.reads), (1000, 0), "{design}");
         assert_eq!(report.fences, 1000 * fences, "{design}");
         assert_eq!(report.scans, 1000 * looks, "{design}");
-        // Both halves of a log entry, and a map entry.
+        // Both halves of a log entry and a map entry.
         let lines = if design == "pmem-raw" { 0 } else { 3000 };
         assert_eq!(report.write_backs, lines, "{design}");
     }
@@ -119,8 +119,8 @@ fn writers_wait_for_shared_sectors_only() {
     }
 }
 
-/// Of sixteen sets of lanes, twelve threads have one each; later threads share the other four. By default
-/// there are enough sets for all processors.
+/// Of sixteen sets of lanes, twelve threads have one each, and later threads share the other four. By default there are
+/// enough sets for all processors.
 #[test]
 fn threads_that_share_lanes_wait_for_them() {
     let device = "base = \"pmem-dram\"\n[cpu]\ncpus = 48\n[pmem]\nchannels = 64\n";
@@ -139,10 +139,9 @@ fn threads_that_share_lanes_wait_for_them() {
     }
 }
 
-/// With sixteen sets on any machine, our BTT wrote a quarter less than Linux's on 32 processors, and less
-/// than half on 72. With the default it is as fast on machines of any size with enough lanes, with as
-/// many jobs as processors and with more. There are enough channels that they are never the bottleneck,
-/// which would make all designs equal.
+/// With a fixed sixteen sets, our BTT wrote a quarter less than Linux's on 32 processors, and less than half on 72.
+/// With the default it is as fast on machines of any size with enough lanes, with as many jobs as processors or more.
+/// The test has enough channels that they are never the bottleneck, which would make all designs equal.
 #[test]
 fn ours_is_not_slower_than_linuxs_on_any_machine() {
     for cpus in [1, 2, 12, 13, 24, 25, 32, 72, 96] {
@@ -240,7 +239,7 @@ fn written_data_is_read_and_survives_a_loss_of_power() {
     }
 }
 
-/// A page has eight sectors of 512 bytes: eight writes of everything but data.
+/// A page has eight sectors of 512 bytes, so everything but data is written eight times.
 #[test]
 fn small_sectors_cost_a_write_each() {
     let small = "base = \"btt-linux\"\n[btt]\nsector-size = \"512B\"\n";

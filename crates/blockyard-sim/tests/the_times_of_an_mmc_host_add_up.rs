@@ -14,7 +14,7 @@ fn run(job: &str, design: &str) -> (Report, HostFigures) {
     run_on(&device(""), job, design)
 }
 
-/// That eMMC device, with more keys of its card.
+/// Returns that eMMC device with more keys of its card.
 fn device(more: &str) -> Device {
     let host =
         "base = \"emmc-hs400-sprd\"\n[host]\nmap-per-kib = \"500ns\"\nunmap-per-kib = \"300ns\"\n";
@@ -68,7 +68,7 @@ fn the_parts_of_the_time_between_transfers_add_up() {
 /// [paid-before-effect]
 #[test]
 fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
-    // Memory that was written to the card has not changed: caches stay valid, and unmapping is free.
+    // A write to the card does not change memory, so caches stay valid and unmapping is free.
     for (design, job, unmap_ns) in
         DESIGNS.into_iter().flat_map(|design| [(design, RANDOM_READS, 1200), (design, WRITES, 0)])
     {
@@ -79,7 +79,7 @@ fn every_transfer_is_mapped_and_unmapped_once_at_its_price() {
         let times = [(host.map, 2000, "map"), (host.unmap, unmap_ns, "unmap")];
         for (time, price_ns, name) in times {
             let spent = time.inside + time.outside;
-            // Some requests are merged, and a few may not be done.
+            // Some requests are merged, and a few may not have completed.
             let least = Duration::from_ns((issued - 20) * price_ns);
             let most = Duration::from_ns((issued + issued / 20) * price_ns);
             assert!(least <= spent && spent <= most, "{design}: {name} {spent:?} of {issued}");
@@ -112,7 +112,7 @@ fn a_bus_waits_while_the_processor_waits_for_memory() {
         simulate(&device, job, "mmc-pio").span.as_ns()
     };
     let misses = "pio-cached = \"16KiB\"\npio-miss-per-kib = \"10us\"\n";
-    // All of the data is in the cache, or 48 of 64 KiB are not.
+    // Either all data is in the cache, or 48 of 64 KiB are not.
     for (kib, missed_kib) in [(16, 0), (64, 48)] {
         let job = format!("--rw=randread --bs={kib}k --io_size=640k");
         let longer = took(&job, misses) - took(&job, "");
@@ -162,7 +162,7 @@ fn a_card_that_programs_after_the_transfer_counts_as_busy() {
 
 #[test]
 fn the_thread_that_starts_the_next_transfer_wakes_no_other() {
-    // One thread is woken for each: the job, the thread that dispatches, and the thread that ends it.
+    // Each request wakes three threads: the job, the dispatching thread, and the thread that ends the request.
     for design in ["hsq-v8", "hsq"] {
         let (report, _) = run("--rw=randread --bs=4k --numjobs=20 --runtime=100ms", design);
         let ios = report.stages.count(Action::Issue);

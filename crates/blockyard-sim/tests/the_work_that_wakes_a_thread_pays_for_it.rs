@@ -1,7 +1,6 @@
-//! The cost of wake-ups on an MMC host: the work that wakes a thread pays for it. Once, the processor owed
-//! the cost instead, and any work that ran there next paid it, even a job minutes later; and a thread that was
-//! woken for a run of its hardware queue was woken in vain. Both faults hid one wake-up per request from the
-//! latency.
+//! The cost of wake-ups on an MMC host: the work that wakes a thread pays for the wake-up. The next work on that
+//! processor once paid instead, even a job minutes later, and a thread that was woken for a run of its hardware queue
+//! found no work. Both faults hid one wake-up per request from the latency.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
@@ -47,7 +46,7 @@ impl Observer for Spent {
     }
 }
 
-/// 200 I/Os of one job, one at a time, on a machine with this cost of a wake-up.
+/// Runs 200 I/Os of one job, one at a time, on a machine with this cost of a wake-up.
 fn run(rw: &str, design: &str, card: &str, wakeup: &str) -> (Report, [Duration; KINDS.len()]) {
     let device = format!(
         "base = \"emmc-hs400-sprd\"\n[host]\nbusy-detect = \"cmd13\"\n[cpu]\nwakeup = \"{wakeup}\"\n{card}"
@@ -98,7 +97,7 @@ fn the_job_pays_for_the_dispatching_thread_and_the_interrupt_for_the_next_thread
 
 #[test]
 fn a_status_command_to_a_busy_card_wakes_its_thread_twice() {
-    // For the response, and by a timer at the end of the pause.
+    // The response wakes the thread, and so does the timer at the end of the pause.
     let asked = |program: &str| {
         let card = format!("[card.write]\nprogram = \"{program}\"\nearly = false\n");
         let (report, times) = run("randwrite", "mmc-serial", &card, "2us");

@@ -12,7 +12,7 @@ fn writes(design: &str, size: &str, cost: &str, jobs: u8) -> Report {
     writes_by(design, size, cost, jobs, "hw")
 }
 
-/// Like [`writes`], behind a controller with this busy detection.
+/// Like [`writes`], with a controller with this busy detection.
 fn writes_by(design: &str, size: &str, cost: &str, jobs: u8, busy: &str) -> Report {
     let job = format!(
         "--name=x --direct=1 --filename=/dev/mmcblk0 --size={size} --rw=randwrite --bs=4k \
@@ -32,7 +32,7 @@ fn command(report: &Report, number: usize) -> u64 {
 }
 
 #[test]
-fn they_run_whenever_half_a_mib_is_due_and_take_their_time() {
+fn operations_run_whenever_half_a_mib_is_due() {
     for design in DESIGNS {
         // One write at a time: at most one write comes between the report and the operations.
         let report = writes(design, "4m", "100us", 1);
@@ -42,7 +42,7 @@ fn they_run_whenever_half_a_mib_is_due_and_take_their_time() {
         let pauses = Duration::from_us(51_200 * 7);
         assert!(report.span > pauses, "{design}: {:?}", report.span);
         let started = command(&report, 6);
-        // A command queue is off meanwhile.
+        // A command queue is off during the operations.
         let expected = if design == "cqe" { runs..=3 * runs + 1 } else { runs..=runs };
         assert!(expected.contains(&started), "{design}: {started}");
     }
@@ -60,7 +60,7 @@ fn many_writers_are_held_and_all_finish() {
 }
 
 #[test]
-fn after_two_minutes_they_are_interrupted_and_writes_continue() {
+fn operations_are_interrupted_after_two_minutes() {
     // A controller that detects the end of busy itself does so for each command.
     let as_designed =
         [("mmc-serial", "cmd13"), ("mmc-blkmq", "cmd13"), ("hsq", "hw"), ("cqe", "hw")];

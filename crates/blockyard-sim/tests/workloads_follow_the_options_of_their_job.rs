@@ -23,7 +23,7 @@ fn ios(options: &str) -> Vec<Io> {
     ios_of(&job(options), 0, 1)
 }
 
-/// Offsets in units of 4 KiB.
+/// Returns the offsets in units of 4 KiB.
 fn blocks(options: &str) -> Vec<u64> {
     ios(options).iter().map(|io| io.offset_bytes / 4096).collect()
 }

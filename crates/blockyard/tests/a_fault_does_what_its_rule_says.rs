@@ -1,5 +1,5 @@
-//! Checks each action of the fault layer from the view of a submitter and on the medium of the
-//! disk. Above the layer and below it every call is checked against the contract.
+//! Checks each action of the fault layer from the submitter's view and on the disk's medium. Every call above and below
+//! the layer is checked against the contract.
 
 mod rig;
 
@@ -32,7 +32,7 @@ fn rig_with(rules: Vec<FaultRule>, policies: Policies) -> Rig<Stack> {
     Rig::new(Checked::new(faulty, terms, &TAGS), policies)
 }
 
-/// Runs single requests under every design that differs at the driver.
+/// Returns a rig for each design that differs at the driver.
 fn rigs(rules: &[FaultRule]) -> impl Iterator<Item = Rig<Stack>> {
     let designs = [Policies::NONE, Policies::mq_deadline()];
     designs.into_iter().map(|policies| rig_with(rules.to_vec(), policies))
@@ -47,7 +47,7 @@ fn disk(rig: &Rig<Stack>) -> &Disk {
     &rig.host.driver.below.below.below
 }
 
-/// Writes of 8 sectors far from each other, the one numbered `n` at sector 1000 x n.
+/// Returns writes of 8 sectors far apart, number `n` at sector 1000 x n.
 fn writes(count: u64) -> impl Iterator<Item = Bio> {
     (0..count).map(|n| Bio::write(1000 * n, 8, n))
 }
@@ -56,18 +56,18 @@ fn reads(count: u64) -> impl Iterator<Item = Bio> {
     (0..count).map(|n| Bio::read(1000 * n, 8, n))
 }
 
-/// When the bio called `cookie` ended.
+/// Returns the instant at which the bio called `cookie` ended.
 fn ended_at<D>(rig: &Rig<D>, cookie: u64) -> Option<Instant> {
     rig.ends.iter().find(|end| end.cookie == cookie).map(|end| end.at)
 }
 
-/// The bios that failed, and their statuses.
+/// Returns the failed bios and their statuses.
 fn failures<D>(rig: &Rig<D>) -> Vec<(u64, Status)> {
     let failed = rig.ends.iter().filter(|end| end.status != Status::Ok);
     failed.map(|end| (end.cookie, end.status)).collect()
 }
 
-/// Checks that every bio has ended and nothing is left.
+/// Checks that every bio has ended and no request is left.
 fn assert_done(rig: &Rig<Stack>, count: usize) {
     assert_eq!(rig.ends.len(), count);
     rig.host.driver.all_ended();
@@ -80,14 +80,14 @@ fn a_request_that_fails_at_once_never_reaches_the_device() {
         rig.run(writes(5));
         assert_done(&rig, 5);
         assert_eq!(failures(&rig), [(2, Status::NoSpace)]);
-        assert_eq!(ended_at(&rig, 2), Some(Instant::ZERO), "no time passes");
+        assert_eq!(ended_at(&rig, 2), Some(Instant::ZERO), "the bio should end at once");
         assert_eq!((disk(&rig).taken, disk(&rig).medium.get(&2000)), (4, None));
         assert_eq!(counts(&rig), [(5, 1)]);
     }
 }
 
 #[test]
-fn an_error_comes_when_the_device_would_have_been_done_and_leaves_the_data_alone() {
+fn an_error_ends_on_time_and_leaves_the_data_unchanged() {
     for mut rig in rigs(&[rule("x", nth(2), Action::Error(Status::Medium))]) {
         rig.run(writes(3));
         assert_done(&rig, 3);
@@ -99,7 +99,7 @@ fn an_error_comes_when_the_device_would_have_been_done_and_leaves_the_data_alone
 }
 
 #[test]
-fn a_delayed_request_ends_that_much_later_and_holds_up_nobody() {
+fn a_delay_affects_only_its_own_request() {
     let delay = Duration::from_ms(50);
     for mut rig in rigs(&[rule("x", nth(1), Action::Delay(delay))]) {
         rig.run(reads(3));
@@ -110,21 +110,21 @@ fn a_delayed_request_ends_that_much_later_and_holds_up_nobody() {
 }
 
 #[test]
-fn a_busy_device_is_asked_again_when_a_request_of_it_completes() {
+fn a_busy_device_gets_a_retry_at_its_next_completion() {
     for kind in [Busy::Device, Busy::Host] {
         for mut rig in rigs(&[rule("x", nth(2), Action::Busy(kind))]) {
             rig.run(reads(2));
             assert_done(&rig, 2);
             assert_eq!(ended_at(&rig, 1), Some(Instant::ZERO + SERVICE + SERVICE), "{kind:?}");
-            assert_eq!(counts(&rig), [(3, 1)], "offered once more");
+            assert_eq!(counts(&rig), [(3, 1)], "the request should be offered once more");
         }
     }
 }
 
-/// [busy-promise-kept]: with nothing in flight no completion would make room, so the refusal
-/// becomes one for lack of a resource. The checker above the layer would catch a broken promise.
+/// [busy-promise-kept]: with no request in flight, no completion would free the device. The refusal therefore becomes
+/// one for lack of a resource. The checker above the layer would catch a broken promise.
 #[test]
-fn a_device_with_nothing_in_flight_is_never_said_to_be_full() {
+fn an_idle_device_is_never_reported_as_full() {
     for kind in [Busy::Device, Busy::Host, Busy::Resource] {
         for mut rig in rigs(&[rule("x", nth(1), Action::Busy(kind))]) {
             rig.run(reads(1));
@@ -134,9 +134,9 @@ fn a_device_with_nothing_in_flight_is_never_said_to_be_full() {
     }
 }
 
-/// A request that is in flight but lost makes no room either ([every-request-completes-below]).
+/// A lost request in flight does not free the device either ([every-request-completes-below]).
 #[test]
-fn a_lost_request_counts_for_nothing_when_the_device_is_said_to_be_full() {
+fn a_lost_request_does_not_justify_a_full_device() {
     let rules =
         [rule("lost", nth(1), Action::Lose), rule("busy", nth(1), Action::Busy(Busy::Device))];
     for mut rig in rigs(&rules) {
@@ -152,7 +152,7 @@ fn a_lost_request_counts_for_nothing_when_the_device_is_said_to_be_full() {
 }
 
 #[test]
-fn a_request_given_back_is_tried_again_and_only_then_reaches_the_medium() {
+fn a_requeued_request_reaches_the_medium_only_on_its_retry() {
     for mut rig in rigs(&[rule("x", nth(1), Action::Again)]) {
         let now = Instant::ZERO;
         rig.queue.submit(&mut rig.host, CpuId(0), Bio::write(0, 8, 9), now).unwrap();
@@ -167,23 +167,27 @@ fn a_request_given_back_is_tried_again_and_only_then_reaches_the_medium() {
 }
 
 #[test]
-fn a_lost_completion_never_comes_though_the_data_is_there() {
+fn a_lost_completion_never_arrives_but_the_data_is_written() {
     for mut rig in rigs(&[rule("x", nth(1), Action::Lose)]) {
         rig.run(writes(3));
         assert_eq!((rig.ends.len(), ended_at(&rig, 0)), (2, None));
         assert_eq!(disk(&rig).medium.get(&0), Some(&0));
         assert_eq!(rig.host.driver.below.lost(), 1);
-        assert_eq!(rig.ask_for_first(), TimedOut::Reset, "it is never given up");
+        assert_eq!(rig.ask_for_first(), TimedOut::Reset, "the request should not be given up");
     }
 }
 
 #[test]
-fn a_timed_out_request_is_given_up_when_asked_for_and_its_late_completion_is_dropped() {
+fn a_timed_out_request_is_given_up_and_its_late_completion_dropped() {
     for mut rig in rigs(&[rule("x", nth(1), Action::TimeOut)]) {
         let now = Instant::ZERO;
         rig.queue.submit(&mut rig.host, CpuId(0), Bio::write(0, 8, 9), now).unwrap();
         rig.settle();
-        assert_eq!(rig.ask_for_first(), TimedOut::Reset, "the device below is at it still");
+        assert_eq!(
+            rig.ask_for_first(),
+            TimedOut::Reset,
+            "the device below should still have the request"
+        );
         rig.run([]);
         assert_eq!(rig.ask_for_first(), TimedOut::Ended(Outcome::Done(Status::Timeout)));
         let (hctx, tag, now) = (HctxId(0), DriverTag(0), rig.now);
@@ -196,12 +200,11 @@ fn a_timed_out_request_is_given_up_when_asked_for_and_its_late_completion_is_dro
     }
 }
 
-/// A disk used to give a request back prepared while the layer still counted on its completion: the
-/// layer then reported the device as full with nothing in flight. If a rule was to fail the
-/// request, the layer made up a completion of a request that the disk no longer had. Now such a
-/// request passes up unchanged ([undone-passes-up]).
+/// If a disk gave a request back prepared, the layer used to expect its completion still, and reported the device as
+/// full with no request in flight. If a rule failed the request, the layer invented a completion of a request that the
+/// disk no longer had. Now such a request passes up unchanged ([undone-passes-up]).
 #[test]
-fn what_the_device_gives_back_prepared_passes_up_and_is_no_longer_in_flight() {
+fn a_request_given_back_prepared_passes_up() {
     let full = rule("full", nth(3), Action::Busy(Busy::Device));
     for action in [Action::Error(Status::IoError), Action::Again, Action::Lose, Action::TimeOut] {
         for mut rig in rigs(&[rule("x", nth(1), action), full.clone()]) {
@@ -220,13 +223,16 @@ fn what_the_device_gives_back_prepared_passes_up_and_is_no_longer_in_flight() {
 }
 
 #[test]
-fn a_torn_write_leaves_its_first_sectors_and_is_said_to_be_done() {
+fn a_torn_write_stores_its_first_sectors_and_succeeds() {
     for mut rig in rigs(&[rule("x", nth(1), Action::TearWrite(3))]) {
         rig.run_each([Bio::read(0, 8, 5), Bio::write(0, 8, 1), Bio::write(0, 8, 2)]);
         assert_done(&rig, 3);
         assert_eq!(failures(&rig), []);
-        assert!(disk(&rig).medium.values().all(|cookie| *cookie == 2), "the second was not torn");
-        assert_eq!(counts(&rig), [(2, 1)], "a read cannot be torn");
+        assert!(
+            disk(&rig).medium.values().all(|cookie| *cookie == 2),
+            "the second write should be complete"
+        );
+        assert_eq!(counts(&rig), [(2, 1)], "the rule should not count reads");
     }
     for mut rig in rigs(&[rule("x", nth(2), Action::TearWrite(3))]) {
         rig.run_each([Bio::write(0, 8, 1), Bio::write(0, 8, 2)]);
@@ -236,7 +242,7 @@ fn a_torn_write_leaves_its_first_sectors_and_is_said_to_be_done() {
 }
 
 #[test]
-fn a_lost_write_leaves_what_was_there() {
+fn a_lost_write_leaves_the_old_data() {
     for mut rig in rigs(&[rule("x", nth(2), Action::LoseWrite)]) {
         rig.run_each([Bio::write(0, 8, 1), Bio::write(0, 8, 2)]);
         assert_done(&rig, 2);
@@ -246,7 +252,7 @@ fn a_lost_write_leaves_what_was_there() {
 }
 
 #[test]
-fn a_misdirected_write_overwrites_what_others_wrote() {
+fn a_misdirected_write_overwrites_other_data() {
     for mut rig in rigs(&[rule("x", nth(2), Action::MisdirectWrite(4))]) {
         rig.run_each([Bio::write(0, 8, 1), Bio::write(64, 8, 2)]);
         assert_done(&rig, 2);
@@ -258,7 +264,7 @@ fn a_misdirected_write_overwrites_what_others_wrote() {
 }
 
 #[test]
-fn a_rule_matches_by_op_and_by_any_sector_it_names() {
+fn a_rule_matches_by_op_and_sectors() {
     let when = When { ops: vec![Op::Read], sectors: Some(1000..1008), ..When::default() };
     for mut rig in rigs(&[rule("bad block", when, Action::Error(Status::Medium))]) {
         let around = [(992, 8, 0), (1008, 8, 1), (1000, 1, 2), (1007, 1, 3), (990, 30, 4)];
@@ -287,7 +293,7 @@ fn a_rule_fires_on_the_matches_whose_turn_it_is() {
 }
 
 #[test]
-fn the_first_rule_that_fires_decides_and_those_behind_are_not_asked() {
+fn the_first_rule_that_fires_ends_the_search() {
     let rules = vec![
         rule(
             "writes",
@@ -305,20 +311,19 @@ fn the_first_rule_that_fires_decides_and_those_behind_are_not_asked() {
 }
 
 #[test]
-fn chance_fires_about_as_often_as_it_says() {
+fn a_chance_fires_at_about_its_rate() {
     let when = When { one_in: Some(20), ..When::default() };
     let mut rig = rig_with(vec![rule("x", when, Action::Error(Status::IoError))], Policies::NONE);
     rig.run((0..10_000).map(|n| Bio::read(n % 900 * 1000, 8, n)));
     let [(matched, fired)] = counts(&rig)[..] else { panic!("one rule") };
     assert_eq!(matched, 10_000);
-    // 500 expected, 22 the standard deviation: five of them.
+    // 500 expected, within five standard deviations of 22.
     assert!((390..=610).contains(&fired), "{fired}");
 }
 
-/// [refused-offer-uncounted]: a rule that fires on one request is not used up by a refusal of the
-/// device below.
+/// [refused-offer-uncounted]: an offer that the device below refuses does not count for a rule.
 #[test]
-fn an_offer_that_the_device_refuses_uses_up_no_rule() {
+fn a_refused_offer_does_not_count_for_a_rule() {
     let terms = vec![Terms::of(&config(Policies::NONE), &TAGS)];
     let refusals = vec![rule("refuse", nth(1), Action::Busy(Busy::Resource))];
     let below = Faulty::new(Disk::default(), refusals, Prng::new(1), &TAGS);

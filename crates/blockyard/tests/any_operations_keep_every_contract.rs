@@ -1,6 +1,5 @@
-//! Plays any sequence of operations on any system: see [`operations`]. The fuzz target
-//! `core_operations` plays the same, guided by coverage. Upholds [request-life-cycle] and
-//! [on-one-list].
+//! Plays random sequences of operations on random systems; see [`operations`]. The fuzz target `core_operations` does
+//! the same, guided by coverage. Upholds [request-life-cycle] and [on-one-list].
 
 mod durability;
 mod operations;
@@ -8,17 +7,17 @@ mod operations;
 use operations::{Summary, play};
 use proptest::prelude::*;
 
-/// Plays one input that failed: `BLOCKYARD_OPERATIONS=FILE`, as libFuzzer wrote it.
+/// Replays a failed input that libFuzzer wrote: `BLOCKYARD_OPERATIONS=FILE`.
 #[test]
 fn one_input_again() {
     if let Some(file) = std::env::var_os("BLOCKYARD_OPERATIONS") {
-        let _ = play(&std::fs::read(file).expect("the file can be read"));
+        let _ = play(&std::fs::read(file).expect("the input file should be readable"));
     }
 }
 
-/// A test in which nothing happens proves nothing.
+/// Random bytes must exercise the core, or the test proves nothing.
 #[test]
-fn random_bytes_make_much_happen() {
+fn random_bytes_exercise_the_core() {
     let mut state = 1_u64;
     let mut byte = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

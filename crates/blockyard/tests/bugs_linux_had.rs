@@ -1,20 +1,20 @@
-//! Bugs that Linux's block layer had and fixed, and what prevents them here.
+//! Bugs that Linux's block layer had and fixed, and the rules that prevent them here.
 //!
-//! | fault in Linux | what it taught | guard here | test |
+//! | fault in Linux | lesson | guard here | test |
 //! |---|---|---|---|
-//! | 9ba52e5812e5: a stopped queue restarted before the refused request was back on its list | run again what came back meanwhile | [quiesced-sends-none], `request_queue/pause.rs` | [`a_restart_mark_used_up_while_quiesced_is_not_lost`] |
-//! | d7d8535f377e (5.9): adding to the dispatch list and testing the restart mark were not ordered | a refusal with nobody left to restart it retries by itself | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_refusal_after_the_last_completion_is_tried_again`] |
-//! | a0823421a4d7 (5.8): budget was taken for nothing and given back, and those that had failed for want of it slept on | who cannot use a turn passes it on | [no-lost-wake-up], `run` of `request_queue/dispatch.rs` | [`a_turn_that_comes_to_nothing_is_passed_on`] |
-//! | 01e99aeca397 (5.6): passthrough stood behind requests that were refused for ever | what mends the device passes what waits for it | [direct-requests-first], `pass_by` of `request_queue/dispatch.rs` | [`a_refused_request_does_not_stand_before_a_flush_or_a_command_of_the_driver`] |
-//! | the rule of 2020 for a dispatch list that fills while the elevator is emptied: flushes starved | stop pulling for what has come | [direct-requests-first], `pull_from_elevator` and `pull_in_turn` of `request_queue/dispatch.rs` | [`a_flush_that_comes_up_during_a_run_goes_next`] |
-//! | e6fc46498784 (4.19): a woken submitter went to another hardware queue, and nobody used the tag it was woken for | wake-ups make up for those who do not use theirs | [sleeper-implies-tag-in-use], `count_freed` of `tag/wait.rs` | [`a_woken_submitter_that_goes_elsewhere_leaves_nobody_asleep`] |
-//! | 10825410b956 (6.3): four frees made a wake-up however few tags there were | a batch may be one | `batch` of `tag/wait.rs` | [`of_few_tags_the_first_freed_wakes_somebody`] |
-//! | 5266caaf5660 (6.8): a submitter registered just after the tag it missed came free | a refusal may be out of date | [sleeper-implies-tag-in-use], `wait` of `tag/wait.rs` | [`a_submitter_that_registers_after_the_last_tag_came_free_is_woken`]; its reproducer, `crates/blockyard-sim/tests/forty_jobs_share_one_tag_of_each_of_four_hardware_queues.rs` |
+//! | 9ba52e5812e5: a stopped queue restarted before the refused request was back on its list | run every queue to which a request may have returned | [quiesced-sends-none], `request_queue/pause.rs` | [`a_restart_mark_used_up_while_quiesced_is_not_lost`] |
+//! | d7d8535f377e (5.9): adding to the dispatch list and testing the restart mark were not ordered | if no completion can restart a refused request, retry it after a delay | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_refusal_after_the_last_completion_is_retried`] |
+//! | a0823421a4d7 (5.8): a hardware queue took budget without a request and returned it; queues that had failed to get budget were not woken | a queue that cannot use its turn passes it on | [no-lost-wake-up], `run` of `request_queue/dispatch.rs` | [`an_unused_turn_is_passed_on`] |
+//! | 01e99aeca397 (5.6): passthrough waited behind requests that were refused forever | commands that repair the device go before requests that wait for it | [direct-requests-first], `pass_by` of `request_queue/dispatch.rs` | [`flushes_and_driver_commands_go_before_a_refused_request`] |
+//! | the rule of 2020 for a dispatch list that fills while the elevator is emptied: flushes starved | stop pulling when a direct request arrives | [direct-requests-first], `pull_from_elevator` and `pull_in_turn` of `request_queue/dispatch.rs` | [`a_flush_that_becomes_ready_during_a_run_goes_next`] |
+//! | e6fc46498784 (4.19): a woken submitter moved to another hardware queue, and no submitter used the tag it was woken for | wake more submitters in case one does not use its wake-up | [sleeper-implies-tag-in-use], `count_freed` of `tag/wait.rs` | [`a_woken_submitter_that_moves_leaves_no_other_asleep`] |
+//! | 10825410b956 (6.3): a wake-up took four freed tags, however few tags there were | a batch may be one tag | `batch` of `tag/wait.rs` | [`with_few_tags_the_first_freed_tag_wakes_a_submitter`] |
+//! | 5266caaf5660 (6.8): a submitter registered just after the tag that it had missed became free | a refusal may be out of date | [sleeper-implies-tag-in-use], `wait` of `tag/wait.rs` | [`a_submitter_that_registers_after_the_last_free_is_woken`]; its reproducer, `crates/blockyard-sim/tests/forty_jobs_share_one_tag_of_each_of_four_hardware_queues.rs` |
 //! | 72d04bdcf3f7 (6.11): two threads folded the word of cleared tags at once, and one found none | fold under a lock | no counterpart: a map has one owner, frees go straight into it (`tag/mod.rs`) | [take-fails-only-when-full], `gives_the_lowest_free_number_like_a_set` |
-//! | 6bda857bcbb8, 96a9fe64bfd4 (6.13): the test for pending work ran before the quiesce ended | test after the end, or do not test | [quiesced-sends-none], `unquiesce` of `request_queue/pause.rs` | [`what_came_while_quiesced_is_sent_by_its_end`] |
-//! | the delayed run that each new one put off | a pending retry keeps its instant | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_pending_retry_is_not_put_off`] |
-//! | SCSI's restart counter (5.10): budget failed just as a completion gave some back | who lacks budget is marked, and each completion looks | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_request_without_budget_goes_with_the_completion_that_gives_it_back`] |
-//! | MMC recovery ran after its queue was removed (2025) | cancel the work before freeing what it uses | no counterpart: nothing runs by itself, and a queue cannot be used once it is dropped | |
+//! | 6bda857bcbb8, 96a9fe64bfd4 (6.13): the test for pending work ran before the quiesce ended | test after the end, or do not test | [quiesced-sends-none], `unquiesce` of `request_queue/pause.rs` | [`the_end_of_a_quiesce_sends_requests_that_arrived_meanwhile`] |
+//! | each new delayed run postponed the pending one | a pending retry keeps its instant | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_pending_retry_is_not_postponed`] |
+//! | SCSI's restart counter (5.10): taking budget failed just as a completion returned some | a queue without budget is marked, and each completion checks the marks | [no-lost-wake-up], `hold_run` of `request_queue/dispatch.rs` | [`a_completion_that_returns_budget_sends_the_waiting_request`] |
+//! | MMC recovery ran after its queue was removed (2025) | cancel the work before freeing what it uses | no counterpart: no code runs in the background, and a dropped queue cannot be used | |
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::driver::{Accept, Busy, Driver, Issue};
@@ -29,12 +29,12 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, CpuId, DriverTag, HctxId, QueueId};
 use std::collections::VecDeque;
 
-/// Gives the answers of a test, then accepts every request.
+/// A driver that gives the test's answers and then accepts every request.
 #[derive(Debug, Default)]
 struct Device {
     answers: VecDeque<Accept>,
     budget: Option<u32>,
-    /// In the order of acceptance.
+    /// The requests in flight, in order of acceptance.
     owned: Vec<(HctxId, DriverTag, Op, u64)>,
 }
 
@@ -91,7 +91,7 @@ impl Rig {
 
     /// Submits a bio, which must succeed, and runs marked hardware queues.
     fn send(&mut self, cpu: CpuId, bio: Bio) {
-        self.submit(cpu, bio).expect("there is a tag");
+        self.submit(cpu, bio).expect("a tag should be free");
         self.settle();
     }
 
@@ -103,18 +103,18 @@ impl Rig {
             let _ = self.queue.run(&mut self.host, hctx, self.now);
             self.queue.self_check(&self.host);
         }
-        panic!("runs go round in circles");
+        panic!("runs should not cause each other endlessly");
     }
 
-    /// The device completes what it took first.
+    /// The device completes its oldest request.
     fn complete(&mut self) {
         let (hctx, tag, ..) = self.host.driver.owned.remove(0);
         let done = self.queue.complete(&mut self.host, hctx, tag, Status::Ok, self.now);
-        done.expect("the device owned it");
+        done.expect("the device should own the request");
         self.settle();
     }
 
-    /// The ops that the device owns: `r`, `w`, `f` for a flush, `p` for passthrough.
+    /// Returns the ops of the requests in the device: `r`, `w`, `f` for a flush, `p` for passthrough.
     fn owned(&self) -> String {
         let letter = |op: Op| match op {
             Op::Read => 'r',
@@ -130,7 +130,9 @@ impl Rig {
     }
 
     fn wait(&mut self, cpu: CpuId, bio: &Bio, waiter: u64) {
-        self.queue.wait(&mut self.host, cpu, bio, waiter, self.now).expect("there is room");
+        self.queue
+            .wait(&mut self.host, cpu, bio, waiter, self.now)
+            .expect("the list of waiters should have room");
     }
 
     fn woken(&mut self) -> Vec<u64> {
@@ -139,7 +141,7 @@ impl Rig {
     }
 }
 
-/// Reads that do not touch.
+/// Returns a read that touches no other.
 fn read(cookie: u64) -> Bio {
     Bio::read(cookie * 64, 8, cookie)
 }
@@ -159,10 +161,10 @@ fn designs() -> impl Iterator<Item = Policies> {
     [Policies::NONE, Policies::mq_deadline()].into_iter().flat_map(with)
 }
 
-/// A driver stopped its queue and refused a request; the completion that started the queue again
-/// came before the request was back on its list, found nothing, and nobody ran the queue later.
-/// Here the completion finds the queue quiesced and so uses the restart mark up for nothing; the
-/// end of the quiesce runs every hardware queue, whatever marks there are ([quiesced-sends-none]).
+/// A driver stopped its queue and refused a request. The completion that restarted the queue came before the request
+/// was back on its list and found no request, and the queue did not run again. Here the completion finds the queue
+/// quiesced and clears the restart mark without a run. The end of the quiesce runs every hardware queue, whatever its
+/// marks ([quiesced-sends-none]).
 #[test]
 fn a_restart_mark_used_up_while_quiesced_is_not_lost() {
     for policies in designs() {
@@ -179,12 +181,11 @@ fn a_restart_mark_used_up_while_quiesced_is_not_lost() {
     }
 }
 
-/// What was refused was put on the dispatch list while the completion that was to restart the queue
-/// looked at an empty one, and the mark was read before it was set. With one owner a completion comes
-/// before a run or after it. If the last one came before, none is left to honour a mark: the queue
-/// names an instant at which to try again ([no-lost-wake-up]).
+/// A refused request was put on the dispatch list while the completion that should restart the queue saw an empty
+/// list, and the mark was read before it was set. With one owner a completion comes before a run or after it. If the
+/// last completion came before, none is left to act on a mark, so the queue sets a retry instant ([no-lost-wake-up]).
 #[test]
-fn a_refusal_after_the_last_completion_is_tried_again() {
+fn a_refusal_after_the_last_completion_is_retried() {
     for policies in designs() {
         let mut rig = Rig::new(1, 4, policies);
         rig.send(CPU, read(0));
@@ -199,30 +200,32 @@ fn a_refusal_after_the_last_completion_is_tried_again() {
     }
 }
 
-/// One hardware queue took the last budget, found nothing to send, and gave it back; the other had
-/// failed for want of it in between, and nothing was in flight to wake it. Here a completion gives
-/// the turn to one hardware queue; as the device fails its request at once, nothing comes of the
-/// turn, and the run passes it on to the other ([no-lost-wake-up]).
+/// One hardware queue took the last budget, found no request to send, and returned the budget. Another had failed to
+/// get budget in between, and no request in flight would wake it. Here a completion gives the turn to one hardware
+/// queue. The device fails that queue's request at once, so the run passes the turn to the other ([no-lost-wake-up]).
 #[test]
-fn a_turn_that_comes_to_nothing_is_passed_on() {
+fn an_unused_turn_is_passed_on() {
     let mut rig = Rig::new(2, 4, Policies::NONE);
     rig.host.driver.budget = Some(1);
     rig.send(CPU, read(0));
     rig.send(CPU, read(1));
     rig.send(OTHER_CPU, read(2));
-    assert_eq!(rig.owned(), "r", "budget for one");
+    assert_eq!(rig.owned(), "r", "the device should have budget for one request");
     rig.host.driver.answers.push_back(Accept::Failed(Status::Medium));
     rig.complete();
-    assert_eq!((rig.ended(), rig.owned().as_str()), (2, "r"), "the third is on its way");
+    assert_eq!(
+        (rig.ended(), rig.owned().as_str()),
+        (2, "r"),
+        "the third read should be in the device"
+    );
     rig.complete();
     assert!(rig.ended() == 1 && rig.queue.is_empty());
 }
 
-/// A device that needed a command of its driver before it could take anything else refused all that
-/// stood before that command on the dispatch list, for ever. Here such commands, and flushes, are
-/// offered before everything that waits ([direct-requests-first]).
+/// A device that first needed a command of its driver refused all requests before that command on the dispatch list,
+/// forever. Here such commands and flushes are offered before all waiting requests ([direct-requests-first]).
 #[test]
-fn a_refused_request_does_not_stand_before_a_flush_or_a_command_of_the_driver() {
+fn flushes_and_driver_commands_go_before_a_refused_request() {
     for policies in designs() {
         let mut rig = Rig::new(1, 8, policies);
         rig.host.driver.answers.push_back(Accept::Busy(Busy::Resource));
@@ -236,11 +239,11 @@ fn a_refused_request_does_not_stand_before_a_flush_or_a_command_of_the_driver() 
     }
 }
 
-/// The elevator had so much to give that the run never came back to the dispatch list, on which
-/// flushes had come to wait meanwhile. Here a flush comes up in the middle of a run, because the
-/// device fails the data that held it back ([flush-waits-for-data]): the run stops pulling, and the flush goes next ([direct-requests-first]).
+/// The elevator held so many requests that the run never returned to the dispatch list, where flushes waited. Here a
+/// flush becomes ready in the middle of a run, because the device fails the data that the flush waits for
+/// ([flush-waits-for-data]). The run stops pulling, and the flush goes next ([direct-requests-first]).
 #[test]
-fn a_flush_that_comes_up_during_a_run_goes_next() {
+fn a_flush_that_becomes_ready_during_a_run_goes_next() {
     for base in [Policies::NONE, Policies::mq_deadline()] {
         let policies = Policies { dispatch: Dispatch::HoldUntilFlushed, ..base };
         let policies = Policies { dequeue: blockyard::policy::Dequeue::RoundRobin, ..policies };
@@ -256,11 +259,11 @@ fn a_flush_that_comes_up_during_a_run_goes_next() {
     }
 }
 
-/// A submitter was woken, and when it ran again it belonged to another hardware queue: the tag it was
-/// woken for stayed free, and the others that waited for one slept on. Here frees that cannot fill
-/// another batch wake everybody, so that it does not matter who uses what ([sleeper-implies-tag-in-use]).
+/// A submitter was woken and then ran on another hardware queue. The tag that it was woken for stayed free, and the
+/// other submitters slept on. Here frees that cannot fill another batch wake every waiter, so it does not matter which
+/// waiter uses which tag ([sleeper-implies-tag-in-use]).
 #[test]
-fn a_woken_submitter_that_goes_elsewhere_leaves_nobody_asleep() {
+fn a_woken_submitter_that_moves_leaves_no_other_asleep() {
     for depth in [1, 2, 3, 16] {
         let mut rig = Rig::new(2, depth, Policies::NONE);
         let cookies = (0..u64::from(depth)).collect::<Vec<_>>();
@@ -272,17 +275,17 @@ fn a_woken_submitter_that_goes_elsewhere_leaves_nobody_asleep() {
         let mut woken = Vec::new();
         for _ in 0..depth {
             rig.complete();
-            woken.extend(rig.woken()); // and each goes to the other processor
+            woken.extend(rig.woken()); // and each moves to the other processor
         }
         woken.sort_unstable();
         assert_eq!(woken, [0, 1, 2], "{depth} tags");
     }
 }
 
-/// Tags were freed one by one, and four had to be before somebody was woken, although only a few were
-/// in use at all and some of those for long. Here a batch is an eighth of the tags, which may be one.
+/// Four tags had to be freed before a submitter was woken, although few tags were in use and some of them for long.
+/// Here a batch is an eighth of the tags, which may be one tag.
 #[test]
-fn of_few_tags_the_first_freed_wakes_somebody() {
+fn with_few_tags_the_first_freed_tag_wakes_a_submitter() {
     for depth in 1..16 {
         let mut rig = Rig::new(1, depth, Policies::NONE);
         (0..u64::from(depth)).for_each(|cookie| rig.send(CPU, read(cookie)));
@@ -293,11 +296,11 @@ fn of_few_tags_the_first_freed_wakes_somebody() {
     }
 }
 
-/// A submitter found no tag, the last one came free, and only then it registered: with nothing in use
-/// nobody was left to wake it. Registering and trying once more were not ordered. Here who registers
-/// while nothing is in use is woken at once ([sleeper-implies-tag-in-use]).
+/// A submitter found no tag, the last tag became free, and only then the submitter registered. With no tag in use, no
+/// completion was left to wake it. Registering and retrying were not ordered. Here a submitter that registers while no
+/// tag is in use is woken at once ([sleeper-implies-tag-in-use]).
 #[test]
-fn a_submitter_that_registers_after_the_last_tag_came_free_is_woken() {
+fn a_submitter_that_registers_after_the_last_free_is_woken() {
     for policies in designs() {
         let mut rig = Rig::new(1, 1, policies);
         let mut taken = 0;
@@ -313,11 +316,11 @@ fn a_submitter_that_registers_after_the_last_tag_came_free_is_woken() {
     }
 }
 
-/// Whether work was pending was tested before the quiesce, or the stop, had ended: what came in
-/// between was seen neither by the test nor by the one who had sent it. Here the end runs every
-/// hardware queue and tests nothing ([quiesced-sends-none]).
+/// The test for pending work ran before the quiesce or the stop had ended. A request that arrived in between was seen
+/// neither by the test nor by its submitter. Here the end of a quiesce runs every hardware queue without a test
+/// ([quiesced-sends-none]).
 #[test]
-fn what_came_while_quiesced_is_sent_by_its_end() {
+fn the_end_of_a_quiesce_sends_requests_that_arrived_meanwhile() {
     for policies in designs() {
         let mut rig = Rig::new(2, 4, policies);
         rig.queue.quiesce();
@@ -330,18 +333,17 @@ fn what_came_while_quiesced_is_sent_by_its_end() {
         rig.send(OTHER_CPU, Bio::new(Op::DriverIn, 0, 8, 3));
         rig.queue.unquiesce();
         rig.settle();
-        assert_eq!(rig.owned(), "", "quiesced once more");
+        assert_eq!(rig.owned(), "", "the queue should still be quiesced");
         rig.queue.unquiesce();
         rig.settle();
         assert_eq!(rig.owned().len(), 4, "{policies:?}");
     }
 }
 
-/// Each request that one hardware queue could not send put the delayed run of the whole queue off by
-/// another delay, so that under steady traffic it never came. Here a pending retry keeps its instant
-/// ([no-lost-wake-up]).
+/// Each request that a hardware queue could not send postponed the queue's delayed run, which never came under steady
+/// traffic. Here a pending retry keeps its instant ([no-lost-wake-up]).
 #[test]
-fn a_pending_retry_is_not_put_off() {
+fn a_pending_retry_is_not_postponed() {
     let mut rig = Rig::new(2, 8, Policies::NONE);
     let retry_at = rig.now + RETRY_DELAY;
     rig.host.driver.answers.push_back(Accept::Busy(Busy::Resource));
@@ -356,17 +358,16 @@ fn a_pending_retry_is_not_put_off() {
     assert_eq!(rig.owned(), "rrrrrr");
 }
 
-/// A request found the device's budget used up while the completion that gave some back was on its
-/// way, and neither saw the other. Here who lacks budget is marked before its run returns, and every
-/// completion looks for a mark ([no-lost-wake-up]).
+/// A request found no budget while a completion was returning some, and neither saw the other. Here a hardware queue
+/// without budget is marked before its run returns, and every completion checks the marks ([no-lost-wake-up]).
 #[test]
-fn a_request_without_budget_goes_with_the_completion_that_gives_it_back() {
+fn a_completion_that_returns_budget_sends_the_waiting_request() {
     for base in [Policies::NONE, Policies::mq_deadline()] {
         let mut rig = Rig::new(1, 4, base);
         rig.host.driver.budget = Some(1);
         rig.send(CPU, read(0));
         rig.send(CPU, read(1));
-        assert_eq!(rig.owned(), "r", "budget for one");
+        assert_eq!(rig.owned(), "r", "the device should have budget for one request");
         rig.complete();
         assert_eq!(rig.owned(), "r", "{base:?}");
     }

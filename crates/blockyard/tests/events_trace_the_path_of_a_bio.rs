@@ -1,6 +1,5 @@
-//! The event stream equals that of blktrace: one letter for each step, in order. A split bio is
-//! queued once, and split once less than it has parts. The traces of Linux 6.12 are recorded beside
-//! the simulator's tests, in `tests/null_blk`.
+//! The event stream equals that of blktrace: one letter for each step, in order. A bio of n parts is queued once and
+//! split n - 1 times. Traces of Linux 6.12 are in the simulator's `tests/null_blk`.
 
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;
@@ -14,7 +13,7 @@ use blockyard::time::Instant;
 use blockyard::trace::{Action, Event, Sink};
 use blockyard::unit::{CpuId, QueueId};
 
-/// Actions with the ranges they name.
+/// Actions with their ranges.
 #[derive(Default)]
 struct Steps(Vec<(Action, u64, u32)>);
 
@@ -64,7 +63,7 @@ fn steps(bios: &[Bio], plugged: bool, policies: Policies) -> Vec<(Action, u64, u
     host.sink.0
 }
 
-/// Returns `policies` under which a lone bio goes through no plug.
+/// Returns `policies` under which a lone bio bypasses the plug.
 fn batches(policies: Policies) -> Policies {
     Policies { plug: Plugging::Batches, ..policies }
 }
@@ -94,7 +93,7 @@ fn neighbours_of_a_batch_merge_on_the_plug() {
 }
 
 #[test]
-fn what_the_elevator_holds_merges_until_the_queue_is_run() {
+fn requests_in_the_elevator_merge_until_the_queue_runs() {
     let writes = [Bio::write(8, 8, 0), Bio::write(16, 8, 1)];
     assert_eq!(letters(&writes, false, Policies::mq_deadline()), "QGPUIQMDC");
     assert_eq!(letters(&writes, false, batches(Policies::mq_deadline())), "QGIQMDC");
@@ -118,7 +117,7 @@ fn a_merge_names_the_bio_and_a_join_the_request_that_ends() {
 }
 
 #[test]
-fn an_unplug_tells_how_many_requests_it_releases() {
+fn an_unplug_reports_how_many_requests_it_releases() {
     let batch = [Bio::read(8, 8, 0), Bio::read(16, 8, 1), Bio::read(100, 8, 2)];
     let steps = steps(&batch, true, Policies::NONE);
     let released = Action::Unplug { requests: 2, sleeping: false };

@@ -1,19 +1,16 @@
-//! Flush sequences, enumerated: every kind of up to six bios, and every order in which they are
-//! submitted and their commands complete.
+//! Enumerates flush sequences: every kind of up to six bios, and every order of their submissions and completions.
 //!
-//! Three things watch, none of which knows the core's code: the [`Ledger`] of a device with a
-//! volatile cache (P1 to P3, a power cut at any instant); the rules of `blockyard::flush` as the
-//! device sees them ([one-flush-at-a-time], [flush-waits-for-data]); and, where there are tags
-//! for all, a greedy [`Reference`] that says what is with the device at each instant, and so how
-//! few flush commands are enough.
+//! Three checks run, independent of the core's code: the [`Ledger`] of a device with a volatile cache (P1 to P3, a
+//! power cut at any instant); the rules of `blockyard::flush` from the device's view ([one-flush-at-a-time],
+//! [flush-waits-for-data]); and, if there are tags for all bios, a greedy [`Reference`], which predicts the commands in
+//! the device at each instant and so the smallest number of flush commands.
 //!
-//! # How much
+//! # Coverage
 //!
-//! A queue cannot be cloned, so a path of steps is played again from the start for each of its
-//! continuations. Up to three bios every path is played. Beyond, a state that was reached on another
-//! path is not gone on from; what makes two states the same is said at [`World::key`]. Of six bios
-//! that covers 320,696,626 paths in 390,688 states without native FUA, and 277,070,847 in 122,736
-//! with it, each with and without an elevator.
+//! A queue cannot be cloned, so a path of steps is replayed from the start for each of its continuations. Up to three
+//! bios every path is played. For more bios, a state that another path has reached is not explored again;
+//! [`World::key`] defines equal states. With six bios this covers 320,696,626 paths in 390,688 states without native
+//! FUA, and 277,070,847 paths in 122,736 states with it, each with and without an elevator.
 
 mod durability;
 
@@ -35,7 +32,7 @@ use std::panic::{catch_unwind, resume_unwind};
 const NOW: Instant = Instant::ZERO;
 const CPU: CpuId = CpuId(0);
 
-/// What a bio asks for.
+/// The kind of a bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Flush,
@@ -48,7 +45,7 @@ enum Kind {
 const KINDS: [Kind; 5] = [Kind::Flush, Kind::Write, Kind::Preflush, Kind::Fua, Kind::PreflushFua];
 
 impl Kind {
-    /// Writes lie apart, so that none merge.
+    /// Returns a bio of this kind. Writes do not touch, so none merge.
     fn bio(self, cookie: u64) -> Bio {
         let write = Bio::write(cookie * 64, 8, cookie);
         match self {
@@ -64,13 +61,13 @@ impl Kind {
         matches!(self, Self::Flush | Self::Preflush | Self::PreflushFua)
     }
 
-    /// Whether a flush must follow its data.
+    /// Returns whether a flush must follow the bio's data.
     const fn asks_after(self, native_fua: bool) -> bool {
         matches!(self, Self::Fua | Self::PreflushFua) && !native_fua
     }
 }
 
-/// What the device has been given.
+/// A command that the device was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Command {
     Flush,
@@ -84,7 +81,7 @@ struct Sent {
     fua: bool,
 }
 
-/// A device that takes everything.
+/// A device that accepts every request.
 #[derive(Debug, Default)]
 struct Device {
     sent: Vec<Sent>,
@@ -104,7 +101,9 @@ impl Driver for Device {
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let command = match issue.request().op {
             Op::Flush => Command::Flush,
-            _ => Command::Data(issue.pieces().next().expect("data has a piece").cookie),
+            _ => Command::Data(
+                issue.pieces().next().expect("a data request should have a piece").cookie,
+            ),
         };
         let fua = issue.request().flags.contains(Flags::FUA);
         self.sent.push(Sent { command, tag: issue.tag, fua });
@@ -112,7 +111,7 @@ impl Driver for Device {
     }
 }
 
-/// Where a bio stands.
+/// The stage of a bio in its flush sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     WaitsBefore,
@@ -122,8 +121,8 @@ enum Place {
     CoveredAfter,
 }
 
-/// A flush begins whenever none is under way, no data of a sequence is, and somebody waits; it
-/// serves all that wait. Who could do with fewer flushes would have to know the future.
+/// A greedy model of flush sequences. A flush starts as soon as a bio waits for one while neither a flush nor
+/// sequenced data is in flight, and serves every waiting bio. Fewer flushes would require knowing the future.
 #[derive(Clone, Debug, Default)]
 struct Reference {
     native_fua: bool,
@@ -138,7 +137,7 @@ impl Reference {
         self.flush_if_possible();
     }
 
-    /// The bios that end with the completion of `command`.
+    /// Completes `command` and returns the bios that end with it.
     fn complete(&mut self, command: Command, ok: bool) -> BTreeSet<u64> {
         let native_fua = self.native_fua;
         self.flushes &= command != Command::Flush;
@@ -179,7 +178,7 @@ impl Reference {
         }
     }
 
-    /// What is with the device, in order.
+    /// Returns the commands in the device, in order.
     fn commands(&self) -> Vec<Command> {
         let data = self.bios.iter().filter(|(_, _, place)| *place == Place::Data);
         let flush = self.flushes.then_some(Command::Flush);
@@ -187,29 +186,29 @@ impl Reference {
     }
 }
 
-/// What may happen next.
+/// A possible next step.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Submit(Kind),
-    /// The hardware queue is run, where runs are steps of their own.
+    /// A run of the hardware queue, if runs are separate steps.
     Run,
     Complete(Command, bool),
 }
 
-/// A system to look at.
+/// A system to explore.
 #[derive(Clone, Copy, Debug)]
 struct Setup {
     policies: Policies,
     native_fua: bool,
-    /// With fewer than one for each bio and one for the flush, what waits for a tag is not with the
-    /// device: the reference is not asked then.
+    /// The number of tags. With fewer than one for each bio and one for the flush, requests wait for tags and the
+    /// reference is not compared.
     depth: u16,
     bios: u64,
     /// Whether one command may fail.
     failure: bool,
-    /// Whether runs are steps of their own, rather than done at once.
+    /// Whether runs are separate steps instead of immediate.
     late_runs: bool,
-    /// Whether each path is played, whatever state it leads to.
+    /// Whether every path is played, even to a state that was explored.
     every_path: bool,
 }
 
@@ -282,14 +281,14 @@ impl World {
         steps
     }
 
-    /// Takes a step that is one of [`Self::steps`]; says whether the queue took it.
+    /// Takes one of [`Self::steps`]. Returns false if the queue refused a bio.
     fn take(&mut self, step: Step) -> bool {
         match step {
             Step::Submit(kind) => {
                 let cookie = self.kinds.len() as u64;
                 let submitted = self.queue.submit(&mut self.host, CPU, kind.bio(cookie), NOW);
                 if submitted.is_err() {
-                    assert!(!self.setup.is_exact(), "there is a tag for each");
+                    assert!(!self.setup.is_exact(), "with enough tags no bio should be refused");
                     return false;
                 }
                 self.kinds.push(kind);
@@ -298,7 +297,7 @@ impl World {
                 self.look(&BTreeSet::new(), Status::Ok);
             }
             Step::Run => {
-                let hctx = self.runs.pop().expect("a step that was offered");
+                let hctx = self.runs.pop().expect("a run should be offered as a step");
                 let _ = self.queue.run(&mut self.host, hctx, NOW);
                 self.look(&BTreeSet::new(), Status::Ok);
             }
@@ -309,7 +308,8 @@ impl World {
 
     fn complete(&mut self, command: Command, ok: bool) {
         let at = self.with_device.iter().position(|sent| sent.command == command);
-        let Sent { tag, fua, .. } = self.with_device.remove(at.expect("it is with the device"));
+        let Sent { tag, fua, .. } =
+            self.with_device.remove(at.expect("a completed command should be in the device"));
         self.may_fail &= ok;
         let flush_sent_at =
             if command == Command::Flush { self.flush_sent_at.take() } else { None };
@@ -320,17 +320,19 @@ impl World {
                     self.ledger.done(&bio, fua);
                 }
                 (Command::Flush, sent_at) => {
-                    self.ledger.flushed(sent_at.expect("it was noted when it was sent"));
+                    self.ledger.flushed(sent_at.expect("the start of a flush should be recorded"));
                 }
             }
         }
         let status = if ok { Status::Ok } else { Status::IoError };
-        self.queue.complete(&mut self.host, HctxId(0), tag, status, NOW).expect("in flight");
+        self.queue
+            .complete(&mut self.host, HctxId(0), tag, status, NOW)
+            .expect("a completed request should be in flight");
         let expected = self.reference.complete(command, ok);
         self.look(&expected, status);
     }
 
-    /// Does what calls left to be done, and checks what is seen from outside.
+    /// Collects ended bios, sent requests and runs, and checks them.
     fn look(&mut self, expected: &BTreeSet<u64>, status: Status) {
         let mut ended = BTreeSet::new();
         loop {
@@ -360,10 +362,10 @@ impl World {
         if self.setup.is_exact() {
             let mut commands: Vec<_> = self.with_device.iter().map(|sent| sent.command).collect();
             commands.sort_unstable();
-            assert_eq!(commands, self.reference.commands(), "with the device");
+            assert_eq!(commands, self.reference.commands(), "commands in the device");
         }
         if self.setup.is_exact() || status == Status::Ok {
-            assert_eq!(ended, *expected, "the bios that end");
+            assert_eq!(ended, *expected, "bios that end");
         }
     }
 
@@ -396,13 +398,12 @@ impl World {
         self.with_device.push(sent);
     }
 
-    /// What the state is, as far as it matters from here on: for each bio that has not ended, in
-    /// the order of submission, its kind, its place and how many writes it is owed; what a power
-    /// cut would lose, and how much of that the flush under way saves; what may still come. Which
-    /// writes they are does not matter, nor which cookies, tags and requests are used. Where each
-    /// bio is, the reference knows, as it agrees with the device in every state.
+    /// Returns the part of the state that affects later steps: the bios and failures still to come; how many writes a
+    /// power cut would lose and how many of these the flush in flight saves; and, for each unfinished bio in order of
+    /// submission, its kind, its place and the number of writes owed to it. The identity of writes, cookies, tags and
+    /// requests does not matter. The places come from the reference, which agrees with the device in every state.
     fn key(&self) -> Vec<u8> {
-        let small = |count: usize| u8::try_from(count).expect("there are six bios at most");
+        let small = |count: usize| u8::try_from(count).expect("there should be at most six bios");
         let (lost, saved) = self.ledger.at_risk(self.flush_sent_at);
         let left = index(self.setup.bios) - self.kinds.len();
         let mut key = vec![small(left), u8::from(self.may_fail), small(lost), small(saved)];
@@ -416,19 +417,18 @@ impl World {
 }
 
 fn index(number: u64) -> usize {
-    usize::try_from(number).expect("there are few bios")
+    usize::try_from(number).expect("there should be few bios")
 }
 
-/// What was looked at.
+/// The explored states.
 #[derive(Debug, Default)]
 struct Seen {
-    /// How many paths lead on from each state to an end.
+    /// The number of paths from each state to an end.
     states: BTreeMap<Vec<u8>, u128>,
     steps: u64,
 }
 
-/// Takes every step there is from `world`, to which `path` leads, and from there on; returns how
-/// many paths there are.
+/// Explores every continuation of `path`, which leads to `world`. Returns the number of paths.
 fn explore(world: World, path: &mut Vec<Step>, seen: &mut Seen) -> u128 {
     let setup = world.setup;
     let key = (!setup.every_path).then(|| world.key());
@@ -437,7 +437,7 @@ fn explore(world: World, path: &mut Vec<Step>, seen: &mut Seen) -> u128 {
     }
     let steps = world.steps();
     if steps.is_empty() {
-        assert!(world.queue.is_empty(), "{:?} are left", world.kinds);
+        assert!(world.queue.is_empty(), "{:?} should have ended", world.kinds);
     }
     let mut paths = u128::from(steps.is_empty());
     let mut here = Some(world);
@@ -462,7 +462,7 @@ fn play(setup: Setup, path: &[Step]) -> World {
     world
 }
 
-/// Explores `setup` and returns how many paths that covers; a failure says the path that led to it.
+/// Explores `setup` and returns the number of paths covered. A failure prints its path.
 fn explore_all(setup: Setup) -> u128 {
     let (mut path, mut seen) = (Vec::new(), Seen::default());
     let explored =
@@ -485,7 +485,7 @@ fn systems(bios: u64) -> impl Iterator<Item = Setup> {
     [Policies::NONE, Policies::mq_deadline()].into_iter().flat_map(with)
 }
 
-/// As many paths as going on from each state once accounts for: so the states are told apart well.
+/// Playing every path finds as many paths as exploring each state once, so [`World::key`] distinguishes states.
 #[test]
 fn every_path_of_three_bios() {
     for setup in systems(3) {
@@ -511,7 +511,7 @@ fn every_state_of_six_bios_without_fua() {
 }
 
 #[test]
-fn every_state_of_four_bios_one_command_of_which_fails() {
+fn every_state_of_four_bios_with_one_failed_command() {
     for setup in systems(4) {
         explore_all(Setup { failure: true, ..setup });
     }

@@ -1,6 +1,6 @@
-//! A device serves one command after the other, so that reads wait behind all earlier writes. kyber
-//! sees reads miss their target and admits fewer writes until reads meet it. When the reads stop
-//! and writes miss their own target, it admits more writes again.
+//! A device serves one command at a time, so reads wait behind all earlier writes. When reads miss their target, kyber
+//! admits fewer writes until reads meet it. When the reads stop and writes miss their own target, kyber admits more
+//! writes again.
 
 use blockyard::bio::{Bio, Flags};
 use blockyard::driver::{Accept, Busy, Driver, Issue};
@@ -19,17 +19,17 @@ const READ: Duration = Duration::from_us(20);
 const WRITE: Duration = Duration::from_us(200);
 const READERS: u64 = 16;
 
-/// Serves one command after the other, at most [`DEPTH`] of them.
+/// A device that holds at most [`DEPTH`] commands and serves one at a time.
 #[derive(Default)]
 struct Serial {
-    /// Its commands, and whether each is a read.
+    /// The commands, and whether each is a read.
     commands: VecDeque<(HctxId, DriverTag, bool)>,
     most_writes: usize,
 }
 
 impl Serial {
     fn next_takes(&self) -> Duration {
-        let (_, _, is_read) = self.commands.front().expect("somebody always waits");
+        let (_, _, is_read) = self.commands.front().expect("a submitter should always wait");
         if *is_read { READ } else { WRITE }
     }
 }
@@ -61,7 +61,7 @@ struct Rig {
     host: Host<Serial>,
     queue: RequestQueue,
     now: Instant,
-    /// When each submitter's bio was submitted; the first are readers.
+    /// The instant at which each submitter's bio was submitted. The first submitters are readers.
     since: Vec<Instant>,
     reads_stopped: bool,
     read_latencies: Vec<Duration>,
@@ -85,7 +85,7 @@ impl Rig {
         Self { host, queue, now, since, reads_stopped: false, read_latencies: Vec::new() }
     }
 
-    /// Adds a submitter; the first [`READERS`] read, the others write.
+    /// Adds a submitter. The first [`READERS`] read and the others write.
     fn add_submitters(&mut self, count: u64) {
         for _ in 0..count {
             self.since.push(self.now);
@@ -95,13 +95,15 @@ impl Rig {
     }
 
     fn submit(&mut self, submitter: u64) {
-        let sector = submitter << 20; // far apart: nothing merges
+        let sector = submitter << 20; // far apart, so that none merge
         let bio = if submitter < READERS {
             Bio::read(sector, 8, submitter)
         } else {
             Bio::write(sector, 8, submitter).with_flags(Flags::SYNC)
         };
-        self.queue.submit(&mut self.host, CpuId(0), bio, self.now).expect("a tag for everyone");
+        self.queue
+            .submit(&mut self.host, CpuId(0), bio, self.now)
+            .expect("every submitter should get a tag");
     }
 
     fn settle(&mut self) {
@@ -110,20 +112,21 @@ impl Rig {
         }
     }
 
-    /// Runs for `span`. Returns the latency that 9 of 10 reads stayed within, and the largest
-    /// number of writes in the device.
+    /// Runs for `span`. Returns the 90th percentile of the reads' latency and the largest number of writes in the
+    /// device.
     fn run(&mut self, span: Duration) -> (Duration, usize) {
         let end = self.now + span;
         self.read_latencies.clear();
         self.host.driver.most_writes = 0;
         while self.now < end {
             self.now = self.now + self.host.driver.next_takes();
-            let (hctx, tag, _) = self.host.driver.commands.pop_front().expect("it has one");
+            let (hctx, tag, _) =
+                self.host.driver.commands.pop_front().expect("the device should have a command");
             let done = self.queue.complete(&mut self.host, hctx, tag, Status::Ok, self.now);
-            done.expect("the device owned it");
+            done.expect("the device should own the request");
             while let Some(ended) = self.queue.next_ended() {
                 let submitter = ended.bio.cookie;
-                let at = usize::try_from(submitter).expect("few");
+                let at = usize::try_from(submitter).expect("there should be few submitters");
                 let is_reader = submitter < READERS;
                 if is_reader {
                     self.read_latencies.push(self.now.since(self.since[at]));
@@ -148,7 +151,7 @@ fn kyber(adjust: KyberAdjust) -> ElevatorKind {
 /// 16 writes of 200 us and 16 reads of 20 us take 3.5 ms, and the target of a read is 2 ms. With 8
 /// writes a read takes 1.92 ms.
 #[test]
-fn reads_meet_their_target_once_fewer_writes_are_let_in() {
+fn reads_meet_their_target_once_fewer_writes_are_admitted() {
     for adjust in [KyberAdjust::Percentiles, KyberAdjust::Steps] {
         let mut rig = Rig::new(kyber(adjust));
         rig.add_submitters(READERS + 16);
@@ -163,7 +166,7 @@ fn reads_meet_their_target_once_fewer_writes_are_let_in() {
 }
 
 #[test]
-fn without_kyber_reads_go_on_missing_it() {
+fn without_kyber_reads_keep_missing_their_target() {
     let mut rig = Rig::new(ElevatorKind::None);
     rig.add_submitters(READERS + 16);
     rig.run(Duration::from_secs(5));
@@ -172,7 +175,7 @@ fn without_kyber_reads_go_on_missing_it() {
     assert_eq!(writes, 16);
 }
 
-/// 84 more writers: writes take 20 ms each, and their target is 10 ms.
+/// With 84 more writers a write takes 20 ms, and its target is 10 ms.
 #[test]
 fn writes_get_the_device_back_when_they_miss_their_own_target() {
     let mut rig = Rig::new(kyber(KyberAdjust::Percentiles));

@@ -1,4 +1,4 @@
-//! Stacks delays, rates, faults and records, three deep and more ([held-is-reported],
+//! Stacks of three and more layers: delays, rates, faults and records ([held-is-reported],
 //! [layers-only-delay], [fault-lasts-until-completion]).
 
 mod rig;
@@ -56,7 +56,7 @@ fn a_drawn_delay_stays_within_its_bounds_and_reaches_both() {
     assert!(met.iter().all(|times| *times > 50), "{met:?}");
     let began = rig.now;
     rig.run([Bio::write(0, 8, 0)]);
-    assert_eq!(rig.now.since(began), SERVICE, "a write is no read");
+    assert_eq!(rig.now.since(began), SERVICE, "a write should not be delayed");
 }
 
 /// 4 KiB at 40.96 MB/s are 100 us.
@@ -88,7 +88,7 @@ fn a_burst_passes_at_once_and_no_more() {
     assert_eq!(after_us.collect::<Vec<_>>(), [100, 100, 1000, 2000, 3000]);
 }
 
-/// Over the disk a delay, then an error for every third request by chance, then a rate.
+/// Stacks a delay, an error for a random third of the requests, and a rate over a disk.
 fn three_deep(seed: u64) -> Vec<End> {
     let extra = Extra { min: Duration::ZERO, max: Duration::from_us(50), op: None };
     let delayed = Delayed::new(Disk::default(), extra, Prng::new(seed).fork(0), &TAGS);
@@ -111,7 +111,7 @@ fn three_layers_each_do_their_part() {
     assert_eq!(ends.len(), 200);
     let failed = ends.iter().filter(|end| end.status == Status::Medium).count();
     assert!((40..=90).contains(&failed), "{failed} of 200, 67 expected");
-    // 4 KiB at 100 MB/s: 40.96 us each, all of them together.
+    // 4 KiB at 100 MB/s take 40.96 us per request.
     let last = ends.last().unwrap().at;
     assert!(last >= Instant::from_ns(200 * 40_960), "{last}");
     assert!(ends.iter().all(|end| end.at >= Instant::ZERO + SERVICE));
@@ -157,23 +157,27 @@ fn a_ring_keeps_the_last_calls() {
     assert_eq!(last, Some(Some((Op::Read, 9000, 8))));
 }
 
-/// A layer that holds a completion answers for the request; until then the device below does
+/// A layer that holds a completion answers the request's timeout. Before that the device below answers
 /// ([timed-out-not-finished]).
-fn answers_for_what_it_holds<D: Device>(mut rig: Rig<Checked<D>>) {
+fn a_layer_answers_timeouts_of_held_requests<D: Device>(mut rig: Rig<Checked<D>>) {
     let (now, gave_up) = (rig.now, Outcome::Done(Status::Timeout));
     rig.queue.submit(&mut rig.host, CpuId(0), Bio::read(0, 8, 0), now).unwrap();
     rig.settle();
     rig.now = now + SERVICE;
     rig.settle();
-    assert_eq!(rig.ends, [], "its completion is held");
-    assert_eq!(rig.ask_for_first(), TimedOut::Reset, "and on its way");
+    assert_eq!(rig.ends, [], "the completion should be held");
+    assert_eq!(rig.ask_for_first(), TimedOut::Reset, "the held completion should still arrive");
     rig.run([]);
     assert_eq!((rig.ends.len(), rig.ends[0].status), (1, Status::Ok));
 
     let now = rig.now;
     rig.queue.submit(&mut rig.host, CpuId(0), Bio::read(0, 8, 1), now).unwrap();
     rig.settle();
-    assert_eq!(rig.ask_for_first(), TimedOut::Ended(gave_up), "the device below gives it up");
+    assert_eq!(
+        rig.ask_for_first(),
+        TimedOut::Ended(gave_up),
+        "the device below should give up the request"
+    );
     rig.queue.complete(&mut rig.host, HctxId(0), DriverTag(0), Status::Timeout, now).unwrap();
     rig.run([Bio::read(0, 8, 2)]);
     assert_eq!(rig.ends.len(), 3);
@@ -185,8 +189,8 @@ fn a_request_whose_completion_is_held_is_not_given_up() {
     let disk = || Disk { gives_up: true, ..Disk::default() };
     let late = Duration::from_us(500);
     let delayed = Delayed::new(disk(), Extra::fixed(late), Prng::new(1), &TAGS);
-    answers_for_what_it_holds(rig(delayed));
+    a_layer_answers_timeouts_of_held_requests(rig(delayed));
     let (name, when) = ("late".to_owned(), When::default());
     let rules = vec![FaultRule { name, when, then: Action::Delay(late) }];
-    answers_for_what_it_holds(rig(Faulty::new(disk(), rules, Prng::new(1), &TAGS)));
+    a_layer_answers_timeouts_of_held_requests(rig(Faulty::new(disk(), rules, Prng::new(1), &TAGS)));
 }

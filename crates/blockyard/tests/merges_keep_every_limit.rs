@@ -1,5 +1,5 @@
-//! [merged-within-limits]: compares `merge::fit` with an oracle that lays both sides out sector by sector and checks the
-//! resulting request: every pair of a small space, and random pairs of a larger one.
+//! [merged-within-limits]: compares `merge::fit` with an oracle that lays both sides out sector by sector and checks
+//! the resulting request, for every pair of a small space and random pairs of a larger one.
 
 use blockyard::bio::{Flags, IoPrio, Op, PrioClass};
 use blockyard::limits::Limits;
@@ -11,8 +11,7 @@ fn sectors_of(extent: &Extent) -> BTreeSet<u64> {
     (0..u64::from(extent.sectors)).map(|offset| extent.sector + offset).collect()
 }
 
-/// The position of `b` relative to `a`, from the sectors alone: contiguous or not, and which is
-/// lower.
+/// Returns the position of `b` relative to `a`, from their sectors alone: contiguous or not, and which is lower.
 fn how_they_touch(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> Option<Merge> {
     let union: BTreeSet<u64> = a.union(b).copied().collect();
     let (first, last) = (union.first()?, union.last()?);
@@ -126,7 +125,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]
 
     #[test]
-    fn fit_says_what_the_sectors_say((a, b) in pair(), limits in limits()) {
+    fn fit_agrees_with_the_oracle((a, b) in pair(), limits in limits()) {
         prop_assert_eq!(fit(&a, &b, &limits), oracle(&a, &b, &limits), "{:?} and {:?}", a, b);
     }
 }
@@ -147,7 +146,7 @@ fn plain(op: Op, sector: u64, sectors: u32) -> Extent {
     Extent { sector, sectors, segments: 1, ranges: 1, op, flags, prio, write_hint: 0 }
 }
 
-/// Every limit that matters for extents of one to three sectors and one or two segments.
+/// Returns every limit that matters for extents of one to three sectors and one or two segments.
 fn small_limits() -> Vec<Limits> {
     let mut all = Vec::new();
     for max_sectors in [2, 4, 6] {
@@ -170,7 +169,7 @@ fn small_limits() -> Vec<Limits> {
     all
 }
 
-/// Counts each answer, so that none is missing.
+/// Counts each answer, so that the test sees all of them.
 fn compare(cases: impl Iterator<Item = (Extent, Extent)>, limits: &Limits, answers: &mut [u64; 3]) {
     for (a, b) in cases {
         let answer = fit(&a, &b, limits);

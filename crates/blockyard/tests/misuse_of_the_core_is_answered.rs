@@ -1,4 +1,4 @@
-//! Wrong calls of the core are refused, by an error or by a panic that names the wrong value.
+//! The core refuses wrong calls with an error, or with a panic that names the wrong value.
 
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;
@@ -37,11 +37,11 @@ fn queue<D>(id: u16, host: &Host<D>) -> RequestQueue {
     queue_with(QueueId(id), Limits::new(1 << 20), host)
 }
 
-/// The message of the panic that `call` ends with.
+/// Returns the message with which `call` panics.
 fn message<R>(call: impl FnOnce() -> R) -> String {
     let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else { return "no panic".to_owned() };
     let literal = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    literal.or_else(|| panic.downcast_ref().cloned()).expect("message of a panic")
+    literal.or_else(|| panic.downcast_ref().cloned()).expect("a panic should have a message")
 }
 
 #[track_caller]
@@ -51,11 +51,13 @@ fn assert_named<R>(name: &str, call: impl FnOnce() -> R) {
 }
 
 fn submit<D: blockyard::driver::Driver>(queue: &mut RequestQueue, host: &mut Host<D>) {
-    queue.submit(host, CpuId(0), Bio::read(0, 8, 1), NOW).expect("submission to an idle queue");
+    queue
+        .submit(host, CpuId(0), Bio::read(0, 8, 1), NOW)
+        .expect("an idle queue should accept a bio");
 }
 
 #[test]
-fn the_number_of_a_queue_is_in_range_and_of_one_queue_of_its_host() {
+fn the_number_of_a_queue_is_in_range_and_unique_in_its_host() {
     let host = host(TAGS);
     let first = queue(0, &host);
     let _second = queue(1, &host);
@@ -66,7 +68,7 @@ fn the_number_of_a_queue_is_in_range_and_of_one_queue_of_its_host() {
 }
 
 #[test]
-fn a_queue_does_not_inherit_requests_of_the_one_that_had_its_number() {
+fn a_queue_does_not_inherit_requests_of_its_predecessor() {
     let mut host = host(TAGS);
     let mut first = queue(0, &host);
     submit(&mut first, &mut host);
@@ -132,7 +134,7 @@ fn a_request_that_the_driver_fails_is_unprepared() {
     let mut calls_of_a_read = || {
         submit(&mut queue, &mut host);
         queue.turn(&mut host, NOW);
-        let ended = queue.next_ended().expect("end of a read");
+        let ended = queue.next_ended().expect("the read should end");
         let mut calls = calls.take();
         calls.retain(|call| {
             !call.ends_with("budget") && !matches!(*call, "next_finished" | "poll_at")

@@ -1,5 +1,4 @@
-//! Drives every design through merges, splits, plugs, waiters, refusals and requeues without one
-//! allocation after construction.
+//! No design allocates after construction, through merges, splits, plugs, waiters, refusals and requeues.
 
 mod allocations;
 
@@ -30,7 +29,7 @@ const HCTXS: u16 = 2;
 const DEPTH: u16 = 8;
 const CAPACITY_SECTORS: u64 = 4096;
 
-/// Accepts up to half of the tags, refuses now and then, and completes requests in any order.
+/// A driver that accepts up to half of the tags, sometimes refuses, and completes requests in random order.
 struct Fickle {
     random: u64,
     taken: Vec<(HctxId, DriverTag)>,
@@ -45,8 +44,9 @@ impl Fickle {
     }
 
     fn next_done(&mut self) -> Option<(HctxId, DriverTag)> {
-        let count = u64::try_from(self.taken.len()).expect("64 bits");
-        let at = usize::try_from(self.draw(count.max(1))).expect("an index");
+        let count = u64::try_from(self.taken.len()).expect("a count should fit 64 bits");
+        let at = usize::try_from(self.draw(count.max(1)))
+            .expect("a draw below the length should fit an index");
         (count > 0).then(|| self.taken.swap_remove(at))
     }
 }
@@ -81,7 +81,7 @@ struct Rig {
     host: Host<Fickle>,
     queue: RequestQueue,
     now: Instant,
-    /// Counts of what happened, so that the test knows that it was exercised.
+    /// Counts of events, which show that the test exercised them.
     ended: u32,
     waited: u32,
     woken: u32,
@@ -149,7 +149,7 @@ impl Rig {
         } else {
             self.queue.complete(&mut self.host, hctx, tag, Status::Ok, self.now)
         };
-        done.expect("the driver owned it");
+        done.expect("the driver should own the request");
     }
 
     fn settle(&mut self) {
@@ -168,7 +168,7 @@ impl Rig {
     }
 }
 
-/// Few tokens, so that requests wait for them, and targets that are missed.
+/// A kyber with few tokens, so that requests wait for them, and with targets that it misses.
 fn few_tokens() -> KyberTunables {
     KyberTunables {
         read_latency: Duration::from_us(100),
@@ -178,7 +178,7 @@ fn few_tokens() -> KyberTunables {
     }
 }
 
-/// Today's designs, and each other value of each policy in at least one design.
+/// Returns today's designs, and designs that cover every other value of each policy.
 fn designs() -> Vec<Policies> {
     let mut designs = vec![
         Policies::NONE,
@@ -227,12 +227,12 @@ fn no_call_allocates_after_construction() {
         }
         assert_eq!(allocations(), before, "allocations of {design:?}");
         assert!(rig.ended > 2000, "{} bios ended with {design:?}", rig.ended);
-        assert!(rig.waited > 0 && rig.woken > 0, "nobody waited with {design:?}");
+        assert!(rig.waited > 0 && rig.woken > 0, "no submitter waited with {design:?}");
         rig.queue.self_check(&rig.host);
     }
 }
 
-/// All layers at once, with each kind of fault that completes, over a device that is always done.
+/// All layers at once, with each kind of fault that completes, over a device that completes at once.
 #[test]
 fn no_layer_allocates_after_construction() {
     let tags = TagSetConfig {
@@ -271,10 +271,10 @@ fn no_layer_allocates_after_construction() {
     let mut ended = 0;
     for step in 0..20_000_u64 {
         let now = Instant::from_ns(step * 5_000);
-        // Without a tag, the next step tries another bio.
+        // Without a free tag, the next step tries another bio.
         let _ = queue.submit(&mut host, CpuId(0), Bio::read(step % 500 * 8, 8, step), now);
         while let Some(finished) = host.driver.next_finished(now) {
-            queue.conclude(&mut host, &finished, now).expect("the device owned it");
+            queue.conclude(&mut host, &finished, now).expect("the device should own the request");
         }
         while let Some(run) = queue.next_run(&mut host, now) {
             let _ = queue.run(&mut host, run.hctx, now);

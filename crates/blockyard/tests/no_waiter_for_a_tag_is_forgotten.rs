@@ -1,9 +1,9 @@
-//! Enumerates every order in which up to three submitters take, miss, wait for and give back up to
-//! three tags, with and without reserved ones, on a set used by one queue or shared by two.
+//! Enumerates every order in which up to three submitters take, miss, wait for and return up to three tags, with and
+//! without reserved tags, on a set used by one queue or shared by two.
 //!
-//! A submitter that finds no tag takes two steps, as a caller does: it is refused, and only then
-//! registers. Everything may happen in between. No submitter may sleep while no tag of its kind is
-//! in use ([sleeper-implies-tag-in-use]), none is woken twice, and none is left in the end.
+//! Like any caller, a submitter without a tag takes two steps: it is refused, and then registers. Any step may happen
+//! in between. No submitter may sleep while no tag of its kind is in use ([sleeper-implies-tag-in-use]), be woken
+//! twice, or sleep at the end.
 
 use blockyard::tag::{TagSet, TagSetConfig};
 use blockyard::unit::{DriverTag, HctxId, QueueId};
@@ -14,7 +14,7 @@ const HCTX: HctxId = HctxId(0);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Wants,
-    /// It was refused and has not registered yet.
+    /// The submitter was refused and has not registered yet.
     Refused,
     Sleeps,
     Woken,
@@ -27,14 +27,14 @@ struct Submitter {
     queue: QueueId,
     reserved: bool,
     place: Place,
-    /// How often it will still try.
+    /// The tries that the submitter has left.
     tries: u8,
 }
 
-/// The number of tries of a submitter: it may be woken once for a tag that another takes first.
+/// The tries of a submitter, which may be woken once for a tag that another takes first.
 const TRIES: u8 = 2;
 
-/// At first every tag is in use by other requests.
+/// The system. At first other requests use every tag.
 #[derive(Clone, Debug)]
 struct World {
     tags: TagSet,
@@ -47,9 +47,9 @@ enum Step {
     /// One of the other requests ends.
     Free,
     Act(usize),
-    /// A woken submitter goes away without a try, or to another hardware queue.
+    /// A woken submitter leaves without a try, or moves to another hardware queue.
     Leave(usize),
-    /// A queue that holds nothing stops sharing the tags.
+    /// A queue without tags stops sharing them.
     Idle(QueueId),
 }
 
@@ -92,7 +92,7 @@ impl World {
     fn take(&mut self, step: Step) {
         match step {
             Step::Free => {
-                let tag = self.others.pop().expect("a step that was offered");
+                let tag = self.others.pop().expect("a request should be in flight");
                 self.tags.put(HCTX, tag);
             }
             Step::Idle(queue) => self.tags.idle(queue),
@@ -110,25 +110,30 @@ impl World {
                         tag.map_or(Place::Refused, Place::Holds)
                     }
                     Place::Refused => {
-                        self.tags.wait(HCTX, at as u64, reserved).expect("there is room");
+                        self.tags
+                            .wait(HCTX, at as u64, reserved)
+                            .expect("the list of waiters should have room");
                         Place::Sleeps
                     }
                     Place::Holds(tag) => {
                         self.tags.put(HCTX, tag);
                         Place::Gone
                     }
-                    Place::Sleeps | Place::Gone => unreachable!("no step was offered"),
+                    Place::Sleeps | Place::Gone => {
+                        unreachable!("a submitter that sleeps or has left takes no step")
+                    }
                 };
             }
         }
         while let Some(waiter) = self.tags.next_woken() {
-            let one = &mut self.submitters[usize::try_from(waiter).expect("one of three")];
-            assert_eq!(one.place, Place::Sleeps, "it is woken and does not sleep");
+            let one = &mut self.submitters
+                [usize::try_from(waiter).expect("a waiter should be one of three")];
+            assert_eq!(one.place, Place::Sleeps, "a woken submitter should be asleep");
             one.place = Place::Woken;
         }
     }
 
-    /// [sleeper-implies-tag-in-use], of each kind of tag.
+    /// Checks [sleeper-implies-tag-in-use] for each kind of tag.
     fn check(&self) {
         let is_reserved = |tag: &DriverTag| tag.0 < self.tags.config().reserved;
         let held = |one: &Submitter| match one.place {
@@ -146,8 +151,8 @@ impl World {
     }
 }
 
-/// Every configuration of up to three submitters: of two queues that share, or of one queue of
-/// which some requests need a reserved tag.
+/// Returns every configuration of up to three submitters: two queues that share the tags, or one queue with some
+/// requests that need a reserved tag.
 fn crowds(reserved: bool) -> Vec<Vec<Submitter>> {
     let one = |kind: u16| Submitter {
         queue: QueueId(if reserved { 0 } else { kind }),

@@ -1,9 +1,9 @@
-//! Every case of three bios on a few sectors: which requests the device gets.
+//! Every case of three bios on a few sectors, and the requests that the device gets.
 //!
-//! A slow check of each request, sector by sector: it is within the limits, its bios may share it
-//! ([mergeable-ops-only], [merged-sides-agree]), and every bio is carried once. Unless a rule
-//! forbids it, contiguous bios go as one request, in whatever order they entered mq-deadline. (Out
-//! of a plug they may go as two: requests join there at their backs only, as in Linux.)
+//! A slow check examines each request sector by sector: it is within the limits, its bios may share it
+//! ([mergeable-ops-only], [merged-sides-agree]), and every bio is sent once. Unless a rule forbids it, mq-deadline
+//! sends contiguous bios as one request, in whatever order they arrive. (A plug may release them as two requests: there
+//! requests join only at their backs, as in Linux.)
 
 use blockyard::bio::{Bio, Flags, IoPrio, Op};
 use blockyard::driver::{Accept, Driver, Issue};
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 const CPU: CpuId = CpuId(0);
 const SECTORS: u64 = 6;
 
-/// The cookies of each request, in the order of their sectors.
+/// The cookies of each request, in order of their sectors.
 #[derive(Default)]
 struct Device {
     requests: Vec<Vec<u64>>,
@@ -44,8 +44,7 @@ impl Driver for Device {
     }
 }
 
-/// Returns the requests that the device gets if `bios` come in this order, in one batch or one by
-/// one.
+/// Returns the requests that the device gets for `bios` in this order, as one batch or one by one.
 fn requests(bios: &[Bio; 3], limits: &Limits, policies: Policies, batch: bool) -> Vec<Vec<u64>> {
     let tags = TagSetConfig {
         hctxs: 1,
@@ -66,7 +65,9 @@ fn requests(bios: &[Bio; 3], limits: &Limits, policies: Policies, batch: bool) -
         queue.plug(CPU);
     }
     for bio in bios {
-        queue.submit(&mut host, CPU, *bio, Instant::ZERO).expect("there is room for three");
+        queue
+            .submit(&mut host, CPU, *bio, Instant::ZERO)
+            .expect("the queue should have room for three bios");
         queue.self_check(&host);
     }
     queue.unplug(&mut host, CPU, Instant::ZERO);
@@ -93,7 +94,7 @@ fn places() -> Vec<(u64, u32)> {
     (0..SECTORS).flat_map(at).filter(within).collect()
 }
 
-/// Every three places, in every order, that share no sector.
+/// Returns every three places that share no sector, in every order.
 fn triples() -> Vec<[(u64, u32); 3]> {
     let mut triples = Vec::new();
     for a in places() {
@@ -110,15 +111,22 @@ fn triples() -> Vec<[(u64, u32); 3]> {
     triples
 }
 
-/// Whether `request` is legal for these bios and limits.
+/// Asserts that `request` is legal for these bios and limits.
 fn check(request: &[u64], bios: &[Bio; 3], limits: &Limits) {
-    let of = |cookie: &u64| &bios[usize::try_from(*cookie).expect("one of three")];
+    let of = |cookie: &u64| {
+        &bios[usize::try_from(*cookie).expect("a cookie should name one of three bios")]
+    };
     let carried: Vec<&Bio> = request.iter().map(of).collect();
     let sectors: Vec<u64> = carried.iter().flat_map(|bio| bio.sector..bio.end_sector()).collect();
     let what = || format!("{carried:?} under {limits:?}");
     assert!(sectors.len() <= limits.max_sectors as usize, "{}", what());
     let chunk = |sector: &u64| sector.checked_div(u64::from(limits.chunk_sectors));
-    assert_eq!(chunk(&sectors[0]), chunk(sectors.last().expect("not empty")), "{}", what());
+    assert_eq!(
+        chunk(&sectors[0]),
+        chunk(sectors.last().expect("a request should have sectors")),
+        "{}",
+        what()
+    );
     assert!(sectors.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{}", what());
     if carried.len() > 1 {
         let nature = |bio: &Bio| (bio.op, bio.prio, bio.write_hint, bio.flags);
@@ -127,7 +135,7 @@ fn check(request: &[u64], bios: &[Bio; 3], limits: &Limits) {
     }
 }
 
-/// The contiguous groups of bios, in the order of their sectors.
+/// Returns the contiguous groups of bios, in order of their sectors.
 fn pieces(bios: &[Bio; 3]) -> BTreeSet<Vec<u64>> {
     let mut sorted = bios.to_vec();
     sorted.sort_unstable_by_key(|bio| bio.sector);
@@ -143,7 +151,7 @@ fn pieces(bios: &[Bio; 3]) -> BTreeSet<Vec<u64>> {
     pieces.into_iter().collect()
 }
 
-/// The limits that matter for bios of one or two sectors.
+/// Returns the limits that matter for bios of one or two sectors.
 fn limits() -> impl Iterator<Item = Limits> {
     let of = |(max_sectors, chunk_sectors)| Limits {
         max_sectors,
@@ -155,7 +163,7 @@ fn limits() -> impl Iterator<Item = Limits> {
     [(64, 0), (3, 0), (2, 0), (64, 3), (64, 4)].into_iter().map(of)
 }
 
-/// Plays one case under every way to stage it. Returns how many there are.
+/// Plays one case under every way of staging. Returns the number of ways.
 fn play(bios: &[Bio; 3], limits: &Limits) -> u64 {
     let deadline = Policies::mq_deadline();
     let hashing =
@@ -166,7 +174,7 @@ fn play(bios: &[Bio; 3], limits: &Limits) -> u64 {
         requests.iter().for_each(|request| check(request, bios, limits));
         let mut carried: Vec<u64> = requests.concat();
         carried.sort_unstable();
-        // A request that waits for a flush before its data has not come yet.
+        // A request that waits for its preflush has not arrived yet.
         let waits = |bio: &&Bio| !bio.flags.contains(Flags::PREFLUSH);
         let expected: Vec<_> = bios.iter().filter(waits).map(|bio| bio.cookie).collect();
         assert_eq!(carried, expected, "{bios:?}");
@@ -180,7 +188,7 @@ fn play(bios: &[Bio; 3], limits: &Limits) -> u64 {
     ways.len() as u64
 }
 
-/// Nothing but a range.
+/// A bio with only a range.
 const fn plain(bio: Bio) -> Bio {
     Bio::new(bio.op, bio.sector, bio.sectors, bio.cookie)
 }
@@ -192,11 +200,11 @@ fn three_bios_merge_wherever_they_may() {
         let [a, b, c] = [0, 1, 2].map(|at| Bio::new(op, triple[at].0, triple[at].1, at as u64));
         for apart in APART.map(|apart| apart(c)) {
             if apart.op == Op::Read && apart.flags.contains(Flags::FUA) {
-                continue; // means nothing on a read
+                continue; // has no meaning for a read
             }
             let bios = [a, b, apart];
             for limits in limits() {
-                // No bio of ours crosses a boundary that no request may cross.
+                // No bio may cross a boundary that a request must not cross.
                 let fits = |bio: &Bio| bio.sectors <= limits.max_sectors_at(bio.op, bio.sector);
                 if bios.iter().all(fits) {
                     cases += play(&bios, &limits);

@@ -321,3 +321,21 @@ impl Report {
         self.worst().is_none()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::ToString;
+
+    #[test]
+    fn a_finding_says_whether_data_is_at_risk() {
+        let finding = |severity, at_risk| {
+            Finding { arena: 1, at: 4096, problem: Problem::ErrorFlag, severity, at_risk }
+                .to_string()
+        };
+        let problem = "arena 1, byte 4096: the arena is marked as broken and must not be written";
+        assert_eq!(finding(Severity::Broken, true), format!("broken, data at risk: {problem}"));
+        assert_eq!(finding(Severity::Note, false), format!("note: {problem}"));
+    }
+}

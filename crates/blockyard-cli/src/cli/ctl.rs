@@ -1,9 +1,15 @@
 //! The commands of `ctl`.
 
+use core::num::NonZeroU64;
 use std::path::PathBuf;
 
+use blockyard::layer::delay::Extra;
+use blockyard::layer::rate::Rates;
+use blockyard::time::Duration;
 use blockyard_serve::control::Request;
-use clap::{Args, Subcommand};
+use clap::{Args, Command, Subcommand};
+
+use super::serve::{extra, rates};
 
 #[derive(Debug, Args)]
 #[command(after_help = CTL_HELP)]
@@ -30,18 +36,66 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "CLIENT")]
         client: u64,
     },
+    /// Limit bytes and requests per second of an export that was started with --rate
+    Rate {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// As for `serve --rate`: 20m,500iops,burst=1s, or unlimited
+        #[arg(value_name = "LIMITS", value_parser = rates)]
+        limits: Rates,
+    },
+    /// Delay the requests of an export that was started with --delay
+    Delay {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// As for `serve --delay`: 500us, 1ms-3ms
+        #[arg(value_name = "TIME[-TIME]", value_parser = extra)]
+        delay: Extra,
+    },
     /// End the server as SIGTERM does: take no more requests, and answer those in flight
     Drain,
+    /// Anything else.
+    #[command(external_subcommand)]
+    Unknown(Vec<String>),
 }
 
-impl From<CtlCommand> for Request {
-    fn from(command: CtlCommand) -> Self {
-        match command {
-            CtlCommand::List => Self::List {},
-            CtlCommand::Disconnect { client } => Self::Disconnect { client },
-            CtlCommand::Drain => Self::Drain {},
-        }
+impl CtlCommand {
+    /// Returns the command as the server gets it.
+    ///
+    /// # Errors
+    ///
+    /// There is no such command.
+    pub(crate) fn request(self) -> Result<Request, String> {
+        Ok(match self {
+            Self::List => Request::List {},
+            Self::Disconnect { client } => Request::Disconnect { client },
+            Self::Rate { export, limits } => Request::Rate {
+                export,
+                bytes_per_s: limits.bytes_per_s.and_then(NonZeroU64::new),
+                requests_per_s: limits.requests_per_s.and_then(NonZeroU64::new),
+                burst_ms: in_units(limits.burst, 1_000_000),
+            },
+            Self::Delay { export, delay } => Request::Delay {
+                export,
+                min_us: in_units(delay.min, 1000),
+                max_us: in_units(delay.max, 1000),
+            },
+            Self::Drain => Request::Drain {},
+            Self::Unknown(words) => {
+                let known = Self::augment_subcommands(Command::new("ctl"));
+                let known: Vec<_> = known.get_subcommands().map(Command::get_name).collect();
+                let word = words.first().map_or("", String::as_str);
+                return Err(format!("unknown command `{word}`: one of {}", known.join(", ")));
+            }
+        })
     }
+}
+
+/// Returns the number of units of `unit_ns` in `time`, rounded up.
+fn in_units(time: Duration, unit_ns: u64) -> u32 {
+    u32::try_from(time.as_ns().div_ceil(unit_ns)).unwrap_or(u32::MAX)
 }
 
 const CTL_HELP: &str = "\
@@ -49,6 +103,7 @@ Examples:
   blockyard serve disk.img --nbd unix:/run/disk.sock --control /run/disk.ctl
   blockyard ctl /run/disk.ctl list
   blockyard ctl /run/disk.ctl disconnect 3
+  blockyard ctl /run/disk.ctl rate '' 20m,burst=1s
 
 Other programs may write to the socket themselves, a JSON object in each line:
   {\"command\":\"disconnect\",\"client\":3}

@@ -24,11 +24,11 @@ pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 pub(crate) use usage::one_line;
 
-/// What would this queueing design do on that device?
+/// Compare block-layer designs on modelled devices, and serve disks over NBD
 ///
 /// Blockyard runs fio job files against modelled devices in virtual time, under the
 /// queueing designs you name: those of Linux's block layer, past and present, and
-/// your own.
+/// your own. `serve` uses the same code for a real disk.
 #[derive(Debug, Parser)]
 #[command(name = "blockyard", version, verbatim_doc_comment, after_help = EXIT_CODES)]
 pub(crate) struct Cli {

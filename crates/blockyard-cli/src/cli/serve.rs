@@ -9,6 +9,7 @@ use blockyard::layer::rate::Rates;
 use blockyard_serve::Address;
 use blockyard_sim::profile;
 use clap::{Args, ValueEnum};
+use nix::unistd::Group;
 
 use super::btt::ContainerName;
 use super::size::bytes;
@@ -67,8 +68,9 @@ pub(crate) struct Serve {
 
     /// Limit bytes and requests per second: 20m,500iops,burst=1s
     ///
-    /// Unused capacity is kept for the time of `burst`.
-    #[arg(long, value_name = "LIMITS", value_parser = rates)]
+    /// Unused capacity is kept for the time of `burst`. With `unlimited`, there are no limits
+    /// until `blockyard ctl` sets them; --delay 0us is the same for delays.
+    #[arg(long, value_name = "LIMITS", value_parser = rates, verbatim_doc_comment)]
     pub(crate) rate: Option<Rates>,
 
     /// The seed of all random draws
@@ -163,6 +165,33 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub(crate) handshake_timeout: Duration,
 
+    /// The access mode of unix sockets, in octal: 0660
+    ///
+    /// By default the umask decides.
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) socket_mode: Option<u32>,
+
+    /// The group of unix sockets: its name or number
+    #[arg(long, value_name = "GROUP", value_parser = group)]
+    pub(crate) socket_group: Option<u32>,
+
+    /// Write the number of the process to a file when clients can connect
+    ///
+    /// The server removes the file when it ends.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pidfile: Option<PathBuf>,
+
+    /// Run a shell command beside the server, which ends with it and has its exit code
+    ///
+    /// The command finds the server by $uri and $unixsocket, or $port. Without --nbd, the
+    /// server listens at a unix socket that only this user can reach.
+    #[arg(long, value_name = "COMMAND", verbatim_doc_comment)]
+    pub(crate) run: Option<String>,
+
+    /// End, as after SIGTERM, when the process that started the server ends
+    #[arg(long)]
+    pub(crate) exit_with_parent: bool,
+
     /// The least severe lines of the log on standard error
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Note)]
     pub(crate) log_level: Level,
@@ -254,8 +283,24 @@ fn connections(text: &str) -> Result<usize, String> {
     count.ok_or_else(|| "expected a number of clients: at least 1".to_owned())
 }
 
+fn mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "expected an octal mode: 0 to 777".to_owned())
+}
+
+fn group(text: &str) -> Result<u32, String> {
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    match Group::from_name(text) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        Ok(None) => Err("there is no such group".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
 /// `TIME` or `TIME-TIME`.
-fn extra(text: &str) -> Result<Extra, String> {
+pub(super) fn extra(text: &str) -> Result<Extra, String> {
     let time =
         |text| profile::time(text).ok_or("expected a time with its unit, or two: 500us, 1ms-3ms");
     let (least, most) = match text.split_once('-') {
@@ -269,7 +314,10 @@ fn extra(text: &str) -> Result<Extra, String> {
 }
 
 /// Parses any of `SIZE`, `Niops` and `burst=TIME`, separated by commas.
-fn rates(text: &str) -> Result<Rates, String> {
+pub(super) fn rates(text: &str) -> Result<Rates, String> {
+    if text == "unlimited" {
+        return Ok(Rates::NONE);
+    }
     let mut rates = Rates::NONE;
     for part in text.split(',') {
         if let Some(time) = part.strip_prefix("burst=") {
@@ -349,6 +397,7 @@ mod tests {
         let ms = blockyard::time::Duration::from_ms;
         let all = Rates { bytes_per_s: Some(20 << 20), requests_per_s: Some(500), burst: ms(1000) };
         assert_eq!(rates("20m,500iops,burst=1s"), Ok(all));
+        assert_eq!(rates("unlimited"), Ok(Rates::NONE));
         assert_eq!(rates("7iops"), Ok(Rates { requests_per_s: Some(7), ..Rates::NONE }));
         for wrong in ["", "0iops", "iops", "burst=1s", "1m,burst=1", "5mips"] {
             assert!(rates(wrong).is_err(), "{wrong}");

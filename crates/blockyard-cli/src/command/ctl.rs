@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use blockyard_serve::control::{Answer, Disconnected, Draining, Listing, Request};
+use blockyard_serve::control::{Answer, Changed, Disconnected, Draining, Listing, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -27,7 +27,8 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
             _ => format!("{path}: {error}"),
         })
     };
-    let line = ask(&args.path, &args.command.clone().into()).map_err(unusable)?;
+    let request = args.command.clone().request().map_err(Failure::Input)?;
+    let line = ask(&args.path, &request).map_err(unusable)?;
     let answer: Answer = serde_json::from_str(&line)
         .map_err(|error| Failure::Run(format!("the server answers no JSON of ours: {error}")))?;
     let value = match answer {
@@ -43,7 +44,11 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
             let Disconnected { disconnected } = read(value)?;
             format!("client {disconnected} is disconnected\n")
         }
-        CtlCommand::Drain => {
+        CtlCommand::Rate { .. } | CtlCommand::Delay { .. } => {
+            let Changed { changed } = read(value)?;
+            format!("export {changed:?} is changed, for requests from now on\n")
+        }
+        CtlCommand::Drain | CtlCommand::Unknown(_) => {
             let Draining { in_flight } = read(value)?;
             format!("the server drains and ends; {in_flight} requests were in flight\n")
         }

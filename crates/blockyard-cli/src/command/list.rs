@@ -1,4 +1,4 @@
-//! `list`: what is built in.
+//! `list`: the built-in devices and designs, and the options of jobs.
 
 use std::io::Write;
 

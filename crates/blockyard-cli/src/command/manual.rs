@@ -1,4 +1,4 @@
-//! `completions` and `man`: made from the definitions of the commands.
+//! `completions` and `man`, generated from the definitions of the commands.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::cli::{Cli, Completions, Man};
 use crate::message::Failure;
 
 pub(super) fn completions(args: &Completions, out: &mut dyn Write) -> Result<(), Failure> {
-    // The generator cannot fail: the text is written here, where a closed pipe is no error.
+    // The generator writes to memory, which cannot fail. Here a closed pipe is not an error.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "blockyard", &mut text);
     Ok(out.write_all(&text)?)

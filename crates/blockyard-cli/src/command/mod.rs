@@ -20,7 +20,7 @@ use blockyard_sim::profile::ProfileError;
 use crate::cli::Command;
 use crate::message::Failure;
 
-/// Runs `command`, whose results go to `out`.
+/// Runs `command` and writes its results to `out`.
 pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure> {
     match command {
         Command::Run(args) => run::run(args, out),
@@ -38,7 +38,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
     }
 }
 
-/// The number of disks in `text`, of a file for `serve --config` called `name`.
+/// Returns the number of disks in `text`, the text of a `serve --config` file called `name`.
 pub(crate) fn disks_of_config(name: &str, text: &str) -> Result<usize, ProfileError> {
     Ok(serve_file::parse(name, text)?.len())
 }

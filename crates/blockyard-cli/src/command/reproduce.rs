@@ -1,4 +1,4 @@
-//! `reproduce`: published experiments, figure beside figure.
+//! `reproduce`: our figures beside those of published experiments.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use crate::progress::tally;
 use crate::render::json;
 use crate::render::table::{Align, Table};
 
-/// Tables with more workloads have a line for each workload, and a column for each design.
+/// The maximum number of workloads in a table with a line for each cell. Longer tables have a column for each design.
 const LONG: usize = 16;
 
 pub(super) fn reproduce(args: &Reproduce, out: &mut dyn Write) -> Result<(), Failure> {
@@ -30,15 +30,15 @@ pub(super) fn reproduce(args: &Reproduce, out: &mut dyn Write) -> Result<(), Fai
     args.answer.deliver(&text, out)
 }
 
-/// The experiment that is `asked` for.
+/// Returns the experiment that was `asked` for.
 fn named(asked: cli::Experiment) -> Experiment {
-    let value = asked.to_possible_value().expect("every experiment can be asked for");
+    let value = asked.to_possible_value().expect("every experiment should have a name");
     let mut all = reproduce::experiments().into_iter();
     all.find(|experiment| experiment.name == value.get_name())
-        .expect("what can be asked for is there")
+        .expect("a named experiment should exist")
 }
 
-/// The experiments there are, a line for each.
+/// Lists the experiments, one per line.
 fn listed() -> String {
     let mut table = Table::of_words(&["experiment", "what it is"]);
     for experiment in cli::Experiment::value_variants() {
@@ -69,7 +69,7 @@ fn text(experiment: &Experiment, answer: &Reproduction) -> String {
     text + LEGEND
 }
 
-/// A line for each cell.
+/// Returns a table with a line for each cell.
 fn list(table: &Published, cells: &[Cell]) -> Table {
     let mut columns = vec![
         ("workload", Align::Left),
@@ -100,9 +100,9 @@ fn list(table: &Published, cells: &[Cell]) -> Table {
     lines
 }
 
-/// A line for each workload, its designs side by side.
+/// Returns a table with a line for each workload and its designs side by side.
 fn grid(table: &Published, cells: &[Cell]) -> Table {
-    let (first, others) = table.designs.split_first().expect("a table has a design");
+    let (first, others) = table.designs.split_first().expect("a table should have a design");
     let is_compared = !table.published.is_empty();
     let mut columns =
         if is_compared { vec!["published", first, differs_name(table)] } else { vec![*first] };
@@ -133,7 +133,7 @@ fn grid(table: &Published, cells: &[Cell]) -> Table {
     lines
 }
 
-/// A figure of `table`: four digits or more; a difference has its sign and one decimal.
+/// Formats a figure of `table` with four digits or more. A difference has a sign and one decimal.
 fn figure(table: &Published, value: f64) -> String {
     if table.less.is_some() {
         return percent(value);
@@ -152,7 +152,7 @@ fn published(table: &Published, cell: &Cell) -> String {
     or_dash(cell.published.map(|published| figure(table, published)))
 }
 
-/// How ours differs from what was published: in percent of it, or of a difference in the same unit.
+/// Formats our deviation from the published figure, in percent of it. For a difference, in the table's unit.
 #[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
 fn differs(table: &Published, cell: &Cell) -> String {
     if table.less.is_none() {
@@ -165,7 +165,7 @@ const fn differs_name(table: &Published) -> &'static str {
     if table.less.is_some() { "differs" } else { "differs %" }
 }
 
-/// With a sign, and one decimal.
+/// Formats a number with a sign and one decimal.
 fn percent(value: f64) -> String {
     let text = format!("{value:+.1}");
     if matches!(text.as_str(), "+0.0" | "-0.0") { "0.0".to_owned() } else { text }
@@ -175,7 +175,7 @@ fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
 
-/// What the cell's design changes, with the range where the device has variants.
+/// Formats the change by the cell's design, with the range over the device's variants.
 #[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
 fn change(cell: &Cell) -> String {
     let Some(Ratio { ours, least, most }) = cell.ratio else { return "-".to_owned() };

@@ -1,4 +1,4 @@
-//! `run`: one job under one design, answered as fio would.
+//! `run`: one job under one design, reported as by fio.
 
 use std::io::Write;
 
@@ -30,7 +30,7 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     verdict::of([&outcome])
 }
 
-/// Makes every job write the logs that the command line asks for, whatever its own options say.
+/// Makes every job write the logs that the command line requests, whatever the job's own options say.
 fn ask_for(logs: &JobLogs, jobs: &mut JobFile) {
     for job in &mut jobs.jobs {
         let own = &mut job.reporting.logging;
@@ -46,7 +46,7 @@ fn ask_for(logs: &JobLogs, jobs: &mut JobFile) {
     }
 }
 
-/// The report in each of `formats`, in fio's order.
+/// Formats the report in each of `formats`, in fio's order.
 fn text(
     formats: &[RunFormat],
     jobs: &JobFile,

@@ -1,7 +1,7 @@
 //! The file of `serve --config`: several disks, each with its own options.
 //!
-//! Its keys are the options of the command line. They become a command line for each disk, so that options are
-//! parsed in one place. Errors are reported by file and line.
+//! The keys are the options of the command line. They become a command line for each disk, so options are parsed in
+//! one place. Errors are reported by file and line.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 use crate::cli::{Serve, one_line};
 use crate::message::Failure;
 
-/// Keys of the server, at the top of the file.
+/// The keys of the server, at the top of the file.
 const TOP: &[&str] = &[
     "nbd",
     "lanes",
@@ -31,11 +31,16 @@ const TOP: &[&str] = &[
     "max-connections",
     "handshake-timeout",
     "drain-timeout",
+    "socket-mode",
+    "socket-group",
+    "pidfile",
+    "run",
+    "exit-with-parent",
     "log-level",
     "log-format",
     "disk",
 ];
-/// Keys of a disk.
+/// The keys of a disk.
 const DISK: &[&str] = &[
     "name",
     "source",
@@ -58,19 +63,19 @@ const DISK: &[&str] = &[
 /// The keys of a disk that are not options: the name of the export, and its disk.
 const NAME: &str = "name";
 const SOURCE: &str = "source";
-/// What the key `disk` has to be.
+/// The expected form of the key `disk`.
 const DISKS: &str = "an array of tables, begun by `[[disk]]`";
 
-/// The most bytes that such a file may have.
+/// The maximum size of the file in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// A disk of the file: its name, and a command line that serves only this disk.
+/// A disk of the file: its name and a command line that serves only this disk.
 pub(super) struct Given {
     pub(super) name: String,
     pub(super) args: Serve,
 }
 
-/// An option, and the offset of its key in the file.
+/// An option and the offset of its key in the file.
 struct Said {
     option: String,
     offset: usize,
@@ -81,7 +86,7 @@ struct File<'a> {
     text: &'a str,
 }
 
-/// All disks of the file at `path`; at least one.
+/// Returns all disks of the file at `path`, at least one.
 pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
     let name = path.display().to_string();
     let unreadable = |error| ProfileError::Unreadable { file: name.clone(), error };
@@ -92,7 +97,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Given>, Failure> {
     Ok(parse(&name, &text)?)
 }
 
-/// All disks of `text`, from the file called `name`; at least one.
+/// Returns all disks of `text`, from the file called `name`, at least one.
 pub(super) fn parse(name: &str, text: &str) -> Result<Vec<Given>, ProfileError> {
     File { name, text }.disks()
 }
@@ -132,7 +137,7 @@ impl File<'_> {
             .try_get_matches_from(line)
             .and_then(|matches| Serve::from_arg_matches(&matches))
             .map_err(|error| {
-                // Of which option clap speaks, as `--depth <N>`; without one it is the source.
+                // The option that clap names, such as `--depth <N>`. Without one the error is about the source.
                 let of = match error.get(ContextKind::InvalidArg) {
                     Some(ContextValue::String(of)) => of.split(' ').next().unwrap_or_default(),
                     _ => "",
@@ -146,7 +151,7 @@ impl File<'_> {
         Ok(Given { name, args })
     }
 
-    /// The options in `table`. All of its keys must be `known`.
+    /// Returns the options in `table`. All keys must be `known`.
     fn options(
         &self,
         table: &DeTable<'_>,
@@ -217,7 +222,7 @@ mod tests {
     }
 
     fn wrong(text: &str) -> String {
-        disks(text).err().expect("it is wrong")
+        disks(text).err().expect("the text should be refused")
     }
 
     #[test]
@@ -235,7 +240,7 @@ mod tests {
             readonly = true
             buffered = false
         "#;
-        let disks = disks(text).expect("it is right");
+        let disks = disks(text).expect("the text should be accepted");
         let [first, second] = &*disks else { panic!("there are two") };
         assert_eq!((&*first.name, &*second.name), ("", "second"));
         assert_eq!((first.args.lanes, second.args.nbd.len()), (2, 2));
@@ -248,7 +253,8 @@ mod tests {
     #[test]
     fn the_example_is_understood() {
         let disks = disks(include_str!("../../../../examples/systemd/blockyard.toml"));
-        let names: Vec<_> = disks.expect("it is right").into_iter().map(|disk| disk.name).collect();
+        let names: Vec<_> =
+            disks.expect("the text should be accepted").into_iter().map(|disk| disk.name).collect();
         assert_eq!(names, ["", "scratch"]);
     }
 

@@ -1,4 +1,4 @@
-//! `show`: the file of a built-in profile.
+//! `show`: prints the file of a built-in profile.
 
 use std::io::Write;
 

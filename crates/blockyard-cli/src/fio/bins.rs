@@ -1,17 +1,17 @@
 //! The bins in which fio reports a latency distribution.
 //!
-//! Below 128 ns each value has its own bin. From there on, a power of two is divided into 64 bins of equal
-//! width, each named by the value in its middle; the last one, at 17 s, also holds all longer latencies. A
-//! bucket of our [`Histogram`] is half as wide, and lies within one bin.
+//! Below 128 ns each value has its own bin. Above, each power of two is divided into 64 bins of equal width,
+//! each named by its middle value. The last bin, at 17 s, also holds all longer latencies. A bucket of our
+//! [`Histogram`] is half as wide and lies within one bin.
 
 use blockyard::stats::Histogram;
 
-/// Binary logarithm of the bins in which a power of two is divided.
+/// The binary logarithm of the number of bins in a power of two.
 const BITS: u32 = 6;
 /// The last power of two with its own bins.
 const LAST_POWER: u32 = 33;
 
-/// The bins that are not empty, in ascending order: the value that names each, and the count.
+/// Returns the bins that are not empty, in ascending order: the value that names each bin, and its count.
 pub(super) fn bins(values: &Histogram) -> Vec<(u64, u64)> {
     let mut bins: Vec<(u64, u64)> = Vec::new();
     for (bucket, count) in values.buckets() {
@@ -24,7 +24,7 @@ pub(super) fn bins(values: &Histogram) -> Vec<(u64, u64)> {
     bins
 }
 
-/// The value that names the bin of `value`.
+/// Returns the value that names the bin of `value`.
 const fn bin_of(value: u64) -> u64 {
     const LARGEST: u64 = (2 << LAST_POWER) - 1;
     let value = if value > LARGEST { LARGEST } else { value };

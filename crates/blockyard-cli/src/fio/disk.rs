@@ -1,4 +1,4 @@
-//! The counts that Linux would have for the disk.
+//! The disk statistics that Linux would count.
 
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::number;
 
-/// fio's figures of a disk; ticks are milliseconds, `util` is percent.
+/// fio's figures for a disk. Ticks are milliseconds, `util` is in percent.
 #[derive(Serialize)]
 pub(super) struct Disk {
     pub(super) name: String,
@@ -23,7 +23,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// The figures of the device `name` in a run.
+    /// Returns the figures of the device `name` in a run.
     pub(super) fn of(name: &str, report: &Report) -> Self {
         let stages = &report.stages;
         let [(read_ios, read_merges, read_ticks), (write_ios, write_merges, write_ticks)] =

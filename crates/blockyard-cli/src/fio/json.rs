@@ -82,7 +82,7 @@ struct OfJob {
     latency_window: u32,
 }
 
-/// The errors of a job that continues after them.
+/// The errors of a job that continues after errors.
 #[derive(Serialize)]
 struct Errors {
     total_err: u64,
@@ -107,7 +107,7 @@ struct OfKind {
     samples: Samples,
 }
 
-/// fio's samples over time, bandwidth in KiB per second.
+/// fio's samples over time, with bandwidth in KiB per second.
 #[derive(Serialize)]
 struct Samples {
     bw_min: u64,
@@ -143,8 +143,8 @@ struct Sync {
     lat_ns: Times,
 }
 
-/// `report`, of the run of `jobs` on the device `device`, with a line end; with `bins` as fio's `json+`,
-/// which has complete latency distributions. What fio does not have comes last, from `outcome`.
+/// Formats `report`, the report of a run of `jobs` on the device `device`, with a final newline. With `bins` the
+/// format is fio's `json+`, which has complete latency distributions. Keys that fio lacks come last, from `outcome`.
 pub(crate) fn json(
     jobs: &JobFile,
     device: &str,
@@ -278,8 +278,8 @@ fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
     }
 }
 
-/// The summary of `values`: with `percentiles` if they are wanted and there are values, and then with bins if
-/// these are wanted.
+/// Returns the summary of `values`, with `percentiles` if requested and there are values, and then with bins if
+/// requested.
 fn times_of(values: &Histogram, percentiles: Option<&Vec<f64>>, bins: bool) -> Times {
     let percentiles = percentiles.filter(|_| values.count() > 0);
     let bin = |(value, count): (u64, u64)| (value.to_string(), count);

@@ -1,13 +1,12 @@
-//! A run as fio would report it: [`json()`] in its JSON layout, [`terse()`] as lines of fields,
-//! [`text()`] for people.
+//! fio's reports of a run: [`json()`] in fio's JSON layout, [`terse()`] as lines of fields, and [`text()`] for people.
 //!
-//! Keys without a counterpart in the simulator are present all the same, for programs that read fio's output:
+//! Keys without a counterpart in the simulator are still present for programs that read fio's output:
 //!
 //! - always zero: page faults, short and dropped I/Os, and the clock (`timestamp`, `time`);
 //! - all CPU time of a job counts as system time;
-//! - `job options` are the principal options as they were understood, not as they were written.
+//! - `job options` are the principal options as parsed, not as written.
 //!
-//! As in fio, an I/O of a synchronous engine has no submission latency of its own.
+//! As in fio, an I/O of a synchronous engine has no separate submission latency.
 
 mod bins;
 mod disk;
@@ -35,13 +34,13 @@ use rates::Rates;
 struct Entry<'a> {
     job: &'a Job,
     report: &'a JobReport,
-    /// The instances in it.
+    /// The instances of the entry.
     instances: u32,
-    /// The kinds of I/O by fio's names, in fio's order.
+    /// The kinds of I/O under fio's names, in fio's order.
     kinds: Vec<(&'static str, Kind)>,
 }
 
-/// The I/Os of one kind of an entry.
+/// An entry's I/Os of one kind.
 struct Kind {
     measured: Measured,
     runtime_ns: u64,
@@ -55,7 +54,7 @@ struct Kind {
 
 const OPS: [(&str, Op); 3] = [("read", Op::Read), ("write", Op::Write), ("trim", Op::Trim)];
 
-/// The entries of `report`, of the run of `jobs`.
+/// Returns the entries of `report`, the report of a run of `jobs`.
 fn entries<'a>(jobs: &'a JobFile, report: &'a Report) -> Vec<Entry<'a>> {
     let entry = |(at, of): (usize, &'a JobReport)| {
         let job = &jobs.jobs[of.job];
@@ -110,7 +109,7 @@ fn kinds(job: &Job, report: &JobReport) -> Vec<(&'static str, Kind)> {
     apart.into_iter().filter(|_| keep).chain([("mixed", mixed)]).collect()
 }
 
-/// The measurements with the total latency as completion latency.
+/// Returns the measurements with the total latency as completion latency.
 fn without_submission(all: &Measured) -> Measured {
     Measured { slat_ns: Histogram::new(), clat_ns: all.lat_ns.clone(), ..all.clone() }
 }
@@ -126,14 +125,14 @@ fn add(to: &mut Measured, more: &Measured) {
 }
 
 impl Entry<'_> {
-    /// Latencies of all its I/Os.
+    /// Returns the latencies of all I/Os of the entry.
     fn lat_ns(&self) -> Histogram {
         let mut all = Histogram::new();
         self.report.stats.measured().for_each(|measured| all.merge(&measured.lat_ns));
         all
     }
 
-    /// CPU time for each instance, in percent of its run.
+    /// Returns the CPU time of each instance, in percent of its run.
     fn cpu_percent(&self) -> f64 {
         let run_ns = u128::from(self.report.stats.runtime_ns()) * u128::from(self.instances);
         number::percent(u128::from(self.report.stats.cpu_ns), run_ns)
@@ -155,12 +154,12 @@ impl Kind {
     }
 }
 
-/// `ns` in milliseconds, rounded up.
+/// Returns `ns` in milliseconds, rounded up.
 const fn ms(ns: u64) -> u64 {
     ns.div_ceil(1_000_000)
 }
 
-/// A percentile in the unit of histograms.
+/// Returns a percentile in the unit of histograms.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -171,32 +170,32 @@ fn per_hundred_thousand(percentile: f64) -> u32 {
     (percentile * 1000.0).round() as u32
 }
 
-/// What the output has in place of fio's version.
+/// The output's replacement for fio's version.
 const VERSION: &str = concat!("blockyard-", env!("CARGO_PKG_VERSION"));
 
-/// Names of fio's classes of depths.
+/// The names of fio's classes of depths.
 const LEVELS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
-/// Names of fio's classes of I/Os submitted or completed at a time.
+/// The names of fio's classes of I/Os submitted or completed at a time.
 const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 
-/// The percentage in each class.
+/// Returns the percentage in each class.
 fn shares(classes: &Classes) -> [f64; 7] {
     let all = classes.iter().sum::<u64>().into();
     classes.map(|count| number::percent(count.into(), all))
 }
 
-/// The percentage in each class for display with one decimal: a class that is not empty does not look empty.
+/// Returns the percentages for display with one decimal. A class that is not empty never shows as 0.
 fn shown_shares(classes: &Classes) -> [f64; 7] {
     shares(classes).map(|share| if share > 0.0 { share.max(0.1) } else { share })
 }
 
-/// Whether percentiles of syncs are shown: if those of any latency are.
+/// Returns whether percentiles of syncs are shown, which is so if those of any latency are.
 const fn tells_sync_percentiles(show: &Reporting) -> bool {
     (show.clat_percentiles && !show.disable_clat) || (show.lat_percentiles && !show.disable_lat)
 }
 
-/// The share of `values` in each of fio's latency ranges, by unit: the name of each range and its
-/// percentage, to the thousandth.
+/// Returns the share of `values` in each of fio's latency ranges, by unit: the range's name and its percentage,
+/// to the thousandth.
 fn latency_shares(values: &Histogram) -> [(&'static str, Vec<(String, f64)>); 3] {
     let mut below = 0;
     latency_ranges().map(|(unit, ranges)| {
@@ -210,7 +209,7 @@ fn latency_shares(values: &Histogram) -> [(&'static str, Vec<(String, f64)>); 3]
     })
 }
 
-/// The share of `values` that is at most `bound`.
+/// Returns the share of `values` that is at most `bound`.
 fn share_up_to(values: &Histogram, bound: u64) -> u32 {
     if values.count() == 0 || values.min() > bound {
         return 0;
@@ -223,12 +222,12 @@ fn share_up_to(values: &Histogram, bound: u64) -> u32 {
     within
 }
 
-/// Names and upper bounds in nanoseconds of fio's ranges of latency, by unit.
+/// The names of fio's latency ranges and their upper bounds in ns, by unit.
 fn latency_ranges() -> [(&'static str, Vec<(String, u64)>); 3] {
     const STEPS: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
     let unit = |ns: u64| -> Vec<_> {
         let bound = |step: &u64| {
-            // A range ends with its name, but for the first, which is below 2, and the last.
+            // A range's name is its end, except for the first range, which is below 2, and the last.
             let end = if matches!(step, 2 | 1000) { step * ns } else { (step + 1) * ns };
             (step.to_string(), end - 1)
         };

@@ -10,27 +10,27 @@ use blockyard::status::Status;
 const BINARY: (f64, &[&str]) = (1024.0, &["", "Ki", "Mi", "Gi", "Ti", "Pi"]);
 const DECIMAL: (f64, &[&str]) = (1000.0, &["", "k", "M", "G", "T", "P"]);
 
-/// `part` in percent of `whole`; 0 if that is 0.
+/// Returns `part` in percent of `whole`, or 0 if `whole` is 0.
 pub(super) fn percent(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * float(part) / float(whole) }
 }
 
-/// `count` per second over `ns`; 0 if that is 0.
+/// Returns `count` per second over `ns`, or 0 if `ns` is 0.
 pub(super) fn per_second(count: u64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { float(count.into()) * 1e9 / float(ns.into()) }
 }
 
-/// `sum / count`; 0 if `count` is 0.
+/// Returns `sum / count`, or 0 if `count` is 0.
 pub(super) fn mean(sum: u128, count: u64) -> f64 {
     if count == 0 { 0.0 } else { float(sum) / float(count.into()) }
 }
 
-/// Four characters of digits and a unit of 1024, as `2290Mi` or `39.1Mi`.
+/// Formats a number as at most four characters of digits and a unit of 1024, such as `2290Mi` or `39.1Mi`.
 pub(super) fn binary(value: f64) -> String {
     short(value, BINARY)
 }
 
-/// Four characters of digits and a unit of 1000, as `586k` or `23.4M`.
+/// Formats a number as at most four characters of digits and a unit of 1000, such as `586k` or `23.4M`.
 pub(super) fn decimal(value: f64) -> String {
     short(value, DECIMAL)
 }
@@ -49,7 +49,7 @@ const fn float(value: u128) -> f64 {
     value as f64
 }
 
-/// Linux's error number of `status`; 0 if the I/O did not fail.
+/// Returns Linux's error number for `status`, or 0 for success.
 pub(super) const fn errno(status: Option<Status>) -> u32 {
     match status {
         None | Some(Status::Ok) => 0,

@@ -1,4 +1,4 @@
-//! Samples over time, summed up like fio does.
+//! Samples over time, summarised as in fio.
 
 #![expect(clippy::float_arithmetic, reason = "for reports: nothing is ordered by it")]
 
@@ -8,20 +8,20 @@ use super::number;
 
 /// The samples of one rate, of all instances of an entry.
 ///
-/// Instances run in parallel: the smallest, largest and mean values of several are added up, and so are
-/// their squared deviations and numbers of samples.
+/// Instances run in parallel, so their smallest, largest and mean values are added up, as are their squared
+/// deviations and numbers of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) count: u64,
     pub(super) min: u64,
     pub(super) max: u64,
     pub(super) mean: f64,
-    /// Sum of squared deviations from the mean of their instance.
+    /// The sum of the squared deviations from each instance's mean.
     squares: f64,
 }
 
 impl Rates {
-    /// The number of these instances.
+    /// Returns the rates of all `instances` together.
     pub(super) fn of(instances: &[Samples]) -> Self {
         instances.iter().fold(Self::default(), |all, samples| {
             let mean = number::mean(samples.sum, samples.count);
@@ -37,12 +37,12 @@ impl Rates {
         })
     }
 
-    /// The mean, of samples in KiB per second, in percent of `bytes_per_s`; at most 100.
+    /// Returns the mean of samples in KiB per second, in percent of `bytes_per_s` and at most 100.
     pub(super) fn share_percent(&self, bytes_per_s: f64) -> f64 {
         if bytes_per_s > 0.0 { (self.mean * 1024.0 * 100.0 / bytes_per_s).min(100.0) } else { 0.0 }
     }
 
-    /// The standard deviation.
+    /// Returns the standard deviation.
     pub(super) fn deviation(&self) -> f64 {
         match self.count {
             0 | 1 => 0.0,

@@ -1,6 +1,6 @@
-//! fio's terse format, version 3: a line for each entry, its fields separated by semicolons.
+//! fio's terse format, version 3: a line of fields separated by semicolons for each entry.
 //!
-//! Times are in microseconds, rates in KiB per second. Trims are left out, as fio leaves them out.
+//! Times are in microseconds and rates in KiB per second. Like fio, it omits trims.
 
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 
@@ -14,10 +14,10 @@ use super::{
     Entry, Kind, VERSION, entries, latency_shares, ms, number, per_hundred_thousand, shown_shares,
 };
 
-/// fio always writes this many percentiles, the missing ones as 0.
+/// The number of percentiles, which fio fills up with zeroes.
 const PERCENTILES: usize = 20;
 
-/// `report`, of the run of `jobs` on the device `device`.
+/// Formats `report`, the report of a run of `jobs` on the device `device`.
 pub(crate) fn terse(jobs: &JobFile, device: &str, report: &Report) -> String {
     let disk = disk(&Disk::of(device, report));
     let line = |entry: &Entry<'_>| of_entry(entry, &disk).join(";") + "\n";
@@ -72,7 +72,7 @@ fn of_kind(show: &Reporting, kind: &Kind) -> Vec<String> {
     fields
 }
 
-/// Smallest, largest, mean, deviation.
+/// The fields of a distribution: smallest, largest, mean and deviation.
 fn times(ns: &Histogram, left_out: bool) -> [String; 4] {
     if left_out {
         return times(&Histogram::new(), false);

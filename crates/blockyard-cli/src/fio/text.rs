@@ -1,4 +1,4 @@
-//! fio's summary for people.
+//! fio's human-readable summary.
 
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::render::job_time;
 
-/// `report`, of the run of `jobs`.
+/// Formats `report`, the report of a run of `jobs`.
 pub(crate) fn text(jobs: &JobFile, report: &Report) -> String {
     let entries = entries(jobs, report);
     let mut text: String = entries.iter().map(of_entry).collect();
@@ -91,7 +91,7 @@ fn of_kind(job: &Job, name: &str, kind: &Kind) -> String {
     text + &samples(kind)
 }
 
-/// The rates over time, if there are samples.
+/// Writes the rates over time, if there are samples.
 fn samples(kind: &Kind) -> String {
     let Kind { bandwidth, iops, share_percent, .. } = kind;
     let mut text = String::new();
@@ -119,7 +119,7 @@ fn samples(kind: &Kind) -> String {
     text
 }
 
-/// The latency of syncs, if there were any.
+/// Writes the latency of syncs, if there were any.
 fn syncs(job: &Job, stats: &JobStats) -> String {
     let Some(values) = &stats.sync_lat_ns else { return String::new() };
     let show = &job.reporting;
@@ -144,7 +144,7 @@ fn depths(depths: &Depths) -> String {
     .concat()
 }
 
-/// The largest unit in which both the smallest and the largest of some times are not too small.
+/// Returns the largest unit in which neither the smallest nor the largest of some times is too small.
 fn unit_of(min: u64, max: u64) -> (u64, &'static str) {
     match (min, max) {
         (2_000_001.., 100_000_000..) => (1_000_000, "msec"),
@@ -164,7 +164,7 @@ fn extremes(name: &str, values: &Histogram) -> String {
     )
 }
 
-/// The percentiles, four to a line.
+/// Writes the percentiles, four per line.
 fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String {
     let value = |percentile: &f64| values.percentile(per_hundred_thousand(*percentile));
     let all: Vec<_> = percentiles.iter().map(value).collect();
@@ -180,21 +180,21 @@ fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String
     format!("    {name} percentiles ({unit_name}):\n     | {}\n", lines.join(",\n     | "))
 }
 
-/// The shares of I/Os in each latency range.
+/// Writes the share of I/Os in each latency range.
 fn ranges(values: &Histogram) -> String {
     let mut text = String::new();
     for (unit, shares) in latency_shares(values) {
         let shown = shares.iter().filter(|(_, share)| *share > 0.0);
         let shown: Vec<_> = shown.map(|(name, share)| format!("{name}={share:.2}%")).collect();
         if !shown.is_empty() {
-            // fio spells its units out: nsec, usec, msec.
+            // fio spells out its units: nsec, usec, msec.
             text += &format!("  lat ({unit}ec)   : {}\n", shown.join(", "));
         }
     }
     text
 }
 
-/// fio's lines about a reporting group.
+/// Writes fio's lines about a reporting group.
 fn status_of(group: u32, entries: &[&Entry<'_>]) -> String {
     let mut text = format!("\nRun status group {group} (all jobs):\n");
     for name in ["read", "write", "trim", "mixed"] {

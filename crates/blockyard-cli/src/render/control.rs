@@ -24,6 +24,8 @@ pub(crate) fn listing(listing: &Listing) -> String {
         ("MiB/s", Align::Right),
     ]);
     listing.exports.iter().for_each(|export| exports.row(export_row(export)));
+    let health: String = listing.exports.iter().filter_map(health).collect();
+    let exports = format!("{exports}{health}");
     if listing.clients.is_empty() {
         return format!("{exports}\nno clients\n");
     }
@@ -53,6 +55,28 @@ fn export_row(export: &Export) -> [String; 9] {
         rate(rates.writes_per_s),
         mebibytes(rates.written_bytes_per_s),
     ]
+}
+
+/// What there is to say about the health of an export, in a line.
+fn health(export: &Export) -> Option<String> {
+    let mut parts = Vec::new();
+    if let Some(btt) = &export.btt {
+        let arenas = if btt.arenas == 1 { "arena" } else { "arenas" };
+        parts.push(format!("BTT with {} {arenas}, {} free blocks", btt.arenas, btt.free_blocks));
+        if btt.read_only_arenas > 0 {
+            parts.push(format!("{} read-only", btt.read_only_arenas));
+        }
+        if btt.unfinished_writes > 0 {
+            parts.push(format!("{} cut writes to finish", btt.unfinished_writes));
+        }
+        if btt.broken {
+            parts.push("a write failed halfway: all writes are refused".to_owned());
+        }
+    }
+    if let Some(damage) = &export.damage {
+        parts.push(format!("{damage} ({} so far)", export.failed_requests));
+    }
+    (!parts.is_empty()).then(|| format!("{}: {}\n", name(&export.name), parts.join("; ")))
 }
 
 fn client_row(client: &Client) -> [String; 7] {

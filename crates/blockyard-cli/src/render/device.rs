@@ -1,11 +1,10 @@
-//! What an answer shows beside its figures: the MMC host, persistent memory, faults that were injected, and
-//! data that was verified.
+//! The further tables of an answer: the MMC host, persistent memory, injected faults, and verified data.
 
 use blockyard_sim::answer::Outcome;
 
 use super::{faults, mmc, pmem, verified};
 
-/// The tables of each outcome, with its name, or of a single run without a name; empty if there are none.
+/// Returns the tables of each outcome with its name, or of a single unnamed run. The text is empty if there are none.
 pub(crate) fn text(outcomes: &[(Option<&str>, &Outcome)]) -> String {
     let hosts = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.mmc.as_ref()?)));
     let memories =

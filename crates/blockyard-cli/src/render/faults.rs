@@ -1,4 +1,4 @@
-//! How often each rule of a fault file matched and fired.
+//! The number of times that each rule of a fault file matched and fired.
 
 use blockyard_sim::device::stack::FaultCount;
 
@@ -7,8 +7,8 @@ use super::table::{Align, Table};
 const COLUMNS: &[(&str, Align)] =
     &[("rule", Align::Left), ("matched", Align::Right), ("fired", Align::Right)];
 
-/// A table of the rules, with a first column called `what` if the designs or disks they belong to have
-/// names. `None` if there are no rules.
+/// Returns a table of the rules, or `None` without rules. If the rules' designs or disks have names, these are the
+/// first column, called `what`.
 pub(crate) fn table<'a>(
     what: &'static str,
     of: impl Iterator<Item = (Option<&'a str>, &'a [FaultCount])>,

@@ -1,4 +1,4 @@
-//! What jobs spend their time on: a table of `whatif`, a line of `run`.
+//! The parts of the time of jobs: a table of `whatif`, a line of `run`.
 
 use blockyard_sim::answer::JobTime;
 use blockyard_sim::answer::number::{approximate, time};
@@ -6,13 +6,13 @@ use blockyard_sim::answer::number::{approximate, time};
 use super::table::Table;
 use super::time_and_share;
 
-/// Whether the times of jobs are worth showing: if they think or pause, or have one I/O in flight at a
-/// time.
+/// Returns whether the times of jobs are shown, which is so for jobs that think, pause, or have one I/O in flight
+/// at a time.
 pub(crate) const fn is_shown(times: &JobTime, one_at_a_time: bool) -> bool {
     one_at_a_time || times.thinking > 0 || times.pausing > 0
 }
 
-/// The parts of the lives of jobs, a row for each design.
+/// Returns the parts of the time of jobs, a row for each design.
 pub(super) fn table<'a>(designs: impl Iterator<Item = (&'a str, &'a JobTime)>) -> Table {
     let parts = JobTime::default().parts().map(|(name, _)| name);
     let mut table = Table::of_numbers("design", ["total"].into_iter().chain(parts));
@@ -24,7 +24,7 @@ pub(super) fn table<'a>(designs: impl Iterator<Item = (&'a str, &'a JobTime)>) -
     table
 }
 
-/// The same as a line about one job, in the manner of fio.
+/// Returns the same as a line about one job, in fio's style.
 pub(crate) fn line(times: &JobTime) -> String {
     let part = |(name, ns): (&str, u64)| format!("{name}={:.1}%", times.percent(ns));
     format!("  time         : {}\n", times.parts().map(part).join(", "))

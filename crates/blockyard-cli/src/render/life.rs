@@ -1,5 +1,5 @@
-//! Where requests spend their time under each design, and what holds hardware queues: the third and
-//! fourth table of `whatif`.
+//! The third and fourth tables of `whatif`: the stages in which requests spend their time, and the holds of hardware
+//! queues.
 
 use blockyard::trace::Hold;
 use blockyard_sim::answer::number::{digits, nanoseconds, percent};
@@ -8,11 +8,11 @@ use blockyard_sim::answer::{Held, Holds, Life, LifeStage};
 use super::table::Table;
 use super::time_and_share;
 
-/// Where requests spend their time, a row for each design.
+/// Returns the time that requests spend in each stage, a row for each design.
 #[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 pub(super) fn lives<'a>(designs: impl Iterator<Item = (&'a str, &'a Life)> + Clone) -> Table {
     let flushes = designs.clone().any(|(_, life)| life.waiting_for_flush > 0.0);
-    // The column is only there if it has something to show.
+    // The column is omitted if it would be empty.
     let shown = |(stage, _): &(LifeStage, f64)| flushes || *stage != LifeStage::WaitingForFlush;
     let parts = Life::default().parts().into_iter().filter(shown);
     let parts = parts.map(|(stage, _)| stage.name());
@@ -29,8 +29,8 @@ pub(super) fn lives<'a>(designs: impl Iterator<Item = (&'a str, &'a Life)> + Clo
     table
 }
 
-/// What held hardware queues, a row for each design and a column for each reason that did; `None` if
-/// none did.
+/// Returns the holds of hardware queues, a row for each design and a column for each reason that occurred, or
+/// `None` without holds.
 pub(super) fn holds<'a>(
     designs: impl Iterator<Item = (&'a str, &'a Holds)> + Clone,
 ) -> Option<Table> {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_life_has_no_shares_and_flushes_have_a_column_only_where_there_are_any() {
+    fn an_empty_life_has_no_shares_and_flushes_have_a_column_only_if_any() {
         let some = Life { waiting_for_flush: 3e6, ..Life::default() };
         let none = Life::default();
         let table = |lives_of: &[(&'static str, Life)]| {

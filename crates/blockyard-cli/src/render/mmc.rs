@@ -1,4 +1,4 @@
-//! What an MMC host did with its bus.
+//! The use of an MMC host's bus.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use blockyard_sim::answer::{HostFigures, Overlapped};
 
 use super::table::Table;
 
-/// How the columns name CMD13 with bit 15, which reads the queue status register.
+/// The column name of CMD13 with bit 15, which reads the queue status register.
 const QUEUE_STATUS: &str = "CMD13/QSR";
 
 const COLUMNS: [&str; 8] = [
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 8] = [
     "ctx/I/O",
 ];
 
-/// The tables of each design, or the lines of a single run without a name; empty if there are none.
+/// Returns the tables of each design, or the lines of a single unnamed run. The text is empty if there are none.
 pub(super) fn text(rows: &[(Option<&str>, &HostFigures)]) -> String {
     match rows {
         [] => String::new(),
@@ -38,8 +38,7 @@ pub(super) fn text(rows: &[(Option<&str>, &HostFigures)]) -> String {
     }
 }
 
-/// A column for each command that was sent under any design, and after them what else was counted under
-/// any.
+/// Returns a column for each command that any design sent, and then one for each other count that any design has.
 fn commands(rows: &[(&str, &HostFigures)]) -> Table {
     let mut table = Table::of_words(&["design"]);
     rows.iter().for_each(|(name, _)| table.row([(*name).to_owned()]));
@@ -91,7 +90,7 @@ fn host(rows: &[(&str, &HostFigures)]) -> Table {
     table
 }
 
-/// How often something happened; a dash if it did not.
+/// Formats a count, with a dash for zero.
 fn number(times: u64) -> String {
     if times == 0 { "-".to_owned() } else { count(approximate(times)) }
 }
@@ -100,7 +99,7 @@ fn status_per_write(figures: &HostFigures) -> String {
     figures.status_per_write.map_or_else(|| "-".to_owned(), digits)
 }
 
-/// The figures of a single run, in the manner of fio.
+/// Returns the figures of a single run, in fio's style.
 fn lines(figures: &HostFigures) -> String {
     let sent = figures.commands.sent();
     let mut commands: String =
@@ -143,7 +142,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A host that sent so many CMD18s, and so many CMD25s with a CMD13 each.
+    /// Returns a host that sent these numbers of CMD18s, and of CMD25s with a CMD13 each.
     pub(in crate::render) fn figures(reads: u64, writes: u64) -> HostFigures {
         let mut commands = [0; 64];
         commands[18] = reads;

@@ -14,9 +14,10 @@ pub(crate) mod whatif;
 use blockyard_sim::answer::number::{nanoseconds, percent};
 use serde::Serialize;
 
-/// `answer` as JSON, with a line end. An array of numbers is one line.
+/// Formats `answer` as JSON with a final newline. An array of numbers is one line.
 pub(crate) fn json(answer: &impl Serialize) -> String {
-    let pretty = serde_json::to_string_pretty(answer).expect("the keys of an answer are strings");
+    let pretty =
+        serde_json::to_string_pretty(answer).expect("the keys of an answer should be strings");
     let mut text = String::with_capacity(pretty.len());
     let mut lines = pretty.lines();
     while let Some(line) = lines.next() {
@@ -26,7 +27,7 @@ pub(crate) fn json(answer: &impl Serialize) -> String {
             rest.take_while(|line| is_number(line.trim_end_matches(','))).collect();
         if line.ends_with('[') && !numbers.is_empty() {
             text += &numbers.join(" ");
-            text += lines.nth(numbers.len()).expect("an array ends").trim_start();
+            text += lines.nth(numbers.len()).expect("an array should end").trim_start();
         }
         text.push('\n');
     }
@@ -37,7 +38,7 @@ fn is_number(text: &str) -> bool {
     text.starts_with(|first: char| first == '-' || first.is_ascii_digit())
 }
 
-/// A cell with a mean time and its share of a whole.
+/// Returns a cell with a mean time and its share of the whole.
 fn time_and_share(ns: f64, share: f64) -> String {
     if ns < 0.5 { "-".to_owned() } else { format!("{} {:>5}", nanoseconds(ns), percent(share)) }
 }

@@ -1,4 +1,4 @@
-//! What an I/O on persistent memory spends its time on.
+//! The parts of the time of an I/O on persistent memory.
 
 use blockyard_sim::answer::PmemFigures;
 use blockyard_sim::answer::number::{digits, exact_percent, nanoseconds};
@@ -9,7 +9,7 @@ const COLUMNS: [&str; 9] =
     ["per I/O", "path", "copy", "readers", "locks", "log", "map", "fences", "channels"];
 const COUNTS: [&str; 5] = ["fences", "lines written back", "lines fetched", "scans", "lock wait"];
 
-/// The tables of each design, or of a single run without a name; empty if there are none.
+/// Returns the tables of each design, or of a single unnamed run. The text is empty if there are none.
 pub(super) fn text(rows: &[(Option<&str>, &PmemFigures)]) -> String {
     if rows.is_empty() {
         return String::new();

@@ -1,32 +1,32 @@
 //! A plain table: columns two spaces apart, each as wide as its widest cell.
 //!
-//! The name of a column of numbers is broken into two lines if it is long. A table of numbers that is wider
-//! than [`WIDTH`] continues below itself, with its first column repeated.
+//! A long name of a column of numbers is broken into two lines. A table of numbers that is wider than [`WIDTH`]
+//! continues below itself, with its first column repeated.
 
 use core::fmt;
 use core::ops::Range;
 
 use anstyle::Style;
 
-/// No line of an answer is longer if names are those of built-in designs.
+/// The maximum length of an answer's lines, if all names are those of built-in designs.
 pub(crate) const WIDTH: usize = 100;
-/// Longer names of columns are broken into two lines.
+/// The maximum length of a column's name in one line.
 const NAME_WIDTH: usize = 11;
 
-/// On which side the cells of a column line up.
+/// The alignment of a column's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
-/// A cell and its look on a terminal.
+/// A cell and its style on a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// Always written as escape sequences: the stream removes them where they have no place.
+    /// The style, always written as escape sequences. The stream removes them if it is not a terminal.
     pub(crate) style: Style,
 }
 
@@ -36,14 +36,14 @@ impl From<String> for Cell {
     }
 }
 
-/// A table with a head of column names.
+/// A table with a header of column names.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// A column: its name in two lines, of which the first is mostly empty.
+/// A column. Its name has two lines, of which the first is usually empty.
 #[derive(Clone, Debug)]
 struct Column {
     head: [String; 2],
@@ -64,18 +64,18 @@ impl Column {
 }
 
 impl Table {
-    /// A table of the columns `columns`.
+    /// Returns a table with the columns `columns`.
     pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
         let columns = columns.iter().map(|(name, align)| Column::new(name, *align));
         Self { columns: columns.collect(), rows: Vec::new() }
     }
 
-    /// A table of words.
+    /// Returns a table of words.
     pub(crate) fn of_words(columns: &[&str]) -> Self {
         Self::new(&columns.iter().map(|name| (*name, Align::Left)).collect::<Vec<_>>())
     }
 
-    /// A table of numbers after a first column of words.
+    /// Returns a table of numbers after a first column of words.
     pub(crate) fn of_numbers<'a>(first: &str, numbers: impl IntoIterator<Item = &'a str>) -> Self {
         let mut table = Self::of_words(&[first]);
         table.columns.extend(numbers.into_iter().map(|name| Column::new(name, Align::Right)));
@@ -86,7 +86,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If it does not have a cell for each column.
+    /// Panics if the row does not have a cell for each column.
     pub(crate) fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
         let cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
         assert_eq!(cells.len(), self.columns.len(), "a row has a cell for each column");
@@ -97,7 +97,7 @@ impl Table {
     ///
     /// # Panics
     ///
-    /// If it does not have a cell for each row.
+    /// Panics if the column does not have a cell for each row.
     pub(crate) fn column<C: Into<Cell>>(
         &mut self,
         name: &str,
@@ -114,7 +114,7 @@ impl Table {
         cells.chain(head).map(|text| text.chars().count()).max().unwrap_or(0)
     }
 
-    /// The columns after the first, in as many parts as the width of a line requires.
+    /// Returns the columns after the first, in as many parts as the width of a line requires.
     fn parts(&self) -> Vec<Range<usize>> {
         let rest = 1..self.columns.len();
         let is_of_numbers =
@@ -138,7 +138,7 @@ impl Table {
         parts
     }
 
-    /// A line with `cells`, of the columns `of`.
+    /// Formats `cells` of the columns `of` as a line.
     fn line(&self, of: &[usize], cells: &[(&str, Style)]) -> String {
         let last = of.len() - 1;
         let mut line = String::new();

@@ -1,11 +1,11 @@
-//! What was found on the media.
+//! The results of verifying the media.
 
 use blockyard_sim::answer::{PowerCut, Verified};
 
-/// The most losses of power that get a line each.
+/// The maximum number of power losses that get a line each.
 const LINES_MAX: usize = 10;
 
-/// What was checked and found, for people.
+/// Returns the checks and their findings, for people.
 pub(super) fn text(verified: &Verified) -> String {
     let Verified { reads, read_sectors, writes, flushes, cached_sectors, .. } = verified;
     let verdict = match verified.violation_count {

@@ -1,4 +1,4 @@
-//! The answer of `whatif` for people.
+//! The human-readable answer of `whatif`.
 
 use anstyle::{AnsiColor, Style};
 use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time};
@@ -12,7 +12,7 @@ const COLUMNS: [&str; 9] =
 
 const DEVICE_COLUMNS: [&str; 3] = ["commands", "busy %", "mean gap"];
 
-/// `answer` with escape sequences for a terminal.
+/// Formats `answer` with escape sequences for a terminal.
 pub(crate) fn text(answer: &Answer) -> String {
     let designs = || answer.designs.iter().map(|of| (of.name.as_str(), &of.figures));
     let mut text = format!(
@@ -51,7 +51,7 @@ fn figures(answer: &Answer) -> Table {
     table
 }
 
-/// The name of the design, and a cell for each of [`COLUMNS`].
+/// Returns the name of the design and a cell for each of [`COLUMNS`].
 fn cells(of: &Outcome) -> [String; 1 + COLUMNS.len()] {
     let figures = &of.figures;
     [
@@ -81,7 +81,7 @@ fn utilisation(answer: &Answer) -> Table {
     table
 }
 
-/// Green for the best ratio, red for the worst, unless all are the same.
+/// Returns green for the best ratio and red for the worst, unless all are the same.
 fn ratio_style(answer: &Answer, ratio: f64) -> Style {
     let ratios = || answer.designs.iter().map(|of| of.ratio);
     let (best, worst) = (ratios().fold(ratio, f64::max), ratios().fold(ratio, f64::min));
@@ -94,7 +94,7 @@ fn ratio_style(answer: &Answer, ratio: f64) -> Style {
     Style::new().fg_color(colour.map(Into::into))
 }
 
-/// `text` in lines of at most [`WIDTH`]; a number and its unit stay together.
+/// Breaks `text` into lines of at most [`WIDTH`]. A number and its unit stay together.
 fn wrapped(text: &str) -> String {
     let is_unit = |word: &str| {
         let letters =
@@ -265,7 +265,7 @@ mq-deadline-2017 reaches 26 % of legacy-deadline's IOPS.
     #[test]
     fn no_line_is_longer_than_a_hundred_columns() {
         let names = builtin_designs().iter().map(|design| design.name);
-        let longest = names.max_by_key(|name| name.len()).expect("there are designs");
+        let longest = names.max_by_key(|name| name.len()).expect("an answer should have designs");
         let part = 22.22e6;
         let wide = Figures {
             lat_ns: Latency {

@@ -1,5 +1,5 @@
-"""Every command and flag of NBD by libnbd, beside a model in memory: with and without structured replies, and
-with extended headers where this libnbd has them. Run by nbdsh; NBD_URI says where, READ_ONLY what kind."""
+"""Sends every NBD command and flag through libnbd and compares with a model in memory: with and without structured
+replies, and with extended headers if libnbd has them. nbdsh runs this script on NBD_URI; READ_ONLY is optional."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def connect(structured, extended):
         h.set_request_extended_headers(extended)
     if structured:
         h.add_meta_context(CONTEXT)
-    # What libnbd would refuse by itself is for the server to refuse.
+    # Bad requests must reach the server instead of being refused by libnbd.
     h.set_strict_mode(0)
     h.connect_uri(URI)
     assert h.get_structured_replies_negotiated() == structured
@@ -47,7 +47,7 @@ def check_flags(h, structured):
 
 
 def read(h, length, offset, structured):
-    """By each way there is to read."""
+    """Reads in every way and asserts equal results."""
     found = bytes(h.pread(length, offset))
     if structured:
         assert h.pread(length, offset, nbd.CMD_FLAG_DF) == found
@@ -63,7 +63,7 @@ def read(h, length, offset, structured):
 
 
 def status(h, length, offset, flags):
-    """Pairs of length and state, from `offset` on; at least one."""
+    """Returns pairs of length and state from `offset` on, at least one."""
     told = []
     h.block_status(length, offset, lambda _, at, entries, error: told.extend(entries), flags)
     pairs = list(zip(told[::2], told[1::2]))
@@ -85,7 +85,7 @@ def check_status(h, model):
 
 
 def do_one(h, model, rng, structured):
-    """A random command, and what becomes of the model."""
+    """Sends a random command and updates the model."""
     size = len(model)
     offset = rng.randrange(size)
     length = min(rng.choice([1, 511, 512, 4096, 70_001]), size - offset)
@@ -103,7 +103,7 @@ def do_one(h, model, rng, structured):
         except nbd.Error as failure:
             assert flags & nbd.CMD_FLAG_FAST_ZERO and failure.errnum == errno.EOPNOTSUPP, failure
     elif command == 2:
-        # Whatever is left there stays what it is from now on.
+        # After a trim each byte is old or zero, and keeps that value.
         h.trim(length, offset, fua)
         left = bytes(h.pread(length, offset))
         assert all(new in (0, old) for new, old in zip(left, model[offset : offset + length]))
@@ -117,7 +117,7 @@ def do_one(h, model, rng, structured):
 
 
 def many_at_once(h, model):
-    """Out of order, as the server likes."""
+    """Sends writes that may complete in any order."""
     pieces = [os.urandom(4096) for _ in range(64)]
     cookies = [
         h.aio_pwrite(nbd.Buffer.from_bytearray(bytearray(piece)), at * 4096)
@@ -132,7 +132,7 @@ def many_at_once(h, model):
 def check_refusals(h, size, structured):
     fails(errno.EINVAL, h.pread, 10, size - 9)
     fails(errno.EINVAL, h.cache, 10, size - 9)
-    # Flags that belong to other commands.
+    # These flags belong to other commands.
     fails(errno.EINVAL, h.pread, 10, 0, nbd.CMD_FLAG_REQ_ONE)
     fails(errno.EINVAL, h.cache, 10, 0, nbd.CMD_FLAG_DF)
     if structured:

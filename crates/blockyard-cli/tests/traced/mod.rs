@@ -1,4 +1,4 @@
-//! Runs that leave traces, shared by the tests that read them.
+//! Traced runs, shared by the tests that read the traces.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use blockyard_sim::output::{Files, Recorder};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 
-/// A run that shows what others do not.
+/// A run that shows something the other cases do not.
 pub(crate) struct Case {
-    /// A word for it, and for its files.
+    /// The name of the case and of its files.
     pub(crate) name: &'static str,
     pub(crate) design: &'static str,
-    /// The file of the device.
+    /// The device's profile, as text.
     device: &'static str,
-    /// Options beside those of every case.
+    /// Options in addition to the common ones.
     job: &'static str,
 }
 
@@ -83,7 +83,7 @@ pub(crate) const CASES: [Case; 10] = [
     },
 ];
 
-/// A folder of its own for a test, gone with it.
+/// A temporary folder for one test, removed when dropped.
 pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
@@ -96,13 +96,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system.
+        // If this fails, the files stay in the temporary directory.
         drop(fs::remove_dir_all(&self.0));
     }
 }
 
 impl Case {
-    /// Runs it, with the traces asked for in `folder`; says what was measured.
+    /// Runs the case with the requested traces in `folder`, and returns its report.
     pub(crate) fn run(&self, folder: &Path, perfetto: bool, blktrace: bool) -> Report {
         let files = Files {
             perfetto: perfetto.then(|| self.perfetto(folder)),
@@ -122,7 +122,7 @@ impl Case {
         report
     }
 
-    /// The Perfetto file that [`Self::run`] writes.
+    /// Returns the path of the Perfetto file that [`Self::run`] writes.
     pub(crate) fn perfetto(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.json", self.name))
     }

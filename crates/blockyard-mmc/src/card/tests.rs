@@ -61,18 +61,22 @@ fn emmc_5_1_offers_the_features_in_its_registers() {
     });
     assert_eq!(depths, [31, 32]);
     assert_eq!(card.max_packed(&host), (63, 60));
-    assert_eq!(emmc(emmc_5_1(), &on).max_packed(&host), (0, 0), "no report of the failed entry");
+    assert_eq!(
+        emmc(emmc_5_1(), &on).max_packed(&host),
+        (0, 0),
+        "the card does not report the failed entry"
+    );
     assert_eq!(card.reliable_write(&host), ReliableWrite::Any);
     assert_eq!(card.hpi(), Some(Hpi::SendStatus));
     assert_eq!(card.discard_by(), Some(Erase::Mmc(MmcErase::Discard)));
     assert_eq!(card.zero_by(), Some(Erase::Mmc(MmcErase::Trim)));
     assert!(card.secure_erase_by().is_some());
-    // Without CMD23 on the host there is nothing that needs it.
+    // Without CMD23 on the host no feature that needs CMD23 is used.
     let plain = HostCapabilities { set_block_count: false, ..HostCapabilities::full() };
     assert!(!card.set_block_count(&plain));
     assert_eq!(card.max_packed(&plain), (0, 0));
     assert_eq!(card.reliable_write(&plain), ReliableWrite::None);
-    // 4.41 has trim, but neither discard nor other features of 4.5.
+    // 4.41 has trim but neither discard nor the other features of 4.5.
     let card = emmc(emmc_4_41(), &[]);
     assert_eq!(card.discard_by(), Some(Erase::Mmc(MmcErase::Trim)));
     assert_eq!((card.queue_depth(&host), card.max_packed(&host)), (0, (0, 0)));
@@ -90,15 +94,15 @@ fn limits_follow_from_card_and_host() {
     // Whole erase groups of 512 KiB: 2^32 - 1024.
     assert_eq!(limits.max_discard_sectors, 4_294_966_272);
     assert_eq!(limits.max_write_zeroes_sectors, 4_294_966_272);
-    // A write past the cache is a reliable write, which needs CMD23.
+    // A write that bypasses the cache is a reliable write, which needs CMD23.
     let plain = HostCapabilities { set_block_count: false, ..host.clone() };
     let limits = card.limits(&plain).unwrap();
     assert!(limits.write_cache && !limits.fua);
-    // The user area only, whatever other partitions there are.
+    // Only the user area counts, not the other partitions.
     assert_eq!(card.partition_sectors(Partition::Boot(1)), 8192);
     let nothing = Card { sectors: 0, ..card.clone() };
     assert_eq!(nothing.limits(&host), None);
-    // Sectors of 4 KiB: whole ones only.
+    // Only whole sectors of 4 KiB.
     let card = emmc(emmc_5_1(), &[index::DATA_SECTOR_SIZE]);
     let limits = card.limits(&host).unwrap();
     assert_eq!((limits.logical_block_sectors, limits.max_sectors), (8, 1016));
@@ -181,10 +185,10 @@ fn an_erase_is_three_commands_over_whole_units() {
     assert!(trim.commands(100, 1).is_some());
     assert_eq!(trim.commands(u64::MAX - 1, 2), None);
     assert_eq!(card.erase_way(Erase::Sd(SdErase::Erase)), None);
-    // By the CSD where the group is not on: 1024 blocks, here the same.
+    // Where the high-capacity group is off, the CSD applies: also 1024 blocks here.
     assert_eq!(emmc(emmc_4_41(), &[]).preferred_erase_sectors(), 1024);
     assert_eq!(emmc(emmc_4_41(), &[index::ERASE_GROUP_DEF]).preferred_erase_sectors(), 8192);
-    // Bytes on a small SD card.
+    // A small SD card is addressed in bytes.
     let card = sd(example::CSD_SANDISK_2G, &[], "0025000000000000");
     let commands = card.erase_way(Erase::Sd(SdErase::Erase)).unwrap().commands(8, 8).unwrap();
     assert_eq!(commands.map(|command| command.opcode.index()), [32, 33, 38]);

@@ -1,4 +1,4 @@
-//! Every event of every kind of MMC request, and each error at each part.
+//! Every event of every kind of MMC request, and every error at each part.
 
 use super::*;
 use crate::command::state::CardState;
@@ -19,7 +19,7 @@ fn transfer(announce: bool, command: Command, stop: Option<Direction>) -> MmcReq
     }
 }
 
-/// Returns every way to move blocks, with the parts that a host without busy detection reports.
+/// Returns every kind of transfer, with the parts that a host without busy detection reports.
 fn ways() -> Vec<(MmcRequest, Vec<Part>)> {
     use Part::{Announce, Command as Cmd, Data, Stop};
     let read = Command::read_multiple(0, BLOCKS);
@@ -125,7 +125,7 @@ fn errors_in_a_response_fail_the_request_but_not_its_parts() {
     let refused = r1(Status::ADDRESS_MISALIGN);
     let answer = HostEvent::CommandDone { part: Part::Command, response: refused };
     assert_eq!(exchange.event(answer), Progress::Waits);
-    // No data comes then, and the first failure stays.
+    // No data follows, and the first failure is kept.
     let late = HostEvent::Error { part: Part::Data, error: HostError::Timeout, blocks: 0 };
     assert_eq!(exchange.event(late), Progress::Ended);
     let status = refused.status().unwrap();
@@ -146,7 +146,10 @@ fn errors_of_an_earlier_command_fail_nothing() {
     let (open, close) = (&ways[0].0, &ways[1].0);
     assert!(!fails(open, Part::Command, Status::ILLEGAL_COMMAND), "[earlier-bits-ignored]");
     assert!(!fails(close, Part::Announce, Status::COM_CRC_ERROR), "[earlier-bits-ignored]");
-    assert!(fails(close, Part::Command, Status::ILLEGAL_COMMAND), "CMD23 was not understood");
+    assert!(
+        fails(close, Part::Command, Status::ILLEGAL_COMMAND),
+        "the card did not understand CMD23"
+    );
     assert!(fails(open, Part::Stop, Status::COM_CRC_ERROR));
     assert!(fails(open, Part::Command, Status::OUT_OF_RANGE));
     assert!(!fails(open, Part::Command, Status::EXCEPTION_EVENT), "not an error");

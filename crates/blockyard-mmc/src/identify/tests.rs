@@ -23,11 +23,11 @@ use std::vec::Vec;
 /// The flaws of a slot or a card.
 #[derive(Clone, Debug, Default)]
 struct Flaws {
-    /// Timings in which no data arrives, and tuning finds nothing.
+    /// Timings in which no data arrives and tuning fails.
     bad: Vec<Timing>,
-    /// Lanes that are wired.
+    /// The wired data lanes.
     wired: Option<Width>,
-    /// The card does not let go of its lines after CMD11.
+    /// The card does not release its lines after CMD11.
     stuck_at_3v3: bool,
     /// Bytes of EXT_CSD that cannot be switched.
     refused: Vec<u16>,
@@ -39,7 +39,7 @@ struct Flaws {
     never_ready: bool,
     /// The card is locked by a password.
     locked: bool,
-    /// CMD8's pattern comes back wrong.
+    /// The card echoes a wrong CMD8 pattern.
     deaf: bool,
 }
 
@@ -69,9 +69,9 @@ struct Slot {
     low: bool,
     tuned: bool,
     stuck: bool,
-    /// Set until CMD0: a response got lost, so the host may not know the card's state.
+    /// A response got lost since the last CMD0, so the host may not know the card's state.
     tolerant: bool,
-    /// eMMC: CMD1 came without voltages; the device takes no other CMD1 until CMD0.
+    /// eMMC: CMD1 came without voltages, so the device ignores other CMD1s until CMD0.
     asked: bool,
     switch_error: bool,
     /// Commands whose status reported that a switch failed.
@@ -106,7 +106,7 @@ impl Slot {
         }
     }
 
-    /// Tunes the bus of `card`, which is in the slot, again.
+    /// Retunes the bus of `card`, which is in the slot.
     fn retune(&mut self, card: &Card) -> Result<(), BusError> {
         self.tuned = false;
         for step in Retune::of(card) {
@@ -213,7 +213,7 @@ impl Slot {
         Ok((Response::None, vec![]))
     }
 
-    /// The timing that the card is in.
+    /// Returns the card's timing.
     fn timing(&self) -> Option<Timing> {
         let Kind::Mmc { ext_csd, .. } = &self.kind else {
             return Some(match (self.low, self.access) {
@@ -232,7 +232,7 @@ impl Slot {
         match (timing, width) {
             (0, 0..=2) => Some(Timing::MmcLegacy),
             (1, 0..=2) => Some(Timing::MmcHighSpeed),
-            // Both edges, as it is, and on the way to HS400 with strobe.
+            // Both edges, unchanged, and on the way to HS400 with strobe.
             (1, 5 | 6 | 0x86) => Some(Timing::MmcDdr52),
             (2, 1 | 2) => Some(Timing::Hs200),
             (3, 6) => Some(Timing::Hs400),
@@ -252,7 +252,7 @@ impl Slot {
 
     /// Returns whether data arrives.
     fn agree(&self, tuning: bool) -> bool {
-        let (host, card) = (self.host.expect("the bus is driven"), self.timing());
+        let (host, card) = (self.host.expect("the host should drive the bus"), self.timing());
         let tuned = self.tuned || tuning || !host.timing.needs_tuning();
         let volts = !host.timing.needs_low_voltage() || self.voltage != SignalVoltage::V3_3;
         Some(host.timing) == card
@@ -273,7 +273,7 @@ impl Slot {
         if self.tuned { Ok((Response::None, vec![])) } else { Err(BusError::Host) }
     }
 
-    /// Returns what the host receives. After a command without a response that is nothing, and no error.
+    /// Returns what the host receives, which is nothing for a command without a response.
     fn send(&mut self, command: Command) -> Result<(Response, Vec<u8>), BusError> {
         let answer = self.hear(command);
         if command.response == ResponseKind::None { Ok((Response::None, vec![])) } else { answer }
@@ -303,11 +303,11 @@ impl Slot {
         {
             return Err(BusError::NoResponse);
         }
-        let clock = self.host.expect("the bus is driven").clock_hz;
+        let clock = self.host.expect("the host should drive the bus").clock_hz;
         let identified = self.state >= CardState::StandBy;
         let most = if identified { self.timing().map_or(0, Timing::max_clock_hz) } else { 400_000 };
         if clock > most && (self.switch_error || self.tolerant) {
-            // The host takes a failed switch for done.
+            // The host assumes that a failed switch succeeded.
             return Err(BusError::NoResponse);
         }
         assert!(clock <= most, "{command} at {clock} Hz in {:?}", self.timing());
@@ -321,7 +321,7 @@ impl Slot {
         self.application = command.opcode == Opcode::Application;
         let before = self.state;
         self.state = after;
-        // Data comes in the mode before the command takes effect.
+        // The data arrives in the mode before the command takes effect.
         let arrives = self.agree(false);
         let data = self.obey(command);
         let switch_error = core::mem::take(&mut self.switch_error);
@@ -406,7 +406,7 @@ impl Slot {
 
     fn op_cond(&mut self, argument: u32) -> Obeyed {
         self.questions += 1;
-        // Without voltages a host only asks.
+        // Without voltages CMD1 is only a query.
         let asked = argument & 0x00ff_8000 != 0;
         let (ocr, capacity) = match self.kind {
             Kind::Mmc { ocr, .. } => (ocr, true),
@@ -424,7 +424,7 @@ impl Slot {
         Obeyed::Other(Response::Short(if ready { ocr } else { ocr & !(1 << 31) }))
     }
 
-    /// Changes a byte of EXT_CSD, or reports later that it did not.
+    /// Changes a byte of EXT_CSD, or reports a failed switch later.
     fn switch(&mut self, argument: u32) {
         let [access, at, value, _] = argument.to_be_bytes();
         assert_eq!(access, 3);
@@ -475,7 +475,11 @@ impl Slot {
         let there = modes >> selected & 1 == 1;
         bytes[16] = if there { selected } else { 0xf };
         if argument >> 31 == 1 && there {
-            assert_eq!(argument & 0x7fff_fff0, 0x00ff_fff0, "other groups are touched");
+            assert_eq!(
+                argument & 0x7fff_fff0,
+                0x00ff_fff0,
+                "the host should not change other groups"
+            );
             self.access = selected;
             self.tuned = false;
         }
@@ -494,7 +498,7 @@ fn emmc(bytes: [u8; 512], flaws: Flaws) -> Slot {
     Slot::new(kind, example::CSD_CHROMEBOOK_EMMC, flaws)
 }
 
-/// An SD card whose function group 1 has `modes`.
+/// Returns an SD card whose function group 1 has `modes`.
 fn sd(csd: &'static str, scr: &str, ocr: u32, modes: u8, flaws: Flaws) -> Slot {
     let kind = Kind::Sd {
         version_2: ocr >> 30 & 1 == 1,
@@ -510,7 +514,7 @@ fn sdxc(flaws: Flaws) -> Slot {
     sd(example::CSD_KINGSTON_128G, "0235800300000000", 0xc0ff_8000, 0b1_1111, flaws)
 }
 
-/// A full host with only these `timings`.
+/// Returns a host with all features but only these `timings`.
 fn with(timings: &[Timing]) -> HostCapabilities {
     HostCapabilities { timings: TimingSet::of(timings), ..HostCapabilities::full() }
 }
@@ -645,7 +649,7 @@ fn every_failed_mode_is_followed_by_the_next_one() {
         }
     }
     for bad in 1..uhs.len() {
-        // SDR12 and default speed carry SCR and functions: if they are bad, everything at their voltage is.
+        // SDR12 and default speed carry SCR and functions. If they are bad, so is every mode at their voltage.
         let flaws = Flaws { bad: uhs[..bad].to_vec(), ..Flaws::default() };
         let card = sdxc(flaws).identify(&HostCapabilities::full()).unwrap();
         assert_eq!(card.mode.timing, uhs[bad]);
@@ -721,8 +725,8 @@ fn any_single_command_or_response_may_be_lost() {
                 };
                 let card = new(flaws).identify(&HostCapabilities::full());
                 let mode = card.unwrap_or_else(|why| panic!("{number}, {heard}: {why}")).mode;
-                // CMD11 cannot be repeated, so its loss costs 1.8 V. A card that changed its timing and was
-                // not heard costs that timing.
+                // CMD11 cannot be repeated, so its loss costs 1.8 V. A lost response to a switch of the timing
+                // costs that timing.
                 let command = whole.log[number];
                 let changed = heard && command.argument >> 31 == 1;
                 let same = match command.opcode {

@@ -1,9 +1,8 @@
-//! Any bytes as the answers of a card: every register is read or refused by name, identification ends, and
-//! the card that results answers every question; nothing panics ([parsers-never-panic],
-//! [identification-ends]).
+//! A card whose responses are arbitrary bytes: every register is parsed or refused by name, identification ends, and
+//! every method of the resulting card returns. Nothing panics ([parsers-never-panic], [identification-ends]).
 //!
-//! The first byte chooses the host, and which probes the card answers. The card's answers are cut from the
-//! other bytes, which begin again when they are used up.
+//! The first byte chooses the host and the probes that the card answers. The card's responses are taken from the
+//! other bytes, which repeat.
 
 use blockyard_mmc::card::{Card, CardKind};
 use blockyard_mmc::command::status::Status;
@@ -13,11 +12,11 @@ use blockyard_mmc::identify::{Answer, BusError, Failure, Identify, Step};
 use blockyard_mmc::register::Bits;
 use blockyard_mmc::register::ext_csd::partition::Partition;
 
-/// The largest number of steps of identification: 3 widths, 6 timings and 1.8 V, each with a few starts of
-/// some 130 steps.
+/// The limit on the steps of identification: 3 widths, 6 timings and 1.8 V, each with a few starts of about 130
+/// steps.
 const STEPS_MAX: u32 = 20_000;
 
-/// Returns the card that `bytes` make.
+/// Parses `bytes` as a card.
 pub(crate) fn play(bytes: &[u8]) -> Option<Result<Box<Card>, Failure>> {
     let (&choice, rest) = bytes.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let host = HostCapabilities {
@@ -33,7 +32,7 @@ pub(crate) fn play(bytes: &[u8]) -> Option<Result<Box<Card>, Failure>> {
     Some(end)
 }
 
-/// Identifies a card that sends `bytes`, over and over.
+/// Identifies a card that sends `bytes` repeatedly.
 fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Card>, Failure> {
     let mut identify = Identify::new(host.clone());
     let mut bytes = bytes.iter().copied().cycle();
@@ -57,7 +56,7 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
             identify.answered(Answer::Error(BusError::NoResponse));
             continue;
         }
-        let mut take = || bytes.next().expect("byte of an endless cycle");
+        let mut take = || bytes.next().expect("a cycle of bytes should not end");
         let response = match command.response {
             ResponseKind::None => Response::None,
             ResponseKind::R2 => Response::Long(Bits(core::array::from_fn(|_| take()))),
@@ -78,7 +77,7 @@ fn identify(host: &HostCapabilities, choice: u8, bytes: &[u8]) -> Result<Box<Car
     panic!("identification does not end");
 }
 
-/// Asks a card every question.
+/// Calls every method of a card.
 fn ask(card: &Card, host: &HostCapabilities) {
     let _ = Partition::ALL.map(|partition| card.partition_sectors(partition));
     if let Some(limits) = card.limits(host) {
@@ -90,7 +89,7 @@ fn ask(card: &Card, host: &HostCapabilities) {
     let ways = [card.discard_by(), card.zero_by()];
     for by in ways.into_iter().flatten().chain(card.secure_erase_by().into_iter().flatten()) {
         let unit = u64::from(card.erase_unit_sectors(by));
-        let way = card.erase_way(by).expect("way of the card's own standard");
+        let way = card.erase_way(by).expect("the card should support its own erases");
         for (sector, sectors) in [(0, unit), (unit, unit), (1, u64::MAX - 1), (u64::MAX, u64::MAX)]
         {
             let whole = way.whole_units(sector, sectors);

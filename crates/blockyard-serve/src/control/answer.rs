@@ -3,6 +3,7 @@
 use crate::disk::Disk;
 use crate::overview::{Overview, Visitor};
 use crate::traffic::Traffic;
+use blockyard_btt::Health;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,6 +50,41 @@ pub struct Export {
     pub in_flight: usize,
     /// What they read and write.
     pub rates: Rates,
+    /// The number of requests that failed because the file of the disk is damaged.
+    pub failed_requests: u64,
+    /// The damage that was found last, in words.
+    pub damage: Option<String>,
+    /// The health of a block translation table.
+    pub btt: Option<BttHealth>,
+}
+
+/// The health of a served block translation table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BttHealth {
+    /// The number of arenas.
+    pub arenas: usize,
+    /// The number of arenas that refuse writes.
+    pub read_only_arenas: usize,
+    /// The number of free blocks.
+    pub free_blocks: u64,
+    /// A write failed halfway, so all writes are refused until the table is opened again.
+    pub broken: bool,
+    /// The number of cut writes that wait for the table to be opened for writing.
+    pub unfinished_writes: usize,
+}
+
+impl From<Health> for BttHealth {
+    fn from(health: Health) -> Self {
+        let Health { arenas, read_only_arenas, free_blocks, is_broken, unfinished } = health;
+        Self {
+            arenas,
+            read_only_arenas,
+            free_blocks,
+            broken: is_broken,
+            unfinished_writes: unfinished,
+        }
+    }
 }
 
 /// Reads and writes per second.
@@ -92,6 +128,13 @@ pub struct Client {
 pub struct Disconnected {
     /// The number of the client.
     pub disconnected: u64,
+}
+
+/// The answer to [`Request::Rate`](super::Request::Rate) and [`Request::Delay`](super::Request::Delay).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// The name of the export.
+    pub changed: String,
 }
 
 /// The answer to [`Request::Drain`](super::Request::Drain): the server drains.
@@ -141,6 +184,9 @@ impl Listing {
                 writes_per_s: per_second(old.writes, new.writes, passed),
                 written_bytes_per_s: per_second(old.written_bytes, new.written_bytes, passed),
             },
+            failed_requests: disk.damage.failed(),
+            damage: disk.damage.harm().map(|harm| harm.to_string()),
+            btt: disk.btt_health().map(BttHealth::from),
         });
         let visitors = |lanes: &'_ [Overview]| -> BTreeMap<u64, Visitor> {
             let all = lanes.iter().flat_map(|lane| &lane.clients);

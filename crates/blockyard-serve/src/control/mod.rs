@@ -9,15 +9,21 @@
 mod answer;
 mod request;
 
-pub use answer::{Answer, Client, Disconnected, Draining, Export, Listing, Rates};
+pub use answer::{
+    Answer, BttHealth, Changed, Client, Disconnected, Draining, Export, Listing, Rates,
+};
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
 use crate::callers::{Caller, Callers};
-use crate::disk::Disk;
+use crate::disk::{Change, Disk};
 use crate::entrance::{Entrance, Message, ask};
 use crate::listen::Listener;
 use crate::overview::Overview;
 use crate::peer::Peer;
+use blockyard::layer::delay::Extra;
+use blockyard::layer::rate as layer;
+use blockyard::time;
+use core::num::NonZeroU64;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::io::{self, Read, Write};
@@ -90,11 +96,38 @@ impl Control {
         match request {
             Request::List {} => self.list().map(value),
             Request::Disconnect { client } => self.disconnect(client).map(value),
+            Request::Rate { export, bytes_per_s, requests_per_s, burst_ms } => {
+                let change = Change::Rates(layer::Rates {
+                    bytes_per_s: bytes_per_s.map(NonZeroU64::get),
+                    requests_per_s: requests_per_s.map(NonZeroU64::get),
+                    burst: time::Duration::from_ms(burst_ms.into()),
+                });
+                self.change(export, change, "rate").map(value)
+            }
+            Request::Delay { min_us, max_us, .. } if min_us > max_us => {
+                Err("the shortest delay is longer than the longest".to_owned())
+            }
+            Request::Delay { export, min_us, max_us } => {
+                let us = |us: u32| time::Duration::from_us(us.into());
+                let extra = Extra { min: us(min_us), max: us(max_us), op: None };
+                self.change(export, Change::Delay(extra), "delay").map(value)
+            }
             Request::Drain {} => {
                 let in_flight = in_flight(&self.overviews()?);
                 self.drain.send(()).map_err(|_| "the server does not listen to this command")?;
                 Ok(value(Draining { in_flight }))
             }
+        }
+    }
+
+    /// Makes `change` to the export called `name`, which needs the layer called `layer`.
+    fn change(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
+        let disk = self.disks.iter().position(|disk| disk.name == name);
+        let disk = disk.ok_or_else(|| format!("there is no export {name:?}"))?;
+        let ask_lane = |answer| Message::Change(disk, change, answer);
+        match ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {
+            true => Ok(Changed { changed: name }),
+            false => Err(format!("export {name:?} was started without --{layer}")),
         }
     }
 

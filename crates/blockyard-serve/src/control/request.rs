@@ -1,6 +1,7 @@
 //! The commands that an operator may send, one in each line.
 
 use core::fmt;
+use core::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 
 /// The longest line, without its end, in bytes.
@@ -17,6 +18,29 @@ pub enum Request {
     Disconnect {
         /// The number of the client.
         client: u64,
+    },
+    /// Limit the bytes and requests per second of an export that was started with a rate.
+    Rate {
+        /// The name of the export; empty for the default one.
+        export: String,
+        /// Bytes read and written per second; `None`: no limit.
+        #[serde(default)]
+        bytes_per_s: Option<NonZeroU64>,
+        /// Requests per second; `None`: no limit.
+        #[serde(default)]
+        requests_per_s: Option<NonZeroU64>,
+        /// The time in milliseconds for which unused capacity is kept.
+        #[serde(default)]
+        burst_ms: u32,
+    },
+    /// Delay the requests of an export that was started with a delay, each by a time drawn from a range.
+    Delay {
+        /// The name of the export; empty for the default one.
+        export: String,
+        /// The shortest delay in microseconds.
+        min_us: u32,
+        /// The longest delay in microseconds.
+        max_us: u32,
     },
     /// Accept no more clients and requests, answer those in flight, flush the disks and end.
     Drain {},
@@ -81,10 +105,13 @@ mod tests {
             read(b" {\"client\": 7, \"command\": \"disconnect\"} \r\n"),
             Ok(Request::Disconnect { client: 7 })
         );
-        let known = "unknown variant `lst`, expected one of `list`, `disconnect`, `drain`";
+        let known =
+            "unknown variant `lst`, expected one of `list`, `disconnect`, `rate`, `delay`, `drain`";
         assert!(refusal("{\"command\":\"lst\"}").starts_with(known));
         assert!(refusal("{\"command\":\"list\",\"x\":1}").starts_with("unknown field `x`"));
         assert!(refusal("{\"command\":\"disconnect\"}").starts_with("missing field `client`"));
+        let zero = "{\"command\":\"rate\",\"export\":\"\",\"bytes_per_s\":0}";
+        assert!(refusal(zero).starts_with("invalid value"));
         assert!(refusal("{}").starts_with("missing field `command`"));
         for line in ["", "list", "[]", "{\"command\":\"list\"} {}", &"[".repeat(10_000)] {
             assert!(!refusal(line).is_empty(), "{line}");

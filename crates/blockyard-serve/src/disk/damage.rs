@@ -2,7 +2,7 @@
 
 use crate::event::{DiskEvent, Event, Harm};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 
 /// The damage to the file of one disk.
 #[derive(Debug)]
@@ -10,6 +10,8 @@ pub(crate) struct Damage {
     disk: String,
     events: Option<mpsc::SyncSender<Event>>,
     is_reported: AtomicBool,
+    /// The damage that was found last.
+    harm: Mutex<Option<Harm>>,
     /// The number of requests that failed because of the damage.
     failed: AtomicU64,
 }
@@ -20,6 +22,7 @@ impl Damage {
             disk: disk.to_owned(),
             events: events.cloned(),
             is_reported: AtomicBool::new(false),
+            harm: Mutex::new(None),
             failed: AtomicU64::new(0),
         }
     }
@@ -28,6 +31,7 @@ impl Damage {
     #[cold]
     pub(in crate::disk) fn note(&self, harm: Harm) {
         self.failed.fetch_add(1, Ordering::Relaxed);
+        *self.harm.lock().unwrap_or_else(PoisonError::into_inner) = Some(harm);
         let Some(events) = &self.events else { return };
         if self.is_reported.swap(true, Ordering::Relaxed) {
             return;
@@ -36,6 +40,11 @@ impl Damage {
         // A lane never waits for the log: the next failure tries again.
         let has_room = events.try_send(Event::Disk(event)).is_ok();
         self.is_reported.store(has_room, Ordering::Relaxed);
+    }
+
+    /// Returns the damage that was found last, if any.
+    pub(crate) fn harm(&self) -> Option<Harm> {
+        *self.harm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn failed(&self) -> u64 {

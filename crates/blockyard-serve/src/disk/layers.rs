@@ -25,8 +25,9 @@ pub struct Layers {
     pub model: Option<Arc<dyn Behaviour>>,
     /// The delay added to each request.
     pub delay: Option<Extra>,
-    /// The limits on bytes and requests per second.
-    pub rates: Rates,
+    /// The limits on bytes and requests per second. With [`Rates::NONE`] there are none until an operator sets them;
+    /// with `None` none can be set.
+    pub rates: Option<Rates>,
     /// The fault rules. A rule that cannot fire on the disk is refused when the disk is opened. So are rules for torn
     /// and misdirected writes: a served disk keeps all of a write or nothing.
     pub faults: Vec<FaultRule>,
@@ -36,8 +37,17 @@ pub struct Layers {
 
 impl Default for Layers {
     fn default() -> Self {
-        Self { model: None, delay: None, rates: Rates::NONE, faults: Vec::new(), seed: 1 }
+        Self { model: None, delay: None, rates: None, faults: Vec::new(), seed: 1 }
     }
+}
+
+/// A change of the layers of a running disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Limits for the requests that come from now on.
+    Rates(Rates),
+    /// A delay for the requests that come from now on.
+    Delay(Extra),
 }
 
 const SENT: [Op; 5] = [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes];
@@ -84,7 +94,7 @@ impl Layers {
     pub fn is_empty(&self) -> bool {
         self.model.is_none()
             && self.delay.is_none()
-            && self.rates == Rates::NONE
+            && self.rates.is_none()
             && self.faults.is_empty()
     }
 
@@ -115,8 +125,8 @@ impl Layers {
         if let Some(extra) = self.delay {
             medium = Medium::Delayed(Box::new(Delayed::new(medium, extra, draws.fork(1), tags)));
         }
-        if self.rates.bytes_per_s.is_some() || self.rates.requests_per_s.is_some() {
-            medium = Medium::Rated(Box::new(Limited::new(medium, self.rates, tags)));
+        if let Some(rates) = self.rates {
+            medium = Medium::Rated(Box::new(Limited::new(medium, rates, tags)));
         }
         if !self.faults.is_empty() {
             let faulty = Faulty::new(medium, self.faults.clone(), draws.fork(2), tags);

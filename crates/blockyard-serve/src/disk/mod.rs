@@ -27,6 +27,7 @@ pub use fault_counts::FaultCounts;
 #[cfg(test)]
 pub(crate) use file::Begun;
 pub(crate) use file::Outbox;
+pub(crate) use layers::Change;
 pub use layers::Layers;
 pub(crate) use limited::SharedDepth;
 pub use live::{Behaviour, LATE, Lateness, Timing};
@@ -41,7 +42,7 @@ use blockyard::layer::rate;
 use blockyard::limits::Limits;
 use blockyard::policy::{Dispatch, Policies};
 use blockyard::tag::TagSetConfig;
-use blockyard_btt::Container;
+use blockyard_btt::{Container, Health};
 use blockyard_pmem::Durability;
 use btt::{BttDevice, Table};
 use core::ops::Range;
@@ -167,6 +168,14 @@ impl Disk {
             Kept::File(file, _) if file.is_block_device => "device",
             Kept::File(..) => "file",
             Kept::Btt(_) => "btt",
+        }
+    }
+
+    /// Returns the health of a BTT, if the disk is one.
+    pub(crate) fn btt_health(&self) -> Option<Health> {
+        match &self.kept {
+            Kept::Btt(table) => Some(table.health()),
+            _ => None,
         }
     }
 
@@ -332,6 +341,18 @@ pub(crate) enum Data<'a> {
 }
 
 impl Medium {
+    /// Changes the layer that `change` is about. Returns whether there is one.
+    pub(crate) fn change(&mut self, change: &Change) -> bool {
+        match (self, change) {
+            (Self::Rated(limited), Change::Rates(rates)) => limited.set_rates(*rates),
+            (Self::Delayed(delayed), Change::Delay(extra)) => delayed.set_extra(*extra),
+            (Self::Faulty(faulty), _) => return faulty.below.change(change),
+            (Self::Rated(limited), _) => return limited.below.change(change),
+            _ => return false,
+        }
+        true
+    }
+
     pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
         if let Self::Faulty(faulty) = self {
             counts.set(faulty.counts().map(|(_, count)| count));

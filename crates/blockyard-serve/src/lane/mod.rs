@@ -27,7 +27,7 @@ use crate::entrance::Message;
 use crate::job::{Job, Owner, Transfer};
 use crate::lane_memory::LaneMemory;
 use crate::meter::{Counts, Meter, Metered};
-use crate::newcomers::Newcomers;
+use crate::newcomers::{Newcomers, Register, Ticket};
 use crate::overview::Overview;
 use crate::queue::DiskQueue;
 use crate::ring::Done;
@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
+    /// The clients of all lanes that have not chosen an export.
+    pub(crate) newcomers: Arc<Register>,
     /// The bell to ring when the last door closes, if the server is to end with it.
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
@@ -75,8 +77,6 @@ pub(crate) struct LaneParts<D: Door> {
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
-    /// The number of doors whose clients have not chosen an export.
-    pub(crate) newcomers: Arc<AtomicUsize>,
 }
 
 /// The reason for which a lane cuts off a client that holds memory.
@@ -118,7 +118,7 @@ impl<D: Door> Lane<D> {
     pub(crate) fn new(parts: LaneParts<D>) -> io::Result<Self> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);
-        let newcomers = Newcomers::new(Arc::clone(&parts.newcomers));
+        let newcomers = Newcomers::new(Arc::clone(&shared.newcomers));
         let memory = LaneMemory::new(shared.lane_bytes_max, shared.disks.len());
         let mut services = Services::new(
             patience,
@@ -323,7 +323,7 @@ impl<D: Door> Lane<D> {
                 }
             };
             match message {
-                Message::Arrival(arrival) => self.open(arrival),
+                Message::Arrival(arrival, ticket) => self.open(arrival, ticket),
                 Message::Report(answer) => {
                     let disks = &self.services.disks;
                     disks.iter().for_each(DiskQueue::tell_faults);
@@ -335,13 +335,19 @@ impl<D: Door> Lane<D> {
                     // The receiver may have been dropped here too.
                     let _ = answer.send(self.services.traffic());
                 }
-                Message::MakeRoom => {
-                    if let Some(oldest) = self.services.newcomers.take_oldest() {
-                        self.doors[oldest].cut_off(oldest, SILENT, &mut self.services);
+                Message::CutOff(ticket) => {
+                    // The client may have chosen an export meanwhile.
+                    if let Some(door) = self.services.newcomers.take(ticket) {
+                        self.doors[door].cut_off(door, SILENT, &mut self.services);
                     }
                 }
                 Message::Overview(answer) => drop(answer.send(self.overview())),
-                Message::Disconnect(client, answer) => drop(answer.send(self.disconnect(client))),
+                Message::Disconnect(client, answer) => {
+                    let _ = answer.send(self.disconnect(client));
+                }
+                Message::Change(disk, change, answer) => {
+                    let _ = answer.send(self.services.disks[disk].change(&change));
+                }
                 Message::Drain => self.drain(),
                 Message::Leave => self.stage = Stage::Leaving,
             }
@@ -349,15 +355,15 @@ impl<D: Door> Lane<D> {
         self.services.ring.readable(self.parts.bell.as_raw_fd(), Kept::Bell);
     }
 
-    fn open(&mut self, arrival: D::Arrival) {
+    fn open(&mut self, arrival: D::Arrival, ticket: Ticket) {
         if self.stage != Stage::Serving {
-            self.services.newcomers.forget_one();
+            self.services.newcomers.forget(ticket);
             self.forget_one();
             return;
         }
         let door = D::open(arrival, &self.parts.doors, &mut self.services);
         let number = self.doors.insert(door);
-        self.services.newcomers.put(number);
+        self.services.newcomers.put(ticket, number);
         self.services.list(number);
     }
 

@@ -141,12 +141,8 @@ fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
         round.extend([0, 40, 80].map(|block| ask(Op::Write, block, 1, 0)));
         own.send(Message::Drain);
     });
-    entrance.send(Message::Arrival(Rounds {
-        disk: 0,
-        memory_bytes: BLOCK,
-        next,
-        ended: Some(ended),
-    }));
+    let arrival = Rounds { disk: 0, memory_bytes: BLOCK, next, ended: Some(ended) };
+    entrance.send(Message::Arrival(arrival, lane_alone::ticket(&parts)));
     Lane::new(parts)
         .expect("the kernel should offer io_uring")
         .serve()

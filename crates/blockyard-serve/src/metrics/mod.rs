@@ -10,7 +10,7 @@ mod text;
 use crate::callers::{Caller, Callers};
 use crate::disk::Disk;
 use crate::entrance::{Entrance, Message, ask};
-use crate::listen::{Address, ListenError, Listener};
+use crate::listen::{Access, Address, ListenError, Listener};
 use crate::meter::Counts;
 use crate::peer::Peer;
 use http::{Answer, Asked};
@@ -30,7 +30,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn bind(address: &str) -> Result<Listener, ListenError> {
-        Listener::bind(&Address::Tcp(address.to_owned()))
+        Listener::bind(&Address::Tcp(address.to_owned()), Access::default())
     }
 
     /// Answers questions until `stop` rings.

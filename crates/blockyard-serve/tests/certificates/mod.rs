@@ -1,5 +1,5 @@
-//! Certificates for one test: an authority, certificates of a server and of a client that it signed, and a
-//! certificate of another authority. The names of files are those that libnbd and qemu look for.
+//! Certificates for one test: an authority, a server's and a client's certificate that it signed, and a
+//! certificate signed by another authority. The files have the names that libnbd and qemu expect.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use blockyard_serve::TlsConfig;
@@ -25,7 +25,7 @@ impl Certificates {
         this
     }
 
-    /// A client that knows the authority and has no certificate of its own.
+    /// Returns a folder for a client that has the authority's certificate and none of its own.
     pub(crate) fn without_client(&self) -> PathBuf {
         let folder = self.0.join("nobody");
         std::fs::create_dir_all(&folder).unwrap();
@@ -37,7 +37,7 @@ impl Certificates {
         self.0.join(name)
     }
 
-    /// For a server that requires TLS, and certificates of its clients if `knows_clients`.
+    /// Returns the configuration of a server that requires TLS, and client certificates if `knows_clients`.
     pub(crate) fn config(&self, knows_clients: bool) -> TlsConfig {
         TlsConfig {
             certificate: self.file("server-cert.pem"),

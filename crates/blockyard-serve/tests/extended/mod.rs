@@ -1,4 +1,4 @@
-//! A client with extended headers, which does one thing at a time and reads no data.
+//! A client with extended headers, which sends one request at a time and no READs.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use super::nbd;
@@ -11,7 +11,7 @@ pub(crate) const CACHE: u16 = 5;
 const STATUS: u16 = 7;
 pub(crate) const HOLE: u64 = 1;
 
-/// The client, on the default export with `base:allocation`.
+/// A client of the default export with the context `base:allocation`.
 pub(crate) struct Extended(UnixStream);
 
 impl Extended {
@@ -23,7 +23,7 @@ impl Extended {
         client
     }
 
-    /// Asks for an option and takes the answers, up to that it is so.
+    /// Sends an option and reads replies up to the ACK.
     fn option(&mut self, number: u32, data: &[u8]) {
         let len = u32::try_from(data.len()).unwrap();
         let head = [&b"IHAVEOPT"[..], &number.to_be_bytes(), &len.to_be_bytes(), data].concat();
@@ -31,7 +31,7 @@ impl Extended {
         loop {
             let reply = self.take(20);
             let kind = u32::from_be_bytes(reply[12..16].try_into().unwrap());
-            assert!(kind < 1 << 31, "option {number} is refused");
+            assert!(kind < 1 << 31, "the server refused option {number}");
             self.take(u32::from_be_bytes(reply[16..].try_into().unwrap()).into());
             if kind == 1 {
                 return;
@@ -53,17 +53,17 @@ impl Extended {
         self.0.write_all(&request).unwrap();
     }
 
-    /// Asks for the status of a range and does not wait for the answer.
+    /// Requests the status of a range and does not wait for the reply.
     pub(crate) fn ask_status(&mut self, offset: u64, len: u64) {
         self.send(STATUS, 0, offset, len);
     }
 
-    /// The bytes that have arrived and were not read.
+    /// Returns the number of received bytes that were not read.
     pub(crate) fn arrived_bytes(&self) -> u64 {
         rustix::io::ioctl_fionread(&self.0).unwrap()
     }
 
-    /// No more requests follow.
+    /// Ends the stream of requests.
     pub(crate) fn shut_down(&self) {
         self.0.shutdown(std::net::Shutdown::Write).unwrap();
     }
@@ -74,7 +74,7 @@ impl Extended {
         self.answer()
     }
 
-    /// The payload of the chunks of one answer, or its error.
+    /// Reads one reply. Returns the payload of its chunks, or its error.
     pub(crate) fn answer(&mut self) -> Result<Vec<u8>, u32> {
         let mut answer = Vec::new();
         loop {
@@ -91,12 +91,12 @@ impl Extended {
         }
     }
 
-    /// Does a command without data; its error, 0 for none.
+    /// Sends a command without data and returns its error, 0 for none.
     pub(crate) fn call(&mut self, kind: u16, offset: u64, len: u64) -> u32 {
         self.ask(kind, 0, offset, len).err().unwrap_or(0)
     }
 
-    /// What is there: lengths and states, until all of it is told.
+    /// Requests status until the whole range is covered. Returns lengths and states.
     pub(crate) fn status(&mut self, offset: u64, len: u64) -> Vec<(u64, u64)> {
         let mut all = Vec::new();
         let mut told = 0;

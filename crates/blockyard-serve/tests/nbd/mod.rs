@@ -1,4 +1,4 @@
-//! A client that does one thing at a time, and a server of its own for each test.
+//! An NBD client that sends one request at a time, and a server for each test.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use blockyard::policy::Policies;
@@ -21,7 +21,7 @@ pub(crate) const EIO: u32 = 5;
 pub(crate) const ENOSPC: u32 = 28;
 pub(crate) const ESHUTDOWN: u32 = 108;
 
-/// Says that something could not be checked here; whether somebody listens: `ci.sh` does.
+/// Reports a check that cannot run here. Returns whether `ci.sh` collects the report.
 pub(crate) fn not_checked(what: &str) -> bool {
     eprintln!("NOT CHECKED: {what}");
     let Some(path) = std::env::var_os("BLOCKYARD_NOT_CHECKED") else { return false };
@@ -34,8 +34,8 @@ pub(crate) fn not_checked(what: &str) -> bool {
 pub(crate) fn answers(mut server: Child, socket: &Path) -> Child {
     let start = Instant::now();
     while Client::connect(socket).is_err() {
-        assert!(server.try_wait().unwrap().is_none(), "the server runs");
-        assert!(start.elapsed() < Duration::from_secs(20), "the server answers within 20 s");
+        assert!(server.try_wait().unwrap().is_none(), "the server should keep running");
+        assert!(start.elapsed() < Duration::from_secs(20), "the server should answer within 20 s");
         std::thread::sleep(Duration::from_millis(5));
     }
     server
@@ -44,10 +44,10 @@ pub(crate) fn answers(mut server: Child, socket: &Path) -> Child {
 /// Sends the server the signal of this name, such as `-TERM`.
 pub(crate) fn signal(server: &Child, name: &str) {
     let sent = Command::new("kill").args([name, &server.id().to_string()]).status().unwrap();
-    assert!(sent.success(), "the server exists");
+    assert!(sent.success(), "the server should exist");
 }
 
-/// A file of its own for each call.
+/// Returns a new path for each call.
 pub(crate) fn path(what: &str) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -55,14 +55,14 @@ pub(crate) fn path(what: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// A file of `bytes` zeroes.
+/// Creates a file of `bytes` zeroes.
 pub(crate) fn file(bytes: u64) -> PathBuf {
     let path = path("disk");
     std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
     path
 }
 
-/// Where a socket may be: not below the target folder, as its path is 107 bytes at most.
+/// Returns a path for a socket outside the target folder, because a socket's path has at most 107 bytes.
 pub(crate) fn socket() -> PathBuf {
     let name = path("s").file_name().unwrap().to_owned();
     std::env::temp_dir().join(name).with_extension("sock")
@@ -84,7 +84,7 @@ pub(crate) fn memory(bytes: u64) -> DiskConfig {
     disk(Source::Memory { bytes, huge_pages: false })
 }
 
-/// A server at a socket of its own.
+/// A server with its own socket.
 pub(crate) struct Running {
     pub(crate) socket: PathBuf,
     pub(crate) server: Server,
@@ -102,11 +102,11 @@ impl Running {
         Client::connect(&self.socket).unwrap()
     }
 
-    /// Ends it, when every client has gone or will be cut off.
+    /// Stops the server. It cuts off clients that do not disconnect.
     pub(crate) fn stop(self) {
         self.server.stopper().stop();
         self.server.join().unwrap();
-        assert!(!self.socket.exists(), "it removes its socket");
+        assert!(!self.socket.exists(), "the server should remove its socket");
     }
 }
 
@@ -122,7 +122,7 @@ impl Client {
     }
 }
 
-/// A stream on which the greeting was answered: options are next.
+/// Answers the greeting on a stream and returns the stream, ready for options.
 pub(crate) fn greeted(mut stream: UnixStream) -> io::Result<UnixStream> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     let mut greeting = [0; 18];
@@ -133,7 +133,7 @@ pub(crate) fn greeted(mut stream: UnixStream) -> io::Result<UnixStream> {
 }
 
 impl<S: Read + Write> Client<S> {
-    /// Chooses the default export, when options are next.
+    /// Chooses the default export on a stream that is ready for options.
     pub(crate) fn enter(mut stream: S) -> io::Result<Self> {
         stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
         let mut export = [0; 10];
@@ -142,7 +142,7 @@ impl<S: Read + Write> Client<S> {
         Ok(Self { stream, bytes, next: 1 })
     }
 
-    /// Sends a request without payload; its cookie.
+    /// Sends a request without payload and returns its cookie.
     pub(crate) fn ask(&mut self, kind: u16, offset: u64, len: u32) -> io::Result<u64> {
         let cookie = self.next;
         self.next += 1;
@@ -150,7 +150,7 @@ impl<S: Read + Write> Client<S> {
         Ok(cookie)
     }
 
-    /// The next reply: its cookie and error, 0 for none.
+    /// Reads the next reply and returns its cookie and error, 0 for none.
     pub(crate) fn reply(&mut self) -> io::Result<(u64, u32)> {
         let mut reply = [0; 16];
         self.stream.read_exact(&mut reply)?;
@@ -159,7 +159,7 @@ impl<S: Read + Write> Client<S> {
         Ok((u64::from_be_bytes(reply[8..].try_into().unwrap()), error))
     }
 
-    /// Does it; its error, 0 for none.
+    /// Sends a request, waits for the reply, and returns the error, 0 for none.
     pub(crate) fn call(&mut self, kind: u16, offset: u64, len: u32) -> u32 {
         let cookie = self.ask(kind, offset, len).unwrap();
         let (replied, error) = self.reply().unwrap();
@@ -174,7 +174,7 @@ impl<S: Read + Write> Client<S> {
         data
     }
 
-    /// Writes; its error, 0 for none.
+    /// Writes `data`, waits for the reply, and returns the error, 0 for none.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) -> u32 {
         let cookie = self.ask(WRITE, offset, u32::try_from(data.len()).unwrap()).unwrap();
         self.stream.write_all(data).unwrap();
@@ -185,7 +185,11 @@ impl<S: Read + Write> Client<S> {
 
     pub(crate) fn bye(mut self) {
         self.ask(DISC, 0, 0).unwrap();
-        assert_eq!(self.stream.read(&mut [0]).unwrap(), 0, "closed when all is done");
+        assert_eq!(
+            self.stream.read(&mut [0]).unwrap(),
+            0,
+            "the server should close the connection after DISC"
+        );
     }
 }
 
@@ -199,11 +203,11 @@ pub(crate) fn header(kind: u16, cookie: u64, offset: u64, len: u32) -> [u8; 28] 
     header
 }
 
-/// A stream of numbers.
+/// A generator of pseudorandom numbers.
 pub(crate) struct Random(pub u64);
 
 impl Random {
-    /// The next one, below `end`.
+    /// Returns the next number, below `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -118,14 +118,13 @@ fn quoted(word: &str) -> String {
     format!("`{shown}`")
 }
 
-/// Writes `: did you mean ...? (one of ...)`.
+/// Writes `: did you mean ...?`, or ` (one of ...)` if no name is close.
 fn write_choice(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::Result {
-    match nearest(word, known) {
-        Some(near) => write!(f, ": did you mean `{near}`? ")?,
-        None => f.write_str(" ")?,
-    }
     debug_assert!(!known.is_empty(), "no valid word for `{word}`");
-    write!(f, "(one of {})", known.join(", "))
+    match nearest(word, known) {
+        Some(near) => write!(f, ": did you mean `{near}`?"),
+        None => write!(f, " (one of {})", known.join(", ")),
+    }
 }
 
 /// Whether `key` of a profile's `table` is the former name of a fault, which belongs in a fault file.

@@ -219,8 +219,7 @@ fn an_unknown_value_is_reported_with_the_nearest_one() {
     let text = "title = \"x\"\n\n[queue]\nmodel = \"multi\"\n\n\nelevator = \"mq-dedline\"\n";
     assert_eq!(
         design_error(text),
-        "my.toml:7: unknown value `mq-dedline` for `elevator`: did you mean `mq-deadline`? \
-         (one of none, mq-deadline, kyber)"
+        "my.toml:7: unknown value `mq-dedline` for `elevator`: did you mean `mq-deadline`?"
     );
 }
 
@@ -228,10 +227,7 @@ fn an_unknown_value_is_reported_with_the_nearest_one() {
 fn a_misspelt_key_is_reported_before_the_missing_key() {
     assert_eq!(
         design_error("[queue]\nmodle = \"multi\"\n"),
-        "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`? (one of model, \
-         hw-queues, depth, read-queues, poll-queues, elevator, dispatch, dequeue, busy, \
-         swq-merge, plug, sched-depth, timeout, read-ahead, \
-         read-ahead-cap, deadline, kyber)"
+        "my.toml:2: unknown key `modle` in `[queue]`: did you mean `model`?"
     );
     assert_eq!(
         device_error("[srp]\n"),
@@ -355,18 +351,15 @@ fn errors_in_the_table_of_a_btt_are_reported() {
     let over = |text: &str| design_error(&format!("base = \"btt\"\n[btt]\n{text}\n"));
     assert_eq!(
         over("rrt = \"scan\""),
-        "my.toml:3: unknown key `rrt` in `[btt]`: did you mean `rtt`? (one of copy, rtt, lane, lane-sets, \
-         fences, prefetch, sector-size)"
+        "my.toml:3: unknown key `rrt` in `[btt]`: did you mean `rtt`?"
     );
     assert_eq!(
         over("rtt = \"scan-paded\""),
-        "my.toml:3: unknown value `scan-paded` for `rtt`: did you mean `scan-padded`? (one of versions, \
-         indexed, scan, scan-padded)"
+        "my.toml:3: unknown value `scan-paded` for `rtt`: did you mean `scan-padded`?"
     );
     assert_eq!(
         over("copy = \"alligned-nt\""),
-        "my.toml:3: unknown value `alligned-nt` for `copy`: did you mean `aligned-nt`? (one of bytewise, nt, \
-         aligned-nt)"
+        "my.toml:3: unknown value `alligned-nt` for `copy`: did you mean `aligned-nt`?"
     );
     assert_eq!(
         over("lane = \"mutex\"\nlane-sets = 4"),
@@ -402,8 +395,7 @@ fn persistent_memory_fits_an_arena_and_has_no_cache() {
     );
     assert_eq!(
         device_error("base = \"pmem-dram\"\n[pmem.read]\nbyte-wise = \"1us\"\n"),
-        "my.toml:3: unknown key `byte-wise` in `[pmem.read]`: did you mean `bytewise`? (one of rate, bytewise, \
-         nt, aligned-nt)"
+        "my.toml:3: unknown key `byte-wise` in `[pmem.read]`: did you mean `bytewise`?"
     );
 }
 
@@ -467,7 +459,7 @@ fn a_figure_with_an_origin_has_a_value() {
     assert_eq!(over("hba.luns = { origin = \"x\" }"), "my.toml:2: missing key `value`");
     assert_eq!(
         over("hba.luns = { vale = 2, origin = \"x\" }"),
-        "my.toml:2: unknown key `vale`: did you mean `value`? (one of value, origin)"
+        "my.toml:2: unknown key `vale`: did you mean `value`?"
     );
 }
 
@@ -485,11 +477,15 @@ fn an_unknown_name_is_reported_with_the_nearest_one() {
     let names = names.join(", ");
     assert_eq!(
         Device::lookup("sprp").unwrap_err().to_string(),
-        format!("unknown device `sprp`: did you mean `srp`? (one of {names})")
+        "unknown device `sprp`: did you mean `srp`?"
+    );
+    assert_eq!(
+        Device::lookup("zzzzzzzzz").unwrap_err().to_string(),
+        format!("unknown device `zzzzzzzzz` (one of {names})")
     );
     assert_eq!(
         Device::parse("my.toml", "base = \"spr\"\n").unwrap_err().to_string(),
-        format!("my.toml:1: unknown value `spr` for `base`: did you mean `srp`? (one of {names})")
+        "my.toml:1: unknown value `spr` for `base`: did you mean `srp`?"
     );
     assert!(Design::lookup("mq-deadlin").unwrap_err().to_string().contains("`mq-deadline`?"));
     assert!(builtin("nul").unwrap_err().to_string().starts_with("unknown design or device `nul`"));

@@ -36,7 +36,7 @@ pub(crate) fn assert_met(
         }
     }
     let of_tables: usize = experiment.tables.iter().map(|table| table.published.len()).sum();
-    assert_eq!(count, of_tables, "each published figure has a cell");
+    assert_eq!(count, of_tables, "each published figure should have a cell");
     assert!(missed.is_empty(), "{}:\n{}", missed.len(), missed.join("\n"));
     cells
 }

@@ -9,9 +9,9 @@ use core::fmt::Write as _;
 /// One I/O to record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Io {
-    /// The instant of its issue, in microseconds from the start.
+    /// The instant of issue, in microseconds from the start.
     pub(crate) at_us: u64,
-    /// Its response time in microseconds.
+    /// The response time in microseconds.
     pub(crate) took_us: u64,
     pub(crate) cpu: u32,
     pub(crate) pid: u32,
@@ -27,11 +27,11 @@ impl Io {
     }
 }
 
-/// Names of the processes, by pid.
+/// The names of the processes, by pid.
 const PROCESSES: &[(u32, &str)] = &[(700, "db"), (701, "log"), (702, "scan")];
 
-/// A small database: on CPU 0 it reads pages, on CPU 1 it writes and flushes its log, and a scan reads ahead;
-/// at times it discards old space. About 130 I/Os in some 10 ms.
+/// A small database. It reads pages on CPU 0, writes and flushes its log on CPU 1, scans with read-ahead, and sometimes
+/// discards old space: about 130 I/Os in about 10 ms.
 pub(crate) fn database() -> Vec<Io> {
     let mut ios = Vec::new();
     // Any fixed pattern works.
@@ -62,8 +62,7 @@ pub(crate) fn database() -> Vec<Io> {
     ios
 }
 
-/// Reads and writes at whole milliseconds from one process, several at a time: every format can record
-/// them.
+/// Reads and writes at whole milliseconds from one process, several at a time, which every format can record.
 pub(crate) fn plain() -> Vec<Io> {
     let io = |n: u64| {
         let op = if n % 3 == 1 { Op::Write } else { Op::Read };
@@ -192,7 +191,7 @@ impl Words {
         for value in [self.bytes, self.action, self.pid, device, cpu] {
             to.extend(word(value));
         }
-        // No error, then the length of the payload; two bytes each.
+        // No error, then the length of the payload, two bytes each.
         let len = u16::try_from(follows.len()).unwrap();
         to.extend([0, 0]);
         to.extend(if big_endian { len.to_be_bytes() } else { len.to_le_bytes() });

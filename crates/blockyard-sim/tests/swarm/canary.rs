@@ -80,7 +80,7 @@ fn each_flaw_is_caught_by_its_checker() {
 }
 
 #[test]
-fn an_influence_from_outside_is_caught_by_the_hash() {
+fn an_outside_influence_is_caught_by_the_hash() {
     let hash = || {
         let flaw = Some(Flaw::OutsideInfluence);
         run(1, Plan::new(1), flaw).map(|summary| summary.tally.hash)
@@ -117,7 +117,7 @@ fn a_slow_device_breaks_the_bound_of_every_elevator() {
                 left.retain(|other| *other != name)
             }
             Err(what) => panic!("seed {seed}: {what}"),
-            Ok(_) => {} // a bound so generous that no bio comes near
+            Ok(_) => {} // a bound so generous that no bio comes near it
         }
     }
     assert!(left.is_empty(), "no bound of {left:?} was broken");

@@ -11,7 +11,7 @@ use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
 use blockyard_sim::data::event::ReportsData;
 use blockyard_sim::workload::Prng;
 
-/// The most stuck commands. Each takes seconds, in which every poller polls.
+/// The maximum number of stuck commands. Each takes seconds, during which every poller polls.
 pub(crate) const STUCK_COMMANDS_MAX: u64 = 8;
 
 /// Counts of the device's faults.
@@ -21,7 +21,7 @@ pub(crate) struct Misbehaved {
     pub(crate) empty_promises: u64,
     pub(crate) stuck: u64,
     pub(crate) again_prepared: u64,
-    /// Commands taken back at a timeout, to end or to be tried again.
+    /// Commands given up at a timeout, to end or to be retried.
     pub(crate) taken_back: u64,
 }
 

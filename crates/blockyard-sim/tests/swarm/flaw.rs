@@ -48,7 +48,7 @@ pub(crate) enum Flaw {
     WrongLimits,
     /// The elevator prefers reads without end.
     StarveWrites,
-    /// The device is much slower than the plan says once there are no faults.
+    /// Without faults the device is much slower than the plan says.
     SlowDevice,
     /// The service time of a command depends on something other than the seed.
     OutsideInfluence,
@@ -95,7 +95,7 @@ type Filled = Medium<Target>;
 /// The device under its layers: faults, contract checks above and below them, and the recorder.
 pub(crate) type Stack = Traced<Checked<Faulty<Checked<Filled>>>, Recorder>;
 
-/// The chance at which a flaw strikes. It is not the first, so that many requests are in flight by then.
+/// The chance at which a flaw strikes. It is not the first, so many requests are in flight by then.
 const CHANCE: u32 = 5;
 
 /// Counts a flaw's chances.
@@ -110,7 +110,7 @@ impl Striker {
         Self { flaw, chances: 0 }
     }
 
-    /// Whether `flaw` strikes now. A flaw strikes once.
+    /// Returns whether `flaw` strikes now. A flaw strikes once.
     pub(crate) fn strikes(&mut self, flaw: Flaw) -> bool {
         if self.flaw != Some(flaw) {
             return false;

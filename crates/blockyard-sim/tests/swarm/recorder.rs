@@ -23,7 +23,7 @@ pub(crate) struct Seen {
     /// The instant at which the request left its elevator or software queue; for a flush, its start.
     pub(crate) scheduled: Instant,
     pub(crate) answer: Accept,
-    /// Its pieces; empty for a request that was refused as busy.
+    /// The request's pieces, or none if it was refused as busy.
     pub(crate) pieces: Vec<Piece>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum Told {
     Returned(QueueId),
 }
 
-/// Calls since the loop last looked, in order.
+/// The calls since the loop last took them, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) told: Vec<Told>,

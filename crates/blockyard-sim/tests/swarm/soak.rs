@@ -9,10 +9,10 @@ use std::time::Instant;
 /// The interval of progress reports.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// Does nothing unless `BLOCKYARD_SWARM_SOAK` gives a number of seconds; 0: until somebody stops it or
-/// a seed fails.
+/// Runs for the number of seconds in `BLOCKYARD_SWARM_SOAK`, or until a seed fails. 0 means without a limit. Does
+/// nothing if the variable is not set.
 #[test]
-fn fresh_seeds_hold_as_long_as_one_cares_to_wait() {
+fn fresh_seeds_pass_for_the_requested_time() {
     let Some(seconds) = number("BLOCKYARD_SWARM_SOAK") else { return };
     let began = Instant::now();
     let (mut reported, mut total) = (began, Total::default());

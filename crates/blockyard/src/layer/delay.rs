@@ -56,7 +56,18 @@ impl<D> Delayed<D> {
     /// Panics if the smallest extra latency exceeds the largest.
     #[must_use]
     pub fn new(below: D, extra: Extra, draws: Prng, tags: &TagSetConfig) -> Self {
+        let mut delayed = Self::with_policy(below, Drawn { extra, draws }, tags);
+        delayed.set_extra(extra);
+        delayed
+    }
+
+    /// Delays the requests that come from now on by `extra`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the smallest extra latency exceeds the largest.
+    pub fn set_extra(&mut self, extra: Extra) {
         assert!(extra.min <= extra.max, "smallest extra latency above the largest: {extra:?}");
-        Self::with_policy(below, Drawn { extra, draws }, tags)
+        self.policy.extra = extra;
     }
 }

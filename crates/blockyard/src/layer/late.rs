@@ -28,7 +28,7 @@ pub trait Policy {
 pub struct Late<D, P> {
     /// The device whose completions are delayed.
     pub below: D,
-    policy: P,
+    pub(super) policy: P,
     /// By request below.
     lateness: Tagged<Lateness>,
     held: Held,

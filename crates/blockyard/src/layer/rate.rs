@@ -68,6 +68,14 @@ pub struct Charged {
     requests: Option<Clock>,
 }
 
+impl Charged {
+    fn new(rates: Rates) -> Self {
+        let bytes = rates.bytes_per_s.map(Clock::new);
+        let requests = rates.requests_per_s.map(Clock::new);
+        Self { burst: rates.burst, bytes, requests }
+    }
+}
+
 impl Policy for Charged {
     fn lateness(&mut self, request: &Request, now: Instant) -> Lateness {
         let bytes = match request.op {
@@ -93,9 +101,16 @@ impl<D> Limited<D> {
     /// Panics if a rate is 0.
     #[must_use]
     pub fn new(below: D, rates: Rates, tags: &TagSetConfig) -> Self {
-        let bytes = rates.bytes_per_s.map(Clock::new);
-        let requests = rates.requests_per_s.map(Clock::new);
-        Self::with_policy(below, Charged { burst: rates.burst, bytes, requests }, tags)
+        Self::with_policy(below, Charged::new(rates), tags)
+    }
+
+    /// Limits the requests that come from now on to `rates`. Nothing is owed for earlier ones.
+    ///
+    /// # Panics
+    ///
+    /// Panics if a rate is 0.
+    pub fn set_rates(&mut self, rates: Rates) {
+        self.policy = Charged::new(rates);
     }
 }
 

@@ -5,17 +5,17 @@ use core::cell::Cell;
 use std::alloc::System;
 
 std::thread_local! {
-    /// Allocations of this thread; the test harness has others.
+    /// The allocations of this thread. The test harness has other threads.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 struct Counting;
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promises are those that this call needs.
+        // SAFETY: the caller upholds the same contract that this call requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -28,7 +28,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread has allocated so far.
+/// Returns the number of allocations of this thread so far.
 pub(crate) fn allocations() -> u64 {
     ALLOCATIONS.get()
 }

@@ -1,19 +1,18 @@
-//! A device's volatile cache, and the promises about data that survives it.
+//! A device's volatile cache, and the promises about durable data.
 //!
-//! This module does not know how the core works: a [`Ledger`] records the events that a submitter
-//! and a device see (submitted, sent, written, flushed, ended) and panics if a promise is broken. A
-//! power cut leaves the writes that have left the cache. Because nothing becomes less durable, a
-//! promise that holds when it is made holds at every later cut.
+//! This module is independent of the core's code. A [`Ledger`] records the events that a submitter and a device see
+//! (submitted, sent, written, flushed, ended) and panics if a promise is broken. A power cut loses the writes in the
+//! cache. No write becomes less durable, so a promise that holds when it is made holds at every later cut.
 //!
 //! # The promises
 //!
-//! - When a flush ends well, every write that ended well before it was submitted is durable.
-//! - When a write with FUA ends well, it is durable.
-//! - When data of a write with preflush is sent, every write that ended well before that write was
-//!   submitted is durable.
+//! - When a flush succeeds, every write that succeeded before the flush was submitted is durable.
+//! - When a write with FUA succeeds, it is durable.
+//! - When the data of a write with preflush is sent, every write that succeeded before that write was submitted is
+//!   durable.
 //!
-//! The device is the worst possible one: a flush makes durable what was written before it was sent,
-//! and nothing else ever becomes durable except a write past the cache.
+//! The device is the worst possible one. A flush makes only those writes durable that were written before it was
+//! sent, and otherwise only a write that bypasses the cache becomes durable.
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::status::Status;
@@ -25,26 +24,26 @@ struct Volatile {
     written_at: u64,
 }
 
-/// A write that has ended well, or a bio that was submitted.
+/// A write that has succeeded, or a bio that was submitted.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     cookie: u64,
     at: u64,
 }
 
-/// The contents of the cache, and the promises that are due.
+/// The cache's contents and the open promises.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// Counts events; the only time here.
+    /// The number of events, which serves as the time.
     clock: u64,
     cache: Vec<Volatile>,
-    /// Writes that ended well and are not durable, in this order.
+    /// Writes that have succeeded and are not durable, in this order.
     ended: Vec<Mark>,
     /// Bios that were submitted and have not ended.
     submitted: Vec<Mark>,
 }
 
-/// Whether the volatile cache holds what `op` does.
+/// Returns whether the effect of `op` goes to the volatile cache.
 fn is_write(op: Op) -> bool {
     matches!(op, Op::Write | Op::Discard | Op::WriteZeroes | Op::SecureErase)
 }
@@ -61,19 +60,19 @@ impl Ledger {
         self.submitted.push(Mark { cookie, at });
     }
 
-    /// The queue refused the bio after all, or has ended it.
+    /// The queue refused the bio called `cookie`, or has ended it.
     pub(crate) fn forget(&mut self, cookie: u64) {
         self.submitted.retain(|submitted| submitted.cookie != cookie);
     }
 
-    /// Data of `bio` goes to the device.
+    /// Data of `bio` is sent to the device.
     pub(crate) fn data_sent(&mut self, bio: &Bio) {
         if is_write(bio.op) && bio.flags.contains(Flags::PREFLUSH) {
             self.nothing_is_owed_to(bio.cookie, "P3");
         }
     }
 
-    /// The device has written a piece of `bio`; `fua`: past its cache.
+    /// The device has written a piece of `bio`, with `fua` past its cache.
     pub(crate) fn done(&mut self, bio: &Bio, fua: bool) {
         if is_write(bio.op) && !fua {
             let written_at = self.tick();
@@ -81,7 +80,7 @@ impl Ledger {
         }
     }
 
-    /// A flush goes to the device. Keep the result for [`Self::flushed`].
+    /// A flush is sent to the device. Returns the instant, for [`Self::flushed`].
     pub(crate) fn flush_sent(&mut self) -> u64 {
         self.tick()
     }
@@ -106,14 +105,14 @@ impl Ledger {
         self.forget(bio.cookie);
     }
 
-    /// Whether what was written of the bio called `cookie` would survive a power cut now.
+    /// Returns whether all written pieces of the bio called `cookie` would survive a power cut now.
     fn is_durable(&self, cookie: u64) -> bool {
         self.cache.iter().all(|piece| piece.cookie != cookie)
     }
 
-    /// How many writes that ended well a power cut would lose; and of these, how many the flush that
-    /// was sent at `flush_sent_at` will save.
-    #[allow(dead_code, reason = "one of the tests that share this file tells states apart by it")]
+    /// Returns how many successful writes a power cut would lose, and how many of these the flush that was sent at
+    /// `flush_sent_at` will save.
+    #[allow(dead_code, reason = "only one of the tests that share this file uses it")]
     pub(crate) fn at_risk(&self, flush_sent_at: Option<u64>) -> (usize, usize) {
         let saved = |write: &&Mark| {
             let mut pieces = self.cache.iter().filter(|piece| piece.cookie == write.cookie);
@@ -122,11 +121,11 @@ impl Ledger {
         (self.ended.len(), self.ended.iter().filter(saved).count())
     }
 
-    /// How many writes that ended well before the bio called `cookie` was submitted a power cut
+    /// Returns the number of writes that succeeded before the bio called `cookie` was submitted and that a power cut
     /// would lose.
     pub(crate) fn owed_to(&self, cookie: u64) -> usize {
         let submitted = self.submitted.iter().find(|submitted| submitted.cookie == cookie);
-        let since = submitted.expect("it was submitted and has not ended").at;
+        let since = submitted.expect("the bio should be submitted and not ended").at;
         self.ended.iter().filter(|write| write.at < since).count()
     }
 

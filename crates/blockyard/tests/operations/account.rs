@@ -1,4 +1,4 @@
-//! The view of every bio from outside: where its sectors are, and how they ended.
+//! Accounts of every bio, kept outside the core: where its sectors are, and how they ended.
 
 use crate::durability::Ledger;
 use blockyard::bio::{Bio, Flags, Op};
@@ -17,7 +17,7 @@ enum Part {
 #[derive(Debug)]
 struct Account {
     bio: Bio,
-    /// Parts the driver has seen, by first sector, each with the sector behind it.
+    /// The parts that the driver has seen, by first sector, each with the sector after it.
     parts: BTreeMap<u64, (u64, Part)>,
     failures: Vec<Status>,
 }
@@ -27,7 +27,7 @@ struct Account {
 pub(super) struct Accounts {
     limits: Limits,
     open: BTreeMap<u64, Account>,
-    /// The statuses of failed flushes; each may have ended any bio that needed the flush.
+    /// The statuses of failed flushes. Each may have ended any bio that needed the flush.
     flush_failures: Vec<Status>,
     ledger: Ledger,
 }
@@ -42,8 +42,7 @@ impl Accounts {
         self.open.is_empty()
     }
 
-    /// Whether a bio waits, or will have to wait, for a flush: these are the bios that [`Ledger`]
-    /// records.
+    /// Returns whether a bio waits or will wait for a flush. [`Ledger`] records these bios.
     fn needs_flush(&self, bio: &Bio) -> bool {
         let before = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
         let writes = !bio.op.is_read() && !bio.op.is_passthrough();
@@ -52,12 +51,12 @@ impl Accounts {
         self.limits.write_cache && writes && (before || after)
     }
 
-    /// Whether the piece's bio is part of a flush sequence.
+    /// Returns whether the piece's bio is part of a flush sequence.
     pub(super) fn is_sequenced(&self, piece: &Piece) -> bool {
         self.needs_flush(&self.bio(piece))
     }
 
-    /// Whether the device is to write `bio` past its cache.
+    /// Returns whether the device must write `bio` past its cache.
     pub(super) fn has_native_fua(&self, bio: &Bio) -> bool {
         let asked = bio.op == Op::Write && bio.flags.contains(Flags::FUA);
         asked && self.limits.write_cache && self.limits.fua
@@ -69,27 +68,28 @@ impl Accounts {
 
     /// Returns the bio of which `piece` is a part.
     pub(super) fn bio(&self, piece: &Piece) -> Bio {
-        self.open.get(&piece.cookie).expect("nobody submitted that bio, or it has ended").bio
+        self.open.get(&piece.cookie).expect("a piece's bio should be submitted and not ended").bio
     }
 
     fn account(&mut self, piece: &Piece) -> &mut Account {
-        self.open.get_mut(&piece.cookie).expect("nobody submitted that bio, or it has ended")
+        self.open.get_mut(&piece.cookie).expect("a piece's bio should be submitted and not ended")
     }
 
     pub(super) fn taken(&mut self, bio: Bio) {
         let account = Account { bio, parts: BTreeMap::new(), failures: Vec::new() };
-        assert!(self.open.insert(bio.cookie, account).is_none(), "a cookie is used once");
+        assert!(self.open.insert(bio.cookie, account).is_none(), "a cookie should be used once");
         self.ledger.submitted(bio.cookie);
     }
 
-    /// The queue refused `bio` and has done nothing with it.
+    /// The queue refused `bio` and kept nothing of it.
     pub(super) fn not_taken(&mut self, bio: &Bio) {
-        let account = self.open.remove(&bio.cookie).expect("it was offered");
+        let account =
+            self.open.remove(&bio.cookie).expect("a refused bio should have been offered");
         assert!(account.parts.is_empty() && account.failures.is_empty(), "{bio:?} was refused");
         self.ledger.forget(bio.cookie);
     }
 
-    /// The device was given `piece`, which it does not own already.
+    /// The device was given `piece`, which it must not own already.
     pub(super) fn sent(&mut self, piece: &Piece) {
         let bio = self.bio(piece);
         let end = piece.sector + u64::from(piece.sectors);
@@ -106,7 +106,11 @@ impl Accounts {
 
     pub(super) fn done(&mut self, piece: &Piece) {
         let bio = self.bio(piece);
-        let part = self.account(piece).parts.get_mut(&piece.sector).expect("it was sent");
+        let part = self
+            .account(piece)
+            .parts
+            .get_mut(&piece.sector)
+            .expect("an ended piece should have been sent");
         part.1 = Part::Done;
         let past_cache = !self.limits.write_cache || self.has_native_fua(&bio);
         self.ledger.done(&bio, past_cache);
@@ -117,7 +121,7 @@ impl Accounts {
         self.back(piece);
     }
 
-    /// The device gave `piece` back undone.
+    /// The device requeued `piece` without executing it.
     pub(super) fn back(&mut self, piece: &Piece) {
         self.account(piece).parts.remove(&piece.sector);
     }
@@ -139,10 +143,11 @@ impl Accounts {
         self.flush_failures.push(status);
     }
 
-    /// The queue says that a bio has ended.
+    /// The queue reports the end of a bio.
     pub(super) fn ended(&mut self, ended: &Ended) {
         let account = self.open.remove(&ended.bio.cookie);
-        let Account { bio, parts, failures, .. } = account.expect("it was taken and had not ended");
+        let Account { bio, parts, failures, .. } =
+            account.expect("an ended bio should be accepted and not ended");
         let named = |bio: &Bio| (bio.op, bio.sector, bio.sectors);
         assert_eq!(named(&bio), named(&ended.bio));
         let with_device = |(_, part): &(u64, Part)| *part == Part::WithDevice;

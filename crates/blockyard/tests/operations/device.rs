@@ -1,4 +1,4 @@
-//! The device: it answers as a test says, and checks the requests that it gets.
+//! The device, which gives the answers of the test and checks its requests.
 
 use super::account::Accounts;
 use blockyard::bio::{Bio, Flags, Op};
@@ -18,9 +18,9 @@ pub(super) struct Owned {
     pub(super) tag: DriverTag,
     id: RequestId,
     pieces: Vec<Piece>,
-    /// Sectors that it can be done with in part: those of a read or write.
+    /// The sectors of a read or write, which may complete in part; otherwise 0.
     pub(super) divisible: u32,
-    /// Of a flush: when it was sent.
+    /// The instant at which a flush was sent.
     flush_sent_at: Option<u64>,
 }
 
@@ -29,27 +29,27 @@ pub(super) struct Owned {
 pub(super) struct Disk {
     pub(super) accounts: Accounts,
     pub(super) dispatch: Dispatch,
-    /// Requests may not come.
+    /// No request may arrive.
     pub(super) quiesced: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Device {
     pub(super) disks: Vec<Disk>,
-    /// Answers to the next offers; afterwards every request is accepted.
+    /// The answers to the next offers. After these every request is accepted.
     pub(super) answers: VecDeque<Accept>,
-    /// Answers to timeouts; afterwards the device keeps waiting.
+    /// The answers to timeouts. After these the device keeps waiting.
     pub(super) timeouts: VecDeque<TimedOut>,
     pub(super) budget: usize,
     pub(super) owned: Vec<Owned>,
     next_budget: u32,
     pub(super) budgets: BTreeSet<(QueueId, u32)>,
     pub(super) prepared: BTreeSet<(QueueId, RequestId)>,
-    /// The request it has just let go, which the queue must clean up.
+    /// The request that the device has just ended, which the queue must clean up.
     finishing: Option<(QueueId, RequestId)>,
     /// Hardware queues with a run that has not ended ([last-or-commit]).
     pub(super) open_runs: BTreeSet<(QueueId, HctxId)>,
-    /// Requests that it has taken so far.
+    /// The number of requests accepted so far.
     pub(super) taken: u64,
 }
 
@@ -74,16 +74,16 @@ impl Device {
         &mut self.disks[queue.index()].accounts
     }
 
-    /// Whether it owns a request under that tag; `shared`: of whichever hardware queue.
+    /// Returns whether the device owns a request under that tag, with `shared` of any hardware queue.
     pub(super) fn owns(&self, queue: QueueId, hctx: HctxId, tag: DriverTag, shared: bool) -> bool {
         let same_hctx = |owned: &Owned| shared || owned.hctx == hctx;
         self.owned.iter().any(|owned| owned.queue == queue && owned.tag == tag && same_hctx(owned))
     }
 
-    /// Ends the request that it owns at `at`.
+    /// Ends the request at index `at`.
     pub(super) fn let_go(&mut self, at: usize, outcome: Outcome) -> Owned {
         let owned = self.owned.remove(at);
-        assert_eq!(self.finishing, None, "what it let go before was not cleaned up");
+        assert_eq!(self.finishing, None, "the last ended request should be cleaned up");
         self.finishing = (outcome != Outcome::AgainPrepared).then_some((owned.queue, owned.id));
         let accounts = self.accounts(owned.queue);
         let mut end = 0;
@@ -103,11 +103,15 @@ impl Device {
         owned
     }
 
-    /// [steps-from-flags], [one-flush-at-a-time]. When a flush began, which [flush-waits-for-data] is about, is not seen from here.
+    /// Checks [steps-from-flags] and [one-flush-at-a-time]. The device does not see the start of a
+    /// flush, and so cannot check [flush-waits-for-data].
     fn check_flush(&self, issue: &Issue<'_>) {
         let accounts = &self.disks[issue.queue.index()].accounts;
-        assert!(accounts.limits().write_cache, "[steps-from-flags]: there is nothing to flush");
-        assert_eq!(issue.pieces().count(), 0, "a flush carries nothing");
+        assert!(
+            accounts.limits().write_cache,
+            "[steps-from-flags]: a disk without a cache should get no flush"
+        );
+        assert_eq!(issue.pieces().count(), 0, "a flush should have no data");
         let at = (issue.queue, issue.hctx);
         let mut with_device = self.owned.iter().filter(|owned| (owned.queue, owned.hctx) == at);
         assert!(with_device.all(|owned| owned.flush_sent_at.is_none()), "[one-flush-at-a-time]");
@@ -249,7 +253,7 @@ impl Driver for Device {
             .owned
             .iter()
             .position(is_it)
-            .expect("[asked-each-timeout]: asked about what it does not own");
+            .expect("[asked-each-timeout]: a timed-out request should be in the device");
         if let TimedOut::Ended(outcome) = answer {
             let _ = self.let_go(at, outcome);
         }

@@ -1,4 +1,4 @@
-//! Turns bytes into numbers, and the first of them into a system.
+//! Turns bytes into numbers, and the first numbers into a system.
 
 use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::hardware_queue::QueueMap;
@@ -11,7 +11,7 @@ use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
 
-/// Size of each disk: small, so that bios meet.
+/// The size of each disk, small so that bios often touch.
 const CAPACITY_SECTORS: u64 = 96;
 
 /// Bytes, taken one at a time.
@@ -28,19 +28,19 @@ impl<'a> Input<'a> {
         self.bytes.is_empty()
     }
 
-    /// The next byte; 0 once they are used up.
+    /// Returns the next byte, or 0 after the last one.
     fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
         *first
     }
 
-    /// A number below `count`, which is 256 at most.
+    /// Returns a number below `count`, which is at most 256.
     pub(super) fn below(&mut self, count: usize) -> usize {
         usize::from(self.byte()) % count
     }
 
-    /// A number from `low` to `high`.
+    /// Returns a number from `low` to `high`.
     pub(super) fn between(&mut self, low: u16, high: u16) -> u16 {
         low + u16::from(self.byte()) % (high - low + 1)
     }
@@ -53,7 +53,7 @@ impl<'a> Input<'a> {
         self.below(count) == count - 1
     }
 
-    /// Returns a bio for a disk with `limits`; now and then one that the disk must refuse.
+    /// Returns a bio for a disk with `limits`, sometimes one that the disk must refuse.
     pub(super) fn bio(&mut self, limits: &Limits, cookie: u64) -> Bio {
         const OPS: [Op; 11] = [
             Op::Write,
@@ -93,7 +93,7 @@ impl<'a> Input<'a> {
         let sector = block * u64::from(self.byte()).min(last) % CAPACITY_SECTORS;
         let class = [PrioClass::BestEffort, PrioClass::RealTime, PrioClass::Idle];
         let class = if self.one_in(8) { self.pick(&class) } else { PrioClass::BestEffort };
-        let sectors = u32::try_from(sectors).expect("a few blocks");
+        let sectors = u32::try_from(sectors).expect("the sectors should be a few blocks");
         let bio = Bio::new(op, sector, sectors, cookie).with_flags(flags);
         let segments = if self.one_in(4) { self.between(1, 6) } else { 1 };
         Bio { segments, ..bio.with_prio(IoPrio { class, level: 0 }) }
@@ -106,7 +106,7 @@ pub(super) struct System {
     pub(super) tags: TagSetConfig,
     pub(super) cpus: u16,
     pub(super) queues: Vec<QueueConfig>,
-    /// Requests for which the device has budget.
+    /// The number of requests for which the device has budget.
     pub(super) budget: u32,
 }
 
@@ -120,7 +120,7 @@ impl System {
             _ => QueueMap::even(cpus, input.between(1, 3)),
         };
         let hctxs = [&map.default, &map.read, &map.poll].into_iter().flatten().max();
-        let hctxs = hctxs.expect("a map serves a processor").0 + 1;
+        let hctxs = hctxs.expect("a map should serve a processor").0 + 1;
         let reserved = input.between(0, 1);
         let tags = TagSetConfig {
             hctxs,
@@ -182,7 +182,7 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
     let dispatch = input.pick(&dispatches);
     let dequeue = input.pick(&[Dequeue::ByBusy, Dequeue::RoundRobin, Dequeue::SpliceAll]);
     let busy = input.pick(&[BusyTrack::Ewma, BusyTrack::Bit, BusyTrack::Off]);
-    // One draw for both: what was found when only the first was drawn is found still.
+    // One draw gives both values, so inputs recorded when only the first was drawn still work.
     let (plug, swq_merge) = input.pick(&[
         (Plugging::Batches, SwqMerge::Last8),
         (Plugging::Batches, SwqMerge::Hash),

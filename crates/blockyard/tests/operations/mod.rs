@@ -1,14 +1,11 @@
-//! Any bytes as a system and a sequence of operations on it, beside a slow account of what must
-//! come of them.
+//! Interprets bytes as a system and operations on it, and checks the results against slow accounts.
 //!
-//! The first bytes draw the system ([`input`]), the others what happens to it, operation by
-//! operation ([`world`]). A [`device`] checks what it is given against an [`account`] of every bio:
-//! its pieces tile it, it ends once and as they did, and what its flags promise of the durable image
-//! holds. When the bytes are used up, faults stop, and everything must come to its end without
-//! anything but completions and the retry delay to move it.
+//! The first bytes draw the system ([`input`]), the others its operations ([`world`]). A [`device`] checks its requests
+//! against an [`account`] of every bio: the pieces tile the bio, the bio ends once and with their status, and the
+//! promises of its flags about durable data hold. After the last byte the faults stop, and every bio must end through
+//! completions and the retry delay alone.
 //!
-//! Both the fuzzer and a proptest come in here. With `BLOCKYARD_OPERATIONS_LOG` set, what happens is
-//! printed.
+//! The fuzzer and a proptest call this module. If `BLOCKYARD_OPERATIONS_LOG` is set, each event is printed.
 
 mod account;
 mod device;
@@ -17,10 +14,10 @@ mod world;
 
 pub(crate) use world::Summary;
 
-/// The variable that asks for a log.
+/// The environment variable that turns the log on.
 const LOG: &str = "BLOCKYARD_OPERATIONS_LOG";
 
-/// Plays `bytes`; panics where a contract is broken.
+/// Plays `bytes`. Panics if a contract is broken.
 pub(crate) fn play(bytes: &[u8]) -> Summary {
     let mut input = input::Input::new(bytes);
     let system = input::System::draw(&mut input);

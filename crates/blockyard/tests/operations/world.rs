@@ -1,4 +1,4 @@
-//! Plays one operation after the other, then ends all faults, and waits until everything has ended.
+//! Plays operations one by one, then ends all faults and waits until all bios have ended.
 
 use super::account::Accounts;
 use super::device::{Device, Disk, Owned};
@@ -12,22 +12,22 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 
-/// Operations of one play.
+/// The number of operations in one play.
 const OPERATIONS_MAX: usize = 600;
-/// The most runs that may follow from each other at one instant, and the most steps until the end.
+/// The maximum of runs that may follow from each other at one instant, and of steps until the end.
 const STEPS_MAX: usize = 10_000;
 
 /// One task for each processor.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Awake,
-    /// Its bio was refused and it has registered: it sleeps until it is woken.
+    /// The task's bio was refused. The task has registered and sleeps until it is woken.
     Asleep(QueueId, Bio),
     Woken(QueueId, Bio),
 }
 
-/// How much happened.
-#[allow(dead_code, reason = "the fuzz target, which shares this file, looks at none of it")]
+/// Counts of events.
+#[allow(dead_code, reason = "the fuzz target shares this file and does not read the counts")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Summary {
     /// Bios that were accepted, each of which has ended.
@@ -43,18 +43,18 @@ pub(super) struct World {
     queues: Vec<RequestQueue>,
     tasks: Vec<Task>,
     now: Instant,
-    /// Runs that were asked for.
+    /// Requested runs.
     runs: Vec<(QueueId, HctxId)>,
     /// How often each queue is frozen and quiesced.
     frozen: Vec<u32>,
     quiesced: Vec<u32>,
     next_cookie: u64,
     summary: Summary,
-    /// Whether to print what happens.
+    /// Whether to print each event.
     log: bool,
 }
 
-/// Prints what happens, where that is wanted.
+/// Prints an event if the log is on.
 macro_rules! log {
     ($world:expr, $($what:tt)*) => {
         if $world.log {
@@ -107,22 +107,31 @@ impl World {
     }
 
     fn operate(&mut self, input: &mut Input<'_>) {
-        let queue = QueueId(input.between(0, u16::try_from(self.queues.len() - 1).expect("two")));
+        let queue = QueueId(input.between(
+            0,
+            u16::try_from(self.queues.len() - 1).expect("there should be two disks at most"),
+        ));
         match input.below(32) {
             0..=9 => self.act(input, queue),
             10..=14 => self.run_one(input),
             15..=19 => self.let_go(input),
-            20 => self.complete_what_is_not_there(input, queue),
+            20 => self.complete_unknown_request(input, queue),
             21..=22 => self.tell_device(input),
             23 => {
-                let cpu = CpuId(input.between(0, u16::try_from(self.tasks.len() - 1).expect("3")));
+                let cpu = CpuId(input.between(
+                    0,
+                    u16::try_from(self.tasks.len() - 1).expect("there should be few tasks"),
+                ));
                 if matches!(self.tasks[cpu.index()], Task::Awake) {
                     log!(self, "{queue:?} {cpu:?} plugs");
                     self.queues[queue.index()].plug(cpu);
                 }
             }
             24..=25 => {
-                let cpu = CpuId(input.between(0, u16::try_from(self.tasks.len() - 1).expect("3")));
+                let cpu = CpuId(input.between(
+                    0,
+                    u16::try_from(self.tasks.len() - 1).expect("there should be few tasks"),
+                ));
                 self.unplug(cpu);
             }
             26 => self.freeze(input, queue),
@@ -141,7 +150,7 @@ impl World {
         &mut self.queues[queue.index()]
     }
 
-    /// A task submits a bio: the one that was refused before, if there is one.
+    /// A task submits its refused bio, if any, or a new one.
     fn act(&mut self, input: &mut Input<'_>, queue: QueueId) {
         let cpu = input.below(self.tasks.len());
         match self.tasks[cpu] {
@@ -157,7 +166,7 @@ impl World {
 
     fn submit(&mut self, at: usize, queue: QueueId, bio: Bio) {
         self.tasks[at] = Task::Awake;
-        let cpu = CpuId(u16::try_from(at).expect("there are few"));
+        let cpu = CpuId(u16::try_from(at).expect("there should be few tasks"));
         let in_use = self.queues[queue.index()].bios_in_use();
         // The device may see the bio before the call returns.
         self.host.driver.accounts(queue).taken(bio);
@@ -170,14 +179,21 @@ impl World {
             return;
         };
         self.host.driver.accounts(queue).not_taken(&bio);
-        assert_eq!(self.queues[queue.index()].bios_in_use(), in_use, "a refusal takes nothing");
+        assert_eq!(
+            self.queues[queue.index()].bios_in_use(),
+            in_use,
+            "a refusal should take no resource"
+        );
         let nowait = bio.flags.contains(Flags::NOWAIT);
         let for_now = matches!(refused, SubmitError::NoTag | SubmitError::TooManyBios);
         assert!(
             !(frozen && for_now),
             "[frozen-admits-none]: {refused:?} rather than that it is frozen"
         );
-        assert!(frozen || refused != SubmitError::Frozen, "[frozen-admits-none]: it is not frozen");
+        assert!(
+            frozen || refused != SubmitError::Frozen,
+            "[frozen-admits-none]: the queue is not frozen"
+        );
         assert!(nowait || refused != SubmitError::WouldBlock, "{bio:?} may wait");
         if matches!(refused, SubmitError::NoTag | SubmitError::Frozen) {
             let waits = self.queues[queue.index()].wait(
@@ -201,13 +217,13 @@ impl World {
         log!(self, "{queue:?} {hctx:?} runs: {stop:?}");
     }
 
-    /// A run that was asked for, or an early one.
+    /// Does a requested run, or an early one.
     fn run_one(&mut self, input: &mut Input<'_>) {
         if input.one_in(8) {
             let (queue, hctx) = (input.below(self.queues.len()), input.below(2));
-            let hctx = HctxId(u16::try_from(hctx).expect("one or two"));
+            let hctx = HctxId(u16::try_from(hctx).expect("the number should be 0 or 1"));
             if hctx.0 < self.host.tags().config().hctxs {
-                self.run(QueueId(u16::try_from(queue).expect("one or two")), hctx);
+                self.run(QueueId(u16::try_from(queue).expect("the number should be 0 or 1")), hctx);
             }
         } else if !self.runs.is_empty() {
             let at = input.below(self.runs.len());
@@ -239,11 +255,11 @@ impl World {
             Outcome::Again => of.requeue(host, hctx, tag, *now),
             Outcome::AgainPrepared => of.requeue_prepared(host, hctx, tag, *now),
         };
-        assert_eq!(ended, Ok(()), "the device owned it");
+        assert_eq!(ended, Ok(()), "the device should own the request");
     }
 
-    /// A completion that comes too late, twice, or out of nowhere ([first-end-wins]).
-    fn complete_what_is_not_there(&mut self, input: &mut Input<'_>, queue: QueueId) {
+    /// Completes a request that is not in flight ([first-end-wins]).
+    fn complete_unknown_request(&mut self, input: &mut Input<'_>, queue: QueueId) {
         let tags = *self.host.tags().config();
         let hctx = HctxId(input.between(0, tags.hctxs - 1));
         let tag = DriverTag(input.between(0, tags.depth));
@@ -259,7 +275,7 @@ impl World {
         }
     }
 
-    /// What the device says to the next that it is offered, or that times out.
+    /// Sets the device's answer to the next offer or timeout.
     fn tell_device(&mut self, input: &mut Input<'_>) {
         let busy = [Busy::Device, Busy::Host, Busy::Resource];
         let device = &mut self.host.driver;
@@ -271,7 +287,7 @@ impl World {
         }
     }
 
-    /// A task that stays awake ends its batches on all disks; so does one that falls asleep.
+    /// Ends a task's batches on all disks except the disk on which the task sleeps.
     fn unplug(&mut self, cpu: CpuId) {
         let sleeps_on = match self.tasks[cpu.index()] {
             Task::Asleep(queue, _) => Some(queue),
@@ -284,7 +300,7 @@ impl World {
         }
     }
 
-    /// Seldom, so that much happens in between.
+    /// Freezes a queue. Rare, so that many operations happen in between.
     fn freeze(&mut self, input: &mut Input<'_>, queue: QueueId) {
         if input.one_in(4) {
             log!(self, "{queue:?} freezes");
@@ -293,7 +309,7 @@ impl World {
         }
     }
 
-    /// As seldom.
+    /// Quiesces a queue, as rarely.
     fn quiesce(&mut self, input: &mut Input<'_>, queue: QueueId) {
         if input.one_in(4) {
             log!(self, "{queue:?} is quiesced");
@@ -336,7 +352,7 @@ impl World {
     /// Drains everything that follows from a call.
     fn collect(&mut self) {
         for steps in 0.. {
-            assert!(steps < STEPS_MAX, "runs of those that starve go round in circles");
+            assert!(steps < STEPS_MAX, "starved runs should not cause each other endlessly");
             for queue in &mut self.queues {
                 while let Some(run) = queue.next_run(&mut self.host, self.now) {
                     self.runs.push((queue.id(), run.hctx));
@@ -346,7 +362,8 @@ impl World {
                     self.host.driver.accounts(queue.id()).ended(&ended);
                 }
                 while let Some(cpu) = queue.next_woken().or_else(|| self.host.next_woken()) {
-                    let task = &mut self.tasks[usize::try_from(cpu).expect("a processor")];
+                    let task = &mut self.tasks
+                        [usize::try_from(cpu).expect("a waiter should be a processor")];
                     let Task::Asleep(queue, bio) = *task else { panic!("{task:?} was woken") };
                     *task = Task::Woken(queue, bio);
                 }
@@ -358,7 +375,7 @@ impl World {
         self.queues.iter().for_each(|queue| queue.self_check(&self.host));
     }
 
-    /// Ends the faults, and waits until everything has ended.
+    /// Ends the faults and waits until all bios have ended.
     fn end(&mut self) {
         log!(self, "the end begins");
         self.host.driver.answers.clear();
@@ -374,7 +391,7 @@ impl World {
         }
         self.collect();
         for steps in 0.. {
-            assert!(steps < STEPS_MAX, "it does not come to an end");
+            assert!(steps < STEPS_MAX, "the play should come to an end");
             if !self.step_to_end() {
                 break;
             }
@@ -384,7 +401,7 @@ impl World {
             assert!(queue.is_empty(), "bios are left in {:?}", queue.id());
         }
         let device = &self.host.driver;
-        assert!(device.disks.iter().all(|disk| disk.accounts.is_empty()), "bios are left");
+        assert!(device.disks.iter().all(|disk| disk.accounts.is_empty()), "no bio should be left");
         assert!(self.tasks.iter().all(|task| matches!(task, Task::Awake)), "{:?}", self.tasks);
         assert_eq!((device.budgets.len(), device.prepared.len()), (0, 0), "leaks");
         for hctx in (0..self.host.tags().config().hctxs).map(HctxId) {
@@ -392,7 +409,7 @@ impl World {
         }
     }
 
-    /// Takes one step towards the end. Returns whether there was one.
+    /// Takes one step towards the end. Returns false if none was left.
     fn step_to_end(&mut self) -> bool {
         if let Some((queue, hctx)) = self.runs.pop() {
             self.run(queue, hctx);
@@ -401,7 +418,9 @@ impl World {
         for at in 0..self.tasks.len() {
             match self.tasks[at] {
                 Task::Asleep(..) => {}
-                Task::Awake => self.unplug(CpuId(u16::try_from(at).expect("there are few"))),
+                Task::Awake => {
+                    self.unplug(CpuId(u16::try_from(at).expect("there should be few tasks")))
+                }
                 Task::Woken(queue, bio) => {
                     self.submit(at, queue, bio);
                     return true;
@@ -419,7 +438,9 @@ impl World {
         let left = self.queues.iter().any(|queue| !queue.is_empty());
         if left {
             // [no-lost-wake-up]: only the retry delay may move it now.
-            let at = self.poll_at().expect("[no-lost-wake-up]: bios wait for nothing");
+            let at = self
+                .poll_at()
+                .expect("[no-lost-wake-up]: waiting bios should have a retry instant");
             assert!(
                 at <= self.now + RETRY_DELAY,
                 "[no-lost-wake-up]: bios wait for {at:?} at {:?}",
@@ -431,8 +452,7 @@ impl World {
     }
 }
 
-/// Returns how the device lets go of a request, which may complete in part if it is `divisible`:
-/// mostly well.
+/// Returns the outcome of a request, mostly a success. A `divisible` request may complete in part.
 fn outcome(input: &mut Input<'_>, divisible: u32) -> Outcome {
     match input.below(8) {
         4 if divisible > 0 => {

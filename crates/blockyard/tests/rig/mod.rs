@@ -1,4 +1,4 @@
-//! A queue over a stack of layers over a disk that remembers its writes.
+//! A queue over a stack of layers over a disk that records its writes.
 
 use blockyard::bio::{Bio, Op};
 use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Outcome, TimedOut};
@@ -23,17 +23,17 @@ pub(crate) const TAGS: TagSetConfig = TagSetConfig {
     max_waiters: 8,
 };
 
-/// Completes every request after [`SERVICE`]; the effect on the data is immediate.
+/// A disk that completes every request after [`SERVICE`]. Its data changes immediately.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
     pub(crate) commands: Vec<(Instant, Finished)>,
-    /// By sector, the cookie of the bio that wrote it last.
+    /// The cookie of the last bio that wrote each sector.
     pub(crate) medium: BTreeMap<u64, u64>,
-    /// Requests it has accepted.
+    /// The requests that the disk has accepted.
     pub(crate) taken: u64,
-    /// Whether it gives up every request that times out.
+    /// Whether the disk gives up every request that times out.
     pub(crate) gives_up: bool,
-    /// How many of the next requests it gives back prepared.
+    /// How many of the next requests the disk gives back prepared.
     pub(crate) gives_back: u64,
 }
 
@@ -98,7 +98,7 @@ impl Device for Disk {
     }
 }
 
-/// How a bio ended, and when.
+/// The status with which a bio ended, and the instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) cookie: u64,
@@ -113,7 +113,7 @@ pub(crate) struct Rig<D> {
     pub(crate) ends: Vec<End>,
 }
 
-/// The configuration of the queue of a [`Rig`].
+/// Returns the configuration of a [`Rig`]'s queue.
 pub(crate) fn config(policies: Policies) -> QueueConfig {
     let limits = Limits { max_sectors: 64, ..Limits::new(1 << 20) };
     QueueConfig { timeout: Duration::MAX, ..QueueConfig::new(1, 1, limits, policies) }
@@ -126,7 +126,7 @@ impl<D: Device> Rig<D> {
         Self { host, queue, now: Instant::ZERO, ends: Vec::new() }
     }
 
-    /// Submits each bio as soon as there is a tag, and runs until nothing is left to happen.
+    /// Submits each bio as soon as a tag is free, and runs until all have ended.
     pub(crate) fn run(&mut self, bios: impl IntoIterator<Item = Bio>) {
         let mut bios = bios.into_iter().peekable();
         loop {
@@ -147,19 +147,22 @@ impl<D: Device> Rig<D> {
         }
     }
 
-    /// Submits one bio after the other, each when the previous has ended, so that nothing merges.
+    /// Submits each bio when the previous one has ended, so that none merge.
     pub(crate) fn run_each(&mut self, bios: impl IntoIterator<Item = Bio>) {
         bios.into_iter().for_each(|bio| self.run([bio]));
     }
 
-    /// Returns the answer of the driver if its first request timed out now.
+    /// Returns the driver's answer to a timeout of its first request.
     pub(crate) fn ask_for_first(&mut self) -> TimedOut {
         let (hctx, tag) = (HctxId(0), DriverTag(0));
-        let request = self.queue.in_flight_request(&self.host, hctx, tag).expect("in flight");
+        let request = self
+            .queue
+            .in_flight_request(&self.host, hctx, tag)
+            .expect("the request should be in flight");
         self.host.driver.timed_out(QueueId(0), hctx, tag, &request.clone(), self.now)
     }
 
-    /// Does all work that is possible now.
+    /// Does all work that is due now.
     pub(crate) fn settle(&mut self) {
         loop {
             if let Some(run) = self.queue.next_run(&mut self.host, self.now) {
@@ -167,7 +170,9 @@ impl<D: Device> Rig<D> {
             } else if let Some((_, hctx)) = self.host.next_starved() {
                 let _ = self.queue.run(&mut self.host, hctx, self.now);
             } else if let Some(finished) = self.host.driver.next_finished(self.now) {
-                self.queue.conclude(&mut self.host, &finished, self.now).expect("in flight");
+                self.queue
+                    .conclude(&mut self.host, &finished, self.now)
+                    .expect("the request should be in flight");
             } else {
                 break;
             }

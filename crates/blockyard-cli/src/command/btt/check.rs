@@ -1,4 +1,4 @@
-//! `btt check` and `btt repair`: find damage in a BTT, and repair it.
+//! `btt check` and `btt repair`: find damage in a BTT and repair it.
 
 use core::time::Duration;
 use std::io::Write;
@@ -13,9 +13,9 @@ use crate::cli::{Check, Repair};
 use crate::message::Failure;
 use crate::progress::{share, show_share};
 
-/// How many findings of each severity `repair` prints.
+/// The number of findings of each severity that `repair` prints.
 const FINDINGS: usize = 100;
-/// How often an image in use is checked, how much later each time, and how many findings of each severity are compared.
+/// The number of checks of an image in use, the time between two, and the compared findings of each severity.
 const LOOKS: usize = 8;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 const KEPT: usize = 10_000;
@@ -34,8 +34,8 @@ pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
     verdict(&report)
 }
 
-/// Checks an image that another process writes. Damage lasts, unlike what looks like damage during a write, so only
-/// findings of every look count.
+/// Checks an image that another process writes. A write in progress can look like damage. Real damage persists, so only
+/// findings of every check count.
 fn check_in_use(args: &Check, image: &Image, out: &mut dyn Write) -> Result<(), Failure> {
     let file = &args.inspected.file;
     let mut lasting: Option<Vec<Finding>> = None;
@@ -94,7 +94,7 @@ pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> 
     verdict(&after)
 }
 
-/// Prints the findings, the worst last.
+/// Prints the findings, with the worst last.
 fn tell(file: &Path, report: &Report, out: &mut dyn Write) -> Result<(), Failure> {
     for severity in [Severity::Note, Severity::Repairable, Severity::Broken] {
         let found = report.findings().iter().filter(|finding| finding.severity == severity);

@@ -14,7 +14,7 @@ use crate::cli::{Convert, CopySectors};
 use crate::message::Failure;
 use crate::progress::{share, show_share};
 
-/// The most sectors that are copied at once.
+/// The maximum number of sectors that are copied at once.
 const RUN: u8 = 64;
 
 pub(super) fn copy(args: &CopySectors) -> Result<(), Failure> {
@@ -73,7 +73,7 @@ fn to_raw(args: &CopySectors) -> Result<(), Failure> {
     let raw = made.map_err(|error| unusable(&args.to, error))?;
     let copied = fill_raw(args, &btt, &raw);
     if copied.is_err() {
-        // What is left of it is ours.
+        // This command created the partial file.
         drop(std::fs::remove_file(&args.to));
     }
     copied?.tell(&args.from, "are zeroes", &args.to)
@@ -113,7 +113,7 @@ pub(super) fn convert(args: &Convert) -> Result<(), Failure> {
     copied?.tell(&args.from, "are marked as lost", &args.to)
 }
 
-/// The sectors that could not be read and were not marked as lost.
+/// Copies all sectors. Returns the sectors that could not be read and were not marked as lost.
 fn fill(
     args: &Convert,
     from: &Btt<ImageMemory>,
@@ -142,8 +142,8 @@ fn fill(
     Ok(unreadable)
 }
 
-/// The size of a file that has the sectors of `from` in another container than `was`: with the same arenas, or
-/// larger ones if its blocks are larger.
+/// Returns the size of a file that has the sectors of `from` in `container` instead of `was`. The arenas are larger
+/// if the new blocks are.
 fn room_for(
     from: &Btt<ImageMemory>,
     was: Container,
@@ -170,7 +170,7 @@ fn room_for(
     }
 }
 
-/// Splits the sectors of a raw image into runs, with whether each of them is a hole.
+/// Splits the sectors of a raw image into runs, and says for each whether it is a hole.
 fn raw_runs(raw: &File, sectors: u64, bytes: u64) -> impl Iterator<Item = (Range<u64>, bool)> {
     let mut next = 0;
     core::iter::from_fn(move || {
@@ -182,8 +182,8 @@ fn raw_runs(raw: &File, sectors: u64, bytes: u64) -> impl Iterator<Item = (Range
     })
 }
 
-/// Calls `copy` with the first sector and a buffer for each part of the runs, until a call fails. There are `sectors`
-/// sectors in all.
+/// Calls `copy` with the first sector and a buffer for each part of the runs, until a call fails. `sectors` is the
+/// total.
 fn each_run(
     runs: impl Iterator<Item = Range<u64>>,
     sectors: u64,
@@ -229,7 +229,7 @@ fn read(
     Ok(())
 }
 
-/// Sectors that could not be read while the others were copied.
+/// The sectors that could not be read while the others were copied.
 #[derive(Default)]
 struct Unreadable {
     count: u64,
@@ -237,7 +237,7 @@ struct Unreadable {
 }
 
 impl Unreadable {
-    /// The most sectors that a message names.
+    /// The maximum number of sectors in a message.
     const NAMED: usize = 8;
 
     fn add(&mut self, lba: u64) {
@@ -247,7 +247,7 @@ impl Unreadable {
         self.count += 1;
     }
 
-    /// An error if there are any: how many, which ones, and what they `are` in `to`.
+    /// Fails if there are unreadable sectors. The error lists them and says what they `are` in `to`.
     fn tell(&self, from: &Path, are: &str, to: &Path) -> Result<(), Failure> {
         if self.count == 0 {
             return Ok(());
@@ -264,12 +264,12 @@ impl Unreadable {
     }
 }
 
-/// The failure of a sector.
+/// Returns the failure of a sector.
 fn sector(file: &Path, lba: u64, error: IoError) -> Failure {
     failed(file, format_args!("sector {lba}: {error}"))
 }
 
-/// Splits the sectors from `first` on into runs that are all zeroes or all not.
+/// Splits the sectors from `first` on into runs in which every sector or no sector is all zeroes.
 fn alike(first: u64, sector_bytes: u32, run: &[u8]) -> impl Iterator<Item = Alike<'_>> {
     let bytes = sector_bytes as usize;
     let is_zero = |sector: &[u8]| sector.iter().all(|&byte| byte == 0);
@@ -286,7 +286,7 @@ fn alike(first: u64, sector_bytes: u32, run: &[u8]) -> impl Iterator<Item = Alik
     })
 }
 
-/// Neighbouring sectors.
+/// A run of neighbouring sectors.
 struct Alike<'a> {
     lba: u64,
     count: u64,

@@ -1,4 +1,4 @@
-//! `btt dump-map`: the map, as it is stored.
+//! `btt dump-map`: the map as stored.
 
 use std::io::{BufWriter, Write};
 
@@ -12,7 +12,7 @@ use super::{failed, is_unlaid, look_at, unusable};
 use crate::cli::DumpMap;
 use crate::message::Failure;
 
-/// The smallest hole that a file has.
+/// The smallest size of a hole in a file, in bytes.
 const HOLE_BYTES: u64 = 4096;
 
 pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failure> {
@@ -44,7 +44,7 @@ pub(super) fn dump_map(args: &DumpMap, out: &mut dyn Write) -> Result<(), Failur
         let (mut hole_end, mut looked_at) = (0, 0);
         for lba in (clamped(within.start)..end_lba).map(PremapAba) {
             let (sector, at) = (first_lba + u64::from(lba.0), arena.map_at(lba));
-            // Holes are looked for once a page of the map.
+            // A search for holes once per page of the map is enough.
             if !args.all && at >= looked_at {
                 hole_end = at + image.memory.hole(at);
                 looked_at = hole_end.max(at + HOLE_BYTES);

@@ -30,17 +30,17 @@ pub(super) fn btt(command: &BttCommand, out: &mut dyn Write) -> Result<(), Failu
     }
 }
 
-/// The failure that a given file is not usable.
+/// Returns the failure of an unusable file.
 fn unusable(file: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Input(format!("{}: {error}", file.display()))
 }
 
-/// The failure of a file during its use.
+/// Returns the failure of a file during its use.
 fn failed(file: &Path, error: impl core::fmt::Display) -> Failure {
     Failure::Run(format!("{}: {error}", file.display()))
 }
 
-/// How a file is opened: if its medium fails, the command fails.
+/// Returns the options for opening a file. If the medium fails, the command fails.
 fn options(read_only: bool, container: Option<Container>) -> ImageOptions {
     let durability = Durability::Calls;
     ImageOptions { read_only, container, durability, ..ImageOptions::default() }
@@ -73,7 +73,7 @@ fn identify_as(args: &Inspected, read_only: bool, unlocked: bool) -> Result<Imag
         Image::identify(&args.file, &options)
     };
     match opened(container) {
-        // None was found anywhere: what is wrong is told of the container where most is in order.
+        // No BTT was found. The error is about the labelled container if that has intact arenas.
         Err(ImageError::Btt(_)) if container.is_none() => {
             let labelled = opened(Some(Container::LabelledNamespace)).map(|image| arenas(&image));
             match labelled {
@@ -85,12 +85,12 @@ fn identify_as(args: &Inspected, read_only: bool, unlocked: bool) -> Result<Imag
     }
 }
 
-/// The number of arenas that are found intact.
+/// Returns the number of intact arenas.
 fn arenas(image: &Image) -> usize {
     checked(image, 1).map_or(0, |(report, _)| report.arenas)
 }
 
-/// Prints that a pool was never written, if that is so: it has no contents and no damage.
+/// Prints a note if a pool was never written, and so has neither contents nor damage. Returns whether it did.
 fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Failure> {
     if image.unwritten.is_some() {
         let (file, container) = (file.display(), name(image.container));
@@ -103,7 +103,7 @@ fn is_unlaid(image: &Image, file: &Path, out: &mut dyn Write) -> Result<bool, Fa
     Ok(image.unwritten.is_some())
 }
 
-/// Checks an image, and keeps up to `keep` findings of each severity.
+/// Checks an image and keeps up to `keep` findings of each severity.
 fn checked(image: &Image, keep: usize) -> Result<(Report, Plan), MediaError> {
     let Image { memory, container, own_uuid, .. } = image;
     let options = Options { container: *container, own_uuid: *own_uuid, keep };
@@ -139,7 +139,7 @@ fn open(
     Ok((container, image.open(&options).map_err(|error| unusable(file, error))?))
 }
 
-/// The name of a container.
+/// Returns the name of a container.
 const fn name(container: Container) -> &'static str {
     match container {
         Container::Namespace => "namespace without label",

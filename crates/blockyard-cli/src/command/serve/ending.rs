@@ -1,7 +1,7 @@
-//! The end of a server: by signals, or by itself.
+//! The end of a server, by signals or by itself.
 //!
-//! Signals in quick succession count as one: `timeout` signals the program and then its group, which does not
-//! mean that requests in flight should be abandoned.
+//! Signals in quick succession count as one. `timeout` signals the program and then its group, which must not
+//! abandon requests in flight.
 
 use core::time::Duration;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,7 +16,7 @@ use signal_hook::low_level::pipe;
 /// Signals within this time count as one.
 const TOGETHER: Duration = Duration::from_millis(500);
 
-/// What ended a wait.
+/// The event that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// SIGTERM or SIGINT.
@@ -27,7 +27,7 @@ pub(super) enum Heard {
     Nothing,
 }
 
-/// Receives signals from its creation on: a byte for each, and the end of the stream when the server ends.
+/// Receives signals from its creation on: a byte for each signal, and the end of the stream when the server ends.
 #[derive(Debug)]
 pub(super) struct Ending {
     heard: UnixStream,
@@ -47,7 +47,7 @@ impl Bell {
 
     /// The server has ended.
     pub(super) fn ring(&self) {
-        // It cannot be rung only where nobody listens any more.
+        // This fails only if the receiver is gone.
         drop(self.0.shutdown(Shutdown::Both));
     }
 }
@@ -61,7 +61,7 @@ impl Ending {
         Ok((Self { heard, last: None }, Bell(Arc::new(told))))
     }
 
-    /// Waits, for at most `time` if that is given.
+    /// Waits for an event, for at most `time` if given.
     pub(super) fn wait(&mut self, time: Option<Duration>) -> io::Result<Heard> {
         let until = time.map(|time| Instant::now() + time);
         loop {
@@ -82,7 +82,7 @@ impl Ending {
         }
     }
 
-    /// Whether the signal that arrived is a new one, and not the previous one again.
+    /// Returns whether the signal is new, not the previous one repeated.
     fn is_another(&mut self) -> bool {
         let now = Instant::now();
         let is_another = self.last.is_none_or(|last| now - last >= TOGETHER);

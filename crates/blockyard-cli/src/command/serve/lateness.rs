@@ -13,7 +13,7 @@ use crate::message::note;
 /// The time between two reports.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A thread that watches disks that behave like models; `None` if there are no such disks.
+/// A thread that watches the disks that behave like models, or `None` without such disks.
 pub(super) struct Watch(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Watch {
@@ -24,11 +24,11 @@ impl Watch {
         }))
     }
 
-    /// Ends the thread, which reports the totals.
+    /// Ends the thread, which then reports the totals.
     pub(super) fn end(self) {
         if let Some((end, thread)) = self.0 {
             drop(end);
-            thread.join().expect("the thread that watches models does not panic");
+            thread.join().expect("the thread that watches models should not panic");
         }
     }
 }

@@ -1,5 +1,6 @@
-//! `serve`: a real disk over NBD, until a signal ends it.
+//! `serve`: serves a real disk over NBD until a signal ends the server.
 
+mod companion;
 mod ending;
 mod events;
 mod lateness;
@@ -9,12 +10,15 @@ mod ticker;
 mod trace;
 
 use core::time::Duration;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
 use blockyard::layer::fault::Count;
-use blockyard::layer::rate::Rates;
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::control::ControlConfig;
@@ -31,6 +35,7 @@ use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
+use companion::{PidFile, PrivateFolder};
 use ending::{Bell, Ending, Heard};
 use events::start_log;
 use lateness::Watch;
@@ -41,17 +46,19 @@ use trace::Traces;
 
 /// The depth if neither the design nor the command line has one.
 const DEPTH: u16 = 128;
-/// The most bytes in flight at a disk.
+/// The maximum number of bytes in flight at a disk.
 const DEPTH_BYTES: u64 = 64 << 20;
-/// How long lanes may take to end when requests in flight are abandoned. After that, traces end without the
-/// events that lanes have not handed over.
+/// The time for lanes to end after requests in flight are abandoned. Later, traces end without the events that
+/// lanes have not handed over.
 const LEAVING: Duration = Duration::from_secs(1);
-/// How long the traces may then take to be closed.
+/// The further time for closing the traces.
 const CLOSING: Duration = Duration::from_secs(4);
 
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
-    let Asked { mut config, control, design, traces, drain_timeout, log } = asked(args)?;
+    let Asked { mut config, control, companions, design, traces, drain_timeout, log } =
+        asked(args)?;
     config.listeners = handed_over()?;
+    let folder = private_socket(&mut config, companions.run.is_some())?;
     if config.addresses.is_empty() && config.listeners.is_empty() {
         let words = "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio";
         return Err(Failure::Input(words.to_owned()));
@@ -60,12 +67,82 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         .map_err(|error| Failure::Input(error.to_string()))?;
     log::begin(log);
     let events = start_log(&mut config);
-    // Before the first client comes.
+    // This must happen before the first client connects.
     let (mut ending, bell) = Ending::listen()?;
     let operator = Operator::listen()?;
     config.control = control.map(|path| controls(path, bell.clone()));
     let server = Server::start(&config)?;
     operator.obey(&server);
+    let pidfile = companions.pidfile.as_deref().map(PidFile::write).transpose();
+    let pidfile = pidfile.map_err(|error| Failure::Input(format!("--pidfile: {error}")))?;
+    if companions.exit_with_parent {
+        companion::end_with_parent()?;
+    }
+    announce(&server, &config);
+    companion::notify_ready();
+    let run = match (&companions.run, server.addresses().first()) {
+        (Some(command), Some(at)) => {
+            Some(companion::run(command, at, config.tls.is_some(), bell.clone())?)
+        }
+        _ => None,
+    };
+    let stopper = server.stopper();
+    let watch = Watch::begin(server.timing());
+    let struck = server.faults();
+    let ticker = Ticker::begin(server.gauge());
+    // The bell ends each wait below when the server has drained or has ended by itself.
+    let ended = {
+        let traces = traces.clone();
+        std::thread::spawn(move || {
+            let ended = (server.join(), traces.finish());
+            bell.ring();
+            ended
+        })
+    };
+    let is_asked = ending.wait(None)? == Heard::Signal;
+    companion::notify_stopping();
+    if is_asked {
+        note(&format!(
+            "draining, for at most {} s, after a signal to end",
+            drain_timeout.as_secs()
+        ));
+        stopper.stop();
+        let cut_short = match ending.wait(Some(drain_timeout))? {
+            Heard::End => None,
+            Heard::Signal => Some("stopped before all requests were done"),
+            Heard::Nothing => Some("requests in flight did not end in time"),
+        };
+        if let Some(words) = cut_short {
+            stopper.stop_now();
+            close_late(traces);
+            // Otherwise a third signal arrived, or a lane or trace hangs.
+            if ending.wait(Some(LEAVING + CLOSING))? == Heard::End {
+                let (_, traced) = ended.join().expect("a thread of the server should not panic");
+                traced?;
+            }
+            return Err(Failure::Run(words.to_owned()));
+        }
+    }
+    let (ended, traced) = ended.join().expect("a thread of the server should not panic");
+    ticker.end();
+    drop(config); // drops the last sender of events
+    events.join().expect("the thread of the log should not panic");
+    watch.end();
+    tell_faults(&struck);
+    if !is_asked && ended.is_ok() {
+        note("ended, as the client at standard input has gone");
+    }
+    drop((pidfile, folder));
+    ended.map_err(|error| Failure::Run(error.to_string()))?;
+    traced?;
+    match run {
+        Some(run) if run.is_finished() => code_of(run),
+        _ => Ok(()),
+    }
+}
+
+/// Logs where the server can be reached, and what its operator should know about its disks.
+fn announce(server: &Server, config: &Config) {
     for address in server.addresses() {
         note(&format!("serving at {address}"));
     }
@@ -88,53 +165,27 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     for disk in config.disks.iter().filter(|disk| !disk.layers.faults.is_empty()) {
         note(&format!("{}the seed of the faults is {}", prefix(&disk.name), disk.layers.seed));
     }
-    let stopper = server.stopper();
-    let watch = Watch::begin(server.timing());
-    let struck = server.faults();
-    let ticker = Ticker::begin(server.gauge());
-    // Ends each wait below where the server ends by itself, and where it has drained.
-    let ended = {
-        let traces = traces.clone();
-        std::thread::spawn(move || {
-            let ended = (server.join(), traces.finish());
-            bell.ring();
-            ended
-        })
-    };
-    let is_asked = ending.wait(None)? == Heard::Signal;
-    if is_asked {
-        note(&format!(
-            "draining, for at most {} s, after a signal to end",
-            drain_timeout.as_secs()
-        ));
-        stopper.stop();
-        let cut_short = match ending.wait(Some(drain_timeout))? {
-            Heard::End => None,
-            Heard::Signal => Some("stopped before all requests were done"),
-            Heard::Nothing => Some("requests in flight did not end in time"),
-        };
-        if let Some(words) = cut_short {
-            stopper.stop_now();
-            close_late(traces);
-            // Otherwise there was a third signal, or something hangs.
-            if ending.wait(Some(LEAVING + CLOSING))? == Heard::End {
-                let (_, traced) = ended.join().expect("the threads of the server do not panic");
-                traced?;
-            }
-            return Err(Failure::Run(words.to_owned()));
-        }
+}
+
+/// Passes on the exit code of the command that ran beside the server: 128 more than the signal that killed it, as a
+/// shell has it.
+fn code_of(run: JoinHandle<io::Result<ExitStatus>>) -> Result<(), Failure> {
+    let status = run.join().expect("the thread that waits for --run should not panic")?;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    match u8::try_from(code) {
+        Ok(0) => Ok(()),
+        code => Err(Failure::Verdict(code.unwrap_or(1))),
     }
-    let (ended, traced) = ended.join().expect("the threads of the server do not panic");
-    ticker.end();
-    drop(config); // the last that could tell the log something
-    events.join().expect("the thread of the log does not panic");
-    watch.end();
-    tell_faults(&struck);
-    if !is_asked && ended.is_ok() {
-        note("ended, as the client at standard input has gone");
+}
+
+/// Gives the server a socket that only this user can reach, if it `runs` a command and has no address.
+fn private_socket(config: &mut Config, runs: bool) -> Result<Option<PrivateFolder>, Failure> {
+    if !runs || !config.addresses.is_empty() || !config.listeners.is_empty() {
+        return Ok(None);
     }
-    ended.map_err(|error| Failure::Run(error.to_string()))?;
-    Ok(traced?)
+    let folder = PrivateFolder::new()?;
+    config.addresses.push(folder.socket());
+    Ok(Some(folder))
 }
 
 /// The control socket at `path`, whose command to drain rings `bell` as a signal does.
@@ -149,7 +200,7 @@ fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
     ControlConfig { path, drain }
 }
 
-/// What stands before a message about the disk called `name`.
+/// Returns the prefix of a message about the disk called `name`.
 fn prefix(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("{name}: ") }
 }
@@ -164,7 +215,7 @@ fn close_late(traces: Traces) {
     });
 }
 
-/// Notes how often fault rules matched and fired, if there are any.
+/// Notes how often fault rules matched and fired, if there are rules.
 fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     let is_named = disks.len() > 1;
     let count = |(name, Count { matched, fired })| FaultCount { name, matched, fired };
@@ -178,11 +229,19 @@ fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     }
 }
 
-/// What to serve, and the traces to write.
+/// The processes beside the server.
+struct Companions {
+    pidfile: Option<PathBuf>,
+    run: Option<String>,
+    exit_with_parent: bool,
+}
+
+/// The disks to serve and the traces to write.
 struct Asked {
     config: Config,
     /// The path of the control socket.
     control: Option<PathBuf>,
+    companions: Companions,
     /// The name of the design, or of the first of several.
     design: String,
     traces: Files,
@@ -200,12 +259,17 @@ fn asked(args: &Serve) -> Result<Asked, Failure> {
                 let named = |disk| DiskConfig { name: name.clone(), ..disk };
                 all.extend(disks(args)?.into_iter().map(named));
             }
-            (given.into_iter().next().expect("a file has a disk").args, all)
+            (given.into_iter().next().expect("a file should have a disk").args, all)
         }
     };
     Ok(Asked {
         config: server(&args, disks)?,
         control: args.control,
+        companions: Companions {
+            pidfile: args.pidfile,
+            run: args.run,
+            exit_with_parent: args.exit_with_parent,
+        },
         traces: Files { perfetto: args.trace, blktrace: args.blktrace },
         design: args.design,
         drain_timeout: args.drain_timeout,
@@ -231,7 +295,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
     let layers = Layers {
         model: model.map(|model| model as _),
         delay: args.delay,
-        rates: args.rate.unwrap_or(Rates::NONE),
+        rates: args.rate,
         faults: faults.map_or_else(Vec::new, |faults| faults.rules),
         seed: args.seed,
     };
@@ -278,15 +342,17 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     let mut config = Config::new(disks, args.nbd.clone());
     config.metrics.clone_from(&args.metrics);
     config.tls = tls(args)?;
+    config.socket_mode = args.socket_mode;
+    config.socket_group = args.socket_group;
     config.lanes = args.lanes;
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
-    config.patience = config.patience.min(args.drain_timeout / 2); // so that there is time to flush
+    config.patience = config.patience.min(args.drain_timeout / 2); // leaves time to flush
     config.polls = args.poll;
     Ok(config)
 }
 
-/// The sockets that the parent process handed over.
+/// Returns the sockets that the parent process handed over.
 fn handed_over() -> Result<Vec<Arc<OwnedFd>>, Failure> {
     let mut given = ListenFd::from_env();
     let sockets = (0..given.len()).map(|at| {

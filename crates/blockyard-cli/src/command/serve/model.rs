@@ -1,4 +1,4 @@
-//! Disks that behave like a modelled device: the seam between simulator and server.
+//! Disks that behave like a modelled device. This module joins the simulator and the server.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use blockyard_sim::simulate;
 
 use crate::message::Failure;
 
-/// A device, with the design of its host.
+/// A device with the design of its host.
 #[derive(Debug)]
 pub(super) struct Modelled {
     device: Device,
@@ -19,8 +19,8 @@ pub(super) struct Modelled {
 }
 
 impl Modelled {
-    /// The device of this name, or of the file at this path, under `design`, with the `faults` of its card
-    /// and host.
+    /// Returns the built-in device of this name, or the device in the file at this path, under `design` and with
+    /// the `faults` of its card and host.
     pub(super) fn new(
         name: &str,
         design: &Design,
@@ -36,7 +36,7 @@ impl Modelled {
     }
 }
 
-/// The failure that `faults` has faults of a card, and the disk behaves as no card.
+/// Returns the failure that `faults` has faults of a card while the disk does not behave like a card.
 pub(super) fn no_card(faults: &FaultRules) -> Failure {
     let words = "`[card]` and `[host]` only work with --as an eMMC or SD device";
     Failure::Input(format!("{}: {words}", faults.name))
@@ -53,6 +53,6 @@ impl Behaviour for Modelled {
 
     fn device(&self) -> Box<dyn driver::Device> {
         let device = simulate::live(&self.device, &self.design, self.seed);
-        Box::new(device.expect("the same model could be built before"))
+        Box::new(device.expect("a model that was built before should build again"))
     }
 }

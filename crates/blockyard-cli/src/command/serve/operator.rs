@@ -10,16 +10,16 @@ use signal_hook::iterator::Signals;
 use super::ticker::rates;
 use crate::message::{note, warning};
 
-/// Signals that have arrived since this was created.
+/// The signals that have arrived since its creation.
 pub(super) struct Operator(Signals);
 
 impl Operator {
-    /// Receives signals from now on, so that none ends the program.
+    /// Starts to receive the signals, so that none ends the program.
     pub(super) fn listen() -> io::Result<Self> {
         Ok(Self(Signals::new([SIGHUP, SIGUSR1])?))
     }
 
-    /// Starts the thread that obeys the signals, for as long as the program runs.
+    /// Starts the thread that handles the signals until the program ends.
     pub(super) fn obey(mut self, server: &Server) {
         let (gauge, reloader) = (server.gauge(), server.reloader());
         std::thread::spawn(move || {

@@ -15,10 +15,10 @@ use blockyard_sim::answer::number::{approximate, count, digits};
 
 /// The time between two updates.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How long the terminal may take to erase the line.
+/// The time limit for erasing the line on the terminal.
 const ERASING: Duration = Duration::from_millis(500);
 
-/// A thread that updates the line; there is none if standard error is not a terminal.
+/// A thread that updates the line. It exists only if standard error is a terminal.
 pub(super) struct Ticker(Option<(Sender<()>, Receiver<()>)>);
 
 impl Ticker {
@@ -42,7 +42,7 @@ impl Ticker {
         }))
     }
 
-    /// Erases the line, and ends the thread. A terminal that takes nothing is not waited for.
+    /// Erases the line and ends the thread. Does not wait for a terminal that is blocked.
     pub(super) fn end(self) {
         if let Some((end, is_erased)) = self.0 {
             drop(end);
@@ -51,7 +51,7 @@ impl Ticker {
     }
 }
 
-/// The rates between `before` and `now`, with `passed` in between.
+/// Formats the rates between `before` and `now`, which are `passed` apart.
 pub(super) fn rates(before: &Traffic, now: &Traffic, passed: Duration) -> String {
     let rate = |now: u64, before: u64| approximate(now - before) / passed.as_secs_f64();
     let mib = |now, before| digits(rate(now, before) / f64::from(1 << 20));

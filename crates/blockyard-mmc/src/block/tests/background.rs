@@ -1,4 +1,4 @@
-//! Urgent background operations: when they run, for how long, and that no request suffers from them.
+//! Urgent background operations: when and how long they run, and that they fail no request.
 
 use super::*;
 use crate::command::Opcode;
@@ -54,7 +54,7 @@ fn the_request_with_the_exception_is_reported_after_background_operations() {
         bench.script().level = 2;
         bench.submit([Bio::write(0, 8, 0)]);
         bench.until(Instant::ZERO + Duration::from_ms(10));
-        // With an engine, the operations are the host's own: a task has been reported.
+        // With an engine, the host starts the operations after a task has been reported.
         let ended = usize::from(pipeline == Pipeline::Cqe);
         assert_eq!((bench.ended.len(), bench.mmc().idle()), (ended, Idle::Halted), "{pipeline:?}");
         bench.submit([Bio::read(500, 8, 1)]);
@@ -150,13 +150,13 @@ fn engine_is_on(policy: HostPolicy) -> usize {
     bench.submit([Bio::write(0, 8, 0)]);
     bench.settle();
     let is_task = |span: &Span| span.command == Opcode::ExecuteWrite;
-    1 + bench.spans().iter().position(is_task).expect("task of the request")
+    1 + bench.spans().iter().position(is_task).expect("the request should have a task")
 }
 
 #[test]
 fn no_error_of_background_operations_fails_or_repeats_the_request() {
     for policy in every_policy() {
-        // [background-failure-not-reported]. An engine is turned on before, by a command and a CMD13.
+        // [background-failure-not-reported]. An engine is turned on first, by a command and a CMD13.
         let first = if policy.pipeline == Pipeline::Cqe { engine_is_on(policy) } else { 1 };
         for at in first..first + 10 {
             for fault in [
@@ -171,7 +171,7 @@ fn no_error_of_background_operations_fails_or_repeats_the_request() {
                 bench.script().level = 2;
                 bench.submit([Bio::write(0, 8, 0)]);
                 let (mut at, hardware) = (at, policy.busy == BusyDetect::Hardware);
-                // Behind the write and what follows the write.
+                // After the write and the commands that follow it.
                 if !hardware && policy.pipeline != Pipeline::Cqe {
                     bench.script().busy = us(0);
                     at += 1;
@@ -206,7 +206,7 @@ fn an_error_of_background_operations_keeps_the_result_of_a_read() {
     bench.submit([Bio::read(100, 8, 0)]);
     bench.settle();
     let is_look = |span: &Span| span.command == Opcode::SendExtCsd;
-    let at = bench.spans().iter().position(is_look).expect("read of EXT_CSD");
+    let at = bench.spans().iter().position(is_look).expect("EXT_CSD should be read");
     let expected = Outcome::Partial { sectors: 5, status: Status::IoError };
     for error in [0, crate::command::status::Status::ERROR] {
         let mut bench = simple(BusyDetect::Hardware);

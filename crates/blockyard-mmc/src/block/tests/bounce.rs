@@ -28,7 +28,7 @@ fn each_write_is_copied_once_before_and_each_read_once_after_its_transfers() {
                 }
             };
             assert!(bounce == Bounce::Async || threaded);
-            // One of the requests is tried again, which copies nothing again.
+            // One request is retried, but its data is not copied again.
             let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
             bench.script().faults.extend([(3, fault), (8, fault)]);
             bench.submit(mixture(5, 30));
@@ -43,7 +43,7 @@ fn each_write_is_copied_once_before_and_each_read_once_after_its_transfers() {
 
 #[test]
 fn a_synchronous_copy_delays_the_bus_and_an_asynchronous_one_does_not() {
-    // Beside the gap of the pipeline (see `overlap`), a copy out of 20 us after each read.
+    // A copy of 20 us after each read, in addition to the gap of the pipeline (see `overlap`).
     for (bounce, gap) in [(Bounce::Sync, 20 + 5), (Bounce::Async, 5)] {
         let mut bench = bouncing(Pipeline::TwoSlotFull, bounce).unwrap();
         bench.reads(6);
@@ -69,7 +69,7 @@ fn a_failed_read_is_not_copied_out() {
 #[test]
 fn copying_changes_neither_the_order_nor_the_starting_context() {
     let mut bench = bouncing(Pipeline::TwoSlotFull, Bounce::Async).unwrap();
-    // The read, which is not copied yet, does not pass the write that is.
+    // The read, which is not copied yet, does not overtake the write, which is.
     let op = |at| if at % 2 == 0 { Op::Write } else { Op::Read };
     let alternate = |at| Bio::new(op(at), 100 * at, 8, at);
     bench.submit((0..6).map(alternate));

@@ -51,7 +51,7 @@ fn tasks_wait_for_the_card_in_parallel_and_for_the_bus_in_turn() {
     for (sector, from) in [(0, 100), (100, 105), (200, 160), (300, 215), (700, 435)] {
         assert_eq!(bench.the(ActKind::Start, sector).from, at(from), "{sector}");
     }
-    // Two commands of 2 us, 1000 us to the data; then each has a command and 8 blocks of 20 us.
+    // Two commands of 2 us and 1000 us until data is ready; then a command and 8 blocks of 20 us for each task.
     for task in 0..8 {
         let (from, to) = (1109 + 162 * task, 1109 + 162 * (task + 1));
         let span = bench.span(100 * task);
@@ -225,7 +225,7 @@ fn unexpected_events_are_counted_as_stray() {
     for event in [EngineEvent::Halted, EngineEvent::Cleared] {
         bench.interrupt(HostEvent::Engine(event));
     }
-    // Another task, one above the depth, and one of a host without an engine.
+    // An event of another task, of a task above the depth, and of a host without an engine.
     [1, 20, 31].into_iter().for_each(|number| bench.interrupt(done(number)));
     bench.interrupt(HostEvent::DataDone);
     bench.settle();
@@ -261,9 +261,9 @@ fn a_queue_that_cannot_be_turned_on_fails_requests_in_bounded_time() {
 
 #[test]
 fn a_late_error_is_not_a_failure_of_the_task_whose_command_reports_it() {
-    // [late-error-is-the-writes]: the first write is reported and lost; or the engine is at it, and it is
-    // written again. A response that came while data passed may be about any write that has begun, so the
-    // first write is in doubt.
+    // [late-error-is-the-writes]: the first write is reported and lost, or the engine still has it and writes it
+    // again. A response during a transfer may be about any write that has started, so the first write is in
+    // doubt.
     for (when, opcode, (lost_writes, doubtful_writes), failures, transfers) in [
         (1500, Opcode::ExecuteWrite, (1, 0), 0, 3),
         (1500, Opcode::QueueTaskAddress, (0, 1), 1, 3),
@@ -292,8 +292,7 @@ fn a_late_error_is_not_a_failure_of_the_task_whose_command_reports_it() {
     }
 }
 
-/// Every transfer makes the bus drift, as does the command that turns the queue on: one task goes for each
-/// tuning.
+/// The bus drifts at every transfer and at the command that turns the queue on. Each tuning lets one task run.
 #[test]
 fn a_bus_that_always_drifts_does_not_starve_tasks() {
     let mut bench = cqe();
@@ -305,8 +304,8 @@ fn a_bus_that_always_drifts_does_not_starve_tasks() {
     assert!((1..=5).contains(&bench.script().retunes), "{}", bench.script().retunes);
 }
 
-/// During a recovery the card reports that it did not obey the command queue. That says nothing of the write
-/// that was reported before; bits for earlier work do ([late-error-is-the-writes]).
+/// During a recovery the card reports that it refused a queue command. That does not concern the write reported
+/// before; bits for earlier work do ([late-error-is-the-writes]).
 #[test]
 fn only_bits_for_earlier_work_concern_a_write_before_a_recovery() {
     let (illegal, error) = (CardStatus::ILLEGAL_COMMAND, CardStatus::ERROR);
@@ -314,7 +313,7 @@ fn only_bits_for_earlier_work_concern_a_write_before_a_recovery() {
     for (bits, next_bio, lost_writes, doubtful_writes) in [
         (illegal, read, 0, 0),
         (error, read, 1, 0),
-        // The bits may be about this write, too, which is done again.
+        // The bits may also be about this write, so it is repeated.
         (error, write, 0, 1),
     ] {
         let mut bench = cqe();

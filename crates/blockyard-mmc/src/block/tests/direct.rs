@@ -39,7 +39,7 @@ fn a_direct_command_keeps_its_place_between_tasks() {
     bench.all_ended_with(Status::Ok, 3);
     let order: Vec<_> = bench.spans()[2..].iter().map(|span| span.sector).collect();
     assert_eq!(order, [Some(0), Some(100), None, Some(200)]);
-    assert_eq!(send(&mut bench), Err(NotDirect), "its sender has not asked how it ended");
+    assert_eq!(send(&mut bench), Err(NotDirect), "the sender has not fetched the last result");
     assert!(matches!(bench.mmc().next_direct(), Some(DirectEnd::Done(_))));
     assert_eq!(bench.mmc().next_direct(), None, "the end is returned once");
     assert_eq!(send(&mut bench), Ok(()));
@@ -54,13 +54,13 @@ fn a_direct_command_is_refused_without_an_engine_that_is_on_and_takes_it() {
     assert_eq!(send(&mut bench), Err(NotDirect), "the engine is off");
     let (mut bench, _) = with_tasks();
     bench.script().capabilities.queue_engine_direct = false;
-    assert_eq!(send(&mut bench), Err(NotDirect), "the engine takes none");
+    assert_eq!(send(&mut bench), Err(NotDirect), "the engine supports no direct commands");
     let (mut bench, before) = with_tasks();
     bench.script().engine.deaf.push_back(true);
     bench.script().faults.insert(before, Fault::Error(Part::Data, HostError::Timeout, 0));
     bench.until(Instant::ZERO + Duration::from_ms(3));
     assert_eq!(bench.mmc().idle(), Idle::Halted);
-    assert_eq!(send(&mut bench), Err(NotDirect), "the engine is recovered");
+    assert_eq!(send(&mut bench), Err(NotDirect), "the engine is in recovery");
     let mut bench = Bench::new(HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Hardware));
     assert_eq!(send(&mut bench), Err(NotDirect), "no engine");
     assert_eq!(bench.mmc().next_direct(), None);

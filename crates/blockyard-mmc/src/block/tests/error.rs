@@ -1,4 +1,4 @@
-//! Errors at each part: what is tried again, what is kept, and how requests end.
+//! Errors at each part of a request: which parts are retried, which data is kept, and how requests end.
 
 use super::*;
 use crate::command::Opcode;
@@ -86,8 +86,8 @@ fn a_read_succeeds_if_each_sector_can_be_read_alone() {
 
 #[test]
 fn blocks_of_a_read_that_the_card_reports_as_failed_are_read_again() {
-    // [only-good-blocks-count]: the card reports it in the response to CMD12, and to CMD13 after an error of
-    // the bus.
+    // [only-good-blocks-count]: the card reports the failure in the response to CMD12, or to CMD13 after an error
+    // of the bus.
     let stop = [(0, Fault::Bits(Part::Stop, CardStatus::ERROR))];
     let question = [
         (0, Fault::Error(Part::Stop, HostError::Damaged, 0)),
@@ -144,9 +144,8 @@ fn a_card_that_ignores_three_status_commands_is_reset() {
     assert_eq!((bench.count(ActKind::SendStatus), bench.script().resets), (3, 1));
 }
 
-/// The simulator's swarm found this: a card reports once that a page could not be programmed. Its response to
-/// CMD13 was damaged, or the interrupt was lost; the next response was good, and so the host reported
-/// success.
+/// Found by the simulator's swarm: a card reports only once that a page could not be programmed. If that response to
+/// CMD13 was damaged or its interrupt was lost, the next response was good and the host reported success.
 #[test]
 fn a_write_is_repeated_if_the_response_to_its_status_command_got_lost() {
     for error in [HostError::Damaged, HostError::Timeout] {
@@ -169,7 +168,7 @@ fn good_blocks_are_not_read_again_and_a_write_begins_again() {
         bench.all_ended_with(Status::Ok, 1);
         let starts: Vec<_> = bench.did.iter().filter(|did| did.kind == ActKind::Start).collect();
         assert_eq!(starts.len(), 2);
-        // CMD23, the command, the data: see `scripted`.
+        // CMD23, the command and the data; see `scripted`.
         let last = *bench.spans().last().unwrap();
         let busy = if bio.op == blockyard::bio::Op::Write { 100 } else { 0 };
         assert_eq!(last.to.since(last.from), us(2 + 2 + 20 * expected + busy));
@@ -213,7 +212,7 @@ fn a_late_write_error_is_not_a_failure_of_the_next_request() {
             (2, Status::Ok),
             "{pipeline:?}: the next is innocent"
         );
-        // One at a time: the first write was reported before. Otherwise it was not, and ends with an error.
+        // If one request runs at a time, the first write was reported before. Otherwise it ends with an error.
         let first = if lost_writes { Status::Ok } else { Status::IoError };
         assert_eq!((bench.ended[&0], counts.lost_writes), (first, u64::from(lost_writes)));
     }
@@ -315,7 +314,7 @@ fn the_good_part_of_a_failed_read_is_reported_as_done() {
     }
 }
 
-/// A card with 4 KiB sectors of its own; the script refuses parts of them.
+/// A card with native 4 KiB sectors. The script refuses partial ones.
 fn with_large_sectors(pipeline: Pipeline) -> Bench {
     let target = Target { unit_sectors: 8, ..CARD };
     let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);

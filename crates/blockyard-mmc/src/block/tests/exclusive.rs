@@ -1,4 +1,4 @@
-//! Operations that have the card to themselves: their commands, their order, their limits, and their errors.
+//! Exclusive operations on the card: their commands, order, limits and errors.
 
 use super::*;
 use crate::command::status::Status as CardStatus;
@@ -78,7 +78,7 @@ fn a_flush_is_a_direct_command_if_the_engine_takes_it() {
         let (switch, status) = (Opcode::Switch, Opcode::SendStatus);
         let expected = match direct {
             true => vec![switch, status, Opcode::ExecuteRead],
-            // Off, the flush, and on.
+            // Queue off, the flush, queue on.
             false => vec![switch, status, switch, status, switch, status, Opcode::ExecuteRead],
         };
         assert_eq!(commands, expected);
@@ -86,8 +86,7 @@ fn a_flush_is_a_direct_command_if_the_engine_takes_it() {
     }
 }
 
-/// If a direct command of a flush fails, the flush begins again without the engine:
-/// the flush itself, or the CMD13 after it.
+/// If the direct command of a flush or the CMD13 after it fails, the flush starts again without the engine.
 #[test]
 fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
     let said = Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR);
@@ -113,7 +112,7 @@ fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
     }
 }
 
-/// A direct flush that takes longer than its limit is not tried again ([overdue-operation-ends]): the card is
+/// A direct flush that exceeds its time limit is not retried ([overdue-operation-ends]): the card is
 /// reset, and the flush ends.
 #[test]
 fn a_direct_flush_ends_at_its_limit() {
@@ -133,7 +132,7 @@ fn a_direct_flush_ends_at_its_limit() {
         assert_eq!((bench.ended[&900], bench.script().resets), (status, resets), "{takes:?}");
         assert!(bench.now < Instant::ZERO + seconds(30) + us(20_000), "[overdue-operation-ends]");
         assert!(sent(&bench) <= before + 1, "the flush was sent again");
-        // The reset loses the content of the cache, which one more flush reports ([reset-loss-fails-flush]).
+        // The reset loses the cache's content, which one more flush reports ([reset-loss-fails-flush]).
         bench.script().busy = us(100);
         bench.submit([Bio { cookie: 901, ..FLUSH }, Bio::read(500, 8, 1)]);
         bench.settle();
@@ -145,9 +144,9 @@ fn a_direct_flush_ends_at_its_limit() {
     }
 }
 
-/// A write is reported, and the response to the direct flush behind it has `bits`, also for the write: this
-/// flush and the next one fail, and the one after that does not.
-fn direct_flush_that_is_told(bits: u32) -> Bench {
+/// A write is reported, and the response to the direct flush after it has `bits`, which also concern the write.
+/// This flush and the next one fail, and the third succeeds.
+fn direct_flush_with_response(bits: u32) -> Bench {
     let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.writes(1);
     bench.settle();
@@ -165,11 +164,11 @@ fn direct_flush_that_is_told(bits: u32) -> Bench {
     bench
 }
 
-/// The response to a direct flush reports that the flush was refused, and that the write before failed: both
-/// count.
+/// The response to a direct flush reports that the flush was refused and that the write before it failed. The host
+/// acts on both.
 #[test]
 fn a_refused_direct_flush_does_not_hide_a_late_write_error() {
-    let mut bench = direct_flush_that_is_told(CardStatus::ERROR | CardStatus::SWITCH_ERROR);
+    let mut bench = direct_flush_with_response(CardStatus::ERROR | CardStatus::SWITCH_ERROR);
     let counts = bench.mmc().counts();
     assert_eq!((counts.lost_writes, counts.failures), (1, 1));
     assert!(
@@ -178,9 +177,8 @@ fn a_refused_direct_flush_does_not_hide_a_late_write_error() {
     );
 }
 
-/// The first response after a reported write is damaged, does not come, or its interrupt is lost: nobody
-/// knows what it said of the write. Flushes fail as for a lost write, and the write is counted as in doubt
-/// ([doubtful-write-fails-flush]).
+/// The first response after a reported write is damaged or missing, or its interrupt is lost, so the write's fate is
+/// unknown. Flushes fail as for a lost write, and the write counts as in doubt ([doubtful-write-fails-flush]).
 #[test]
 fn a_write_is_in_doubt_if_the_next_response_got_lost() {
     let lost = [HostError::Damaged, HostError::Timeout];
@@ -211,8 +209,8 @@ fn a_write_is_in_doubt_if_the_next_response_got_lost() {
     }
 }
 
-/// The same with a command queue: at a command of the engine's own, at a direct command, or when the engine
-/// is turned off.
+/// The same with a command queue: at one of the engine's own commands, at a direct command, or when the engine is
+/// turned off.
 #[test]
 fn a_write_is_in_doubt_if_the_engines_next_response_got_lost() {
     let lost = Fault::Error(Part::Command, HostError::Damaged, 0);
@@ -246,7 +244,7 @@ fn a_write_is_in_doubt_if_the_engines_next_response_got_lost() {
 #[test]
 fn a_write_is_in_doubt_if_the_card_is_reset_before_it_responds() {
     let mut bench = simple(BusyDetect::Hardware);
-    bench.submit([Bio::write(0, 8, 0).with_flags(Flags::FUA)]); // nothing else is lost
+    bench.submit([Bio::write(0, 8, 0).with_flags(Flags::FUA)]); // nothing else can be lost
     bench.settle();
     let now = bench.now + us(1);
     bench.until(now);
@@ -261,7 +259,7 @@ fn a_write_is_in_doubt_if_the_card_is_reset_before_it_responds() {
 }
 
 /// A write is in doubt and not reported yet. A flush that is accepted before the report does not cover it, so
-/// the next flush fails, too ([reset-loss-fails-flush]).
+/// the next flush also fails ([reset-loss-fails-flush]).
 #[test]
 fn a_flush_accepted_before_a_doubtful_write_is_reported_does_not_cover_it() {
     let mut bench = bench(HostPolicy::new(Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware));
@@ -283,8 +281,8 @@ fn a_flush_accepted_before_a_doubtful_write_is_reported_does_not_cover_it() {
     assert_eq!(ended, [Status::Ok, Status::IoError, Status::IoError, Status::Ok]);
 }
 
-/// DAT0 says that a card is busy with a write beyond its limit. The card is reset, and the write is repeated:
-/// that write is not in doubt, but the content of the cache is lost ([reset-loss-fails-flush]).
+/// DAT0 shows that a card is busy with a write beyond its limit. The card is reset and the write is repeated, so the
+/// write is not in doubt. The cache's content is lost ([reset-loss-fails-flush]).
 #[test]
 fn a_write_that_takes_too_long_is_not_in_doubt() {
     let mut bench = simple(BusyDetect::Line);
@@ -303,14 +301,14 @@ fn a_write_that_takes_too_long_is_not_in_doubt() {
 /// ([late-write-error-fails-flush]), as does the next, and the queue stays on.
 #[test]
 fn a_late_write_error_fails_a_direct_flush_which_is_not_repeated() {
-    let mut bench = direct_flush_that_is_told(CardStatus::ERROR);
+    let mut bench = direct_flush_with_response(CardStatus::ERROR);
     assert_eq!(bench.mmc().counts().lost_writes, 1);
     assert!(bench.script().engine.disables.is_empty());
 }
 
-/// A write is reported, and the card then reports its failure: in response to a read, or to a flush. One
-/// later flush fails ([late-write-error-fails-flush]). If a flush is under way, another submitter may wait
-/// for the next one, requested as early: so both fail.
+/// After a write is reported, the card reports its failure in the response to a read or to a flush. One later flush
+/// fails ([late-write-error-fails-flush]). If a flush is in flight, another submitter may have requested the next one
+/// before the failure, so both fail.
 #[test]
 fn a_late_write_error_fails_the_flush_under_way_and_the_next_one() {
     for pipeline in one_by_one() {
@@ -420,8 +418,8 @@ fn an_exclusive_operation_waits_for_earlier_requests_and_nothing_passes_it() {
             let (from, to) = (at(Opcode::MmcEraseStart), at(Opcode::Erase));
             let transfers = |spans: &[Span]| spans.iter().filter(|s| s.sector.is_some()).count();
             assert_eq!(transfers(&spans[from..to]), 0);
-            // [exclusive-waits-for-idle]: the submitter has up to 64 requests in the queue. No more than the
-            // slots hold go before the operation.
+            // [exclusive-waits-for-idle]: the submitter has up to 64 requests in the queue. At most the requests
+            // in slots precede the operation.
             let passed = transfers(&spans[before..from]);
             assert!(passed <= 30 && from >= before);
         }
@@ -524,9 +522,9 @@ fn only_a_write_past_the_cache_is_a_reliable_write() {
         bench.all_ended_with(Status::Ok, 12);
         let expected: Vec<_> = (0..12).filter(|&at| fua(at)).map(|at| 100 * at).collect();
         assert!(bench.script().forced.iter().eq(&expected), "{policy:?}");
-        assert!(sent(&mut bench).is_empty(), "no flush stands in for it");
+        assert!(sent(&mut bench).is_empty(), "no flush should replace a reliable write");
     }
-    // If the card has no reliable write, a flush stands in.
+    // Without reliable write on the card, a flush replaces it.
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
     let target = Target { reliable_write: ReliableWrite::OneOr(8), ..emmc() };
     let controller = Scripted::new(policy.transfer, policy.busy);
@@ -536,7 +534,7 @@ fn only_a_write_past_the_cache_is_a_reliable_write() {
     assert_eq!(sent(&mut bench), [(6, 0x0320_0100)]);
 }
 
-/// A driver refuses a durable write that the card cannot do, though the queue may send it.
+/// The driver refuses a durable write that the card cannot do, although the queue may send one.
 #[test]
 fn a_durable_write_that_the_card_cannot_do_is_refused() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
@@ -583,7 +581,7 @@ fn a_reset_that_may_lose_data_fails_the_next_flush_once() {
             bench.submit([Bio::new(Op::Flush, 0, 0, 901)]);
             bench.settle();
         }
-        // Two tries after errors of the data, then a reset.
+        // Two tries with data errors, then a reset.
         let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
         bench.script().bad_sector = Some((5000, Some(fault), None));
         bench.submit([Bio::read(5000, 8, 50)]);
@@ -597,9 +595,8 @@ fn a_reset_that_may_lose_data_fails_the_next_flush_once() {
     }
 }
 
-/// The simulator's swarm found this: a flush that was requested before a reset, and accepted after the
-/// recovery, reported the loss to its submitters. A submitter who waited for the next flush had asked as
-/// early, and got a success.
+/// Found by the simulator's swarm: a flush that was requested before a reset and accepted after the recovery reported
+/// the loss. A submitter that waited for the next flush had also asked before the reset, and got a success.
 #[test]
 fn every_flush_requested_before_a_reset_reports_the_loss() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
@@ -613,7 +610,7 @@ fn every_flush_requested_before_a_reset_reports_the_loss() {
         bench.submit([Bio::read(5000, 8, 50)]);
         bench.until(bench.now + us(when));
         let is_early = bench.script().resets == 0;
-        // One flush at a time is under way: the second waits for the next.
+        // One flush is in flight at a time. The second request waits for the next flush.
         bench.submit([910, 911].map(|cookie| Bio::new(Op::Flush, 0, 0, cookie)));
         bench.settle();
         assert_eq!(bench.script().resets, 1);

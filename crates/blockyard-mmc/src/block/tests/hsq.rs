@@ -1,4 +1,4 @@
-//! The host software queue: limits, order, the starting context, recovery, suspend.
+//! The host software queue: limits, order, the context that starts requests, recovery, and suspend.
 
 use super::*;
 use crate::controller::{HostError, Part};
@@ -29,8 +29,8 @@ fn the_limit_holds_with_and_without_its_off_by_one() {
         assert_eq!(held, expected, "limit {limit}, off by one: {off_by_one}");
     }
     let dynamic = HsqLimit::Dynamic;
-    // Two writes must wait when one is sent, and one more is still being completed then. With room for two
-    // requests in all, the limit never sees two writes.
+    // Two writes must wait when one is sent while another is still being completed. With room for two requests in
+    // all, the limit never sees two writes.
     assert_eq!([true, false].map(|keep| most_held(dynamic, keep, writes())), [6, 2]);
     assert_eq!([true, false].map(|keep| most_held(dynamic, keep, reads())), [3, 2]);
     assert_eq!(most_held(dynamic, true, long_writes()), 3, "only writes of 4096 bytes count");
@@ -107,8 +107,8 @@ fn offer(mmc: &mut Mmc<Scripted>, tag: u16, now: Instant) -> Accept {
     mmc.queue_rq(&Issue::new(HctxId(0), DriverTag(tag), now, RequestId(0), &requests, &bios))
 }
 
-/// Returns the tags in the order in which their requests start, when `first` come together and each of
-/// `again` comes again as soon as it has ended: `count` tags, or fewer if no request is left.
+/// Returns the first `count` tags in the order in which their requests start, or fewer if none is left. The requests
+/// `first` arrive together, and each of `again` arrives again as soon as it has ended.
 fn order_of(order: HsqOrder, first: &[u16], again: &[u16], count: usize) -> Vec<u64> {
     let policy = HsqPolicy { order, limit: HsqLimit::Fixed(5), ..HsqPolicy::TODAY };
     let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
@@ -153,7 +153,7 @@ fn the_tag_walk_starves_a_request_and_fifo_does_not() {
             "never more than the limit waits"
         );
     }
-    // The request goes once the lower tags stop.
+    // The request starts once no lower tag is offered.
     assert_eq!(order_of(HsqOrder::TagWalk, &first, &[], 300), [0, 1, 2, 40]);
 }
 
@@ -203,7 +203,7 @@ fn a_request_is_refused_until_the_recovery_is_over() {
 fn deferred_work_starts_the_next_request_after_a_recovery() {
     for defer in [HsqDefer::Always, HsqDefer::Never] {
         let mut bench = Bench::new(hsq(HsqPolicy { defer, ..HsqPolicy::TODAY }));
-        // The read of request 1 fails after all its blocks: it is done once the card is ready.
+        // The read of request 1 fails after all its blocks, so it is done when the card is ready.
         bench.script().faults.insert(1, Fault::Error(Part::Command, HostError::Timeout, 0));
         bench.script().faults.insert(3, Fault::Error(Part::Data, HostError::Damaged, 8));
         bench.reads(6);
@@ -225,8 +225,8 @@ fn a_host_is_disabled_once_idle_or_stays_enabled_after_half_a_second() {
     assert!(bench.mmc().is_enabled());
     bench.settle();
     bench.turn();
-    assert!(!bench.mmc().is_enabled(), "off once idle");
-    // A request that comes now waits until the host is enabled.
+    assert!(!bench.mmc().is_enabled(), "the host should be disabled once idle");
+    // A request that arrives now waits until the host is enabled.
     bench.submit([Bio::read(9000, 8, 99)]);
     bench.until(now + Duration::from_ms(20));
     assert_eq!(bench.ended.len(), 3);

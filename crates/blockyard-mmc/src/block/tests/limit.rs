@@ -1,4 +1,4 @@
-//! How long the card may keep the controller waiting, for each kind of MMC request.
+//! The time for which the card may keep the controller waiting, for each kind of MMC request.
 
 use super::*;
 use crate::command::Opcode;
@@ -47,7 +47,7 @@ fn a_command_after_which_the_card_works_has_the_limit_of_that_work() {
     bench.script().level = 2;
     bench.settle();
     assert_eq!(limits(&bench, Opcode::SendStatus), [Duration::ZERO], "no wait");
-    // The queue is turned on, and off for background operations; the register is read like data.
+    // The queue is turned on, and off for background operations. EXT_CSD is read like data.
     let switches = limits(&bench, Opcode::Switch);
     assert_eq!(switches, [SWITCH, crate::card::time::BKOPS]);
     assert_eq!(limits(&bench, Opcode::SendExtCsd), [READ]);

@@ -85,7 +85,7 @@ const EVERY_PIPELINE: [Pipeline; 10] = [
     }),
 ];
 
-/// The pipelines in which one request after the other has the bus.
+/// The pipelines without a command queue engine, in which requests have the bus in turn.
 fn one_by_one() -> impl Iterator<Item = Pipeline> {
     EVERY_PIPELINE.into_iter().filter(|pipeline| *pipeline != Pipeline::Cqe)
 }
@@ -112,7 +112,7 @@ fn emmc_by_host() -> Target {
     Target { bkops: true, ..emmc() }
 }
 
-/// Limits of a disk on `target`.
+/// Returns the limits of a disk on `target`.
 fn limits(target: &Target) -> Limits {
     let most = |able: bool| if able { u32::MAX } else { 0 };
     Limits {
@@ -125,7 +125,7 @@ fn limits(target: &Target) -> Limits {
     }
 }
 
-/// Every policy there is.
+/// Returns every policy.
 fn every_policy() -> Vec<HostPolicy> {
     let mut all = Vec::new();
     for pipeline in EVERY_PIPELINE {
@@ -150,7 +150,7 @@ fn us(us: u64) -> Duration {
     Duration::from_us(us)
 }
 
-/// The cost of an act.
+/// Returns the cost of an act.
 fn cost(kind: ActKind) -> Duration {
     us(match kind {
         ActKind::Prepare => 50,
@@ -179,7 +179,7 @@ struct Did {
     to: Instant,
 }
 
-/// Stands for a sector in acts of the engine.
+/// Takes the place of a sector in acts of the engine.
 const ENGINE: u64 = u64::MAX;
 
 struct Bench {
@@ -191,19 +191,19 @@ struct Bench {
     did: Vec<Did>,
     ended: BTreeMap<u64, Status>,
     most_held: u8,
-    /// The largest number of bios under way; at most the number of tags.
+    /// The largest number of bios in flight, at most the number of tags.
     depth: u32,
     /// Stretches costs at random, so that acts overlap in other ways.
     jitter: Option<Prng>,
-    /// The first sectors of writes that have ended well.
+    /// The first sectors of writes that have succeeded.
     written: Vec<u64>,
     /// The driver's reports, in order.
     outcomes: Vec<Outcome>,
-    /// How many of the writes may be lost, as a flush has failed.
+    /// How many of the writes may be lost because a flush has failed.
     forgiven: usize,
-    /// How many of the writes each flush has to cover, by cookie.
+    /// How many of the writes each flush must cover, by cookie.
     covers: BTreeMap<u64, usize>,
-    /// How often no context had anything to do, except for an exclusive operation.
+    /// How often no context had work, except an exclusive operation.
     nothing_open: u64,
 }
 
@@ -331,7 +331,7 @@ impl Bench {
             self.outcomes.push(finished.outcome);
             self.queue
                 .conclude(&mut self.host, &finished, now)
-                .expect("request that the driver owned");
+                .expect("a finished request should belong to the driver");
         }
         while self.queue.bios_in_use() < self.depth
             && let Some(bio) = self.waiting.pop_front()
@@ -340,7 +340,9 @@ impl Bench {
             if bio.op == Op::Flush {
                 self.covers.insert(bio.cookie, self.written.len());
             }
-            self.queue.submit(&mut self.host, CpuId(0), bio, now).expect("free scheduler tag");
+            self.queue
+                .submit(&mut self.host, CpuId(0), bio, now)
+                .expect("a scheduler tag should be free");
         }
         while let Some(run) = self.queue.next_run(&mut self.host, now) {
             let _ = self.queue.run(&mut self.host, run.hctx, now);
@@ -349,7 +351,7 @@ impl Bench {
         self.queue.self_check(&self.host);
         while let Some(end) = self.queue.next_ended() {
             let before = self.ended.insert(end.bio.cookie, end.status);
-            assert_eq!(before, None, "a bio ends once");
+            assert_eq!(before, None, "a bio should end once");
             self.check_durability(&end.bio, end.status);
         }
         self.mmc().self_check();
@@ -371,7 +373,7 @@ impl Bench {
         running.chain(told.into_iter().flatten()).chain(refill).min()
     }
 
-    /// Checks that everything that a flush covers, or that went past the cache, is durable
+    /// Checks that every write that a flush covers or that bypassed the cache is durable
     /// ([reset-loss-fails-flush], [late-write-error-fails-flush]).
     fn check_durability(&mut self, bio: &Bio, status: Status) {
         let flushes = bio.op == Op::Flush || bio.flags.contains(Flags::PREFLUSH);
@@ -403,7 +405,7 @@ impl Bench {
                 return;
             }
             let next = next.unwrap_or_else(|| panic!("no event is left at {}", self.now));
-            assert!(next >= self.now, "time goes back");
+            assert!(next >= self.now, "time should not go back");
             self.now = next;
         }
         panic!("no end after a million turns at {}", self.now);
@@ -432,16 +434,16 @@ impl Bench {
     /// Returns the one act of `kind` for the request at `sector`.
     fn the(&self, kind: ActKind, sector: u64) -> Did {
         let mut all = self.did.iter().filter(|did| (did.kind, did.sector) == (kind, sector));
-        let one = *all.next().expect("act of this kind");
-        assert_eq!(all.next(), None, "it was done once");
+        let one = *all.next().expect("the request should have an act of this kind");
+        assert_eq!(all.next(), None, "the act should occur once");
         one
     }
 
     /// Returns the time for which the request at `sector`, which was transferred once, had the bus.
     fn span(&self, sector: u64) -> Span {
         let mut all = self.spans().iter().filter(|span| span.sector == Some(sector));
-        let one = *all.next().expect("transfer of the request");
-        assert!(all.next().is_none(), "it was transferred once");
+        let one = *all.next().expect("the request should have a transfer");
+        assert!(all.next().is_none(), "the request should be transferred once");
         one
     }
 }

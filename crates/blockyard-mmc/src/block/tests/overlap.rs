@@ -1,4 +1,4 @@
-//! What runs in parallel: the table of the policies, checked against the clock.
+//! Checks the policies' table of overlapping acts against the clock.
 
 use super::*;
 
@@ -10,9 +10,9 @@ fn burst(pipeline: Pipeline) -> Bench {
     bench
 }
 
-/// For requests 1 to 4 of a burst, the same for each: is the memory ready before the request before has left
-/// the bus; does the request start before the one before is posted, and before that is complete; which
-/// context starts it, and which posts it?
+/// For requests 1 to 4 of a burst: whether the memory is ready before the previous request leaves the bus, whether
+/// the request starts before the previous one is posted and before that one is complete, and which contexts start
+/// and post the request.
 fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
     let bench = burst(pipeline);
     let shapes: Vec<_> = (1..5)
@@ -101,7 +101,7 @@ fn a_lone_request_is_ended_by_deferred_work() {
         assert_eq!(bench.the(ActKind::Start, 0).context, Context::Thread, "{pipeline:?}");
         assert_eq!(bench.the(ActKind::Post, 0).context, expected, "{pipeline:?}");
         assert_eq!(bench.the(ActKind::Complete, 0).context, expected, "{pipeline:?}");
-        // The bus is free again, as at the beginning.
+        // The bus is free again.
         bench.submit([Bio::read(100, 8, 1)]);
         bench.settle();
         assert_eq!(bench.the(ActKind::Start, 100).context, Context::Thread, "{pipeline:?}");
@@ -109,7 +109,7 @@ fn a_lone_request_is_ended_by_deferred_work() {
 }
 
 #[test]
-fn a_busy_card_is_asked_before_the_next_start() {
+fn the_status_of_a_busy_card_is_read_before_the_next_start() {
     for pipeline in one_by_one().filter(|of| !matches!(of, Pipeline::Hsq(_))) {
         let mut bench = Bench::new(HostPolicy::new(pipeline, BusyDetect::Status));
         bench.script().busy = us(80);
@@ -153,7 +153,7 @@ fn a_second_request_never_starts_before_the_table_allows_it() {
 }
 
 #[test]
-fn a_waiting_dispatcher_asks_the_card_and_otherwise_deferred_work_does() {
+fn a_waiting_dispatcher_reads_the_status_and_otherwise_deferred_work_does() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status));
     bench.script().busy = us(1);
     bench.writes(2);

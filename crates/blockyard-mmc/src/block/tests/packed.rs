@@ -1,4 +1,4 @@
-//! Packed commands: which requests are packed, and what becomes of each when one fails.
+//! Packed commands: which requests are packed, and how each ends when one fails.
 
 use super::*;
 use crate::command::Opcode;
@@ -16,7 +16,7 @@ const PIPELINES: [Pipeline; 6] = [
     Pipeline::Hsq(HsqPolicy { limit: HsqLimit::Fixed(20), ..HsqPolicy::V8 }),
 ];
 
-/// Returns every such policy that packs `packed`.
+/// Returns every such policy with packing `packed`.
 fn packing(packed: Packed) -> Vec<HostPolicy> {
     let policies = PIPELINES.into_iter().flat_map(|pipeline| {
         EVERY_BUSY.map(|busy| HostPolicy { packed, ..HostPolicy::new(pipeline, busy) })
@@ -117,9 +117,9 @@ fn a_pack_fits_the_limits_of_the_controller() {
     }
 }
 
-/// Returns the transfers after the first pack, in which the request at sector 1200 fails, and their requests.
+/// The request at sector 1200 fails in the first pack. Requests before it are done; the others are sent alone.
 #[test]
-fn requests_before_the_failed_entry_are_done_and_the_others_go_again_alone() {
+fn requests_before_the_failed_entry_are_done_and_the_others_are_retried_alone() {
     for packed in [Packed::Write, Packed::ReadWrite] {
         for policy in packing(packed) {
             for named in [true, false] {
@@ -155,7 +155,7 @@ fn requests_before_the_failed_entry_are_done_and_the_others_go_again_alone() {
 }
 
 #[test]
-fn after_a_bus_error_all_requests_go_again_alone_with_all_their_tries() {
+fn after_a_bus_error_all_requests_are_retried_alone_with_all_their_tries() {
     let faults = [
         Fault::Error(Part::Announce, HostError::Timeout, 0),
         Fault::Error(Part::Command, HostError::Damaged, 0),
@@ -203,9 +203,9 @@ fn removing_the_card_ends_each_request_of_a_pack_once() {
     }
 }
 
-/// The card refuses an entry of a pack, and then it is removed: a write that the card has not done does not end well.
+/// The card refuses an entry of a pack and is then removed. A write that the card has not done must not succeed.
 #[test]
-fn a_write_behind_the_failed_entry_does_not_end_well_when_the_card_goes() {
+fn a_write_after_the_failed_entry_does_not_succeed_when_the_card_is_removed() {
     for policy in packing(Packed::Write) {
         let mut refused = 0;
         for when in (0..20_000).step_by(41) {
@@ -255,12 +255,12 @@ fn a_failed_header_of_a_packed_read_is_stopped_like_a_write() {
     for policy in packing(Packed::ReadWrite) {
         let mut bench = bench(policy, 8);
         bench.reads(40);
-        // The first request is alone: the requests that are ready behind it come next.
+        // The first request is sent alone. The requests that are ready by then follow in a pack.
         let mut settled = self::bench(policy, 8);
         settled.reads(40);
         settled.settle();
         let is_header = |span: &Span| span.command == Opcode::WriteMultiple;
-        let at = settled.spans().iter().position(is_header).expect("header of a pack");
+        let at = settled.spans().iter().position(is_header).expect("a pack should have a header");
         bench.script().faults.insert(at, Fault::Error(Part::Data, HostError::Damaged, 0));
         bench.settle();
         bench.all_ended_with(Status::Ok, 40);

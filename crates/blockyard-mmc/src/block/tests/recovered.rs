@@ -1,4 +1,4 @@
-//! The recovery of the command queue engine: each of its steps fails, and what becomes of the tasks.
+//! The recovery of the command queue engine: a failure at each step, and how the tasks end.
 
 use super::*;
 use crate::block::tasks::mark::Mark;
@@ -13,12 +13,12 @@ use ActKind::{
     SwitchQueue,
 };
 
-/// The MMC request or task with this number, counted behind the two that turn the queue on.
+/// The number of the first MMC request or task after the two that turn the queue on.
 const FIRST: usize = 2;
 
 const TURNED_ON: [ActKind; 3] = [SwitchQueue, SendStatus, EnableEngine];
 
-/// The first transfer fails with `fault`, while others are in the engine; all wait for 1 ms.
+/// The first transfer fails with `fault` while other tasks are in the engine. Tasks are ready after 1 ms.
 fn failing(fault: Fault) -> Bench {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().faults.insert(FIRST, fault);
@@ -30,7 +30,7 @@ const fn error(part: Part) -> Fault {
     Fault::Error(part, HostError::Timeout, 0)
 }
 
-/// The acts for the engine since it was on, without [`ActKind::HandleStatus`].
+/// Returns the engine's acts since it was turned on, without [`ActKind::HandleStatus`].
 fn recovery(bench: &Bench) -> Vec<Did> {
     let acts = |did: &&Did| did.sector == ENGINE && did.kind != ActKind::HandleStatus;
     bench.did.iter().filter(acts).skip(TURNED_ON.len()).copied().collect()
@@ -69,7 +69,7 @@ fn after_a_data_error_of_one_task_all_tasks_are_tried_again() {
         assert_eq!(again, [2; 8]);
         let tasks = bench.script().engine.tasks.iter().map(|task| task.address);
         let expected = (0..8).chain(0..8).map(|at| 100 * at);
-        assert!(tasks.eq(expected), "in their order");
+        assert!(tasks.eq(expected), "the tasks should keep their order");
         let counts = Counts { failures: 1, ..Counts::default() };
         assert_eq!(bench.mmc().counts(), counts, "one task has failed");
     }
@@ -146,8 +146,7 @@ fn the_recovery_survives_a_failure_of_any_of_its_commands() {
 #[test]
 fn a_card_that_ignores_a_recovery_command_is_reset_and_its_queue_turned_on_again() {
     let data = [HaltEngine, SendStatus, SendStop, SendStatus, DiscardTasks];
-    // From that command on, no response comes. Commands that are sent again, or in vain, count: three times
-    // in all.
+    // No response comes from that command on. Repeated and unanswered commands count: three times in all.
     for (step, more) in [(1, 2), (2, 1), (4, 1)] {
         let mut bench = failing(error(Part::Data));
         let silent = FIRST + step..=FIRST + step + more;
@@ -181,7 +180,7 @@ fn a_card_that_stays_busy_is_reset_after_the_limit() {
 
 #[test]
 fn tasks_done_during_a_recovery_end_after_it_and_are_not_repeated() {
-    // The engine does not halt, and goes on with the other tasks until the bus is taken from it.
+    // The engine does not halt, and runs the other tasks until it loses the bus.
     let mut bench = failing(error(Part::Busy));
     bench.script().engine.deaf.push_back(true);
     bench.reads(8);
@@ -198,17 +197,17 @@ fn tasks_done_during_a_recovery_end_after_it_and_are_not_repeated() {
     assert_eq!(starts(&bench, 0), 2);
 }
 
-/// Eight reads, all of which are done a second time, end well.
+/// Eight reads are all repeated and succeed.
 fn go_over_twice(bench: &mut Bench) {
     bench.reads(8);
     bench.settle();
     bench.all_ended_with(Status::Ok, 8);
     let again: Vec<_> = (0..8).map(|at| starts(bench, 100 * at)).collect();
     assert_eq!(again, [2; 8]);
-    assert_eq!(bench.mmc().counts().failures, 1, "they have not failed");
+    assert_eq!(bench.mmc().counts().failures, 1, "only the first task should count as failed");
 }
 
-/// A response to the engine got lost in which the card may have reported a failure ([suspect-tasks-redone]).
+/// A lost response to the engine may have reported a failure ([suspect-tasks-redone]).
 #[test]
 fn tasks_done_during_a_recovery_are_repeated_if_a_response_got_lost() {
     for lost in [HostError::Damaged, HostError::Timeout] {
@@ -220,7 +219,7 @@ fn tasks_done_during_a_recovery_are_repeated_if_a_response_got_lost() {
 
 #[test]
 fn tasks_done_during_a_recovery_are_repeated_if_the_card_reports_a_failure() {
-    // Seven other tasks are done before CMD13; then come CMD13, CMD48 and CMD13.
+    // Seven other tasks are done before CMD13, CMD48 and CMD13 follow.
     for says in 8..11 {
         let mut bench = failing(error(Part::Command));
         bench.script().engine.deaf.push_back(true);
@@ -230,8 +229,8 @@ fn tasks_done_during_a_recovery_are_repeated_if_the_card_reports_a_failure() {
     }
 }
 
-/// Returns how often a read of one sector, and a write, are tried if their transfers always fail with
-/// `fault`; and the resets, and the ends.
+/// Returns the tries of a one-sector read and of a write whose transfers always fail with `fault`, the resets, and
+/// the final statuses.
 fn hopeless(bio: Bio, fault: Fault) -> (Vec<u16>, u32, Status) {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().bad_sector =
@@ -250,7 +249,7 @@ fn a_task_that_always_fails_is_tried_as_often_as_a_transfer() {
         (Bio::write(0, 8, 0), error(Part::Data), vec![8; 3], Status::Timeout),
         (Bio::write(0, 8, 0), ecc, vec![8; 6], Status::Medium),
         (Bio::read(0, 1, 0), ecc, vec![1; 6], Status::Medium),
-        // Sector by sector, up to the bad one, which is the last.
+        // The read continues by sectors up to the bad one, the last.
         (Bio::read(0, 4, 0), error(Part::Data), [vec![4; 3], vec![1; 5]].concat(), Status::Timeout),
     ] {
         assert_eq!(hopeless(bio, fault), (tasks, 1, status), "{bio:?} {fault:?}");
@@ -265,8 +264,7 @@ fn a_failure_without_a_task_is_the_oldest_tasks() {
         let tries = if part == Part::Announce { 6 } else { 3 };
         assert_eq!((tasks.len(), resets, status), (tries, 1, Status::Timeout), "{part:?}");
     }
-    // [failure-marks-a-task]: the first task that fails is not the oldest. The oldest is marked, and has a
-    // try less.
+    // [failure-marks-a-task]: the first task that fails is not the oldest. The oldest is marked and loses a try.
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().engine.access.insert(0, us(5000));
     let fault = error(Part::Announce);
@@ -386,7 +384,7 @@ fn removing_the_card_at_any_step_ends_every_request_once() {
         let mut bench = failing(error(Part::Data));
         bench.script().tuned = true;
         bench.script().engine.deaf.extend([true, true, true]);
-        // CMD48 of a later recovery is not answered, which leads to a reset.
+        // A later recovery's CMD48 gets no response, which leads to a reset.
         let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
         bench.script().bad_sector = Some((301, Some(fault), None));
         bench.submit(mixture(9, 30));
@@ -394,7 +392,7 @@ fn removing_the_card_at_any_step_ends_every_request_once() {
     };
     let mut whole = scenario();
     whole.settle();
-    // At the beginning, in the middle and at the end of every act.
+    // At the start, in the middle and at the end of every act.
     let acts = whole.did.iter().filter(|did| did.sector == ENGINE);
     let instants: Vec<_> = acts
         .flat_map(|did| {

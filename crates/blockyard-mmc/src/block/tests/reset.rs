@@ -1,12 +1,12 @@
-//! The card that comes back from a reset ([returned-card-is-checked]): the same card with another address or
-//! with less turned on, or another card.
+//! Checks of the card after a reset ([returned-card-is-checked]): the same card with a new address or with fewer
+//! features on, or another card.
 
 use super::*;
 use crate::command::Opcode;
 use crate::controller::{HostError, Part};
 use crate::policy::Packed;
 
-/// The data of the first request fails until the last try, which follows a reset.
+/// The first request's data fails until the last try, after a reset.
 fn bench(policy: HostPolicy, target: Target, at_reset: fn(&mut Target)) -> Bench {
     let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
     let mut bench = Bench::with(Policies::NONE, controller, target, policy);
@@ -28,7 +28,7 @@ fn a_card_is_addressed_by_its_new_address_after_a_reset() {
         bench.submit((1..20).map(|at| Bio::write(100 * at, 8, at)));
         bench.settle();
         bench.all_ended_with(Status::Ok, 20);
-        // Each CMD13 to the old address would lead to another reset.
+        // A CMD13 to the old address would cause another reset.
         assert_eq!(bench.script().resets, 1, "{policy:?}");
     }
 }
@@ -49,7 +49,7 @@ fn a_card_is_interrupted_by_its_new_address_after_a_reset() {
 #[test]
 fn another_card_and_a_card_that_breaks_a_promise_count_as_removed() {
     let others: [fn(&mut Target); 5] = [
-        |card| card.cid.as_mut().expect("identity of the card").serial += 1,
+        |card| card.cid.as_mut().expect("the card should have an identity").serial += 1,
         |card| card.set_block_count = false,
         |card| card.queue_depth = 1,
         |card| card.discard = None,
@@ -67,7 +67,7 @@ fn another_card_and_a_card_that_breaks_a_promise_count_as_removed() {
             assert_eq!((bench.ended[&10], bench.script().resets), (Status::Gone, 1));
         }
     }
-    // A cache that would never be flushed.
+    // This cache would never be flushed.
     let uncached = Target { cache_on: false, ..emmc() };
     let mut bench = bench(by_status(Pipeline::Serial), uncached, |card| card.cache_on = true);
     bench.reads(1);

@@ -1,4 +1,4 @@
-//! Tuning the bus again: when, in which context, and what follows if it fails.
+//! Retuning the bus: when and in which context it happens, and its failures.
 
 use super::*;
 use crate::command::status::Status as CardStatus;
@@ -81,7 +81,7 @@ fn a_tuned_bus_is_tuned_again_after_a_suspend() {
             let now = bench.now;
             bench.mmc().disable(now);
             bench.until(now + Duration::from_ms(10));
-            bench.mmc().enable().expect("host that was disabled when idle");
+            bench.mmc().enable().expect("an idle, disabled host should be enabled");
             bench.submit([Bio::read(500, 8, 2), Bio::read(600, 8, 3)]);
             bench.settle();
             bench.all_ended_with(Status::Ok, 4);
@@ -90,7 +90,7 @@ fn a_tuned_bus_is_tuned_again_after_a_suspend() {
     }
 }
 
-/// A write is reported, and the bus drifts: CMD13 comes first, as responses during tuning are ignored
+/// The bus drifts after a write is reported. CMD13 comes before tuning, because responses during tuning are ignored
 /// ([status-before-tuning]).
 #[test]
 fn the_status_is_read_after_a_write_before_the_bus_is_tuned() {

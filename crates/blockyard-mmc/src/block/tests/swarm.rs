@@ -1,4 +1,4 @@
-//! Any policy, any faults, acts that overlap in any way: each request ends once, with the right status
+//! Under any policy, faults and overlap of acts, each request ends once and with the right status
 //! ([one-claim-on-bus], [one-act-per-request], [memory-prepared-once], [exclusive-waits-for-idle]).
 
 use super::*;
@@ -8,7 +8,7 @@ use crate::controller::{HostError, Part};
 use crate::policy::Packed;
 use blockyard::policy::Dispatch;
 
-/// Returns `bio`, or another one in its place.
+/// Returns `bio` or a random replacement.
 fn any_op(prng: &mut Prng, bio: Bio) -> Bio {
     let Bio { sector, sectors, cookie, .. } = bio;
     match prng.below(10) {
@@ -42,13 +42,12 @@ struct Tally {
     bkops_starts: u64,
     interrupts: u64,
     packs: usize,
-    /// Sanitizes that ended well.
+    /// Sanitizes that succeeded.
     sanitized: u64,
     nothing_open: u64,
 }
 
-/// Asks for a sanitize now and then, until one is accepted or many tries have failed. Returns how many were
-/// accepted.
+/// Requests a sanitize repeatedly, until one is accepted or many tries have failed. Returns how many were accepted.
 fn sanitize(bench: &mut Bench, mut prng: Prng) -> usize {
     let wanted = prng.below(3);
     let mut is_taken = || {
@@ -80,8 +79,7 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         let mut bench = Bench::with(prng.pick(&designs), controller, target, policy);
         bench.script().switch_busy = us(prng.pick(&[0, 10, 5000, 40_000_000]));
         bench.script().level = prng.pick(&[0, 2, 3]);
-        // A card whose background operations never end ends them quickly here, or the run would take for
-        // ever.
+        // Endless background operations end quickly here, or the run would take forever.
         let takes = [(0, 10), (0, 50_000), (0, 200_000_000), (2, 10_000)];
         let (after, busy) = prng.pick(&takes);
         (bench.script().level_after, bench.script().bkops_busy) = (after, us(busy));
@@ -139,7 +137,7 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
         tally.bkops_starts += counts.bkops_starts;
         tally.interrupts += counts.bkops_interrupts;
         tally.nothing_open += bench.nothing_open;
-        // A request that ends well has moved all its blocks.
+        // A successful request has moved all its blocks.
         for (bio, status) in bios.iter().zip(bench.ended.clone().into_values()) {
             if status == Status::Ok && matches!(bio.op, Op::Read | Op::Write) {
                 let moved = bench.script().well.get(&bio.sector).copied();
@@ -152,8 +150,8 @@ fn swarm(policies: &[HostPolicy], seeds: impl Iterator<Item = u64>) -> Tally {
 
 #[test]
 fn every_request_ends_once_under_any_fault() {
-    // The last seed found this: a write was reported after a flush that reported its loss, and before one
-    // that did not.
+    // The last seed found a write that was reported between a flush that reported its loss and a flush that did
+    // not.
     let tally = swarm(&every_policy(), (0..900).chain([14_656]));
     let Tally { failures, bkops_starts, interrupts, packs, nothing_open, sanitized } = tally;
     assert!(sanitized > 50, "{sanitized} sanitizes");

@@ -1,4 +1,4 @@
-//! Requests without errors: every policy ends each one once, and finds the end of busy as it should.
+//! Requests without errors: every policy ends each request once and detects the end of busy correctly.
 
 use super::*;
 use crate::command::Opcode;
@@ -79,8 +79,8 @@ fn a_busy_card_is_checked_after_pauses_that_double() {
     assert!(looks.last().unwrap().to >= busy_end && looks[looks.len() - 2].to < busy_end);
 }
 
-/// Linux's dispatcher sleeps for the response to its CMD13, is woken by it, and only then sleeps for the
-/// pause. A pause that began in the interrupt would hide one wake-up for each CMD13.
+/// Linux's dispatcher sleeps until the response to its CMD13 wakes it, and only then sleeps for the pause. A pause
+/// that began in the interrupt would hide one wake-up per CMD13.
 #[test]
 fn a_pause_begins_when_the_asking_context_has_seen_the_response() {
     for pipeline in one_by_one() {

@@ -35,7 +35,7 @@ fn a_published_device_of_4_41_is_read_correctly() {
 
 #[test]
 fn fields_newer_than_the_revision_are_ignored() {
-    // Every byte set, and a revision of 4.3: a host must not take the rubbish for features.
+    // Every byte is set and the revision is 4.3: the host must not read garbage as features.
     let mut bytes = [0xff; 512];
     bytes[usize::from(index::EXT_CSD_REV)] = revision::V4_3;
     let ext = ExtCsd::parse(&bytes).unwrap();
@@ -50,7 +50,7 @@ fn fields_newer_than_the_revision_are_ignored() {
     assert_eq!(ext.partition_sectors(Partition::General(3)), 0);
     assert_eq!(ext.partition_sectors(Partition::Rpmb), 0);
     assert_eq!(ext.data_sector_sectors(), 1);
-    // 4.3 does have boot partitions and high-capacity groups.
+    // 4.3 has boot partitions and high-capacity groups.
     assert_eq!(ext.partition_sectors(Partition::Boot(0)), 255 * 256);
     assert_eq!(ext.erase_group_sectors(), 255 * 1024);
 }

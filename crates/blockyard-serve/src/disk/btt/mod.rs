@@ -8,7 +8,7 @@ pub(super) use device::BttDevice;
 
 use super::damage::Damage;
 use super::error::OpenError;
-use blockyard_btt::{Btt, Container, LaneChoice, Policy};
+use blockyard_btt::{Btt, Container, Health, LaneChoice, Policy};
 use blockyard_pmem::mapped::catch_bus_errors;
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
 use std::path::Path;
@@ -89,6 +89,10 @@ impl Table {
         };
         let has_cache = matches!(durability, Durability::Process | Durability::Calls);
         Ok(Self { btt: Arc::new(btt), data_bytes, has_cache, damage: Arc::clone(damage) })
+    }
+
+    pub(super) fn health(&self) -> Health {
+        self.btt.health()
     }
 
     pub(super) fn size_bytes(&self) -> u64 {

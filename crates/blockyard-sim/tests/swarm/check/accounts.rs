@@ -1,4 +1,4 @@
-//! Checks that nothing leaks: in the end no tag, request, bio or budget is in use.
+//! Checks for leaks: at the end no tag, request, bio or budget is in use.
 
 use crate::flaw::Meddler;
 use blockyard::host::Host;

@@ -70,7 +70,7 @@ impl Seam {
         seen
     }
 
-    /// Whether the driver owns a request of that queue under that tag. If hardware queues share tags,
+    /// Returns whether the driver owns a request of that queue under that tag. If hardware queues share tags,
     /// the request may have come through any of them.
     pub(crate) fn owns(&self, (queue, hctx, tag): Key) -> bool {
         let same = |key: &&Key| self.tags.shared_over_hctxs || key.1 == hctx;

@@ -3,23 +3,23 @@
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::limits::Limits;
 
-/// Whether data of `bio` should go to the device as FUA.
+/// Returns whether data of `bio` should be sent to the device with FUA.
 pub(super) fn is_native_fua(bio: &Bio, limits: &Limits) -> bool {
     limits.write_cache && limits.fua && bio.op == Op::Write && bio.flags.contains(Flags::FUA)
 }
 
-/// Whether `bio` needs a flush after its data.
+/// Returns whether `bio` needs a flush after its data.
 pub(super) fn needs_postflush(bio: &Bio, limits: &Limits) -> bool {
     carries_data(bio, limits) && bio.flags.contains(Flags::FUA) && !is_native_fua(bio, limits)
 }
 
-/// Whether data of `bio` goes to the device as part of a sequence.
+/// Returns whether data of `bio` is sent as part of a flush sequence.
 pub(super) fn is_sequenced(bio: &Bio, limits: &Limits) -> bool {
     needs_postflush(bio, limits)
         || (carries_data(bio, limits) && bio.flags.contains(Flags::PREFLUSH))
 }
 
-/// Whether `bio` may fail with a flush.
+/// Returns whether `bio` may fail with a flush.
 pub(super) fn needs_flush(bio: &Bio, limits: &Limits) -> bool {
     is_sequenced(bio, limits) || (limits.write_cache && bio.op == Op::Flush)
 }

@@ -48,7 +48,7 @@ pub(crate) struct Plan {
     pub(crate) checks_each_step: bool,
     /// Freezes and quiesces in the phase with faults.
     pub(crate) pauses: Vec<PausePlan>,
-    /// The events at which the power is cut. The contents left by the cut are checked, and the run goes on.
+    /// The events at which the power is cut. The remaining contents are checked, and the run continues.
     pub(crate) power_cuts: Vec<u64>,
     /// One in this many events is followed by a stray completion.
     pub(crate) strays: u64,
@@ -62,13 +62,13 @@ pub(crate) struct DevicePlan {
     /// The largest number of commands of all queues together.
     pub(crate) host_depth: u32,
     pub(crate) service_max: Duration,
-    /// Once in this many chances the device has no budget although there is room; 0: never.
+    /// Once in this many chances the device has no budget although it has room. 0 means never.
     pub(crate) no_budget: u64,
     /// Once in this many chances the device reports that it is full with nothing in flight
     /// ([busy-promise-kept]).
     pub(crate) empty_promises: u64,
-    /// One in this many commands takes up to [`Self::stuck_max`]; at most
-    /// [`STUCK_COMMANDS_MAX`](crate::device::STUCK_COMMANDS_MAX) commands do.
+    /// One in this many commands takes up to [`Self::stuck_max`], at most
+    /// [`STUCK_COMMANDS_MAX`](crate::device::STUCK_COMMANDS_MAX) commands in all.
     pub(crate) stuck: u64,
     pub(crate) stuck_max: Duration,
     /// One in this many commands is given back prepared.
@@ -141,7 +141,7 @@ impl Plan {
         }
     }
 
-    /// Whether the disks have volatile caches; either all have one or none.
+    /// Whether the disks have volatile caches. Either all have one or none.
     pub(crate) fn is_volatile(&self) -> bool {
         self.queues[0].limits.write_cache
     }

@@ -13,13 +13,13 @@ pub(crate) enum Pause {
     Quiesce,
 }
 
-/// One pause; several may overlap.
+/// One pause. Several may overlap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PausePlan {
     pub(crate) queue: QueueId,
     pub(crate) how: Pause,
     pub(crate) after: Duration,
-    /// The duration; `None`: until the queue is empty, which a freeze brings about.
+    /// The duration. `None` means until the queue is empty, which a freeze ensures.
     pub(crate) lasts: Option<Duration>,
 }
 

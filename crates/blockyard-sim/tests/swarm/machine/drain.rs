@@ -87,7 +87,7 @@ impl Machine {
         }
     }
 
-    /// Lets submitters that found no memory for a bio of `queue` try again, as one has ended.
+    /// Lets submitters that found no memory for a bio of `queue` retry, because a bio has ended.
     fn wake_for_bio(&mut self, queue: QueueId) {
         for at in 0..self.submitters.len() {
             let submitter = &mut self.submitters[at];

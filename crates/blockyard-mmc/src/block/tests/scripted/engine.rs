@@ -1,8 +1,8 @@
 //! The command queue engine of the scripted controller, and the card's queue. They check
 //! [engine-owns-bus], [task-number-is-slot] and [halt-frees-bus].
 //!
-//! A task is ready a given time after it came. Tasks are transferred one after the other, the first that is
-//! ready first. A failure may name its task, another one, or none.
+//! A task is ready a given time after it arrived. Tasks are transferred one at a time, in the order in which they
+//! become ready. A failure may name its task, another task, or none.
 
 use super::*;
 use crate::engine::{DIRECT, EngineEvent, QueueEngine, Task, TaskSet};
@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 struct Held {
     task: Task,
     ready_at: Instant,
-    /// The task has failed, and is not transferred again.
+    /// The task has failed and is not transferred again.
     failed: bool,
 }
 
-/// What the engine does until an instant.
+/// The engine's current activity.
 enum Next {
-    /// The transfer of a task, from this instant on.
+    /// The transfer of a task, from this instant.
     Transfer(usize, Instant),
     Direct,
     Halted,
@@ -30,17 +30,17 @@ pub(in super::super) struct Engine {
     enabled: bool,
     /// The bus was taken from the engine, which is still enabled.
     halted: bool,
-    /// The engine was told to halt, and halts at this instant.
+    /// The engine is halting, until this instant.
     halts_at: Option<Instant>,
-    /// A transfer hangs, and nothing follows.
+    /// A transfer hangs, and no event follows.
     hangs: bool,
     held: Vec<Held>,
-    /// Tasks done since a task failed, and the blocks that had moved before.
+    /// Tasks done since a task failed, with the blocks that had moved before.
     noted: Vec<(SlotId, u32)>,
     free_at: Instant,
-    /// A direct command, and how many tasks came before it.
+    /// A direct command, and the number of tasks before it.
     direct: Option<(Command, usize)>,
-    /// CMDQ_MODE_EN, and the tasks that the card has.
+    /// CMDQ_MODE_EN, and the card's tasks.
     card_queue: bool,
     card_tasks: BTreeSet<u8>,
     /// The time until tasks are ready, by the first sector of their requests; otherwise 0.
@@ -100,7 +100,7 @@ impl Engine {
         self.card_tasks.clear();
     }
 
-    /// The direct command that was sent, and until when the card is busy with it.
+    /// The direct command in flight, and the instant at which the card is ready again.
     pub(super) fn take_sent_direct(
         &mut self,
         now: Instant,
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// Takes the bus from the engine. Returns the direction of the transfer that ran.
+    /// Takes the bus from the engine. Returns the direction of the interrupted transfer.
     pub(super) fn abort(&mut self, now: Instant, busy: Duration) -> Option<Direction> {
         if !self.has_bus() {
             return None;
@@ -129,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Returns what the engine does next, and until when; the card is busy after writes for `busy`.
+    /// Returns the engine's next activity and its end. The card is busy for `busy` after a write.
     fn next(&self, busy: Duration) -> Option<(Next, Instant)> {
         if !self.has_bus() {
             return None;
@@ -166,7 +166,7 @@ impl Scripted {
         self.engine.next(self.busy).map(|(_, at)| at)
     }
 
-    /// Ends everything that is over at `now`.
+    /// Ends every activity that is due at `now`.
     pub(super) fn run_engine(&mut self, now: Instant) {
         if let Some((next, at)) = self.engine.next(self.busy).filter(|(_, at)| *at <= now) {
             match next {
@@ -180,7 +180,7 @@ impl Scripted {
         }
     }
 
-    /// The card reports a failure: the tasks that were done lately are suspect.
+    /// The card reports a failure, so recently done tasks are suspect.
     pub(super) fn disown_noted(&mut self) {
         for (slot, before) in core::mem::take(&mut self.engine.noted) {
             let memory = &mut self.memory[slot.index()];
@@ -193,7 +193,7 @@ impl Scripted {
         self.events.push_back((at, HostEvent::Engine(event)));
     }
 
-    /// Transfers a task as the script says.
+    /// Transfers a task according to the script.
     fn transfer(&mut self, index: usize, from: Instant, to: Instant) {
         let Held { task, .. } = self.engine.held[index];
         let parameters = task.parameters;
@@ -284,21 +284,21 @@ impl Scripted {
         self.engine_tells(to, EngineEvent::TaskDone(number));
     }
 
-    /// Tells the card of the task at `index`.
+    /// Queues the task at `index` in the card.
     fn tell_card(&mut self, index: usize, now: Instant) {
         let task = self.engine.held[index].task;
         let number = task.parameters.task.number();
         self.send(&Command::queue_task_parameters(task.parameters));
         self.send(&Command::queue_task_address(task.address));
-        assert!(self.engine.card_tasks.insert(number), "the card has {task:?} still");
+        assert!(self.engine.card_tasks.insert(number), "the card should not hold {task:?} already");
         let sector = self.memory[usize::from(number)].sector;
         let access = self.engine.access.get(&sector).copied().unwrap_or(Duration::ZERO);
         self.engine.held[index].ready_at = now + COMMAND + COMMAND + access;
     }
 
-    /// Sends the direct command; the tasks after it follow.
+    /// Sends the direct command, and then the tasks after it.
     fn send_direct(&mut self, at: Instant) {
-        let (command, _) = self.engine.direct.take().expect("direct command to send");
+        let (command, _) = self.engine.direct.take().expect("a direct command should wait");
         let fault = self.faults.get(&self.spans.len()).copied();
         let opcode = command.opcode;
         let from = self.engine.free_at;
@@ -374,7 +374,7 @@ impl QueueEngine for Scripted {
         assert!(task.skip + u32::from(parameters.blocks) <= memory.sectors);
         let first = memory.sector + u64::from(task.skip);
         assert_eq!(u64::from(task.address), first * self.unit);
-        // A task that a failure named by mistake may have been transferred, and is transferred again.
+        // A task that a failure named wrongly may be transferred twice.
         assert!(task.skip <= memory.moved, "{task:?} leaves blocks out");
         self.copied_as_told(parameters.direction, SlotId(number));
         self.engine.held.push(Held { task: *task, ready_at: now, failed: false });
@@ -408,7 +408,7 @@ impl QueueEngine for Scripted {
             self.engine.enabled && self.running.is_none(),
             "an engine is cleared while it is enabled"
         );
-        assert_eq!(self.engine.card_queue(), Queue::Empty, "the card has tasks still");
+        assert_eq!(self.engine.card_queue(), Queue::Empty, "the card should have no tasks");
         self.engine.clears.push(now);
         if self.engine.deaf.pop_front() == Some(true) {
             return;

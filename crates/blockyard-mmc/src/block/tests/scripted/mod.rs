@@ -21,11 +21,11 @@ use std::collections::BTreeSet;
 pub(super) enum Fault {
     /// The controller reports an error after this many blocks.
     Error(Part, HostError, u16),
-    /// A response has these bits, too.
+    /// A response also has these bits.
     Bits(Part, u32),
-    /// The request goes well, and the bus is to be tuned again.
+    /// The request succeeds, and the bus needs tuning.
     Drift,
-    /// No event comes: an interrupt is lost.
+    /// An interrupt is lost, so no event comes.
     Silence,
     /// The card is removed.
     Gone,
@@ -53,15 +53,15 @@ struct Memory {
     prepared: bool,
     copied_in: bool,
     copied_out: bool,
-    /// Blocks that were transferred well, from the first.
+    /// The blocks transferred without an error, from the first.
     moved: u32,
 }
 
-/// Nanoseconds of a command, and of a block.
+/// The time of a command and of a block, in ns.
 pub(super) const COMMAND: Duration = Duration::from_us(2);
 const BLOCK: Duration = Duration::from_us(20);
 
-/// The start of background operations.
+/// The switch that starts background operations.
 pub(super) const BACKGROUND: Command = Command {
     opcode: Opcode::Switch,
     argument: 0x03a4_0100,
@@ -69,7 +69,7 @@ pub(super) const BACKGROUND: Command = Command {
     data: None,
 };
 
-/// Returns whether it turns the card's queue on or off.
+/// Returns whether `command` turns the card's queue on or off.
 fn is_queue_switch(command: &Command) -> bool {
     let at = u32::from(index::CMDQ_MODE_EN);
     command.opcode == Opcode::Switch && command.argument >> 16 & 0xff == at
@@ -79,24 +79,24 @@ pub(super) struct Scripted {
     pub(super) capabilities: HostCapabilities,
     /// Faults by the number of the MMC request, counted from 0.
     pub(super) faults: BTreeMap<usize, Fault>,
-    /// Every transfer of this sector has this fault: in a transfer of several blocks, and alone.
+    /// Every transfer of this sector has the first fault among other blocks, and the second one alone.
     pub(super) bad_sector: Option<(u64, Option<Fault>, Option<Fault>)>,
     /// How long the card is busy after a write.
     pub(super) busy: Duration,
-    /// How long after a switch, and after an erase.
+    /// How long the card is busy after a switch, and after an erase.
     pub(super) switch_busy: Duration,
     /// How long the card is busy after its queue is turned on or off, or emptied.
     pub(super) queue_busy: Duration,
     pub(super) erase_busy: Duration,
-    /// How urgent background operations are, which the card reports from 2 on; how long they take, and how
-    /// long their interruption does.
+    /// The urgency of background operations, which the card reports from 2 on; their duration; and the duration of
+    /// their interruption.
     pub(super) level: u8,
     pub(super) level_after: u8,
     pub(super) bkops_busy: Duration,
     pub(super) interrupt_busy: Duration,
-    /// The request at this sector fails in a pack, and so do those behind it. Does the card name it?
+    /// The request at this sector and those after it fail in a pack; and whether the card names the entry.
     pub(super) bad_entry: Option<(u64, bool)>,
-    /// The entry of the last pack that failed, from 1; 0 if it is not known.
+    /// The entry of the last pack that failed, from 1; 0 if unknown.
     failed_entry: Option<u8>,
     /// The header of a packed read, once the card has it.
     header: Option<[u8; 512]>,
@@ -108,12 +108,12 @@ pub(super) struct Scripted {
     pub(super) log: Vec<Command>,
     /// The commands of an erase that has begun.
     erase: u8,
-    /// Requests, by first sector, whose data is in the cache only; and those whose data was lost there.
+    /// The requests whose data is only in the cache, and those whose data was lost there, by first sector.
     volatile: BTreeSet<u64>,
     lost: BTreeSet<u64>,
-    /// Requests whose data went past the cache.
+    /// The requests whose data bypassed the cache.
     pub(super) forced: BTreeSet<u64>,
-    /// Starts in interrupt context that are refused.
+    /// How many starts in interrupt context are still to be refused.
     pub(super) refusals: u32,
     /// The card, and how a reset changes it.
     pub(super) target: Target,
@@ -132,25 +132,25 @@ pub(super) struct Scripted {
     pub(super) cleanups: u32,
     pub(super) resets: u32,
     pub(super) copies: [u32; 2],
-    /// The last transfer: its slot, and what had moved before.
+    /// The last transfer's slot, and the blocks that had moved before.
     last: Option<(SlotId, u32)>,
-    /// What addresses count, in parts of a sector.
+    /// The units of an address in a sector.
     pub(super) unit: u64,
-    /// CMD13 is not answered.
+    /// CMD13 gets no response.
     pub(super) mute: bool,
-    /// Each sector that is read alone fails the first time; this set holds those that have.
+    /// The first read of each sector alone fails. This set holds the sectors that have failed.
     pub(super) flaky: Option<Vec<u64>>,
-    /// Whether the bus is tuned; how often it was tuned again; how often that fails.
+    /// Whether the bus is tuned, how often it was retuned, and how often retuning still fails.
     pub(super) tuned: bool,
     pub(super) retunes: u32,
     pub(super) deaf: u32,
     /// A task has left the bus in need of tuning.
     drifted: bool,
-    /// The blocks of each request that were transferred well, by its first sector.
+    /// The blocks of each request that were transferred without an error, by first sector.
     pub(super) well: BTreeMap<u64, u32>,
     /// The card has not responded since a write.
     unconfirmed: bool,
-    /// The bounce buffers: one, or one for each slot.
+    /// The bounce buffers: one for the host, or one for each slot.
     pub(super) bounces: Option<Bounce>,
     pub(super) engine: Engine,
 }
@@ -248,8 +248,14 @@ impl Scripted {
     }
 
     pub(super) fn all_ended(&self) {
-        assert!(self.events.is_empty() && self.running.is_none(), "something is on the bus");
-        assert!(!self.memory.iter().any(|memory| memory.prepared), "something stays prepared");
+        assert!(
+            self.events.is_empty() && self.running.is_none(),
+            "the bus should be idle at the end"
+        );
+        assert!(
+            !self.memory.iter().any(|memory| memory.prepared),
+            "no memory should stay prepared"
+        );
         assert_eq!(self.prepares, self.cleanups);
     }
 
@@ -264,7 +270,7 @@ impl Scripted {
         !self.volatile.contains(&sector) && !self.lost.contains(&sector)
     }
 
-    /// Plays a command after which the card works by itself.
+    /// Plays a command after which the card is busy on its own.
     fn obey(&mut self, command: &Command, at: Instant) {
         let follows = match command.opcode {
             Opcode::SendStatus => return,
@@ -404,7 +410,7 @@ impl Scripted {
         if let Payload::Packed(pack) = transaction.payload {
             at = at + Duration::from_ns(BLOCK.as_ns() * u64::from(data.unwrap().blocks));
             self.check_pack(transaction, &pack);
-            // A card that cannot go on reading sends nothing more.
+            // A card that cannot continue a read sends no more data.
             if direction == Some(Direction::Read) && self.holds_bad_entry(&pack) {
                 let (part, error) = (Part::Data, HostError::Timeout);
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks: 1 });
@@ -420,7 +426,7 @@ impl Scripted {
         if direction == Some(Direction::Write) && transaction.payload == Payload::Block {
             at = at + BLOCK;
             if let Some((error, blocks)) = fails(Part::Data) {
-                // The card waits for the block that did not come, or came damaged.
+                // The card waits for the missing or damaged block.
                 let part = Part::Data;
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
             }
@@ -460,7 +466,10 @@ impl Scripted {
                 memory.accepted && memory.prepared == dma,
                 "[prepared-while-in-use]: {slot:?} in {transaction:?}"
             );
-            assert!(skip + u32::from(data.blocks) <= memory.sectors, "more than the request has");
+            assert!(
+                skip + u32::from(data.blocks) <= memory.sectors,
+                "a transfer should fit in the request"
+            );
             let first = memory.sector + u64::from(skip);
             assert_eq!(u64::from(transaction.command.argument), first * self.unit);
             let unit = self.target.unit_sectors;
@@ -526,7 +535,7 @@ impl Scripted {
         }
     }
 
-    /// Notes that the data of the write at `sector` is in the cache, or past it.
+    /// Notes that the data of the write at `sector` is in the cache or on the medium.
     fn written(&mut self, sector: u64, forced: bool) {
         let into = if forced { &mut self.forced } else { &mut self.volatile };
         into.insert(sector);
@@ -542,7 +551,11 @@ impl Scripted {
     fn check_pack(&self, transaction: &MmcRequest, pack: &Pack) {
         let data = transaction.data().unwrap();
         let reads = data.direction == Direction::Read;
-        let header = if reads { self.header.expect("header of a packed read") } else { self.block };
+        let header = if reads {
+            self.header.expect("a packed read should have a header")
+        } else {
+            self.block
+        };
         let count = pack.slots().len();
         assert!((2..=63).contains(&count));
         assert_eq!(header[..3], [1, 2 - u8::from(reads), u8::try_from(count).unwrap()]);
@@ -556,7 +569,7 @@ impl Scripted {
             );
             let dma = self.capabilities.transfer == Transfer::Dma;
             assert!(memory.accepted && memory.prepared == dma, "[prepared-while-in-use]");
-            assert_eq!(memory.moved, 0, "a packed request begins at its first block");
+            assert_eq!(memory.moved, 0, "a packed request should begin at its first block");
             blocks += memory.sectors;
         }
         assert_eq!(u32::from(data.blocks), blocks);
@@ -590,7 +603,7 @@ impl Scripted {
                 self.lost.remove(&memory.sector);
             }
         }
-        // The failed entry is not known: no request is done for certain.
+        // The failed entry is unknown, so no request is certainly done.
         if bad.is_some_and(|(_, named)| !named) {
             for slot in pack.slots() {
                 self.memory[slot.index()].moved = 0;
@@ -701,8 +714,8 @@ impl HostController for Scripted {
             (_, Opcode::SendStatus | Opcode::StopTransmission) => {}
             _ => (self.last, self.last_pack) = (None, Vec::new()),
         }
-        // Data that the card reports as failed has not moved; but the first response after a write may be
-        // about that write.
+        // Data that the card reports as failed has not moved. The first response after a write may also concern
+        // that write.
         let errors = |(_, event): &(Instant, HostEvent)| match event {
             HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
             _ => None,
@@ -751,7 +764,10 @@ impl HostController for Scripted {
     }
 
     fn block(&mut self) -> &mut [u8; 512] {
-        assert!(self.running.is_none(), "the block is used while a request is on the bus");
+        assert!(
+            self.running.is_none(),
+            "the host's block should be unused while a request is on the bus"
+        );
         &mut self.block
     }
 
@@ -782,10 +798,13 @@ impl HostController for Scripted {
             "[one-request-on-bus]"
         );
         legal(CardState::Transfer, Opcode::MmcTuningBlock, self.engine.card_queue()).unwrap();
-        assert!(!self.unconfirmed, "[status-before-tuning]: responses are ignored now");
+        assert!(
+            !self.unconfirmed,
+            "[status-before-tuning]: tuning would ignore a write's response"
+        );
         self.erase = 0; // the card forgets an erase that has begun
         self.settle_busy(now);
-        assert_eq!(self.state, CardState::Transfer, "only a card that is ready is tuned");
+        assert_eq!(self.state, CardState::Transfer, "a card should be ready before tuning");
         self.retunes += 1;
         self.drifted = false;
         match self.deaf.checked_sub(1) {
