@@ -337,6 +337,27 @@ fn a_batch_that_meets_bad_blocks_uses_no_lane_twice() {
     assert_eq!(read(&mut worker, 1, 512), Ok(b));
 }
 
+#[test]
+fn sectors_beyond_the_end_are_refused() {
+    for policy in policies() {
+        let ram = Ram::new(BYTES);
+        let format = format(Container::LabelledNamespace, 512);
+        let btt = Btt::create(&ram, &format, policy).expect("a new BTT");
+        let (mut worker, mut to) = (btt.worker(), [0; 1024]);
+        // The number of sectors of a 16 MiB arena, from the format's table of images.
+        for (lba, bytes, expected) in [
+            (32_201, 512, Ok(())),
+            (32_202, 512, Err(IoError::OutOfRange)),
+            (32_200, 1024, Ok(())),
+            (32_201, 1024, Err(IoError::OutOfRange)),
+            (u64::MAX, 512, Err(IoError::OutOfRange)),
+        ] {
+            assert_eq!(worker.write(lba, &to[..bytes]), expected, "{lba}, {policy:?}");
+            assert_eq!(worker.read(lba, &mut to[..bytes]), expected, "{lba}, {policy:?}");
+        }
+    }
+}
+
 /// A read of several sectors returns those before a bad one.
 #[test]
 fn sectors_before_a_bad_map_entry_are_read() {
