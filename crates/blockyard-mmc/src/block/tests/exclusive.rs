@@ -552,6 +552,22 @@ fn a_durable_write_that_the_card_cannot_do_is_refused() {
     }
 }
 
+/// A command's argument names 2^32 sectors.
+#[test]
+fn a_request_that_ends_beyond_the_addresses_of_the_card_is_refused() {
+    let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
+    let sector = (1 << 32) - 8;
+    for (sectors, expected) in [(8, Status::Ok), (16, Status::NotSupported)] {
+        let write = Bio::write(sector, sectors, 0);
+        for bio in [Bio::read(sector, sectors, 0), write, write.with_flags(Flags::FUA)] {
+            let mut bench = bench(policy);
+            bench.submit([bio]);
+            bench.settle();
+            assert_eq!(bench.ended[&0], expected, "{bio:?}");
+        }
+    }
+}
+
 #[test]
 fn a_reset_that_may_lose_data_fails_the_next_flush_once() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);

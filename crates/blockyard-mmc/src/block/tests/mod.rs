@@ -121,7 +121,7 @@ fn limits(target: &Target) -> Limits {
         max_discard_sectors: most(target.discard.is_some()),
         max_write_zeroes_sectors: most(target.write_zeroes.is_some()),
         logical_block_sectors: target.unit_sectors,
-        ..Limits::new(1 << 20)
+        ..Limits::new(1 << 33)
     }
 }
 
