@@ -34,9 +34,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.queue.held,
             self.queue.in_flight
         );
-        let shared = self.host.tags.config().queues > 1;
-        let holds_nothing = self.queue.held == 0;
-        self.queue.idle_at = (shared && holds_nothing).then(|| self.now + IDLE_AFTER);
+        if self.host.tags.config().queues > 1 {
+            let holds_nothing = self.queue.held == 0;
+            self.queue.idle_at = holds_nothing.then(|| self.now + IDLE_AFTER);
+        }
     }
 
     /// Gives back the tag that the number of `rq` stands for, and wakes a submitter that waits for
