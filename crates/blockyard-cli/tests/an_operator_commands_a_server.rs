@@ -97,7 +97,7 @@ fn a_drain_answers_what_is_in_flight_and_ends_the_server() {
     }
     assert_eq!(client.stream.read(&mut [0]).unwrap(), 0, "the session ends");
     let log = running.ended();
-    assert!(log.contains("a command came to drain\n"), "{log}");
+    assert!(log.contains(", as an operator commands\n"), "{log}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod nbd;
 
 use core::time::Duration;
-use nbd::{Client, signal, socket};
+use nbd::{Client, READ, signal, socket};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
@@ -49,6 +49,28 @@ fn a_command_finds_the_server_and_the_server_ends_with_its_exit_code() {
     assert_eq!(uri, format!("nbd://127.0.0.1:{port}"));
     let (code, _, log) = run(&["--run", "kill -9 $$"]);
     assert_eq!(code, Some(128 + 9), "{log}");
+}
+
+/// The end of the command is not a second signal: requests in flight are still answered.
+#[test]
+fn a_command_that_ends_during_a_drain_cuts_nothing_short() {
+    let (socket, done) = (socket(), nbd::path("done"));
+    let script = format!("while ! test -e {}; do sleep 0.1; done; exit 3", done.display());
+    let server = start(&socket, &["--delay", "3s", "--run", &script]);
+    let mut client = Client::connect(&socket).unwrap();
+    client.ask(READ, 0, 512).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    signal(&server, "-TERM");
+    // Signals and requests within half a second count as one.
+    std::thread::sleep(Duration::from_millis(700));
+    fs::write(&done, "").unwrap();
+    assert_eq!(client.reply().unwrap().1, 0, "it came before the signal");
+    drop(client);
+    let Output { status, stderr, .. } = server.wait_with_output().unwrap();
+    let log = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(3), "{log}");
+    assert!(log.contains(", after a signal to end\n"), "{log}");
+    fs::remove_file(done).unwrap();
 }
 
 #[test]

@@ -9,7 +9,8 @@
 //! | pool | configured for the lane | every client, within its share |
 //! | reserve | the longest request | the one request that has the turn |
 //!
-//! **The bound.** A lane holds at most the pool, the longest request, and `OWN_BYTES` for each client. A client
+//! **The bound.** A lane holds at most the pool, the longest request, `OWN_BYTES` for each client, and 64 MiB of spare
+//! buffers; and for each client an input buffer and its replies without data. A client
 //! whose requests have at most [`SMALL_BYTES`] waits only for its own replies and writes, never for memory that
 //! another client holds. A longer request waits at most until each client before it in the queue has had its turn.
 //! The lane cuts off a client that moves no byte for the lane's patience, so each turn ends as long as the other
@@ -184,6 +185,11 @@ impl LaneMemory {
         !self.waiting.is_empty()
     }
 
+    /// Returns whether [`Self::retry`] would return a client.
+    pub(crate) fn may_retry(&self) -> bool {
+        self.is_worth_a_try && self.is_awaited()
+    }
+
     /// Returns the clients that should try again, the oldest first. Clients that are refused again keep their order.
     pub(crate) fn retry(&mut self) -> VecDeque<u32> {
         match core::mem::take(&mut self.is_worth_a_try) {
@@ -194,6 +200,8 @@ impl LaneMemory {
 
     /// Forgets a client that has gone; its number may be used again.
     pub(crate) fn forget(&mut self, client: u32) {
+        // Those that queue behind it may be next.
+        self.is_worth_a_try |= self.queue.has(client);
         self.waiting.remove(client);
         self.queue.remove(client);
         self.has_all(client);
@@ -345,6 +353,28 @@ mod tests {
             }
             assert_eq!((model.memory.taken_bytes, model.memory.reserve_bytes), (0, 0));
         }
+    }
+
+    /// A client that goes while it heads the queue for the turn lets those behind it try, although it gives nothing back.
+    #[test]
+    fn a_client_that_goes_lets_the_next_try() {
+        let mut memory = LaneMemory::new(0);
+        memory.admit(0);
+        let mut accounts = [(); 3].map(|()| Account::new(0));
+        assert!(memory.take(0, &mut accounts[0], 0, LONGEST), "it has the turn");
+        assert!(!memory.take(1, &mut accounts[1], 0, LONGEST));
+        assert!(!memory.take(2, &mut accounts[2], 0, LONGEST));
+        memory.has_all(0);
+        memory.give(&mut accounts[0], LONGEST);
+        assert!(memory.may_retry());
+        assert_eq!(memory.retry(), [1, 2]);
+        // The second is refused, as the first of the queue has not tried yet.
+        assert!(!memory.take(2, &mut accounts[2], 0, LONGEST));
+        assert!(!memory.may_retry());
+        memory.forget(1);
+        assert!(memory.may_retry());
+        assert_eq!(memory.retry(), [2]);
+        assert!(memory.take(2, &mut accounts[2], 0, LONGEST));
     }
 
     /// Checks [share-leaves-as-much-free]: whatever the clients of one export hold, a client of another one gets memory

@@ -1,6 +1,10 @@
 //! A pool of buffers for data in flight. Sizes are powers of two, and returned buffers are reused.
+//!
+//! A new buffer takes memory as it is filled. A reused one has all its memory from the start, so it counts as spare until
+//! its user has been charged for the whole of it ([`Pool::charged`]).
 
 use crate::map::Pages;
+use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
 
@@ -14,37 +18,57 @@ const CLASSES: usize = (CLASS_MAX - CLASS_MIN + 1) as usize;
 #[derive(Debug)]
 pub(crate) struct Pool {
     spare: [Vec<Rc<Pages>>; CLASSES],
+    /// The bytes of the spare buffers and of those in `lent`.
     spare_bytes: usize,
     spare_bytes_max: usize,
+    /// Buffers whose users have not been charged for the whole buffer, by their addresses.
+    lent: BTreeSet<usize>,
 }
 
 impl Pool {
     /// Returns an empty pool, which will keep returned buffers of at most `spare_bytes_max` bytes in total.
     pub(crate) fn new(spare_bytes_max: usize) -> Self {
-        Self { spare: [const { Vec::new() }; CLASSES], spare_bytes: 0, spare_bytes_max }
+        let spare = [const { Vec::new() }; CLASSES];
+        Self { spare, spare_bytes: 0, spare_bytes_max, lent: BTreeSet::new() }
     }
 
-    /// Returns a buffer of at least `len` bytes, whose content is arbitrary.
+    /// Returns a buffer of at least `len` bytes, whose content is arbitrary. Unless the user `is_charged` for all of it,
+    /// [`Self::charged`] follows.
     ///
     /// # Errors
     ///
     /// Fails if there is no memory.
-    pub(crate) fn take(&mut self, len: usize) -> io::Result<Rc<Pages>> {
+    pub(crate) fn take(&mut self, len: usize, is_charged: bool) -> io::Result<Rc<Pages>> {
         let class = class_of(len);
         if let Some(pages) = self.spare[class].pop() {
-            self.spare_bytes -= pages.len();
+            match is_charged {
+                true => self.spare_bytes -= pages.len(),
+                false => drop(self.lent.insert(address(&pages))),
+            }
             return Ok(pages);
         }
         Ok(Rc::new(Pages::new(len.next_power_of_two())?))
     }
 
+    /// Takes note that the user of a buffer has been charged for all of it.
+    pub(crate) fn charged(&mut self, pages: &Pages) {
+        if self.lent.remove(&address(pages)) {
+            self.spare_bytes -= pages.len();
+        }
+    }
+
     /// Takes back a buffer from [`Self::take`]. If the buffer has other owners, the last of them frees it.
     pub(crate) fn give(&mut self, pages: Rc<Pages>) {
+        self.charged(&pages);
         if Rc::strong_count(&pages) == 1 && self.spare_bytes + pages.len() <= self.spare_bytes_max {
             self.spare_bytes += pages.len();
             self.spare[class_of(pages.len())].push(pages);
         }
     }
+}
+
+fn address(pages: &Pages) -> usize {
+    pages.span(0..0).start.addr()
 }
 
 fn class_of(len: usize) -> usize {
@@ -60,16 +84,16 @@ mod tests {
     #[test]
     fn a_buffer_is_used_again_once_nobody_holds_it() {
         let mut pool = Pool::new(1 << 20);
-        let first = pool.take(5000).expect("memory should suffice for one buffer");
+        let first = pool.take(5000, true).expect("memory should suffice for one buffer");
         assert_eq!(first.len(), 8192);
         let start = first.span(0..0).start;
         pool.give(first);
-        let again = pool.take(4097).expect("the pool should have a spare buffer");
+        let again = pool.take(4097, true).expect("the pool should have a spare buffer");
         assert_eq!(again.span(0..0).start, start);
         let held = Rc::clone(&again);
         pool.give(again);
         assert_ne!(
-            pool.take(8192).expect("memory should suffice for one buffer").span(0..0).start,
+            pool.take(8192, true).expect("memory should suffice for one buffer").span(0..0).start,
             held.span(0..0).start
         );
     }
@@ -77,10 +101,28 @@ mod tests {
     #[test]
     fn a_pool_keeps_no_more_than_its_limit() {
         let mut pool = Pool::new(4096);
-        let one = pool.take(1).expect("memory should suffice for two pages");
-        let two = pool.take(1).expect("memory should suffice for two pages");
+        let one = pool.take(1, true).expect("memory should suffice for two pages");
+        let two = pool.take(1, true).expect("memory should suffice for two pages");
         pool.give(one);
         pool.give(two);
         assert_eq!(pool.spare_bytes, 4096);
+    }
+
+    /// A client that holds a reused buffer, but was charged for a part of it, leaves less room for spare buffers.
+    #[test]
+    fn a_reused_buffer_counts_as_spare_until_it_is_charged() {
+        let mut pool = Pool::new(8192);
+        let buffer = |pool: &mut Pool| pool.take(8192, false).expect("memory for two pages");
+        let (one, two) = (buffer(&mut pool), buffer(&mut pool));
+        pool.give(one);
+        let reused = buffer(&mut pool);
+        pool.give(two);
+        assert!(pool.spare.iter().all(Vec::is_empty), "the reused buffer takes the room");
+        pool.charged(&reused);
+        let three = buffer(&mut pool);
+        pool.give(three);
+        assert_eq!(pool.spare_bytes, 8192);
+        pool.give(reused);
+        assert_eq!(pool.spare_bytes, 8192);
     }
 }

@@ -168,7 +168,7 @@ impl<M> Services<M> {
     }
 
     /// Returns a buffer for all blocks that `len` bytes at `offset` of a disk touch, and the offset of
-    /// those bytes in the buffer.
+    /// those bytes in the buffer. Unless the client `is_charged` for all bytes, [`Self::charged`] follows.
     ///
     /// # Errors
     ///
@@ -178,12 +178,18 @@ impl<M> Services<M> {
         disk: usize,
         offset: u64,
         len: u64,
+        is_charged: bool,
     ) -> io::Result<(Rc<Pages>, usize)> {
         let block = self.disk(disk).block_bytes();
         let lead = offset % block;
         let all = (lead + len).next_multiple_of(block);
         let bytes = |count| usize::try_from(count).expect("the length of a request fits in usize");
-        Ok((self.pool.take(bytes(all))?, bytes(lead)))
+        Ok((self.pool.take(bytes(all), is_charged)?, bytes(lead)))
+    }
+
+    /// Takes note that a client has been charged for all bytes of a buffer.
+    pub(crate) fn charged(&mut self, pages: &Pages) {
+        self.pool.charged(pages);
     }
 
     /// Takes back a buffer from [`Self::buffer`], and the `bytes` that `account` was charged for it.

@@ -83,7 +83,7 @@ pub(crate) struct LaneParts<D: Door> {
 }
 
 /// The reason for which a lane cuts off a client that holds memory.
-const IDLE: &str = "it took too long, and others waited for that";
+const IDLE: &str = "it moved no data for too long while others waited for its memory";
 /// The reason for which a lane cuts off a client that has not chosen an export.
 const SILENT: &str = "it chose no export, and others needed its place";
 
@@ -179,7 +179,8 @@ impl<D: Door> Lane<D> {
     /// Returns how long the lane may sleep, or `None` if it must not.
     fn wait(&self) -> Option<Duration> {
         let services = &self.services;
-        let is_busy = !services.listed.is_empty() || !services.lookups_wanted.is_empty();
+        let has_work = !services.listed.is_empty() || !services.lookups_wanted.is_empty();
+        let is_busy = has_work || services.memory.may_retry();
         if self.parts.shared.polls || is_busy {
             return None;
         }

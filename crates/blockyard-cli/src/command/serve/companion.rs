@@ -4,15 +4,16 @@
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
-use std::thread::JoinHandle;
+use std::sync::{Arc, OnceLock};
 
 use blockyard_serve::Address;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use sd_notify::NotifyState;
 
-use super::ending::Bell;
+use super::ending::{Bell, Request};
 use crate::message::warning;
 
 /// A file with the number of this process. It is removed when it is dropped.
@@ -29,6 +30,8 @@ impl PidFile {
         let own = std::process::id();
         let mut part = path.as_os_str().to_owned();
         part.push(format!(".{own}"));
+        // A process with this number that was killed may have left one.
+        drop(fs::remove_file(&part));
         let mut file = fs::File::create_new(&part)?;
         let written = writeln!(file, "{own}").and_then(|()| fs::rename(&part, path));
         if written.is_err() {
@@ -85,9 +88,16 @@ impl PrivateFolder {
     ///
     /// The folder cannot be made.
     pub(super) fn new() -> io::Result<Self> {
-        let path = std::env::temp_dir().join(format!("blockyard-{}", std::process::id()));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
+        let (own, mut number) = (std::process::id(), 0);
+        loop {
+            let path = std::env::temp_dir().join(format!("blockyard-{own}-{number}"));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                // A process with this number that was killed may have left one.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     pub(super) fn socket(&self) -> Address {
@@ -101,18 +111,36 @@ impl Drop for PrivateFolder {
     }
 }
 
+/// A command that runs beside a server.
+#[derive(Debug)]
+pub(super) struct Run {
+    ended: Arc<OnceLock<io::Result<ExitStatus>>>,
+}
+
+impl Run {
+    /// Returns the exit code of the command, if it has ended: 128 more than the signal that killed it, as a shell has it.
+    ///
+    /// # Errors
+    ///
+    /// The command's end could not be awaited.
+    pub(super) fn code(&self) -> io::Result<Option<u8>> {
+        let status = match self.ended.get() {
+            None => return Ok(None),
+            Some(Ok(status)) => status,
+            Some(Err(error)) => return Err(error.kind().into()),
+        };
+        let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+        Ok(Some(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    }
+}
+
 /// Runs `command` by a shell, with `uri`, and `unixsocket` or `port`, in its environment. When it ends, the server is asked
 /// to end.
 ///
 /// # Errors
 ///
 /// There is no shell, or no thread.
-pub(super) fn run(
-    command: &str,
-    address: &Address,
-    has_tls: bool,
-    bell: Bell,
-) -> io::Result<JoinHandle<io::Result<ExitStatus>>> {
+pub(super) fn run(command: &str, address: &Address, has_tls: bool, bell: Bell) -> io::Result<Run> {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command);
     let scheme = if has_tls { "nbds" } else { "nbd" };
@@ -128,9 +156,12 @@ pub(super) fn run(
         Address::Stdio => {}
     }
     let mut child = shell.spawn()?;
+    let ended = Arc::new(OnceLock::new());
+    let run = Run { ended: Arc::clone(&ended) };
     std::thread::Builder::new().name("run".to_owned()).spawn(move || {
-        let ended = child.wait();
-        bell.ask();
-        ended
-    })
+        // Before the request: whoever sees that sees the code too.
+        ended.set(child.wait()).expect("a command ends once");
+        bell.ask(Request::CommandEnded);
+    })?;
+    Ok(run)
 }

@@ -10,13 +10,9 @@ mod ticker;
 mod trace;
 
 use core::time::Duration;
-use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
 
 use blockyard::layer::fault::Count;
 use blockyard_btt::Container;
@@ -37,7 +33,7 @@ use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
 use companion::{PidFile, PrivateFolder};
-use ending::{Bell, Ending, Heard};
+use ending::{Bell, Ending, Heard, Request};
 use events::start_log;
 use lateness::Watch;
 use model::{Modelled, no_card};
@@ -100,17 +96,20 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
             ended
         })
     };
-    let is_asked = ending.wait(None)? == Heard::Signal;
+    let asked_by = match ending.wait(None)? {
+        Heard::Signal => Some("after a signal to end"),
+        Heard::Request(Request::CommandEnded) => Some("after the end of the command of --run"),
+        Heard::Request(Request::Drain) => Some("as an operator commands"),
+        Heard::End | Heard::Nothing => None,
+    };
     companion::notify_stopping();
-    if is_asked {
-        note(&format!(
-            "draining, for at most {} s, after a signal to end",
-            drain_timeout.as_secs()
-        ));
+    if let Some(why) = asked_by {
+        note(&format!("draining, for at most {} s, {why}", drain_timeout.as_secs()));
         stopper.stop();
         let cut_short = match ending.wait(Some(drain_timeout))? {
             Heard::End => None,
             Heard::Signal => Some("stopped before all requests were done"),
+            Heard::Request(_) => unreachable!("a request to a server that drains is not heard"),
             Heard::Nothing => Some("requests in flight did not end in time"),
         };
         if let Some(words) = cut_short {
@@ -130,15 +129,15 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     events.join().expect("the thread of the log should not panic");
     watch.end();
     tell_faults(&struck);
-    if !is_asked && ended.is_ok() {
+    if asked_by.is_none() && ended.is_ok() {
         note("ended, as the client at standard input has gone");
     }
     drop((pidfile, folder));
     ended.map_err(|error| Failure::Run(error.to_string()))?;
     traced?;
-    match run {
-        Some(run) if run.is_finished() => code_of(run),
-        _ => Ok(()),
+    match run.map(|run| run.code()).transpose()?.flatten() {
+        None | Some(0) => Ok(()),
+        Some(code) => Err(Failure::Verdict(code)),
     }
 }
 
@@ -168,17 +167,6 @@ fn announce(server: &Server, config: &Config) {
     }
 }
 
-/// Passes on the exit code of the command that ran beside the server: 128 more than the signal that killed it, as a
-/// shell has it.
-fn code_of(run: JoinHandle<io::Result<ExitStatus>>) -> Result<(), Failure> {
-    let status = run.join().expect("the thread that waits for --run should not panic")?;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    match u8::try_from(code) {
-        Ok(0) => Ok(()),
-        code => Err(Failure::Verdict(code.unwrap_or(1))),
-    }
-}
-
 /// Gives the server a socket that only this user can reach, if it `runs` a command and has no address.
 fn private_socket(config: &mut Config, runs: bool) -> Result<Option<PrivateFolder>, Failure> {
     if !runs || !config.addresses.is_empty() || !config.listeners.is_empty() {
@@ -194,8 +182,7 @@ fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
     let (drain, commands) = mpsc::channel();
     std::thread::spawn(move || {
         for () in commands {
-            note("a command came to drain");
-            bell.ask();
+            bell.ask(Request::Drain);
         }
     });
     ControlConfig { path, drain, read_disk: Some(DiskReader::new(added)) }

@@ -245,7 +245,7 @@ impl Client {
         !self.batch.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_to_send())
     }
 
-    /// Returns the instant since which the client has moved no byte of an unread reply or an unfinished write, if there
+    /// Returns the instant since which the client has moved no byte of unread replies and an unfinished write, if there
     /// is one. Without `anything`, only a client that holds shared memory of the lane counts.
     pub(super) fn idles_since(&self, anything: bool) -> Option<Instant> {
         if self.is_dead() || (!anything && !self.account.holds_shared()) {
@@ -259,7 +259,7 @@ impl Client {
             Session::Transmission(serving) => serving.payload.idles_since(),
             Session::Handshake(_) => None,
         };
-        receives.into_iter().chain(sends).min()
+        receives.into_iter().chain(sends).max()
     }
 
     /// Returns whether the lane can forget the client: nothing is in flight, and nothing will come.

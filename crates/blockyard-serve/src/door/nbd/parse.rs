@@ -87,6 +87,9 @@ impl Client {
                 if serving.transmission.payload_left() == 0 =>
             {
                 lane.memory.has_all(number);
+                if let Target::Buffer { pages, .. } = &target {
+                    lane.charged(pages);
+                }
                 return Found::Request(request, target.place());
             }
             Payload::Status(scan) => return self.scan(number, scan, lane),
@@ -166,7 +169,8 @@ impl Client {
                 *waits = true;
                 return Found::Nothing;
             }
-            let Ok((pages, lead)) = lane.buffer(disk, request.offset(), left) else {
+            let Ok((pages, lead)) = lane.buffer(disk, request.offset(), left, granted == wanted)
+            else {
                 lane.memory.give(&mut self.account, granted);
                 lane.memory.has_all(number);
                 transmission.skip_payload();
@@ -214,7 +218,8 @@ impl Client {
             return Found::Nothing;
         }
         lane.memory.has_all(number);
-        if let Ok((pages, lead)) = lane.buffer(serving.disk, request.offset(), request.len()) {
+        if let Ok((pages, lead)) = lane.buffer(serving.disk, request.offset(), request.len(), true)
+        {
             return Found::Request(request, Place::Buffer { pages, lead });
         }
         lane.memory.give(&mut self.account, len);
