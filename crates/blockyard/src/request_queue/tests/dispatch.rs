@@ -234,3 +234,18 @@ fn a_token_given_back_runs_the_hardware_queue_that_waits_for_it() {
     assert_eq!(rig.settle(), 1);
     assert_eq!(rig.sent_sectors(), [64]);
 }
+
+#[test]
+fn a_request_notes_when_it_left_its_stage() {
+    let spliced = Policies { dispatch: Dispatch::HoldUntilFlushed, ..Policies::NONE };
+    let in_turn = Policies { dequeue: Dequeue::RoundRobin, ..spliced };
+    for policies in [Policies::mq_deadline(), spliced, in_turn] {
+        let mut rig = Rig::new(1, 4, policies, Limits::new(CAPACITY_SECTORS));
+        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+        rig.now = Instant::from_ns(500);
+        rig.settle();
+        let (_, id) = rig.host.tags.owner(H0, rig.host.driver.sent[0].tag).unwrap();
+        let times = rig.queue.requests[id].times;
+        assert_eq!((times.queued, times.scheduled), (Instant::ZERO, rig.now), "{policies:?}");
+    }
+}
