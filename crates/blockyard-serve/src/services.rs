@@ -6,13 +6,13 @@
 use crate::bios::{BIO_SECTORS_MAX, first_bio, next_bio};
 use crate::discards::Discards;
 use crate::disk::{Disk, SLICE_SECTORS};
+use crate::disks::Disks;
 use crate::job::{Job, Jobs, Owner, Transfer, job_of};
 use crate::lane_memory::{Account, LaneMemory};
 use crate::map::Pages;
 use crate::newcomers::Newcomers;
 use crate::numbers::Numbers;
 use crate::pool::Pool;
-use crate::queue::DiskQueue;
 use crate::ring::{FileIo, FileOp, Ring};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
@@ -59,7 +59,7 @@ pub(crate) struct Services<M> {
     pub(crate) discards: Discards,
     pool: Pool,
     jobs: Jobs,
-    pub(crate) disks: Vec<DiskQueue>,
+    pub(crate) disks: Disks,
     pub(crate) listed: Numbers,
     pub(crate) newcomers: Newcomers,
     pub(crate) memory: LaneMemory,
@@ -94,7 +94,7 @@ impl<M> Services<M> {
             discards,
             pool: Pool::new(SPARE_BYTES_MAX),
             jobs: Jobs::new(RefCell::new(Slab::new())),
-            disks: Vec::new(),
+            disks: Disks::default(),
             listed: Numbers::default(),
             newcomers,
             memory,

@@ -8,8 +8,10 @@ use blockyard::layer::rate::Rates;
 use blockyard::time::Duration;
 use blockyard_serve::control::Request;
 use clap::{Args, Command, Subcommand};
+use serde_json::{Map, Value};
 
 use super::serve::{extra, rates};
+use super::size::bytes;
 
 #[derive(Debug, Args)]
 #[command(after_help = CTL_HELP)]
@@ -54,6 +56,39 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "TIME[-TIME]", value_parser = extra)]
         delay: Extra,
     },
+    /// Add an export
+    Add {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// As for `serve`: a file, a block device, memory:SIZE or null:SIZE
+        #[arg(value_name = "DISK")]
+        source: String,
+        /// Keys of a disk in the file of `serve --config`: readonly, depth=8
+        #[arg(value_name = "KEY[=VALUE]")]
+        keys: Vec<String>,
+    },
+    /// Remove an export without clients: flush its disk and close it
+    Remove {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// End its clients first; their requests in flight are answered
+        #[arg(long)]
+        force: bool,
+    },
+    /// Change the size of an export without clients: a file, memory: or null:
+    Resize {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// The size: 20g
+        #[arg(value_name = "SIZE", value_parser = bytes)]
+        size: u64,
+        /// End its clients first; they see the size when they connect again
+        #[arg(long)]
+        force: bool,
+    },
     /// End the server as SIGTERM does: take no more requests, and answer those in flight
     Drain,
     /// Anything else.
@@ -82,6 +117,11 @@ impl CtlCommand {
                 min_us: in_units(delay.min, 1000),
                 max_us: in_units(delay.max, 1000),
             },
+            Self::Add { export, source, keys } => Request::Add { disk: disk(export, source, keys) },
+            Self::Remove { export, force } => Request::Remove { export, force },
+            Self::Resize { export, size, force } => {
+                Request::Resize { export, size_bytes: size, force }
+            }
             Self::Drain => Request::Drain {},
             Self::Unknown(words) => {
                 let known = Self::augment_subcommands(Command::new("ctl"));
@@ -91,6 +131,16 @@ impl CtlCommand {
             }
         })
     }
+}
+
+/// Returns the description of a disk for the server.
+fn disk(export: String, source: String, keys: Vec<String>) -> Map<String, Value> {
+    let keys = keys.into_iter().map(|key| match key.split_once('=') {
+        Some((key, value)) => (key.to_owned(), value.into()),
+        None => (key, true.into()),
+    });
+    let own = [("name".to_owned(), export.into()), ("source".to_owned(), source.into())];
+    keys.chain(own).collect()
 }
 
 /// Returns the number of units of `unit_ns` in `time`, rounded up.
@@ -104,6 +154,8 @@ Examples:
   blockyard ctl /run/disk.ctl list
   blockyard ctl /run/disk.ctl disconnect 3
   blockyard ctl /run/disk.ctl rate '' 20m,burst=1s
+  blockyard ctl /run/disk.ctl add scratch memory:1g max-clients=1
+  blockyard ctl /run/disk.ctl resize scratch 2g --force
 
 Other programs may write to the socket themselves, a JSON object in each line:
   {\"command\":\"disconnect\",\"client\":3}

@@ -7,19 +7,23 @@
 //! request of a client waits for an operator.
 
 mod answer;
+mod disks;
 mod request;
 
 pub use answer::{
     Answer, BttHealth, Changed, Client, Disconnected, Draining, Export, Listing, Rates,
 };
+pub use disks::DiskReader;
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
 use crate::callers::{Caller, Callers};
-use crate::disk::{Change, Disk};
+use crate::disk::Change;
 use crate::entrance::{Entrance, Message, ask};
+use crate::event::Event;
 use crate::listen::Listener;
 use crate::overview::Overview;
 use crate::peer::Peer;
+use crate::roster::Roster;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::rate as layer;
 use blockyard::time;
@@ -49,13 +53,21 @@ pub struct ControlConfig {
     pub path: PathBuf,
     /// The channel that receives a message for each command to drain. The receiver stops the server.
     pub drain: mpsc::Sender<()>,
+    /// The reader of added disks. Without it, the server adds none.
+    pub read_disk: Option<DiskReader>,
 }
 
 /// The controls of a server. See the [module](self).
 pub(crate) struct Control {
     pub(crate) entrances: Vec<Entrance<Peer>>,
-    pub(crate) disks: Vec<Arc<Disk>>,
+    pub(crate) roster: Arc<Roster>,
+    /// The bells of the lanes, and the channel for events: added disks need them.
+    pub(crate) bells: Vec<Arc<OwnedFd>>,
+    pub(crate) events: Option<mpsc::SyncSender<Event>>,
+    /// The time after which an idle client of a removed disk is cut off.
+    pub(crate) patience: Duration,
     pub(crate) drain: mpsc::Sender<()>,
+    pub(crate) read_disk: Option<DiskReader>,
     /// The bell that ends the controls.
     pub(crate) stop: Arc<OwnedFd>,
 }
@@ -112,6 +124,11 @@ impl Control {
                 let extra = Extra { min: us(min_us), max: us(max_us), op: None };
                 self.change(export, Change::Delay(extra), "delay").map(value)
             }
+            Request::Add { disk } => self.add(&disk).map(value),
+            Request::Remove { export, force } => self.remove(&export, force).map(value),
+            Request::Resize { export, size_bytes, force } => {
+                self.resize(&export, size_bytes, force).map(value)
+            }
             Request::Drain {} => {
                 let in_flight = in_flight(&self.overviews()?);
                 self.drain.send(()).map_err(|_| "the server does not listen to this command")?;
@@ -122,8 +139,7 @@ impl Control {
 
     /// Makes `change` to the export called `name`, which needs the layer called `layer`.
     fn change(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
-        let disk = self.disks.iter().position(|disk| disk.name == name);
-        let disk = disk.ok_or_else(|| format!("there is no export {name:?}"))?;
+        let disk = self.find(&name)?.number;
         let ask_lane = |answer| Message::Change(disk, change, answer);
         match ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {
             true => Ok(Changed { changed: name }),
@@ -142,7 +158,7 @@ impl Control {
         // The bell ends the wait early.
         let _ = poll(&mut [PollFd::new(&self.stop, PollFlags::IN)], Some(&RATE_TIME));
         let now = self.overviews()?;
-        Ok(Listing::new(&self.disks, &before, &now, start.elapsed()))
+        Ok(Listing::new(&self.roster.all(), &before, &now, start.elapsed()))
     }
 
     fn disconnect(&self, client: u64) -> Result<Disconnected, String> {
