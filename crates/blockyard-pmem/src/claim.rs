@@ -25,6 +25,16 @@ const DENIED: i64 = 200;
 ///
 /// [`io::ErrorKind::ResourceBusy`]: another program may write the file, or lets nobody else write it.
 pub fn claim(file: impl AsFd, writable: bool) -> io::Result<()> {
+    let claimed = try_claim(&file, writable);
+    if claimed.is_err() {
+        // Two programs that try again and again must not see each other's attempts for ever.
+        let all = libc::flock { l_len: DENIED, ..byte_lock(libc::F_UNLCK, USED) };
+        let _ = fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&all));
+    }
+    claimed
+}
+
+fn try_claim(file: &impl AsFd, writable: bool) -> io::Result<()> {
     let (used, denied): (&[_], &[_]) =
         if writable { (&[READS, WRITES], &[WRITES, RESIZES]) } else { (&[READS], &[]) };
     let mine = used.iter().map(|bit| USED + bit).chain(denied.iter().map(|bit| DENIED + bit));
@@ -38,7 +48,7 @@ pub fn claim(file: impl AsFd, writable: bool) -> io::Result<()> {
     }
     let theirs = used.iter().map(|bit| DENIED + bit).chain(denied.iter().map(|bit| USED + bit));
     for byte in theirs {
-        if is_locked(&file, byte) {
+        if is_locked(file, byte) {
             return Err(busy());
         }
     }
@@ -69,4 +79,24 @@ fn byte_lock(kind: i32, byte: i64) -> libc::flock {
 
 pub(crate) fn busy() -> io::Error {
     io::Error::new(io::ErrorKind::ResourceBusy, "another process has it open")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn a_refused_claim_leaves_no_lock() {
+        let path = std::env::temp_dir().join(format!("blockyard-claim-{}", std::process::id()));
+        File::create(&path).expect("the file should be new");
+        let open = || File::options().read(true).write(true).open(&path);
+        let [first, second, third] = [(); 3].map(|()| open().expect("the file should open"));
+        claim(&first, true).expect("nobody else has a claim");
+        assert!(claim(&second, true).is_err(), "one program writes");
+        drop(first);
+        claim(&third, true).expect("the refused claim is gone, although its file is open");
+        assert!(is_written(&second));
+        std::fs::remove_file(path).expect("the file should be removable");
+    }
 }

@@ -139,7 +139,7 @@ impl File {
         let block_bytes = if buffered { None } else { direct_block(&fd, is_block_device) };
         let block_bytes = block_bytes.filter(|block| size_bytes.is_multiple_of(*block));
         // [edge-has-one-writer] holds only within one `File`, so no other process may write. A block device is opened
-        // with O_EXCL, which mounts respect; its locks belong to udev.
+        // with O_EXCL, which mounts respect; its `flock` belongs to udev.
         let alone = if is_block_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
         let open_alone = |flags| patiently(|| open(alone | flags));
         let direct = block_bytes.map(|block| open_alone(OFlags::DIRECT).map(|fd| (fd, block)));
@@ -148,23 +148,20 @@ impl File {
             _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
         };
         let (fd, block_bytes) = opened.map_err(refused)?;
-        let mut is_written_elsewhere = false;
-        if !is_block_device {
-            is_written_elsewhere = read_only && blockyard_pmem::is_written(&fd);
-            let lock = || match read_only {
-                true => Ok(()),
-                false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
-            };
-            let claim = || match blockyard_pmem::claim(&fd, !read_only) {
-                Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
-                _ => lock(),
-            };
-            // On a file system without locks, no other process can hold one.
-            if let Err(error) = patiently(claim)
-                && is_taken(error)
-            {
-                return Err(refused(error));
-            }
+        let is_written_elsewhere = read_only && blockyard_pmem::is_written(&fd);
+        let lock = || match read_only || is_block_device {
+            true => Ok(()),
+            false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
+        };
+        let claim = || match blockyard_pmem::claim(&fd, !read_only) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
+            _ => lock(),
+        };
+        // On a file system without locks, no other process can hold one.
+        if let Err(error) = patiently(claim)
+            && is_taken(error)
+        {
+            return Err(refused(error));
         }
         let is_fuse = rustix::fs::fstatfs(&fd).map_or(true, |system| system.f_type == FUSE);
         let has_fua = block_bytes == 1 || !is_fuse; // [fuse-has-no-fua]
