@@ -199,3 +199,31 @@ fn a_pool_set_that_is_too_long_is_refused() {
         .expect("space on the test disk");
     assert!(PoolSet::read(&path).is_err());
 }
+
+/// A file and a set of two parts, each opened so that nothing reaches them.
+#[test]
+fn discarded_changes_reach_no_file() {
+    let [path, first, second] = ["discarded", "discarded-0", "discarded-1"].map(file);
+    let lines = [&first, &second].map(|part| format!("20M {}\n", part.display())).concat();
+    std::fs::write(&path, format!("PMEMPOOLSET\n{lines}")).expect("space on the test disk");
+    let options = ImageOptions::default();
+    let discarded = ImageOptions { durability: Durability::Discarded, ..options };
+    assert!(Image::create_in(&path, 512, Container::Pool, &discarded).is_err());
+    assert!(!first.exists() && !second.exists(), "the parts are removed again");
+    let btt = Image::create_in(&path, 512, Container::Pool, &options).expect("two parts");
+    let last = btt.sectors() - 1;
+    drop(btt);
+    let read = || [&first, &second].map(|part| std::fs::read(part).expect("a part"));
+    let before = read();
+    let btt = Image::identify(&path, &discarded).and_then(|image| image.open(&discarded));
+    let btt = btt.expect("a private mapping");
+    for lba in [0, last] {
+        let mut sector = [0; 512];
+        btt.write(lba, &[7; 512]).and_then(|()| btt.read(lba, &mut sector)).expect("a sector");
+        assert_eq!(sector, [7; 512]);
+    }
+    btt.flush().expect("nothing to flush");
+    drop(btt);
+    assert!(before == read(), "no part has changed");
+    [path, first, second].iter().for_each(|path| std::fs::remove_file(path).expect("removal"));
+}
