@@ -184,7 +184,7 @@ impl Server {
         let disks: Vec<_> = disks.into_iter().map(Arc::new).collect();
         let modelled = disks.iter().filter(|disk| disk.layers.model.is_some());
         let timing = modelled.map(|disk| (disk.name.clone(), Arc::clone(&disk.timing))).collect();
-        let faulty = disks.iter().filter(|disk| !disk.layers.faults.is_empty());
+        let faulty = disks.iter().filter(|disk| disk.layers.faults.is_some());
         let faults = faulty.map(|disk| (disk.name.clone(), Arc::clone(&disk.faults))).collect();
         let names = |which: fn(&Disk) -> bool| {
             let named = disks.iter().filter(|disk| which(disk)).map(|disk| disk.name.clone());
@@ -427,9 +427,9 @@ fn start_control(
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     let (entrances, disks) = (entrances.to_vec(), shared.disks.clone());
-    let drain = config.drain.clone();
+    let (drain, read_faults) = (config.drain.clone(), config.read_faults);
     start_aside("control", |stop| {
-        let control = Control { entrances, disks, drain, stop };
+        let control = Control { entrances, disks, drain, read_faults, stop };
         move || control.run(listener)
     })
 }

@@ -1,6 +1,7 @@
 //! The commands of `ctl`.
 
 use core::num::NonZeroU64;
+use std::fs;
 use std::path::PathBuf;
 
 use blockyard::layer::delay::Extra;
@@ -54,6 +55,15 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "TIME[-TIME]", value_parser = extra)]
         delay: Extra,
     },
+    /// Replace the fault rules of an export that was started with --fault
+    Fault {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// A file as for `serve --fault`, or none; the times of its rules begin now
+        #[arg(value_name = "RULES.toml")]
+        rules: String,
+    },
     /// End the server as SIGTERM does: take no more requests, and answer those in flight
     Drain,
     /// Anything else.
@@ -66,7 +76,7 @@ impl CtlCommand {
     ///
     /// # Errors
     ///
-    /// There is no such command.
+    /// There is no such command, or a file cannot be read.
     pub(crate) fn request(self) -> Result<Request, String> {
         Ok(match self {
             Self::List => Request::List {},
@@ -82,6 +92,13 @@ impl CtlCommand {
                 min_us: in_units(delay.min, 1000),
                 max_us: in_units(delay.max, 1000),
             },
+            Self::Fault { export, rules } => {
+                let text = match rules.as_str() {
+                    "none" => Ok(String::new()),
+                    file => fs::read_to_string(file).map_err(|error| format!("{file}: {error}")),
+                };
+                Request::Fault { export, rules: text? }
+            }
             Self::Drain => Request::Drain {},
             Self::Unknown(words) => {
                 let known = Self::augment_subcommands(Command::new("ctl"));
@@ -104,6 +121,7 @@ Examples:
   blockyard ctl /run/disk.ctl list
   blockyard ctl /run/disk.ctl disconnect 3
   blockyard ctl /run/disk.ctl rate '' 20m,burst=1s
+  blockyard ctl /run/disk.ctl fault '' outage.toml
 
 Other programs may write to the socket themselves, a JSON object in each line:
   {\"command\":\"disconnect\",\"client\":3}

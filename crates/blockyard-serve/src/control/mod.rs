@@ -10,7 +10,7 @@ mod answer;
 mod request;
 
 pub use answer::{
-    Answer, BttHealth, Changed, Client, Disconnected, Draining, Export, Listing, Rates,
+    Answer, BttHealth, Changed, Client, Disconnected, Draining, Export, Listing, Rates, Struck,
 };
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
@@ -21,6 +21,7 @@ use crate::listen::Listener;
 use crate::overview::Overview;
 use crate::peer::Peer;
 use blockyard::layer::delay::Extra;
+use blockyard::layer::fault::FaultRule;
 use blockyard::layer::rate as layer;
 use blockyard::time;
 use core::num::NonZeroU64;
@@ -49,13 +50,19 @@ pub struct ControlConfig {
     pub path: PathBuf,
     /// The channel that receives a message for each command to drain. The receiver stops the server.
     pub drain: mpsc::Sender<()>,
+    /// Reads fault rules, or says what is wrong with them.
+    pub read_faults: ReadFaults,
 }
+
+/// Reads fault rules from a text, or says what is wrong with it.
+pub type ReadFaults = fn(&str) -> Result<Vec<FaultRule>, String>;
 
 /// The controls of a server. See the [module](self).
 pub(crate) struct Control {
     pub(crate) entrances: Vec<Entrance<Peer>>,
     pub(crate) disks: Vec<Arc<Disk>>,
     pub(crate) drain: mpsc::Sender<()>,
+    pub(crate) read_faults: ReadFaults,
     /// The bell that ends the controls.
     pub(crate) stop: Arc<OwnedFd>,
 }
@@ -112,6 +119,7 @@ impl Control {
                 let extra = Extra { min: us(min_us), max: us(max_us), op: None };
                 self.change(export, Change::Delay(extra), "delay").map(value)
             }
+            Request::Fault { export, rules } => self.set_faults(export, &rules).map(value),
             Request::Drain {} => {
                 let in_flight = in_flight(&self.overviews()?);
                 self.drain.send(()).map_err(|_| "the server does not listen to this command")?;
@@ -120,11 +128,26 @@ impl Control {
         }
     }
 
+    /// Returns the index of the disk of the export called `name`.
+    fn disk(&self, name: &str) -> Result<usize, String> {
+        let disk = self.disks.iter().position(|disk| disk.name == name);
+        disk.ok_or_else(|| format!("there is no export {name:?}"))
+    }
+
+    fn set_faults(&self, export: String, text: &str) -> Result<Struck, String> {
+        let rules = (self.read_faults)(text)?;
+        if let Some((rule, why)) = self.disks[self.disk(&export)?].impossible_fault(&rules) {
+            return Err(format!("fault rule {rule:?} cannot strike export {export:?}: {why}"));
+        }
+        let names = rules.iter().map(|rule| rule.name.clone()).collect();
+        let Changed { changed } = self.change(export, Change::Faults(rules), "fault")?;
+        Ok(Struck { changed, rules: names })
+    }
+
     /// Makes `change` to the export called `name`, which needs the layer called `layer`.
     fn change(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
-        let disk = self.disks.iter().position(|disk| disk.name == name);
-        let disk = disk.ok_or_else(|| format!("there is no export {name:?}"))?;
-        let ask_lane = |answer| Message::Change(disk, change, answer);
+        let disk = self.disk(&name)?;
+        let ask_lane = |answer| Message::Change(disk, change.clone(), answer);
         match ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {
             true => Ok(Changed { changed: name }),
             false => Err(format!("export {name:?} was started without --{layer}")),

@@ -42,6 +42,13 @@ pub enum Request {
         /// The longest delay in microseconds.
         max_us: u32,
     },
+    /// Replace the fault rules of an export that was started with faults. Their times begin now.
+    Fault {
+        /// The name of the export; empty for the default one.
+        export: String,
+        /// The text of a fault file; empty for no faults.
+        rules: String,
+    },
     /// Accept no more clients and requests, answer those in flight, flush the disks and end.
     Drain {},
 }
@@ -105,8 +112,8 @@ mod tests {
             read(b" {\"client\": 7, \"command\": \"disconnect\"} \r\n"),
             Ok(Request::Disconnect { client: 7 })
         );
-        let known =
-            "unknown variant `lst`, expected one of `list`, `disconnect`, `rate`, `delay`, `drain`";
+        let known = "unknown variant `lst`, expected one of `list`, `disconnect`, `rate`, `delay`, `fault`, \
+                     `drain`";
         assert!(refusal("{\"command\":\"lst\"}").starts_with(known));
         assert!(refusal("{\"command\":\"list\",\"x\":1}").starts_with("unknown field `x`"));
         assert!(refusal("{\"command\":\"disconnect\"}").starts_with("missing field `client`"));

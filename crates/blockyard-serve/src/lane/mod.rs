@@ -346,7 +346,8 @@ impl<D: Door> Lane<D> {
                     let _ = answer.send(self.disconnect(client));
                 }
                 Message::Change(disk, change, answer) => {
-                    let _ = answer.send(self.services.disks[disk].change(&change));
+                    let changed = self.services.disks[disk].change(&change, self.services.now);
+                    let _ = answer.send(changed);
                 }
                 Message::Drain => self.drain(),
                 Message::Leave => self.stage = Stage::Leaving,

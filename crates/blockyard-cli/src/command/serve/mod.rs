@@ -18,7 +18,7 @@ use std::process::ExitStatus;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use blockyard::layer::fault::Count;
+use blockyard::layer::fault::{Count, FaultRule};
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::control::ControlConfig;
@@ -162,7 +162,7 @@ fn announce(server: &Server, config: &Config) {
             prefix(name)
         ));
     }
-    for disk in config.disks.iter().filter(|disk| !disk.layers.faults.is_empty()) {
+    for disk in config.disks.iter().filter(|disk| disk.layers.faults.is_some()) {
         note(&format!("{}the seed of the faults is {}", prefix(&disk.name), disk.layers.seed));
     }
 }
@@ -197,7 +197,17 @@ fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
             bell.ask();
         }
     });
-    ControlConfig { path, drain }
+    ControlConfig { path, drain, read_faults }
+}
+
+/// Reads the rules of a fault file that an operator sends.
+fn read_faults(text: &str) -> Result<Vec<FaultRule>, String> {
+    let FaultRules { rules, mmc, .. } =
+        FaultRules::parse("rules", text).map_err(|error| error.to_string())?;
+    match mmc == MmcFaults::default() {
+        true => Ok(rules),
+        false => Err("faults of a card and its host can only be set at the start".to_owned()),
+    }
 }
 
 /// Returns the prefix of a message about the disk called `name`.
@@ -282,7 +292,10 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         "none" => Design::lookup("mq-none")?,
         name => Design::lookup(name)?,
     };
-    let faults = args.fault.as_deref().map(FaultRules::read).transpose()?;
+    let faults = match args.fault.as_deref() {
+        None | Some("none") => None,
+        Some(file) => Some(FaultRules::read(file)?),
+    };
     let modelled = |device| Modelled::new(device, &design, faults.as_ref(), args.seed);
     let model = args.behaves_as.as_deref().map(modelled).transpose()?;
     if let (None, Some(faults)) = (&model, &faults)
@@ -296,7 +309,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         model: model.map(|model| model as _),
         delay: args.delay,
         rates: args.rate,
-        faults: faults.map_or_else(Vec::new, |faults| faults.rules),
+        faults: args.fault.as_ref().map(|_| faults.map_or_else(Vec::new, |faults| faults.rules)),
         seed: args.seed,
     };
     let default = args.disk.clone().map(|source| ServedDisk { name: String::new(), source });
