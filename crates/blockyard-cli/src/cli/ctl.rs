@@ -29,15 +29,21 @@ pub(crate) struct Ctl {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum CtlCommand {
-    /// List exports and clients with their rates, which are measured for a second
+    /// List exports and clients with their rates
+    ///
+    /// The rates are measured for a second.
     List,
-    /// Disconnect a client at once; its requests in flight are not answered
+    /// Disconnect a client at once
+    ///
+    /// Its requests in flight are not answered.
     Disconnect {
         /// The number of the client, as `list` shows it
         #[arg(value_name = "CLIENT")]
         client: u64,
     },
-    /// Limit bytes and requests per second of an export that was started with --rate
+    /// Limit bytes and requests per second of an export
+    ///
+    /// It must have been started with --rate.
     Rate {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
@@ -46,7 +52,9 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "LIMITS", value_parser = rates)]
         limits: Rates,
     },
-    /// Delay the requests of an export that was started with --delay
+    /// Delay the requests of an export
+    ///
+    /// It must have been started with --delay.
     Delay {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
@@ -55,16 +63,20 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "TIME[-TIME]", value_parser = extra)]
         delay: Extra,
     },
-    /// Replace the fault rules of an export that was started with --fault
+    /// Replace the fault rules of an export
+    ///
+    /// It must have been started with --fault. The times of the new rules begin now.
     Fault {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
         export: String,
-        /// A file as for `serve --fault`, or none; the times of its rules begin now
+        /// A file as for `serve --fault`, or none
         #[arg(value_name = "RULES.toml")]
         rules: String,
     },
-    /// End the server as SIGTERM does: take no more requests, and answer those in flight
+    /// End the server as SIGTERM does
+    ///
+    /// It takes no more requests, and answers those in flight.
     Drain,
     /// Anything else.
     #[command(external_subcommand)]

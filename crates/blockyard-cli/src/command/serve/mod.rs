@@ -36,7 +36,7 @@ use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
 use companion::{PidFile, PrivateFolder};
-use ending::{Bell, Ending, Heard};
+use ending::{Bell, Cause, Ending, Heard};
 use events::start_log;
 use lateness::Watch;
 use model::{Modelled, no_card};
@@ -99,17 +99,17 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
             ended
         })
     };
-    let is_asked = ending.wait(None)? == Heard::Signal;
+    let cause = match ending.wait(None)? {
+        Heard::Asked(cause) => Some(cause),
+        Heard::End | Heard::Nothing => None,
+    };
     companion::notify_stopping();
-    if is_asked {
-        note(&format!(
-            "draining, for at most {} s, after a signal to end",
-            drain_timeout.as_secs()
-        ));
+    if let Some(cause) = cause {
+        note(&format!("draining, for at most {} s, after {cause}", drain_timeout.as_secs()));
         stopper.stop();
         let cut_short = match ending.wait(Some(drain_timeout))? {
             Heard::End => None,
-            Heard::Signal => Some("stopped before all requests were done"),
+            Heard::Asked(_) => Some("stopped before all requests were done"),
             Heard::Nothing => Some("requests in flight did not end in time"),
         };
         if let Some(words) = cut_short {
@@ -129,7 +129,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     events.join().expect("the thread of the log should not panic");
     watch.end();
     tell_faults(&struck);
-    if !is_asked && ended.is_ok() {
+    if cause.is_none() && ended.is_ok() {
         note("ended, as the client at standard input has gone");
     }
     drop((pidfile, folder));
@@ -188,13 +188,12 @@ fn private_socket(config: &mut Config, runs: bool) -> Result<Option<PrivateFolde
     Ok(Some(folder))
 }
 
-/// The control socket at `path`, whose command to drain rings `bell` as a signal does.
+/// The control socket at `path`, whose command to drain asks `bell` to end the server.
 fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
     let (drain, commands) = mpsc::channel();
     std::thread::spawn(move || {
         for () in commands {
-            note("a command came to drain");
-            bell.ask();
+            bell.ask(Cause::Drain);
         }
     });
     ControlConfig { path, drain, read_faults }
