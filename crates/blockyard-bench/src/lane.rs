@@ -6,7 +6,7 @@ use crate::nbd::shape::{Direction, Shape};
 use blockyard::bio::Op;
 use blockyard::policy::Policies;
 use blockyard_serve::lane_alone::{self, Ask, Rounds};
-use blockyard_serve::{DiskConfig, Layers, Source};
+use blockyard_serve::{Admission, DiskConfig, Layers, Source};
 use core::error::Error;
 use std::io;
 use std::os::fd::AsFd;
@@ -36,6 +36,7 @@ fn disk(policies: Policies) -> DiskConfig {
         depth: 32,
         depth_bytes: 64 << 20,
         layers: Layers::default(),
+        admission: Admission::default(),
     }
 }
 

@@ -430,12 +430,18 @@ fn a_block_of_two_sectors_is_left_alone() {
 
 #[test]
 fn a_block_of_two_sectors_is_found_far_away() {
-    let image = empty(Container::Namespace, 512, BYTES + PAGE);
-    let arena = arena(&image, Container::Namespace);
-    put_map(&image, &arena, 3, MapEntry::normal(PostmapAba(20_000)));
-    let (report, _) = checked(&image, Container::Namespace);
-    let twice = Problem::TwoSectors { block: PostmapAba(20_000), sector: 3, other: 20_000 };
-    assert_eq!(problems(&report), [twice, Problem::Unowned { block: PostmapAba(3) }]);
+    for tells_holes in [false, true] {
+        for (near, far) in [(3, 20_000), (20_000, 3)] {
+            let mut image = empty(Container::Namespace, 512, BYTES + PAGE);
+            image.tells_holes = tells_holes;
+            let arena = arena(&image, Container::Namespace);
+            put_map(&image, &arena, near, MapEntry::normal(PostmapAba(far)));
+            let (report, _) = checked(&image, Container::Namespace);
+            let (sector, other) = (u64::from(near.min(far)), u64::from(near.max(far)));
+            let twice = Problem::TwoSectors { block: PostmapAba(far), sector, other };
+            assert_eq!(problems(&report), [twice, Problem::Unowned { block: PostmapAba(near) }]);
+        }
+    }
 }
 
 #[test]
@@ -457,8 +463,13 @@ fn a_block_of_a_sector_and_a_lane_is_left_alone() {
     let lane = 200;
     let free = entries(&image, &arena, lane)[0].old_block();
     put_map(&image, &arena, 50, MapEntry::normal(free));
-    let found = problems(&assert_left_alone(&image));
-    assert_eq!(found[0], Problem::SectorAndLane { block: free, sector: 50, lane });
+    let report = assert_left_alone(&image);
+    assert_eq!(problems(&report)[0], Problem::SectorAndLane { block: free, sector: 50, lane });
+    let options = Options { keep: 0, ..Options::new(NAMESPACE) };
+    let (none, _) = check(&image, &options, &mut |_| {}).expect("check of a readable image");
+    assert_eq!(none.findings(), []);
+    let counts = |report: &Report| (report.count(Severity::Broken), report.at_risk());
+    assert_eq!(counts(&none), counts(&report), "all are counted");
 }
 
 /// [sequence-orders-entries].

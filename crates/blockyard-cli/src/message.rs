@@ -28,6 +28,16 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// Returns the message; empty if there is none.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Help(error) => error.to_string(),
+            Self::Input(words) | Self::Run(words) => words,
+            Self::Verdict(_) => String::new(),
+            Self::Output(error) => error.to_string(),
+        }
+    }
+
     /// Prints the message, if any, and returns the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {

@@ -18,12 +18,8 @@ pub struct Copy {
 }
 
 /// A test program.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Its package.
-    pub package: String,
-    /// The name of its target.
-    pub name: String,
     /// The executable file.
     pub path: PathBuf,
     /// The package's folder, in which it runs.
@@ -73,19 +69,16 @@ impl Copy {
         fs::write(path, content).expect("write to the copy");
     }
 
-    /// Builds the test programs of `packages` that `targets`, an argument of cargo, selects, with `faults`
-    /// planted and all others removed. An error is the faults that do not compile.
-    pub fn build(
+    /// Runs cargo with `arguments`, and returns the test programs that it builds. An error is the `planted`
+    /// faults that do not compile.
+    pub fn cargo(
         &self,
-        faults: &BTreeMap<usize, &Fault>,
-        packages: &BTreeSet<&str>,
-        targets: &str,
+        planted: &BTreeMap<String, Vec<Planted>>,
+        arguments: &[&str],
     ) -> Result<Vec<Program>, BTreeSet<usize>> {
-        let planted = self.plant(faults);
         let output = Command::new("cargo")
-            .args(["test", "--no-run", "--locked", "--message-format=json"])
-            .args(packages.iter().flat_map(|package| ["-p", package]))
-            .arg(targets)
+            .args(arguments)
+            .args(["--locked", "--message-format=json"])
             .current_dir(&self.source)
             .env("CARGO_TARGET_DIR", &self.target)
             // Small and quick; faults may break any lint.
@@ -102,7 +95,7 @@ impl Copy {
         }
         let errors = messages.iter().map(|message| &message["message"]);
         let errors: Vec<_> = errors.filter(|message| message["level"] == "error").collect();
-        let broken: BTreeSet<_> = errors.iter().flat_map(|error| blamed(error, &planted)).collect();
+        let broken: BTreeSet<_> = errors.iter().flat_map(|error| blamed(error, planted)).collect();
         if broken.is_empty() {
             let texts: Vec<_> =
                 errors.iter().filter_map(|error| error["rendered"].as_str()).collect();
@@ -111,8 +104,8 @@ impl Copy {
         Err(broken)
     }
 
-    /// Writes the files of all areas, with `faults`.
-    fn plant(&self, faults: &BTreeMap<usize, &Fault>) -> BTreeMap<String, Vec<Planted>> {
+    /// Writes the files of all areas, with `faults` and no others.
+    pub fn plant(&self, faults: &BTreeMap<usize, &Fault>) -> BTreeMap<String, Vec<Planted>> {
         let count = faults.keys().last().map_or(1, |last| last + 1);
         let mut all = BTreeMap::new();
         for area in AREAS {
@@ -141,8 +134,7 @@ fn program(message: &Value) -> Option<Program> {
         return None;
     }
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
-    let package = folder.file_name()?.to_str()?.to_owned();
-    Some(Program { package, name: message["target"]["name"].as_str()?.into(), path, folder })
+    Some(Program { path, folder })
 }
 
 /// The faults to which an error points: those whose own code it names, or else those around its place.

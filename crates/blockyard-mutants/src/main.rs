@@ -2,7 +2,7 @@
 //! that no test catches.
 
 use blockyard::prng::Prng;
-use blockyard_mutants::area::{AREAS, Area, ENOUGH, sample};
+use blockyard_mutants::area::{AREAS, ENOUGH, sample};
 use blockyard_mutants::copy::Copy;
 use blockyard_mutants::equivalent::Equivalents;
 use blockyard_mutants::run::Outcome;
@@ -42,23 +42,15 @@ fn arguments() -> Result<(usize, u64, Vec<usize>), String> {
 fn mutants(wanted: usize, seed: u64, areas: &[usize]) -> ExitCode {
     let list = fs::read_to_string(tree::root().join("crates/blockyard-mutants/equivalent.txt"));
     let known = Equivalents::parse(&list.expect("list of equivalent faults")).expect("valid list");
-    let all: Vec<_> = AREAS.iter().map(Area::faults).collect();
-    let stale = known.stale(all.iter().flatten());
-    if !stale.is_empty() {
-        eprintln!("equivalent.txt has faults whose code no longer exists:\n{}", stale.join("\n"));
-        return ExitCode::FAILURE;
-    }
     let random = Prng::new(seed);
     let (mut samples, mut equivalent) = (vec![], vec![]);
-    for (at, faults) in all.into_iter().enumerate() {
-        let (area, total) = (&AREAS[at], faults.len());
+    for &at in areas {
+        let faults = AREAS[at].faults();
+        println!("{}: {wanted} of {} faults, seed {seed}", AREAS[at].name, faults.len());
         // Some more, in the place of those that do not compile.
-        let count = if areas.contains(&at) { wanted + wanted / 6 + 2 } else { 0 };
+        let count = wanted + wanted / 6 + 2;
         let (drawn, skipped) = sample(faults, count, &mut random.fork(at as u64), &known);
-        if count > 0 {
-            println!("{}: {wanted} of {total} faults, seed {seed}", area.name);
-        }
-        samples.push(drawn);
+        samples.push((at, drawn));
         equivalent.push(skipped);
     }
     let target = env::var_os("CARGO_TARGET_DIR").map_or(tree::root().join("target"), PathBuf::from);
@@ -82,8 +74,8 @@ fn report(session: &Session, areas: &[usize], equivalent: &[usize]) -> bool {
     STAGES.iter().for_each(|stage| print!("{stage:>12}"));
     println!("{:>8}{:>11}{:>22}", "hung", "survivors", "equivalents skipped");
     let mut enough = true;
-    for &at in areas {
-        let (area, equivalent) = (&AREAS[at], equivalent[at]);
+    for (&at, equivalent) in areas.iter().zip(equivalent) {
+        let area = &AREAS[at];
         let verdicts =
             session.candidates.iter().filter(|one| one.area == at).map(|one| one.verdict);
         let count = |matches: &dyn Fn(Verdict) -> bool| {

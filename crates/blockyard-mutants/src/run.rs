@@ -1,12 +1,10 @@
-//! Runs of test programs, with a fault or without.
+//! Runs of tests, with a fault or without.
 
 use crate::copy::Program;
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Instant;
 use std::{env, fs, process, thread};
 
@@ -21,10 +19,11 @@ pub enum Outcome {
     Hung,
 }
 
-/// A program with what a run without a fault shows of it.
+/// A test, with what a run without a fault shows of it.
 pub struct Measured {
-    /// The program.
-    pub program: Program,
+    program: Program,
+    /// Its name.
+    pub test: String,
     /// How long it runs.
     pub time: Duration,
     /// The faults that it reaches.
@@ -32,79 +31,92 @@ pub struct Measured {
 }
 
 /// The seeds of each swarm.
-const SWARM_SEEDS: &str = "300";
+const SWARM_SEEDS: &str = "100";
+/// The random cases of property tests are the same in every run.
+const CASES_SEED: &str = "1";
+/// A fault must not take the memory of other programs.
+const MEMORY_KIB: u32 = 8 << 20;
 
-/// Runs a program without a fault, and records what it reaches.
+/// The names of a program's tests.
+#[must_use]
+pub fn tests(program: &Program) -> Vec<String> {
+    let listed = command(program, "").args(["--list", "--format=terse"]).output();
+    let listed = String::from_utf8(listed.expect("test program").stdout).expect("names in UTF-8");
+    listed.lines().filter_map(|line| Some(line.strip_suffix(": test")?.to_owned())).collect()
+}
+
+/// Runs a test without a fault, and records what it reaches.
 ///
 /// # Panics
 ///
-/// Panics if a test fails.
+/// Panics if the test fails.
 #[must_use]
-pub fn measure(program: &Program) -> Measured {
-    let record = program.path.with_extension("reached");
+pub fn measure(program: &Program, test: &str) -> Measured {
+    let record = program.path.with_extension(test.replace("::", "-"));
     fs::write(&record, "").expect("record");
     let start = Instant::now();
-    let outcome = run(program, record.to_str().expect("path in UTF-8"), Duration::from_secs(3600));
-    let (name, package) = (&program.name, &program.package);
-    assert_eq!(outcome, Outcome::Passed, "{name} of {package} fails without a fault");
+    let outcome =
+        run(program, test, record.to_str().expect("path in UTF-8"), Duration::from_secs(3600));
+    assert_eq!(outcome, Outcome::Passed, "{test} of {program:?} without a fault");
     let reached = fs::read_to_string(&record).expect("record");
     let reached = reached.lines().map(|line| line.trim().parse().expect("number of a fault"));
-    Measured { program: program.clone(), time: start.elapsed(), reached: reached.collect() }
+    let (program, test, time) = (program.clone(), test.to_owned(), start.elapsed());
+    let reached = reached.collect();
+    fs::remove_file(record).expect("removal of the record");
+    Measured { program, test, time, reached }
 }
 
 impl Measured {
-    /// Runs the program with a fault, for at most six times its usual time and at least 20 s.
+    /// Runs the test with a fault, for at most six times its usual time and at least 10 s.
     #[must_use]
     pub fn with(&self, fault: usize) -> Outcome {
-        run(&self.program, &fault.to_string(), (self.time * 6).max(Duration::from_secs(20)))
+        let limit = (self.time * 6).max(Duration::from_secs(10));
+        run(&self.program, &self.test, &fault.to_string(), limit)
     }
 }
 
-fn run(program: &Program, fault: &str, limit: Duration) -> Outcome {
-    // Programs that run at the same time do not see each other's files, and leave none.
-    let name = format!("blockyard-mutants-{}-{:?}", process::id(), thread::current().id());
-    let files = env::temp_dir().join(name);
-    fs::create_dir_all(&files).expect("folder for temporary files");
-    let child = Command::new(&program.path)
+/// A command that runs a program as cargo does.
+fn command(program: &Program, fault: &str) -> Command {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$0\" \"$@\"")])
+        .arg(&program.path)
         .current_dir(&program.folder)
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .env("BLOCKYARD_FAULT", fault)
         .env("BLOCKYARD_SWARM_SEEDS", SWARM_SEEDS)
         .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
-        .env("RUST_TEST_THREADS", "1")
-        .env("TMPDIR", &files)
+        .env("PROPTEST_RNG_SEED", CASES_SEED)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("test program");
-    let outcome = watch(child, limit);
+        .stderr(Stdio::null());
+    command
+}
+
+fn run(program: &Program, test: &str, fault: &str, limit: Duration) -> Outcome {
+    // Programs that run at the same time do not see each other's files, and leave none.
+    let name = format!("blockyard-mutants-{}-{:?}", process::id(), thread::current().id());
+    let files = env::temp_dir().join(name);
+    fs::create_dir_all(&files).expect("folder for temporary files");
+    let mut command = command(program, fault);
+    command.args(["--exact", test]).env("TMPDIR", &files).stdout(Stdio::null());
+    let outcome = watch(command.spawn().expect("test program"), limit);
     let _ = fs::remove_dir_all(&files);
     outcome
 }
 
-/// Waits for the end of a program, its first failing test, or the end of the time.
+/// Waits for the end of a program or of the time.
 fn watch(mut child: Child, limit: Duration) -> Outcome {
-    let failed = Arc::new(AtomicBool::new(false));
-    let output = BufReader::new(child.stdout.take().expect("piped output"));
-    let seen = Arc::clone(&failed);
-    thread::spawn(move || {
-        for line in output.lines().map_while(Result::ok) {
-            seen.fetch_or(line.ends_with("... FAILED"), Ordering::Relaxed);
-        }
-    });
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("state of a test program") {
             return if status.success() { Outcome::Passed } else { Outcome::Failed };
         }
-        let failed = failed.load(Ordering::Relaxed);
-        if failed || start.elapsed() > limit {
+        if start.elapsed() > limit {
             child.kill().expect("end of a test program");
             child.wait().expect("end of a test program");
-            return if failed { Outcome::Failed } else { Outcome::Hung };
+            return Outcome::Hung;
         }
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(2));
     }
 }
 

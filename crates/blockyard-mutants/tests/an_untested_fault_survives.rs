@@ -3,7 +3,7 @@
 use blockyard_mutants::copy::Program;
 use blockyard_mutants::fault::faults;
 use blockyard_mutants::plant::{plant, switch};
-use blockyard_mutants::run::{Outcome, measure};
+use blockyard_mutants::run::{Outcome, measure, tests};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -37,8 +37,10 @@ fn only_what_a_test_asserts_is_caught() {
         .status();
     assert!(compiled.expect("rustc").success(), "the planted source compiles");
 
-    let program = Program { package: "small".into(), name: "small".into(), path, folder };
-    let measured = measure(&program);
+    let program = Program { path, folder };
+    let names = tests(&program);
+    assert_eq!(names, ["four_is_not_below_four"]);
+    let measured = measure(&program, &names[0]);
     let mut outcomes = BTreeMap::new();
     for (number, fault) in numbered {
         let outcome = measured.reached.contains(&number).then(|| measured.with(number));

@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::{seat, setting};
-use blockyard_btt::{Btt, Container, IoError, Worker};
+use blockyard_btt::{Btt, Container, IoError, Policy, Worker};
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, NewImage, PoolSet};
 use core::cell::UnsafeCell;
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statvfs, statx};
@@ -14,6 +14,10 @@ use std::sync::Arc;
 
 /// The number of threads that can have a worker of their own. Others make one for each call, which is many times slower.
 const SEATS: usize = 256;
+
+/// The number of threads that can have lanes to themselves, the most there are. Threads with lanes of their own wait for
+/// a disk together, and there may be far more of them than processors.
+const THREADS: u32 = 96;
 
 /// A worker that keeps its BTT open.
 type OwnWorker = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
@@ -130,7 +134,8 @@ fn options(path: &Path) -> Result<ImageOptions, ImageError> {
         }),
     };
     let durability = if forced || direct()? { Durability::Memory } else { Durability::Disk };
-    Ok(ImageOptions { durability, allocated: true, ..ImageOptions::default() })
+    let policy = Policy::for_threads(THREADS);
+    Ok(ImageOptions { durability, policy, allocated: true, ..ImageOptions::default() })
 }
 
 /// Whether a file or folder is on persistent memory that is mapped directly.

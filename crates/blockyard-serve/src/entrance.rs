@@ -1,12 +1,13 @@
 //! The channel through which other threads send messages to a lane and query it.
 
 use crate::bell;
-use crate::disk::Change;
+use crate::disk::{Change, Disk};
 use crate::meter::Counts;
 use crate::newcomers::Ticket;
 use crate::overview::Overview;
 use crate::traffic::Traffic;
 use core::sync::atomic::AtomicUsize;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -21,16 +22,20 @@ pub(crate) enum Message<A> {
     Arrival(A, Ticket),
     /// Cut off a client that has not chosen an export.
     CutOff(Ticket),
-    /// Send the counters of each disk, in the order of the disks.
-    Report(mpsc::Sender<Vec<Counts>>),
+    /// Send the counters of each disk, by its number.
+    Report(mpsc::Sender<Vec<(usize, Counts)>>),
     /// Send the traffic of the lane's clients.
     Traffic(mpsc::Sender<Traffic>),
     /// Send the traffic of each disk, and the clients.
     Overview(mpsc::Sender<Overview>),
     /// Cut off the client with this number. Send whether it is one of the lane's.
     Disconnect(u64, mpsc::Sender<bool>),
-    /// Change the layers of the disk with this index. Send whether it has the layer.
+    /// Change the layers of the disk with this number. Send whether it has the layer.
     Change(usize, Change, mpsc::Sender<bool>),
+    /// Take a disk with this number into service.
+    Add(usize, Arc<Disk>, mpsc::Sender<()>),
+    /// Drain the clients of the disk with this number, flush it, and give it up. Send whether the flush succeeded.
+    Remove(usize, mpsc::Sender<io::Result<()>>),
     /// Answer every request in flight, flush, and end.
     Drain,
     /// End at once, even with requests in flight.
@@ -77,13 +82,22 @@ pub(crate) fn ask<A, T>(
     entrances: &[Entrance<A>],
     question: impl Fn(mpsc::Sender<T>) -> Message<A>,
 ) -> Result<Vec<T>, usize> {
+    ask_for(TIMEOUT, entrances, question)
+}
+
+/// As [`ask`], but waits for as long as `timeout`.
+pub(crate) fn ask_for<A, T>(
+    timeout: Duration,
+    entrances: &[Entrance<A>],
+    question: impl Fn(mpsc::Sender<T>) -> Message<A>,
+) -> Result<Vec<T>, usize> {
     let asked = entrances.iter().map(|entrance| {
         let (sender, answer) = mpsc::channel();
         entrance.send(question(sender));
         answer
     });
     let asked: Vec<_> = asked.collect();
-    let until = Instant::now() + TIMEOUT;
+    let until = Instant::now() + timeout;
     let answers = asked.into_iter().enumerate().map(|(lane, answer)| {
         answer.recv_timeout(until.saturating_duration_since(Instant::now())).map_err(|_| lane)
     });

@@ -9,7 +9,7 @@ use crate::entrance::{Entrance, Message};
 use crate::lane::{Lane, LaneParts, Shared};
 use crate::newcomers::{Origin, Ticket};
 use crate::peer::Peer;
-use blockyard::time::Duration;
+use crate::roster::Roster;
 use core::sync::atomic::Ordering;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,12 +23,8 @@ pub use crate::door::memory::{Ask, Memory, Next, Rounds};
 ///
 /// Fails if the disk cannot be opened, the kernel offers no io_uring, or the lane fails.
 pub fn serve(disk: &DiskConfig, client: OwnedFd) -> io::Result<()> {
-    run::<nbd::Client>(disk, Peer::connected(client), |disks| {
-        let exports = nbd::exports(disks).map_err(io::Error::other)?;
-        let handshake_deadline = Duration::MAX;
-        let next_client = 1.into();
-        let (tls, events) = (None, None);
-        Ok(Arc::new(nbd::Shared { exports, tls, next_client, handshake_deadline, events }))
+    run::<nbd::Client>(disk, Peer::connected(client), |roster| {
+        Ok(Arc::new(nbd::Shared::new(roster).map_err(io::Error::other)?))
     })
 }
 
@@ -45,7 +41,7 @@ pub fn serve_memory(disk: &DiskConfig, client: Rounds) -> io::Result<()> {
 fn run<D: Door>(
     disk: &DiskConfig,
     arrival: D::Arrival,
-    doors: impl FnOnce(&[Arc<Disk>]) -> io::Result<D::Shared>,
+    doors: impl FnOnce(&Arc<Roster>) -> io::Result<D::Shared>,
 ) -> io::Result<()> {
     let (entrance, parts) = parts::<D>(disk, doors)?;
     entrance.send(Message::Arrival(arrival, ticket(&parts)));
@@ -61,15 +57,16 @@ pub(crate) fn ticket<D: Door>(parts: &LaneParts<D>) -> Ticket {
 /// Returns the parts of a lane of one disk, and its entrance for one client.
 pub(crate) fn parts<D: Door>(
     disk: &DiskConfig,
-    doors: impl FnOnce(&[Arc<Disk>]) -> io::Result<D::Shared>,
+    doors: impl FnOnce(&Arc<Roster>) -> io::Result<D::Shared>,
 ) -> io::Result<(Entrance<D::Arrival>, LaneParts<D>)> {
     let bell = Arc::new(bell::bell()?);
     let bells = vec![Arc::clone(&bell)];
-    let disks = vec![Arc::new(Disk::open(disk, &bells, None).map_err(io::Error::other)?)];
-    let doors = doors(&disks)?;
+    let opened = Disk::open(disk, &bells, None).map_err(io::Error::other)?;
+    let roster = Arc::new(Roster::new([(opened, disk.clone())]));
+    let doors = doors(&roster)?;
     let shared = Arc::new(Shared {
         bells,
-        disks,
+        roster,
         patience: core::time::Duration::MAX,
         lane_bytes_max: 256 << 20,
         polls: false,

@@ -85,18 +85,23 @@ impl Account {
 }
 
 impl LaneMemory {
-    /// Returns memory with a pool of `pool_bytes`, for the clients of `exports` exports.
-    pub(crate) fn new(pool_bytes: usize, exports: usize) -> Self {
+    /// Returns memory with a pool of `pool_bytes`, for clients of no export yet.
+    pub(crate) fn new(pool_bytes: usize) -> Self {
         Self {
             pool_bytes,
             taken_bytes: 0,
-            by_export: vec![0; exports],
+            by_export: Vec::new(),
             turn: None,
             reserve_bytes: 0,
             waiting: Numbers::default(),
             queue: Numbers::default(),
             is_worth_a_try: false,
         }
+    }
+
+    /// Gets ready for clients of the export with this number.
+    pub(crate) fn admit(&mut self, export: usize) {
+        self.by_export.resize(self.by_export.len().max(export + 1), 0);
     }
 
     /// Grants `bytes` to `client`, for a request that holds `so_far` bytes. If it returns `false`, the client
@@ -236,7 +241,8 @@ mod tests {
                 is_write: random.below(2) == 0,
                 waits: None,
             });
-            let memory = LaneMemory::new(POOL, exports);
+            let mut memory = LaneMemory::new(POOL);
+            memory.admit(exports - 1);
             Self { memory, clients: clients.collect(), turns: 0, ended: 0 }
         }
 
@@ -347,7 +353,8 @@ mod tests {
     fn clients_that_hold_all_they_can_leave_a_share_for_the_next() {
         for exports in [1, 2] {
             let clients = if exports == 1 { 5 } else { 100 };
-            let mut memory = LaneMemory::new(POOL, exports);
+            let mut memory = LaneMemory::new(POOL);
+            memory.admit(exports - 1);
             for client in 0..clients {
                 let mut account = Account::new(0);
                 while memory.take(client, &mut account, 0, STEP / 4) {}

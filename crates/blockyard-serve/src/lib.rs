@@ -35,6 +35,7 @@
 //! servers use a thread for each request; a lane takes one turn for all requests that have arrived.
 
 mod acceptor;
+mod admission;
 mod bell;
 mod bios;
 mod callers;
@@ -43,6 +44,7 @@ pub mod control;
 pub mod depth;
 mod discards;
 mod disk;
+mod disks;
 mod door;
 mod entrance;
 mod event;
@@ -65,6 +67,7 @@ mod pool;
 mod queue;
 mod reloader;
 mod ring;
+mod roster;
 mod server;
 mod services;
 mod slab;
@@ -73,6 +76,7 @@ mod traffic;
 mod watcher;
 mod words;
 
+pub use admission::{Admission, Place};
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
 };
@@ -81,6 +85,7 @@ pub use gauge::Gauge;
 pub use listen::{Address, ListenError};
 pub use metrics::question as http;
 pub use reloader::Reloader;
+pub use rustls::pki_types::ServerName;
 pub use server::{Config, Server, StartError, Stopper};
 pub use tls::{TlsConfig, TlsError};
 pub use traffic::Traffic;

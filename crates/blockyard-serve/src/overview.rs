@@ -6,7 +6,7 @@ use blockyard::time::Duration;
 /// The disks and clients of one lane.
 #[derive(Debug, Default)]
 pub(crate) struct Overview {
-    /// The traffic of each disk, in the order of the disks.
+    /// The traffic of each disk, by its number.
     pub(crate) disks: Vec<Traffic>,
     pub(crate) clients: Vec<Visitor>,
 }

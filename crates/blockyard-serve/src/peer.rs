@@ -3,7 +3,7 @@
 use crate::newcomers::Origin;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, SocketAddrAny, getpeername, sockopt};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The other end of a connection. See the [module](self).
 #[derive(Debug)]
@@ -13,16 +13,19 @@ pub(crate) struct Peer {
     /// has hung up.
     pub(crate) name: String,
     pub(crate) origin: Origin,
+    /// The address of a client over TCP.
+    pub(crate) address: Option<IpAddr>,
 }
 
 impl Peer {
     /// Returns the client that was accepted from `address`.
     pub(crate) fn accepted(fd: OwnedFd, address: Option<SocketAddrAny>) -> Self {
-        let (name, origin) = match address.and_then(|address| SocketAddr::try_from(address).ok()) {
+        let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+        let (name, origin) = match address {
             Some(address) => (address.to_string(), Origin::of(address.ip())),
             None => process_of(&fd),
         };
-        Self { fd, name, origin }
+        Self { fd, name, origin, address: address.map(|address| address.ip()) }
     }
 
     /// Whether its replies are lost if the connection is closed with received bytes unread: TCP.

@@ -181,6 +181,7 @@ impl DiskQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission::Admission;
     use crate::disk::{Begun, DiskConfig, Layers, Source};
     use crate::job::{Job, Owner, Place, Transfer};
     use crate::map::Pages;
@@ -205,6 +206,7 @@ mod tests {
             depth: 4,
             depth_bytes: 1 << 20,
             layers: Layers::default(),
+            admission: Admission::default(),
         };
         let bells =
             [Arc::new(crate::bell::bell().expect("a descriptor should be left for the bell"))];

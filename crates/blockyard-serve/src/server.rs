@@ -19,6 +19,7 @@ use crate::listen::{Access, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::reloader::Reloader;
+use crate::roster::{Listed, Roster};
 use crate::tls::{TlsConfig, TlsError};
 use crate::watcher::Watcher;
 use crate::words::error_words;
@@ -129,10 +130,7 @@ impl core::error::Error for StartError {}
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<Address>,
-    timing: Vec<(String, Arc<Timing>)>,
-    faults: Vec<(String, Arc<FaultCounts>)>,
-    assumed_persistent: Vec<String>,
-    written_elsewhere: Vec<String>,
+    roster: Arc<Roster>,
     gauge: Gauge,
     reloader: Reloader,
     stop: Arc<OwnedFd>,
@@ -178,21 +176,11 @@ impl Server {
         let lanes_count = config.lanes.max(1);
         let bells =
             (0..lanes_count).map(|_| bell().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
-        let disks =
-            config.disks.iter().map(|disk| Disk::open(disk, &bells, config.events.as_ref()));
-        let disks = disks.collect::<Result<Vec<_>, _>>().map_err(StartError::Open)?;
-        let disks: Vec<_> = disks.into_iter().map(Arc::new).collect();
-        let modelled = disks.iter().filter(|disk| disk.layers.model.is_some());
-        let timing = modelled.map(|disk| (disk.name.clone(), Arc::clone(&disk.timing))).collect();
-        let faulty = disks.iter().filter(|disk| disk.layers.faults.is_some());
-        let faults = faulty.map(|disk| (disk.name.clone(), Arc::clone(&disk.faults))).collect();
-        let names = |which: fn(&Disk) -> bool| {
-            let named = disks.iter().filter(|disk| which(disk)).map(|disk| disk.name.clone());
-            named.collect()
+        let open = |disk: &DiskConfig| {
+            Ok((Disk::open(disk, &bells, config.events.as_ref())?, disk.clone()))
         };
-        let assumed_persistent = names(Disk::is_assumed_persistent);
-        let written_elsewhere = names(Disk::is_written_elsewhere);
-        let exports = nbd::exports(&disks);
+        let disks = config.disks.iter().map(open).collect::<Result<Vec<_>, _>>();
+        let roster = Arc::new(Roster::new(disks.map_err(StartError::Open)?));
         let tls = config.tls.as_ref().map(|tls| {
             let is_required = tls.is_required;
             tls.load().map(|config| Arc::new(nbd::Tls::new(config, is_required)))
@@ -217,7 +205,7 @@ impl Server {
         let ends_with_last = listeners.is_empty().then(|| Arc::clone(&stop));
         let shared = Arc::new(Shared {
             bells,
-            disks,
+            roster: Arc::clone(&roster),
             patience: config.patience,
             lane_bytes_max: config.lane_bytes_max,
             polls: config.polls,
@@ -227,13 +215,11 @@ impl Server {
             newcomers: Arc::default(),
             ends_with_last,
         });
-        let doors = Arc::new(nbd::Shared {
-            exports: exports.map_err(StartError::Export)?,
-            tls,
-            next_client: 1.into(),
-            handshake_deadline: clock::duration(config.handshake_deadline),
-            events: config.events.clone(),
-        });
+        let mut doors = nbd::Shared::new(&roster).map_err(StartError::Export)?;
+        doors.tls = tls;
+        doors.handshake_deadline = clock::duration(config.handshake_deadline);
+        doors.events.clone_from(&config.events);
+        let doors = Arc::new(doors);
         let mut begun = Begun(Vec::new());
         let mut lanes = Vec::new();
         for number in 0..lanes_count {
@@ -259,16 +245,14 @@ impl Server {
             .spawn(move || acceptor.run())
             .map_err(|error| StartError::System("no thread", error))?;
         let metrics = metrics.map(|listener| start_metrics(listener, &gauge.entrances, &shared));
-        let control = control
-            .map(|(listener, control)| start_control(listener, control, &gauge.entrances, &shared));
+        let control = control.map(|(listener, control)| {
+            start_control(listener, control, config, &gauge.entrances, &shared)
+        });
         let asides = metrics.into_iter().chain(control).collect::<Result<_, _>>();
         let asides = asides.inspect_err(|_| bell::ring(&stop))?;
         Ok(Self {
             addresses,
-            timing,
-            faults,
-            assumed_persistent,
-            written_elsewhere,
+            roster,
             gauge,
             reloader,
             stop,
@@ -294,27 +278,38 @@ impl Server {
     /// Returns the name of each disk that behaves like a model, and how well the machine keeps up with it.
     #[must_use]
     pub fn timing(&self) -> Vec<(String, Arc<Timing>)> {
-        self.timing.clone()
+        let all = self.roster.all();
+        let modelled = all.iter().filter(|listed| listed.disk.layers.model.is_some());
+        let timing = |it: &Listed| (it.disk.name.clone(), Arc::clone(&it.disk.timing));
+        modelled.map(timing).collect()
     }
 
     /// Returns the name of each disk that has fault rules, with the counts of its rules.
     #[must_use]
     pub fn faults(&self) -> Vec<(String, Arc<FaultCounts>)> {
-        self.faults.clone()
+        let all = self.roster.all();
+        let faulty = all.iter().filter(|listed| listed.disk.layers.faults.is_some());
+        faulty.map(|it| (it.disk.name.clone(), Arc::clone(&it.disk.faults))).collect()
     }
 
     /// Returns the names of the disks whose memory counts as persistent only because
     /// [`Source::Btt`](crate::Source::Btt) says so: the kernel does not map their files with `MAP_SYNC`.
     #[must_use]
-    pub fn assumed_persistent(&self) -> &[String] {
-        &self.assumed_persistent
+    pub fn assumed_persistent(&self) -> Vec<String> {
+        self.names(Disk::is_assumed_persistent)
     }
 
     /// Returns the names of the read-only disks whose files another program could write when they were opened. Their
     /// contents may change, and need not be consistent.
     #[must_use]
-    pub fn written_elsewhere(&self) -> &[String] {
-        &self.written_elsewhere
+    pub fn written_elsewhere(&self) -> Vec<String> {
+        self.names(Disk::is_written_elsewhere)
+    }
+
+    /// Returns the names of some disks.
+    fn names(&self, which: fn(&Disk) -> bool) -> Vec<String> {
+        let all = self.roster.all();
+        all.iter().filter(|it| which(&it.disk)).map(|it| it.disk.name.clone()).collect()
     }
 
     /// Returns a handle that queries the server's traffic.
@@ -414,7 +409,7 @@ fn start_metrics(
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     let metrics = Metrics {
         entrances: entrances.to_vec(),
-        disks: shared.disks.clone(),
+        roster: Arc::clone(&shared.roster),
         connections: Arc::clone(&shared.connections),
     };
     start_aside("metrics", |stop| move || metrics.run(listener, stop))
@@ -422,14 +417,23 @@ fn start_metrics(
 
 fn start_control(
     listener: Listener,
-    config: &ControlConfig,
+    control: &ControlConfig,
+    config: &Config,
     entrances: &[Entrance<Peer>],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
-    let (entrances, disks) = (entrances.to_vec(), shared.disks.clone());
-    let (drain, read_faults) = (config.drain.clone(), config.read_faults);
     start_aside("control", |stop| {
-        let control = Control { entrances, disks, drain, read_faults, stop };
+        let control = Control {
+            entrances: entrances.to_vec(),
+            roster: Arc::clone(&shared.roster),
+            bells: shared.bells.clone(),
+            events: config.events.clone(),
+            patience: config.patience,
+            drain: control.drain.clone(),
+            read_faults: control.read_faults,
+            read_disk: control.read_disk.clone(),
+            stop,
+        };
         move || control.run(listener)
     })
 }

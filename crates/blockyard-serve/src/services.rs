@@ -6,13 +6,13 @@
 use crate::bios::{first_bio, next_bio};
 use crate::discards::Discards;
 use crate::disk::Disk;
+use crate::disks::Disks;
 use crate::job::{Job, Jobs, Owner, Transfer, job_of};
 use crate::lane_memory::{Account, LaneMemory};
 use crate::map::Pages;
 use crate::newcomers::Newcomers;
 use crate::numbers::Numbers;
 use crate::pool::Pool;
-use crate::queue::DiskQueue;
 use crate::ring::Ring;
 use crate::slab::Slab;
 use crate::traffic::Traffic;
@@ -54,7 +54,7 @@ pub(crate) struct Services<M> {
     pub(crate) discards: Discards,
     pool: Pool,
     jobs: Jobs,
-    pub(crate) disks: Vec<DiskQueue>,
+    pub(crate) disks: Disks,
     pub(crate) listed: Numbers,
     pub(crate) newcomers: Newcomers,
     pub(crate) memory: LaneMemory,
@@ -89,7 +89,7 @@ impl<M> Services<M> {
             discards,
             pool: Pool::new(SPARE_BYTES_MAX),
             jobs: Jobs::new(RefCell::new(Slab::new())),
-            disks: Vec::new(),
+            disks: Disks::default(),
             listed: Numbers::default(),
             newcomers,
             memory,

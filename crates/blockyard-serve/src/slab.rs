@@ -40,6 +40,11 @@ impl<T> Slab<T> {
         self.slots.get_mut(at as usize)?.as_mut()
     }
 
+    /// As [`Self::find_mut`].
+    pub(crate) fn find(&self, at: u32) -> Option<&T> {
+        self.slots.get(at as usize)?.as_ref()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

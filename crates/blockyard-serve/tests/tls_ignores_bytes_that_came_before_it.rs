@@ -5,7 +5,7 @@ mod nbd;
 
 use certificates::Certificates;
 use core::time::Duration;
-use nbd::{Client, FLUSH, Random, Running, disk, file, greeted, memory};
+use nbd::{Client, FLUSH, Random, Running, disk, file, greeted, listed, memory};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-use blockyard_serve::Source;
+use blockyard_serve::{Admission, DiskConfig, Source};
 
 type Protected = StreamOwned<ClientConnection, UnixStream>;
 
@@ -161,6 +161,28 @@ fn required_tls_refuses_plain_clients() {
         "a certificate of an unknown authority should be refused"
     );
     assert_eq!(enter(Some("client")).unwrap().read(0, 2), [0; 2], "the server should still serve");
+    running.stop();
+}
+
+#[test]
+fn an_export_is_shown_to_the_owners_of_some_certificates() {
+    let certificates = Certificates::new();
+    let names = |name: &str| vec![ServerName::try_from(name.to_owned()).unwrap()];
+    let export = |name: &str, names| {
+        let admission = Admission { names, ..Admission::default() };
+        DiskConfig { name: name.to_owned(), admission, ..memory(4096) }
+    };
+    let running = Running::start(export("all", vec![]), |server| {
+        server.tls = Some(certificates.config(true));
+        server.disks.push(export("theirs", names("client")));
+        server.disks.push(export("another", names("clien")));
+    });
+    let of = |name| protected(&running, &config(&certificates, Some(name)), STARTTLS).unwrap();
+    assert_eq!(listed(&mut of("client")).unwrap(), ["all", "theirs"]);
+    assert_eq!(listed(&mut of("server")).unwrap(), ["all"]);
+    assert_eq!(Client::choose(of("client"), "theirs").unwrap().read(0, 2), [0; 2]);
+    assert!(Client::choose(of("server"), "theirs").is_err());
+    assert_eq!(Client::choose(of("server"), "all").unwrap().read(0, 2), [0; 2]);
     running.stop();
 }
 

@@ -131,6 +131,17 @@ fn a_loss_of_power_takes_only_unflushed_writes() {
     assert!(often > 0 && never > 2 * often, "{never} without, {often} with flushes");
 }
 
+// [durable-write-survives]
+#[test]
+fn a_loss_of_power_counts_the_sectors_of_a_write_that_the_device_lost() {
+    let verify = Verify { power_cut_every: Some(Duration::from_us(10)), ..Verify::default() };
+    let rule = "[[rule]]\nname = \"x\"\nnth = 9\nlost-write = true\n";
+    let write = "--rw=write --bs=4k --ioengine=psync --size=64k";
+    let cuts = verified(write, &device(NULL), &verify, Some(rule)).power_cuts;
+    let wrong: Vec<_> = cuts.iter().map(|cut| cut.lost_by_wrong).collect();
+    assert_eq!((wrong.first(), wrong.last()), (Some(&0), Some(&8)), "{wrong:?}");
+}
+
 #[test]
 fn a_flush_takes_the_time_in_the_profile_of_the_cache() {
     let cache = "[cache]\nflush = \"2ms\"\nflush-per-mib = \"10ms\"\n";

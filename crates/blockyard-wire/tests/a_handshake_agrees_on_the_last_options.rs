@@ -81,6 +81,7 @@ fn an_abort_is_always_acknowledged() {
             talk.handshake.shut_down();
             let step = talk.say(&option(opt::ABORT, data));
             assert_eq!(step, Step::End(HandshakeEnd::Aborted));
+            assert_eq!(talk.say(&option(opt::LIST, &[])), step, "later options are discarded");
             assert_eq!(option_replies(&talk.out), [(opt::ABORT, rep::ACK, vec![])]);
         }
     }

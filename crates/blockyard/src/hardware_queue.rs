@@ -314,6 +314,20 @@ mod tests {
     }
 
     #[test]
+    fn two_set_bits_are_found_from_everywhere() {
+        let ats = [0, 1, 63, 64, 65, 127, 128, 129];
+        for (low, high) in ats.iter().flat_map(|low| ats.map(|high| (*low, high))) {
+            let mut bits = Bits::new(130);
+            bits.insert(low);
+            bits.insert(high);
+            for from in 0..130 {
+                let right = (from..130).chain(0..from).find(|at| [low, high].contains(at));
+                assert_eq!(bits.next_wrapping(from), right, "{low} and {high}, from {from}");
+            }
+        }
+    }
+
+    #[test]
     fn an_even_map_serves_every_processor_and_uses_every_queue() {
         for cpus in 1..=32 {
             for hctxs in 1..=cpus {

@@ -35,19 +35,21 @@ struct Pages {
 /// A memory of any size that stores only what is not zero.
 pub(crate) struct Sparse {
     len: u64,
+    /// Whether [`Memory::hole`] tells of pages that were not written.
+    pub(crate) tells_holes: bool,
     pages: Mutex<Pages>,
 }
 
 impl Clone for Sparse {
     fn clone(&self) -> Self {
-        Self { len: self.len, pages: Mutex::new(self.pages().clone()) }
+        Self { pages: Mutex::new(self.pages().clone()), ..*self }
     }
 }
 
 impl Sparse {
     /// Returns `len` zeroes.
     pub(crate) fn new(len: u64) -> Self {
-        Self { len, pages: Mutex::default() }
+        Self { len, tells_holes: false, pages: Mutex::default() }
     }
 
     fn pages(&self) -> MutexGuard<'_, Pages> {
@@ -58,7 +60,7 @@ impl Sparse {
     pub(crate) fn resized(&self, len: u64) -> Self {
         let mut pages = self.pages().clone();
         pages.pages.retain(|&at, _| at * PAGE < len);
-        Self { len, pages: Mutex::new(pages) }
+        Self { len, pages: Mutex::new(pages), ..*self }
     }
 
     /// Writes only the next `words` words.
@@ -192,6 +194,13 @@ impl Memory for Sparse {
 
     fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
         self.write(at, &word.to_le_bytes())
+    }
+
+    fn hole(&self, at: u64) -> u64 {
+        let pages = self.pages();
+        let next = pages.pages.range(at / PAGE..).next();
+        let end = next.map_or(self.len, |(page, _)| page * PAGE);
+        if self.tells_holes { end.saturating_sub(at) } else { 0 }
     }
 
     fn write_back(&self, _at: u64, _len: u64) {}

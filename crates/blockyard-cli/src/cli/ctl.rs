@@ -9,8 +9,10 @@ use blockyard::layer::rate::Rates;
 use blockyard::time::Duration;
 use blockyard_serve::control::Request;
 use clap::{Args, Command, Subcommand};
+use serde_json::{Map, Value};
 
 use super::serve::{extra, rates};
+use super::size::bytes;
 
 #[derive(Debug, Args)]
 #[command(after_help = CTL_HELP)]
@@ -74,6 +76,41 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "RULES.toml")]
         rules: String,
     },
+    /// Add an export
+    Add {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// As for `serve`: a path, memory:SIZE or null:SIZE
+        #[arg(value_name = "DISK")]
+        source: String,
+        /// Keys of a disk, as in `serve --config`: readonly, depth=8
+        #[arg(value_name = "KEY[=VALUE]")]
+        keys: Vec<String>,
+    },
+    /// Remove an export without clients: flush its disk and close it
+    Remove {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// End its clients first; their requests in flight are answered
+        #[arg(long)]
+        force: bool,
+    },
+    /// Change the size of an export without clients
+    ///
+    /// The export is a file, memory: or null:.
+    Resize {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// The size: 20g
+        #[arg(value_name = "SIZE", value_parser = bytes)]
+        size: u64,
+        /// End its clients first; they may connect again
+        #[arg(long)]
+        force: bool,
+    },
     /// End the server as SIGTERM does
     ///
     /// It takes no more requests, and answers those in flight.
@@ -111,6 +148,11 @@ impl CtlCommand {
                 };
                 Request::Fault { export, rules: text? }
             }
+            Self::Add { export, source, keys } => Request::Add { disk: disk(export, source, keys) },
+            Self::Remove { export, force } => Request::Remove { export, force },
+            Self::Resize { export, size, force } => {
+                Request::Resize { export, size_bytes: size, force }
+            }
             Self::Drain => Request::Drain {},
             Self::Unknown(words) => {
                 let known = Self::augment_subcommands(Command::new("ctl"));
@@ -120,6 +162,16 @@ impl CtlCommand {
             }
         })
     }
+}
+
+/// Returns the description of a disk for the server.
+fn disk(export: String, source: String, keys: Vec<String>) -> Map<String, Value> {
+    let keys = keys.into_iter().map(|key| match key.split_once('=') {
+        Some((key, value)) => (key.to_owned(), value.into()),
+        None => (key, true.into()),
+    });
+    let own = [("name".to_owned(), export.into()), ("source".to_owned(), source.into())];
+    keys.chain(own).collect()
 }
 
 /// Returns the number of units of `unit_ns` in `time`, rounded up.
@@ -134,6 +186,8 @@ Examples:
   blockyard ctl /run/disk.ctl disconnect 3
   blockyard ctl /run/disk.ctl rate '' 20m,burst=1s
   blockyard ctl /run/disk.ctl fault '' outage.toml
+  blockyard ctl /run/disk.ctl add scratch memory:1g max-clients=1
+  blockyard ctl /run/disk.ctl resize scratch 2g --force
 
 Other programs may write to the socket themselves, a JSON object in each line:
   {\"command\":\"disconnect\",\"client\":3}

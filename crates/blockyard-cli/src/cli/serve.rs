@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use blockyard::layer::delay::Extra;
 use blockyard::layer::rate::Rates;
-use blockyard_serve::Address;
+use blockyard_serve::{Address, Place, ServerName};
 use blockyard_sim::profile;
 use clap::{Args, ValueEnum};
 use nix::unistd::Group;
@@ -115,6 +115,25 @@ pub(crate) struct Serve {
     /// Refuse writes
     #[arg(long)]
     pub(crate) readonly: bool,
+
+    /// Who may use a disk: addresses, networks, `unix` or `unix:USER-ID`, separated by commas
+    ///
+    /// Others do not see the export.
+    #[arg(long, value_name = "PLACE,...", value_delimiter = ',')]
+    pub(crate) allow_from: Vec<Place>,
+
+    /// The certificates whose owners may use a disk: names in subjectAltName, separated by commas
+    ///
+    /// Others do not see the export.
+    #[arg(
+        long, value_name = "NAME,...", value_delimiter = ',', value_parser = certificate_name,
+        requires = "tls_client_ca"
+    )]
+    pub(crate) allow_certificate: Vec<ServerName<'static>>,
+
+    /// The most clients of a disk at a time; further clients are disconnected
+    #[arg(long, value_name = "N", value_parser = connections)]
+    pub(crate) max_clients: Option<usize>,
 
     /// Where to serve metrics for Prometheus (/metrics), and health (/healthz)
     #[arg(long, value_name = "HOST:PORT")]
@@ -282,6 +301,11 @@ fn lanes(text: &str) -> Result<usize, String> {
 fn connections(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "expected a number of clients: at least 1".to_owned())
+}
+
+fn certificate_name(text: &str) -> Result<ServerName<'static>, String> {
+    ServerName::try_from(text.to_owned())
+        .map_err(|_| "expected a DNS name or an IP address".to_owned())
 }
 
 fn mode(text: &str) -> Result<u32, String> {

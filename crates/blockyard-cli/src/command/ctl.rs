@@ -13,8 +13,8 @@ use crate::cli::{Ctl, CtlCommand};
 use crate::message::Failure;
 use crate::render::control;
 
-/// How long the server may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the server may take to answer: longer than it waits for clients and flushes.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
     let unusable = |error: io::Error| {
@@ -43,6 +43,18 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
         CtlCommand::Disconnect { .. } => {
             let Disconnected { disconnected } = read(value)?;
             format!("client {disconnected} is disconnected\n")
+        }
+        CtlCommand::Add { .. } => {
+            let Changed { changed } = read(value)?;
+            format!("export {changed:?} is there\n")
+        }
+        CtlCommand::Remove { .. } => {
+            let Changed { changed } = read(value)?;
+            format!("export {changed:?} is gone, and its disk is closed\n")
+        }
+        CtlCommand::Resize { size, .. } => {
+            let Changed { changed } = read(value)?;
+            format!("export {changed:?} has {size} bytes, for clients from now on\n")
         }
         CtlCommand::Rate { .. } | CtlCommand::Delay { .. } => {
             let Changed { changed } = read(value)?;

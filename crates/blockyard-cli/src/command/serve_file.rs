@@ -59,6 +59,9 @@ const DISK: &[&str] = &[
     "force",
     "huge-pages",
     "readonly",
+    "allow-from",
+    "allow-certificate",
+    "max-clients",
 ];
 /// The keys of a disk that are not options: the name of the export, and its disk.
 const NAME: &str = "name";

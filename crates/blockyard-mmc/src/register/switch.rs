@@ -118,6 +118,13 @@ mod tests {
         assert_eq!(status.selected(Group::DriverStrength), None);
         assert_eq!(status.selected(Group::PowerLimit), Some(1));
         assert!(status.is_busy(Group::AccessMode, 4) && !status.is_busy(Group::AccessMode, 3));
+        use Group::*;
+        let groups = [AccessMode, CommandSystem, DriverStrength, PowerLimit];
+        for (number, group) in groups.into_iter().enumerate() {
+            let mut bytes = bytes;
+            bytes[29 - 2 * number] = 2;
+            assert!(SwitchStatus::parse(&bytes).is_busy(group, 1), "{group:?}");
+        }
         bytes[17] = 0;
         assert!(!SwitchStatus::parse(&bytes).is_busy(Group::AccessMode, 4));
     }

@@ -2,12 +2,12 @@
 
 use crate::disk::Disk;
 use crate::overview::{Overview, Visitor};
+use crate::roster::Listed;
 use crate::traffic::Traffic;
 use blockyard_btt::Health;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The answer to a command: a JSON object with `ok`, whose value depends on the command, or with `error`.
@@ -174,32 +174,23 @@ impl Answer {
 impl Listing {
     /// Returns the listing of what the lanes said `now`, with the rates since they said `before`, for `passed`.
     pub(super) fn new(
-        disks: &[Arc<Disk>],
+        listed: &[Listed],
         before: &[Overview],
         now: &[Overview],
         passed: Duration,
     ) -> Self {
-        let (old, new) = (traffic_of(before, disks.len()), traffic_of(now, disks.len()));
-        let exports = disks.iter().zip(old.iter().zip(&new)).map(|(disk, (old, new))| Export {
-            name: disk.name.clone(),
-            kind: disk.kind().to_owned(),
-            size_bytes: disk.size_bytes,
-            read_only: disk.read_only,
-            clients: new.clients,
-            in_flight: new.in_flight,
-            rates: Rates {
-                reads_per_s: per_second(old.reads, new.reads, passed),
-                read_bytes_per_s: per_second(old.read_bytes, new.read_bytes, passed),
-                writes_per_s: per_second(old.writes, new.writes, passed),
-                written_bytes_per_s: per_second(old.written_bytes, new.written_bytes, passed),
-            },
-            failed_requests: disk.damage.failed(),
-            damage: disk.damage.harm().map(|harm| harm.to_string()),
-            btt: disk.btt_health().map(BttHealth::from),
+        let (old, new) = (traffic_of(before), traffic_of(now));
+        let exports = listed.iter().map(|Listed { number, disk, .. }| {
+            let of = |all: &BTreeMap<usize, Traffic>| all.get(number).copied().unwrap_or_default();
+            export(disk, &of(&old), &of(&new), passed)
         });
         let visitors = |lanes: &'_ [Overview]| -> BTreeMap<u64, Visitor> {
             let all = lanes.iter().flat_map(|lane| &lane.clients);
             all.map(|visitor| (visitor.id, visitor.clone())).collect()
+        };
+        let name_of = |number: usize| {
+            let mut listed = listed.iter();
+            listed.find(|it| it.number == number).map(|it| it.disk.name.clone())
         };
         let known = visitors(before);
         let clients = visitors(now).into_values().map(|visitor| {
@@ -207,7 +198,7 @@ impl Listing {
             let requests = known.get(&visitor.id).map_or(0, |known| known.requests);
             Client {
                 id: visitor.id,
-                export: visitor.disk.map(|disk| disks[disk].name.clone()),
+                export: visitor.disk.and_then(name_of),
                 tls: visitor.tls.map(str::to_owned),
                 connected_s: visitor.age.as_ns() / 1_000_000_000,
                 in_flight: visitor.in_flight,
@@ -224,14 +215,34 @@ impl Listing {
     }
 }
 
-/// Returns the traffic of each disk over all lanes.
-fn traffic_of(lanes: &[Overview], disks: usize) -> Vec<Traffic> {
-    let mut all = vec![Traffic::default(); disks];
-    for lane in lanes {
-        for (to, from) in all.iter_mut().zip(&lane.disks) {
-            to.add(from);
-            to.clients += from.clients;
-        }
+/// Returns what an operator learns of `disk`, whose traffic was `old` some time before.
+fn export(disk: &Disk, old: &Traffic, new: &Traffic, passed: Duration) -> Export {
+    Export {
+        name: disk.name.clone(),
+        kind: disk.kind().to_owned(),
+        size_bytes: disk.size_bytes,
+        read_only: disk.read_only,
+        clients: new.clients,
+        in_flight: new.in_flight,
+        rates: Rates {
+            reads_per_s: per_second(old.reads, new.reads, passed),
+            read_bytes_per_s: per_second(old.read_bytes, new.read_bytes, passed),
+            writes_per_s: per_second(old.writes, new.writes, passed),
+            written_bytes_per_s: per_second(old.written_bytes, new.written_bytes, passed),
+        },
+        failed_requests: disk.damage.failed(),
+        damage: disk.damage.harm().map(|harm| harm.to_string()),
+        btt: disk.btt_health().map(BttHealth::from),
+    }
+}
+
+/// Returns the traffic of each disk over all lanes, by its number.
+fn traffic_of(lanes: &[Overview]) -> BTreeMap<usize, Traffic> {
+    let mut all = BTreeMap::<usize, Traffic>::new();
+    for (number, from) in lanes.iter().flat_map(|lane| lane.disks.iter().enumerate()) {
+        let to = all.entry(number).or_default();
+        to.add(from);
+        to.clients += from.clients;
     }
     all
 }

@@ -7,19 +7,23 @@
 //! request of a client waits for an operator.
 
 mod answer;
+mod disks;
 mod request;
 
 pub use answer::{
     Answer, BttHealth, Changed, Client, Disconnected, Draining, Export, Listing, Rates, Struck,
 };
+pub use disks::DiskReader;
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
 use crate::callers::{Caller, Callers};
-use crate::disk::{Change, Disk};
+use crate::disk::Change;
 use crate::entrance::{Entrance, Message, ask};
+use crate::event::Event;
 use crate::listen::Listener;
 use crate::overview::Overview;
 use crate::peer::Peer;
+use crate::roster::Roster;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::FaultRule;
 use blockyard::layer::rate as layer;
@@ -52,6 +56,8 @@ pub struct ControlConfig {
     pub drain: mpsc::Sender<()>,
     /// Reads fault rules, or says what is wrong with them.
     pub read_faults: ReadFaults,
+    /// The reader of added disks. Without it, the server adds none.
+    pub read_disk: Option<DiskReader>,
 }
 
 /// Reads fault rules from a text, or says what is wrong with it.
@@ -60,9 +66,15 @@ pub type ReadFaults = fn(&str) -> Result<Vec<FaultRule>, String>;
 /// The controls of a server. See the [module](self).
 pub(crate) struct Control {
     pub(crate) entrances: Vec<Entrance<Peer>>,
-    pub(crate) disks: Vec<Arc<Disk>>,
+    pub(crate) roster: Arc<Roster>,
+    /// The bells of the lanes, and the channel for events: added disks need them.
+    pub(crate) bells: Vec<Arc<OwnedFd>>,
+    pub(crate) events: Option<mpsc::SyncSender<Event>>,
+    /// The time after which an idle client of a removed disk is cut off.
+    pub(crate) patience: Duration,
     pub(crate) drain: mpsc::Sender<()>,
     pub(crate) read_faults: ReadFaults,
+    pub(crate) read_disk: Option<DiskReader>,
     /// The bell that ends the controls.
     pub(crate) stop: Arc<OwnedFd>,
 }
@@ -120,6 +132,11 @@ impl Control {
                 self.change(export, Change::Delay(extra), "delay").map(value)
             }
             Request::Fault { export, rules } => self.set_faults(export, &rules).map(value),
+            Request::Add { disk } => self.add(&disk).map(value),
+            Request::Remove { export, force } => self.remove(&export, force).map(value),
+            Request::Resize { export, size_bytes, force } => {
+                self.resize(&export, size_bytes, force).map(value)
+            }
             Request::Drain {} => {
                 let in_flight = in_flight(&self.overviews()?);
                 self.drain.send(()).map_err(|_| "the server does not listen to this command")?;
@@ -128,15 +145,9 @@ impl Control {
         }
     }
 
-    /// Returns the index of the disk of the export called `name`.
-    fn disk(&self, name: &str) -> Result<usize, String> {
-        let disk = self.disks.iter().position(|disk| disk.name == name);
-        disk.ok_or_else(|| format!("there is no export {name:?}"))
-    }
-
     fn set_faults(&self, export: String, text: &str) -> Result<Struck, String> {
         let rules = (self.read_faults)(text)?;
-        if let Some((rule, why)) = self.disks[self.disk(&export)?].impossible_fault(&rules) {
+        if let Some((rule, why)) = self.find(&export)?.disk.impossible_fault(&rules) {
             return Err(format!("fault rule {rule:?} cannot strike export {export:?}: {why}"));
         }
         let names = rules.iter().map(|rule| rule.name.clone()).collect();
@@ -146,7 +157,7 @@ impl Control {
 
     /// Makes `change` to the export called `name`, which needs the layer called `layer`.
     fn change(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
-        let disk = self.disk(&name)?;
+        let disk = self.find(&name)?.number;
         let ask_lane = |answer| Message::Change(disk, change.clone(), answer);
         match ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {
             true => Ok(Changed { changed: name }),
@@ -165,7 +176,7 @@ impl Control {
         // The bell ends the wait early.
         let _ = poll(&mut [PollFd::new(&self.stop, PollFlags::IN)], Some(&RATE_TIME));
         let now = self.overviews()?;
-        Ok(Listing::new(&self.disks, &before, &now, start.elapsed()))
+        Ok(Listing::new(&self.roster.all(), &before, &now, start.elapsed()))
     }
 
     fn disconnect(&self, client: u64) -> Result<Disconnected, String> {

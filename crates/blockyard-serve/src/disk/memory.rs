@@ -36,6 +36,21 @@ impl Memory {
         Ok(Self { map: Arc::new(map), extents: Extents::new(len_bytes) })
     }
 
+    /// Copies the data of `other` as far as both reach.
+    pub(crate) fn take_over(&self, other: &Self) {
+        let end = self.extents.len_bytes().min(other.extents.len_bytes());
+        let mut at = 0;
+        while at < end {
+            let (len, is_data) = other.extents.run_at(at);
+            let next = (at + len).min(end);
+            if is_data {
+                self.map.write_from(place_of(at), &other.map, place_of(at)..place_of(next));
+                self.extents.written(at..next);
+            }
+            at = next;
+        }
+    }
+
     fn write(&self, transfer: &Transfer, bytes: Range<u64>) {
         let from = place_of(bytes.start - transfer.offset);
         let (at, len) = (place_of(bytes.start), place_of(bytes.end - bytes.start));

@@ -32,6 +32,7 @@ pub use layers::Layers;
 pub(crate) use limited::SharedDepth;
 pub use live::{Behaviour, LATE, Lateness, Timing};
 
+use crate::admission::Admission;
 use crate::job::{Jobs, Place, SECTOR, Transfer};
 use crate::map::{Map, Pages};
 use at_once::AtOnce;
@@ -47,10 +48,12 @@ use blockyard_btt::{Container, Health};
 use blockyard_pmem::Durability;
 use btt::{BttDevice, Table};
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use file::{File, FileDevice};
 use limited::Limited;
 use live::Live;
-use memory::{Memory, MemoryDevice};
+pub(crate) use memory::Memory;
+use memory::MemoryDevice;
 use null::Nothing;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -119,6 +122,8 @@ pub struct DiskConfig {
     pub depth_bytes: u64,
     /// The layers between the queue and the data.
     pub layers: Layers,
+    /// The clients that may use the disk.
+    pub admission: Admission,
 }
 
 /// The data of an open disk.
@@ -144,6 +149,9 @@ pub(crate) struct Disk {
     pub(crate) timing: Arc<Timing>,
     pub(crate) faults: Arc<FaultCounts>,
     pub(crate) damage: Arc<Damage>,
+    pub(crate) admission: Admission,
+    /// The number of clients that have chosen the disk.
+    clients: AtomicUsize,
     kept: Kept,
 }
 
@@ -170,6 +178,33 @@ impl Disk {
             Kept::File(..) => "file",
             Kept::Btt(_) => "btt",
         }
+    }
+
+    /// Returns the memory that holds the data, if the disk is one in memory.
+    pub(crate) fn memory(&self) -> Option<Arc<Memory>> {
+        match &self.kept {
+            Kept::Memory(memory) => Some(Arc::clone(memory)),
+            _ => None,
+        }
+    }
+
+    /// Copies the data of `memory` as far as the disk reaches, to a disk in memory that has no data yet.
+    pub(crate) fn take_over(&self, memory: &Memory) {
+        if let Kept::Memory(own) = &self.kept {
+            own.take_over(memory);
+        }
+    }
+
+    /// Lets one more client in. Returns `false` if the disk has as many as it may have.
+    pub(crate) fn enter(&self) -> bool {
+        let max = self.admission.clients_max.unwrap_or(usize::MAX);
+        let more = |clients| (clients < max).then_some(clients + 1);
+        self.clients.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Lets a client out that has [entered](Self::enter).
+    pub(crate) fn leave(&self) {
+        self.clients.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Returns the health of a BTT, if the disk is one.

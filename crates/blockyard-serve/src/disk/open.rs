@@ -12,7 +12,7 @@ use crate::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
 use crate::event::{Event, Harm};
 use crate::job::SECTOR;
 use crate::map::Map;
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, AtomicUsize};
 use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use std::io::ErrorKind;
@@ -97,6 +97,8 @@ impl Disk {
             timing: Arc::new(Timing::default()),
             faults: Arc::new(FaultCounts::new(config.layers.faults.as_deref().unwrap_or_default())),
             damage,
+            admission: config.admission.clone(),
+            clients: AtomicUsize::new(0),
             kept,
         };
         match disk.impossible_fault(disk.layers.faults.as_deref().unwrap_or_default()) {

@@ -183,6 +183,10 @@ impl Door for MemoryDoor {
         None
     }
 
+    fn disk(&self) -> Option<usize> {
+        Some(self.disk)
+    }
+
     fn visitor(&self, _now: Instant) -> Option<Visitor> {
         None
     }
@@ -191,7 +195,7 @@ impl Door for MemoryDoor {
         unreachable!("a client in memory holds nothing of the lane")
     }
 
-    fn end(&mut self, number: u32, lane: &mut Lane) {
+    fn end(&mut self, number: u32, _why: &'static str, lane: &mut Lane) {
         self.stage = Stage::Over;
         lane.list(number);
     }

@@ -70,14 +70,17 @@ pub(crate) trait Door: Sized {
     /// unfinished write. With `anything`, a reply counts even if it uses no such memory.
     fn holds_since(&self, anything: bool) -> Option<Instant>;
 
+    /// Returns the number of the disk that the client has chosen, if any.
+    fn disk(&self) -> Option<usize>;
+
     /// Returns the client as an operator sees it, if it came through a socket.
     fn visitor(&self, now: Instant) -> Option<Visitor>;
 
     /// Breaks the connection to a client that kept others waiting or that an operator disconnects, for the reason `why`.
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services<Self::Memory>);
 
-    /// Drains the door: it takes no new request, answers those in flight, and is then done.
-    fn end(&mut self, number: u32, lane: &mut Services<Self::Memory>);
+    /// Drains the door, for the reason `why`: it takes no new request, answers those in flight, and is then done.
+    fn end(&mut self, number: u32, why: &'static str, lane: &mut Services<Self::Memory>);
 
     /// Gives back all memory of the lane. The lane has forgotten the door.
     fn close(self, lane: &mut Services<Self::Memory>);

@@ -18,24 +18,25 @@
 //! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut
 //!   off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
+mod changes;
+
 use crate::bell;
 use crate::clock;
 use crate::discards::Discards;
-use crate::disk::Disk;
 use crate::door::Door;
 use crate::entrance::Message;
-use crate::job::{Job, Owner, Transfer};
+use crate::event::ENDING;
+use crate::job::{Job, Owner};
 use crate::lane_memory::LaneMemory;
-use crate::meter::{Counts, Meter, Metered};
 use crate::newcomers::{Newcomers, Register, Ticket};
 use crate::overview::Overview;
 use crate::queue::DiskQueue;
 use crate::ring::Done;
+use crate::roster::{Listed, Roster};
 use crate::services::{EndedJob, Kept, LOOKUPS_OF_A_TURN, Services};
 use crate::slab::Slab;
+use crate::traffic::Traffic;
 use crate::watcher::{LaneWatcher, Watcher};
-use blockyard::bio::Op;
-use blockyard::status::Status;
 use blockyard::time::Instant;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
@@ -43,12 +44,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use changes::Removal;
+
 /// The state that all lanes share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// The bell of each lane, by the lane's number. It wakes the lane for messages, ended discards and shared depth.
     pub(crate) bells: Vec<Arc<OwnedFd>>,
-    pub(crate) disks: Vec<Arc<Disk>>,
+    pub(crate) roster: Arc<Roster>,
     /// The time after which an idle client is cut off ([idle-holder-cut-off]).
     pub(crate) patience: Duration,
     /// The pool of a lane's memory, in bytes.
@@ -106,6 +109,7 @@ pub(crate) struct Lane<D: Door> {
     parts: LaneParts<D>,
     services: Services<D::Memory>,
     doors: Slab<D>,
+    removals: Vec<Removal>,
     stage: Stage,
 }
 
@@ -119,8 +123,8 @@ impl<D: Door> Lane<D> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);
         let newcomers = Newcomers::new(Arc::clone(&shared.newcomers));
-        let memory = LaneMemory::new(shared.lane_bytes_max, shared.disks.len());
-        let mut services = Services::new(
+        let memory = LaneMemory::new(shared.lane_bytes_max);
+        let services = Services::new(
             patience,
             memory,
             newcomers,
@@ -129,16 +133,13 @@ impl<D: Door> Lane<D> {
         )?;
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
-        let is_metered = shared.is_metered || watcher.is_some();
-        let disks = (0..).zip(&shared.disks).map(|(number, disk)| {
-            let meter = Meter(is_metered.then(|| {
-                let watcher = watcher.clone().map(|watcher| (number, watcher));
-                Box::new(Metered { counts: Counts::new(), watcher })
-            }));
-            DiskQueue::new(disk, parts.number, services.jobs(), meter)
-        });
-        services.disks = disks.collect();
-        Ok(Self { parts, services, doors: Slab::new(), stage: Stage::Serving })
+        let disks = shared.roster.all();
+        let (doors, removals, stage) = (Slab::new(), Vec::new(), Stage::Serving);
+        let mut lane = Self { parts, services, doors, removals, stage };
+        for Listed { number, disk, .. } in disks.iter() {
+            lane.add_disk(*number, disk, watcher.clone());
+        }
+        Ok(lane)
     }
 
     /// Serves until the lane has drained or is told to leave.
@@ -230,14 +231,19 @@ impl<D: Door> Lane<D> {
                 self.forget(door);
             }
         }
+        if !self.removals.is_empty() {
+            self.advance_removals();
+        }
         if self.stage == Stage::Draining && self.doors.len() == 0 {
             self.flush_all();
         }
     }
 
     fn advance_disks(&mut self) {
-        for disk in 0..self.services.disks.len() {
-            self.advance(disk);
+        for disk in 0..self.services.disks.end() {
+            if self.services.disks.has(disk) {
+                self.advance(disk);
+            }
         }
     }
 
@@ -248,26 +254,20 @@ impl<D: Door> Lane<D> {
             has_submitted = false;
             self.services.disks[disk].advance(self.services.now);
             while let Some(ended) = self.services.next_ended(disk, &mut has_submitted) {
-                self.ended(ended);
+                self.ended(disk, ended);
             }
         }
         self.services.begin_io(disk);
     }
 
-    fn ended(&mut self, ended: EndedJob) {
+    fn ended(&mut self, disk: usize, ended: EndedJob) {
         let EndedJob { status, job: Job { transfer, owner } } = ended;
         match owner {
             Owner::Door { door, token } => {
                 self.services.list(door);
                 self.doors[door].ended(token, status, transfer, &mut self.services);
             }
-            Owner::Lane => {
-                let Stage::Flushing { left, has_failed } = &mut self.stage else {
-                    unreachable!("a lane's own jobs are its last flushes")
-                };
-                *left -= 1;
-                *has_failed |= status != Status::Ok;
-            }
+            Owner::Lane => self.flushed(disk, status),
         }
     }
 
@@ -307,7 +307,7 @@ impl<D: Door> Lane<D> {
         while let Some((disk, number, result)) = self.services.discards.next_ended() {
             self.services.disks[usize::from(disk)].outbox.end(number, result);
         }
-        for disk in &mut self.services.disks {
+        for disk in self.services.disks.iter_mut() {
             disk.try_again(self.services.now);
         }
         loop {
@@ -327,7 +327,9 @@ impl<D: Door> Lane<D> {
                 Message::Report(answer) => {
                     let disks = &self.services.disks;
                     disks.iter().for_each(DiskQueue::tell_faults);
-                    let counts = disks.iter().filter_map(|disk| disk.counts(self.services.now));
+                    let counts = disks.numbered().filter_map(|(number, disk)| {
+                        Some((number, disk.counts(self.services.now)?))
+                    });
                     // The receiver may have been dropped.
                     drop(answer.send(counts.collect()));
                 }
@@ -346,9 +348,14 @@ impl<D: Door> Lane<D> {
                     let _ = answer.send(self.disconnect(client));
                 }
                 Message::Change(disk, change, answer) => {
-                    let changed = self.services.disks[disk].change(&change, self.services.now);
-                    let _ = answer.send(changed);
+                    let (now, disk) = (self.services.now, self.services.disks.find_mut(disk));
+                    let _ = answer.send(disk.is_some_and(|disk| disk.change(&change, now)));
                 }
+                Message::Add(number, disk, answer) => {
+                    self.add_disk(number, &disk, None);
+                    let _ = answer.send(());
+                }
+                Message::Remove(disk, answer) => self.remove_disk(disk, answer),
                 Message::Drain => self.drain(),
                 Message::Leave => self.stage = Stage::Leaving,
             }
@@ -381,13 +388,15 @@ impl<D: Door> Lane<D> {
     fn cut_off_idlers(&mut self) {
         let services = &mut self.services;
         let is_ending = self.stage != Stage::Serving;
-        if !services.memory.is_awaited() && !is_ending {
+        let leaving: Vec<_> = self.removals.iter().map(|removal| Some(removal.disk)).collect();
+        if !services.memory.is_awaited() && !is_ending && leaving.is_empty() {
             services.impatient_at = Instant::MAX;
             return;
         }
         services.impatient_at = services.now + services.patience;
         for number in 0..self.doors.end() {
             let Some(door) = self.doors.find_mut(number) else { continue };
+            let is_ending = is_ending || leaving.contains(&door.disk());
             let Some(since) = door.holds_since(is_ending) else { continue };
             if since + services.patience <= services.now {
                 door.cut_off(number, IDLE, services);
@@ -403,7 +412,10 @@ impl<D: Door> Lane<D> {
         let numbers = 0..self.doors.end();
         let visitor = |number| self.doors.find_mut(number)?.visitor(now);
         let clients: Vec<_> = numbers.filter_map(visitor).collect();
-        let mut disks: Vec<_> = self.services.disks.iter().map(|disk| disk.traffic).collect();
+        let mut disks = vec![Traffic::default(); self.services.disks.end()];
+        for (number, disk) in self.services.disks.numbered() {
+            disks[number] = disk.traffic;
+        }
         for client in &clients {
             if let Some(disk) = client.disk {
                 disks[disk].clients += 1;
@@ -455,17 +467,8 @@ impl<D: Door> Lane<D> {
         self.services.impatient_at = self.services.now;
         for number in 0..self.doors.end() {
             if let Some(door) = self.doors.find_mut(number) {
-                door.end(number, &mut self.services);
+                door.end(number, ENDING, &mut self.services);
             }
-        }
-    }
-
-    fn flush_all(&mut self) {
-        let disks = self.services.disks.len();
-        self.stage = Stage::Flushing { left: disks, has_failed: false };
-        for disk in 0..disks {
-            self.services.submit(Owner::Lane, disk, Op::Flush, Transfer::new(0, 0), false);
-            self.advance(disk);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of a lane without a protocol, with a client in memory.
 
+use crate::admission::Admission;
 use crate::disk::{DiskConfig, Layers, Source};
 use crate::door::memory::{Ask, Memory, MemoryDoor, Next, Rounds};
 use crate::entrance::Message;
@@ -26,6 +27,7 @@ fn disk(source: Source) -> DiskConfig {
         depth: 32,
         depth_bytes: 64 << 20,
         layers: Layers::default(),
+        admission: Admission::default(),
     }
 }
 

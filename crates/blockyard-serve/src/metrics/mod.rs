@@ -8,12 +8,13 @@ pub mod question;
 mod text;
 
 use crate::callers::{Caller, Callers};
-use crate::disk::Disk;
 use crate::entrance::{Entrance, Message, ask};
 use crate::listen::{Access, Address, ListenError, Listener};
 use crate::meter::Counts;
 use crate::peer::Peer;
+use crate::roster::Roster;
 use http::{Answer, Asked};
+use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ const OPEN_MAX: usize = 16;
 /// The metrics of a server. See the [module](self).
 pub(crate) struct Metrics {
     pub(crate) entrances: Vec<Entrance<Peer>>,
-    pub(crate) disks: Vec<Arc<Disk>>,
+    pub(crate) roster: Arc<Roster>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
 
@@ -52,19 +53,18 @@ impl Metrics {
             (Asked::Health, Ok(_)) => Answer::ok("ok\n".to_owned()),
             (Asked::Metrics, Ok(counts)) => {
                 let connections = self.connections.load(Ordering::Relaxed);
-                Answer::ok(text::write(&self.disks, &counts, self.entrances.len(), connections))
+                let disks = self.roster.all();
+                Answer::ok(text::write(&disks, &counts, self.entrances.len(), connections))
             }
             (_, Err(lane)) => Answer::unavailable(format!("lane {lane} does not answer\n")),
         }
     }
 
-    /// Returns the counts of each disk over all lanes, or the number of a lane that does not answer.
-    fn counts(&self) -> Result<Vec<Counts>, usize> {
-        let mut all: Vec<_> = self.disks.iter().map(|_| Counts::new()).collect();
-        for counts in ask(&self.entrances, Message::Report)? {
-            for (to, from) in all.iter_mut().zip(&counts) {
-                to.merge(from);
-            }
+    /// Returns the counts of each disk over all lanes, by its number, or the number of a lane that does not answer.
+    fn counts(&self) -> Result<BTreeMap<usize, Counts>, usize> {
+        let mut all = BTreeMap::new();
+        for (disk, counts) in ask(&self.entrances, Message::Report)?.into_iter().flatten() {
+            all.entry(disk).or_insert_with(Counts::new).merge(&counts);
         }
         Ok(all)
     }

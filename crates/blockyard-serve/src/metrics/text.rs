@@ -1,28 +1,28 @@
 //! The counts in Prometheus' text format, under node_exporter's names for disks and under our own where it has none.
 
-use crate::disk::Disk;
 use crate::job::SECTOR;
 use crate::meter::{Counts, Kind};
+use crate::roster::Listed;
 use blockyard::layer::fault::Count;
 use blockyard::stats::{Direction, Histogram, Stage};
 use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 use core::fmt::{Display, Write};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 /// The upper ends of the buckets, as powers of two in nanoseconds: from about 1 µs to about 34 s.
 const BUCKETS: core::ops::RangeInclusive<u32> = 10..=35;
 
 struct Page<'a> {
     text: String,
-    disks: &'a [Arc<Disk>],
-    counts: &'a [Counts],
+    disks: &'a [Listed],
+    counts: &'a BTreeMap<usize, Counts>,
 }
 
-/// Returns the text of all metrics. `counts` has an entry for each of `disks`.
+/// Returns the text of all metrics of `disks`, whose `counts` are by their numbers.
 pub(super) fn write(
-    disks: &[Arc<Disk>],
-    counts: &[Counts],
+    disks: &[Listed],
+    counts: &BTreeMap<usize, Counts>,
     lanes: usize,
     connections: usize,
 ) -> String {
@@ -56,7 +56,9 @@ impl Page<'_> {
 
     /// Writes a line for each disk. `labels` are further labels and begin with a comma.
     fn samples<V: Display>(&mut self, name: &str, labels: &str, value: impl Fn(&Counts) -> V) {
-        for (disk, counts) in self.disks.iter().zip(self.counts) {
+        let none = Counts::new();
+        for Listed { number, disk, .. } in self.disks {
+            let counts = self.counts.get(number).unwrap_or(&none);
             let (disk, value) = (Escaped(&disk.name), value(counts));
             writeln!(self.text, "{name}{{device=\"{disk}\"{labels}}} {value}")
                 .expect("write of a line to memory");
@@ -182,7 +184,7 @@ impl Page<'_> {
     fn damage(&mut self) {
         const NAME: &str = "blockyard_damage_failures_total";
         self.head(NAME, "counter", "Requests that failed because the file of the disk is damaged.");
-        for disk in self.disks {
+        for Listed { disk, .. } in self.disks {
             let (name, failed) = (Escaped(&disk.name), disk.damage.failed());
             self.line(format_args!("{NAME}{{device=\"{name}\"}} {failed}"));
         }
@@ -190,7 +192,7 @@ impl Page<'_> {
 
     /// Writes the counts of fault rules, unless no disk has any.
     fn faults(&mut self) {
-        let counts: Vec<_> = self.disks.iter().map(|disk| disk.faults.read()).collect();
+        let counts: Vec<_> = self.disks.iter().map(|listed| listed.disk.faults.read()).collect();
         if counts.iter().all(Vec::is_empty) {
             return;
         }
@@ -208,7 +210,7 @@ impl Page<'_> {
         value: impl Fn(&Count) -> u64,
     ) {
         self.head(name, "counter", help);
-        for (disk, counts) in self.disks.iter().zip(counts) {
+        for (Listed { disk, .. }, counts) in self.disks.iter().zip(counts) {
             for (rule, count) in counts {
                 let (disk, rule, value) = (Escaped(&disk.name), Escaped(rule), value(count));
                 writeln!(self.text, "{name}{{device=\"{disk}\",rule=\"{rule}\"}} {value}")

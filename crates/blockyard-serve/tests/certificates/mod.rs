@@ -57,7 +57,7 @@ impl Certificates {
     }
 
     fn sign(&self, authority: &Issuer<'_, KeyPair>, name: &str) {
-        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(["localhost".to_owned(), name.to_owned()]).unwrap();
         // qemu 10 refuses a certificate without the second usage.
         params.key_usages =
             vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use blockyard::policy::Policies;
-use blockyard_serve::{Address, Config, DiskConfig, Layers, Server, Source};
+use blockyard_serve::{Address, Admission, Config, DiskConfig, Layers, Server, Source};
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::io::{self, Read, Write};
@@ -77,6 +77,7 @@ pub(crate) fn disk(source: Source) -> DiskConfig {
         depth: 32,
         depth_bytes: 64 << 20,
         layers: Layers::default(),
+        admission: Admission::default(),
     }
 }
 
@@ -118,7 +119,30 @@ pub(crate) struct Client<S = UnixStream> {
 
 impl Client {
     pub(crate) fn connect(socket: &Path) -> io::Result<Self> {
-        Self::enter(greeted(UnixStream::connect(socket)?)?)
+        Self::connect_to(socket, "")
+    }
+
+    /// Connects to the export called `name`.
+    pub(crate) fn connect_to(socket: &Path, name: &str) -> io::Result<Self> {
+        Self::choose(greeted(UnixStream::connect(socket)?)?, name)
+    }
+}
+
+/// Returns the names of the exports that a stream, which is ready for options, is told of.
+pub(crate) fn listed(stream: &mut (impl Read + Write)) -> io::Result<Vec<String>> {
+    stream.write_all(b"IHAVEOPT\0\0\0\x03\0\0\0\0")?;
+    let mut names = Vec::new();
+    loop {
+        let mut head = [0; 20];
+        stream.read_exact(&mut head)?;
+        let len = u32::from_be_bytes(head[16..].try_into().unwrap());
+        let mut data = vec![0; len.try_into().unwrap()];
+        stream.read_exact(&mut data)?;
+        match head[12..16] {
+            [0, 0, 0, 2] => names.push(String::from_utf8(data.split_off(4)).unwrap()),
+            [0, 0, 0, 1] => return Ok(names),
+            ref other => panic!("the reply to LIST is {other:?}"),
+        }
     }
 }
 
@@ -134,8 +158,14 @@ pub(crate) fn greeted(mut stream: UnixStream) -> io::Result<UnixStream> {
 
 impl<S: Read + Write> Client<S> {
     /// Chooses the default export on a stream that is ready for options.
-    pub(crate) fn enter(mut stream: S) -> io::Result<Self> {
-        stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
+    pub(crate) fn enter(stream: S) -> io::Result<Self> {
+        Self::choose(stream, "")
+    }
+
+    /// Chooses the export called `name` on a stream that is ready for options.
+    pub(crate) fn choose(mut stream: S, name: &str) -> io::Result<Self> {
+        let len = u32::try_from(name.len()).unwrap().to_be_bytes();
+        stream.write_all(&[b"IHAVEOPT\0\0\0\x01", &len[..], name.as_bytes()].concat())?;
         let mut export = [0; 10];
         stream.read_exact(&mut export)?;
         let bytes = u64::from_be_bytes(export[..8].try_into().unwrap());

@@ -677,6 +677,19 @@ mod tests {
         assert_eq!(read_finds(&mut history, &[(0..8, Content::of(Stamp(77)))]), [words]);
     }
 
+    #[test]
+    fn a_missing_first_or_last_sector_is_found() {
+        for sector in [0, u64::MAX - 1] {
+            let mut history = History::new(Cache::WriteThrough);
+            let write = Bio::write(sector, 1, 1);
+            history.submitted(&write, Stamp(1));
+            let _ = history.ended(&write, Status::Ok);
+            let image = Image::new();
+            let found = [history.check_live(&image), history.check_survivors(&image).wrong];
+            assert_eq!(found.map(|wrong| wrong.iter().map(Wrong::sectors).sum::<u64>()), [1, 1]);
+        }
+    }
+
     // [durable-write-survives]
     #[test]
     fn a_loss_of_power_may_take_writes_that_were_not_flushed() {

@@ -16,7 +16,7 @@ const PREFERRED_BLOCK_MIN: u32 = 512;
 /// The largest export, in bytes: clients use signed numbers.
 const SIZE_BYTES_MAX: u64 = i64::MAX as u64;
 
-/// The position of an export in the [`Exports`] of a server, from 0.
+/// The number of an export in the [`Exports`] of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExportIndex(pub usize);
 
@@ -62,7 +62,7 @@ pub struct Export {
 
 /// The exports of a server, checked so that everything sent about them is legal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exports(Vec<Export>);
+pub struct Exports(Vec<(ExportIndex, Export)>);
 
 /// The reason why [`Exports::new`] failed. The string is the name of the export.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,35 +84,55 @@ pub enum ExportError {
 }
 
 impl Exports {
-    /// Checks every export.
+    /// Checks every export and numbers them from 0, in the given order.
     ///
     /// # Errors
     ///
     /// Returns the first error found.
     pub fn new(exports: Vec<Export>) -> Result<Self, ExportError> {
+        Self::numbered((0..).map(ExportIndex).zip(exports).collect())
+    }
+
+    /// Checks every export. Each has its own number, so that a server can add and remove exports while it runs.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first error found.
+    ///
+    /// # Panics
+    ///
+    /// Panics if two exports have the same number.
+    pub fn numbered(exports: Vec<(ExportIndex, Export)>) -> Result<Self, ExportError> {
         if exports.len() > EXPORTS_MAX {
             return Err(ExportError::TooMany);
         }
-        for (index, export) in exports.iter().enumerate() {
+        for (at, (index, export)) in exports.iter().enumerate() {
             check(export)?;
-            if exports[..index].iter().any(|before| before.name == export.name) {
+            let mut before = exports[..at].iter();
+            assert!(before.all(|(other, _)| other != index), "each export has its own number");
+            if exports[..at].iter().any(|(_, before)| before.name == export.name) {
                 return Err(ExportError::NameTwice(export.name.clone()));
             }
         }
         Ok(Self(exports))
     }
 
-    /// Returns all exports, in the given order.
+    /// Returns the exports that `keep` selects by their number: those that one client may use.
     #[must_use]
-    pub fn as_slice(&self) -> &[Export] {
-        &self.0
+    pub fn only(&self, keep: impl Fn(ExportIndex) -> bool) -> Self {
+        Self(self.0.iter().filter(|(index, _)| keep(*index)).cloned().collect())
+    }
+
+    /// Returns all exports, in the given order.
+    pub fn iter(&self) -> impl Iterator<Item = &Export> {
+        self.0.iter().map(|(_, export)| export)
     }
 
     /// Finds the export with this name, by a linear search.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<(ExportIndex, &Export)> {
-        let index = self.0.iter().position(|export| export.name.as_bytes() == name)?;
-        Some((ExportIndex(index), &self.0[index]))
+        let (index, export) = self.0.iter().find(|(_, it)| it.name.as_bytes() == name)?;
+        Some((*index, export))
     }
 }
 

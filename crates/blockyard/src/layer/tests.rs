@@ -4,7 +4,7 @@ use super::checked::{Checked, Terms};
 use super::delay::{Delayed, Extra};
 use super::fault::Faulty;
 use super::rate::{Limited, Rates};
-use super::trace::{Ring, Traced};
+use super::trace::{Call, CallSink, Ring, Traced};
 use crate::device::recorder::{self, Recorder};
 use crate::driver::{Device, Driver};
 use crate::limits::Limits;
@@ -44,6 +44,36 @@ fn no_layer_swallows_a_call() {
     assert_eq!(swallowed(|below| Faulty::new(below, Vec::new(), draws(), &TAGS)), none);
     assert_eq!(swallowed(|below| Traced { below, sink: Ring::new(16) }), none);
     assert_eq!(swallowed(Either::One), none);
+}
+
+/// Collects the names of calls.
+struct Names(Rc<RefCell<Vec<&'static str>>>);
+
+impl CallSink for Names {
+    fn call(&mut self, call: &Call<'_>) {
+        self.0.borrow_mut().push(match call {
+            Call::TakeBudget(..) => "take_budget",
+            Call::ReturnBudget(..) => "return_budget",
+            Call::Prepare(..) => "prepare",
+            Call::Unprepare(..) => "unprepare",
+            Call::Queue(..) => "queue_rq",
+            Call::Commit(..) => "commit",
+            Call::Finish(..) => "finish",
+            Call::TimedOut(..) => "timed_out",
+            Call::Finished(..) => "next_finished",
+        });
+    }
+}
+
+#[test]
+fn a_trace_has_every_call() {
+    let names = Rc::default();
+    let _ = swallowed(|below| Traced { below, sink: Names(Rc::clone(&names)) });
+    let mut names = names.take();
+    names.sort_unstable();
+    names.dedup();
+    let all = ["commit", "finish", "next_finished", "prepare", "queue_rq", "return_budget"];
+    assert_eq!(names, [&all[..], &["take_budget", "timed_out", "unprepare"]].concat());
 }
 
 /// A device of one of several kinds.

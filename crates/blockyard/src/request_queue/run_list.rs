@@ -183,3 +183,27 @@ impl RunList {
         assert!(self.turns <= self.all_turns(), "a turn is passed on once round at most");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All wait again as soon as they were named.
+    #[test]
+    fn turns_and_restarts_go_round() {
+        let mut runs = RunList::new(4);
+        let mut named = Vec::new();
+        for _ in 0..8 {
+            (0..4).for_each(|at| runs.restart_on_completion(HctxId(at)));
+            runs.give_turn();
+            named.extend(core::iter::from_fn(|| runs.next()).map(|run| run.hctx.0));
+        }
+        assert_eq!(named, [0, 1, 2, 3, 0, 1, 2, 3]);
+        for first in [1, 2, 3, 0] {
+            (0..4).for_each(|at| runs.restart_on_completion(HctxId(at)));
+            runs.restart_all();
+            let named = core::iter::from_fn(|| runs.next()).map(|run| run.hctx.0);
+            assert!(named.eq((0..4).map(|at| (first + at) % 4)), "hardware queue {first} first");
+        }
+    }
+}

@@ -374,6 +374,8 @@ mod tests {
             Action::Refuse(Busy::Resource),
             Action::Complete(Status::Ok),
             Action::Complete(Status::Gone),
+            Action::SequenceEnd(Status::Ok),
+            Action::SequenceEnd(Status::Gone),
         ];
         actions.extend(Hold::ALL.map(Action::Hold));
         let slots: BTreeSet<usize> = actions.iter().map(|&action| slot_of(action)).collect();

@@ -21,14 +21,15 @@ use std::thread::JoinHandle;
 use blockyard::layer::fault::{Count, FaultRule};
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
-use blockyard_serve::control::ControlConfig;
+use blockyard_serve::control::{ControlConfig, DiskReader};
 use blockyard_serve::{
-    Behaviour, Config, DiskConfig, FaultCounts, Layers, Server, Source, TlsConfig,
+    Admission, Behaviour, Config, DiskConfig, FaultCounts, Layers, Server, Source, TlsConfig,
 };
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
 use blockyard_sim::profile::{Design, FaultRules, MmcFaults};
 use listenfd::ListenFd;
+use serde_json::{Map, Value, json};
 
 use super::serve_file::{self, Given};
 use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
@@ -153,13 +154,13 @@ fn announce(server: &Server, config: &Config) {
         note(&format!(
             "{}the kernel does not map this file as persistent memory (MAP_SYNC); --survives pmem \
              overrides that",
-            prefix(name)
+            prefix(&name)
         ));
     }
     for name in server.written_elsewhere() {
         warning(&format!(
             "{}another program can write this read-only disk: clients may see it change",
-            prefix(name)
+            prefix(&name)
         ));
     }
     for disk in config.disks.iter().filter(|disk| disk.layers.faults.is_some()) {
@@ -196,7 +197,7 @@ fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
             bell.ask(Cause::Drain);
         }
     });
-    ControlConfig { path, drain, read_faults }
+    ControlConfig { path, drain, read_faults, read_disk: Some(DiskReader::new(added)) }
 }
 
 /// Reads the rules of a fault file that an operator sends.
@@ -207,6 +208,17 @@ fn read_faults(text: &str) -> Result<Vec<FaultRule>, String> {
         true => Ok(rules),
         false => Err("faults of a card and its host can only be set at the start".to_owned()),
     }
+}
+
+/// Returns the disk that an operator describes by the keys of a `[[disk]]` of the configuration file.
+fn added(described: &Map<String, Value>) -> Result<DiskConfig, String> {
+    // Text, numbers and flags of JSON are those of TOML.
+    let lines = described.iter().map(|(key, value)| format!("{} = {value}\n", json!(key)));
+    let text = format!("[[disk]]\n{}", lines.collect::<String>());
+    let given = serve_file::parse("disk", &text).map_err(|error| error.to_string())?;
+    let [Given { name, args }] = &*given else { return Err("expected one disk".to_owned()) };
+    let disk = disks(args).map_err(Failure::words)?.into_iter().next();
+    Ok(DiskConfig { name: name.clone(), ..disk.expect("a disk has a source") })
 }
 
 /// Returns the prefix of a message about the disk called `name`.
@@ -334,6 +346,11 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         depth,
         depth_bytes: DEPTH_BYTES,
         layers: layers.clone(),
+        admission: Admission {
+            places: args.allow_from.clone(),
+            names: args.allow_certificate.clone(),
+            clients_max: args.max_clients,
+        },
     });
     Ok(disks.collect())
 }

@@ -11,6 +11,7 @@ use super::input::{Input, Receiving};
 use super::session::{Choosing, Payload, Serving, Session, Target};
 use super::shared::Shared;
 use super::tls::TlsSession;
+use crate::door::Door;
 use crate::event::{ClientEvent, Event, Happened};
 use crate::lane_memory::Account;
 use crate::map::Span;
@@ -78,7 +79,7 @@ enum Sending {
 /// One client. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Client {
-    peer: Peer,
+    pub(super) peer: Peer,
     /// The number of the client, for an operator.
     id: u64,
     /// When the client came.
@@ -86,7 +87,7 @@ pub(crate) struct Client {
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
     /// TLS, once it has started.
-    tls: Option<Box<TlsSession>>,
+    pub(super) tls: Option<Box<TlsSession>>,
     pub(super) input: Input,
     /// The replies of the next send.
     pub(super) batch: Box<Batch>,
@@ -99,7 +100,7 @@ impl Client {
     /// Returns a client that has come `now`, gets the greeting first and must choose an export before `deadline`.
     pub(super) fn new(peer: Peer, shared: &Arc<Shared>, now: Instant, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
-        let session = Session::Handshake(Choosing { handshake, deadline });
+        let session = Session::Handshake(Choosing { handshake, deadline, exports: None });
         let mut batch = Box::<Batch>::default();
         batch.head(|out| out.extend(Handshake::greeting()));
         Self {
@@ -119,14 +120,14 @@ impl Client {
 
     /// Returns the client as an operator sees it.
     pub(super) fn seen(&self, now: Instant) -> Visitor {
-        let (disk, requests) = match &self.session {
-            Session::Handshake(_) => (None, 0),
-            Session::Transmission(serving) => (Some(serving.disk), serving.requests),
+        let requests = match &self.session {
+            Session::Handshake(_) => 0,
+            Session::Transmission(serving) => serving.requests,
         };
         Visitor {
             id: self.id,
             peer: self.peer.name.clone(),
-            disk,
+            disk: self.disk(),
             tls: self.tls_version(),
             age: now.since(self.came_at),
             requests,

@@ -4,7 +4,6 @@ use super::client::{Client, Lane, Lent};
 use super::session::{AtDisk, Session};
 use super::shared::Shared;
 use crate::door::Door;
-use crate::event::ENDING;
 use crate::job::Transfer;
 use crate::overview::Visitor;
 use crate::peer::Peer;
@@ -82,6 +81,13 @@ impl Door for Client {
         self.idles_since(anything)
     }
 
+    fn disk(&self) -> Option<usize> {
+        match &self.session {
+            Session::Handshake(_) => None,
+            Session::Transmission(serving) => Some(serving.disk),
+        }
+    }
+
     fn visitor(&self, now: Instant) -> Option<Visitor> {
         Some(self.seen(now))
     }
@@ -91,12 +97,12 @@ impl Door for Client {
         lane.list(number);
     }
 
-    fn end(&mut self, number: u32, lane: &mut Lane) {
+    fn end(&mut self, number: u32, why: &'static str, lane: &mut Lane) {
         match &mut self.session {
-            Session::Handshake(_) => self.kill(ENDING),
+            Session::Handshake(_) => self.kill(why),
             Session::Transmission(serving) => {
                 serving.transmission.shut_down();
-                self.end_receiving(ENDING);
+                self.end_receiving(why);
             }
         }
         lane.list(number);
@@ -104,6 +110,9 @@ impl Door for Client {
 
     fn close(self, lane: &mut Lane) {
         self.tell_gone(lane);
+        if let Some(disk) = self.disk() {
+            lane.disk(disk).leave();
+        }
         self.give_back(lane);
     }
 }

@@ -1,22 +1,25 @@
 //! Disks as NBD exports: sizes, flags and block sizes.
 
 use crate::disk::{Disk, NULL_READ_BYTES_MAX};
+use crate::roster::Listed;
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
-use blockyard_wire::nbd::{BASE_ALLOCATION, BlockSizes, Export, ExportError, ExportFlags, Exports};
-use std::sync::Arc;
+use blockyard_wire::nbd::{
+    BASE_ALLOCATION, BlockSizes, Export, ExportError, ExportFlags, ExportIndex, Exports,
+};
 
 const _: () = assert!(
     PAYLOAD_BYTES_DEFAULT as usize <= NULL_READ_BYTES_MAX,
     "a null disk can answer the longest read"
 );
 
-/// Returns an export for each disk, in the order of `disks`.
+/// Returns an export for each disk, with the number of the disk, in the order of `disks`.
 ///
 /// # Errors
 ///
 /// The exports contradict each other: for example, two of them have one name.
-pub(crate) fn exports(disks: &[Arc<Disk>]) -> Result<Exports, ExportError> {
-    Exports::new(disks.iter().map(|disk| export(disk)).collect())
+pub(crate) fn exports(disks: &[Listed]) -> Result<Exports, ExportError> {
+    let numbered = |Listed { number, disk, .. }: &Listed| (ExportIndex(*number), export(disk));
+    Exports::numbered(disks.iter().map(numbered).collect())
 }
 
 fn export(disk: &Disk) -> Export {

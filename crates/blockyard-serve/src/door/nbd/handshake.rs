@@ -13,11 +13,14 @@ impl Client {
             if self.is_over() || self.is_answering() {
                 return false; // an answer is sent before the next option is read
             }
-            let Session::Handshake(Choosing { handshake, .. }) = &mut self.session else {
+            // Not by a method: the session is borrowed.
+            let certificate = self.tls.as_ref().and_then(|tls| tls.certificate());
+            let Session::Handshake(Choosing { handshake, exports, .. }) = &mut self.session else {
                 return true;
             };
             let mut out = Vec::new();
-            let received = handshake.receive(self.input.unread(), &self.shared.exports, &mut out);
+            let exports = self.shared.look_up(exports, &self.peer, certificate);
+            let received = handshake.receive(self.input.unread(), exports, &mut out);
             self.input.take(received.taken);
             if !out.is_empty() {
                 self.batch.head(|heads| heads.extend(&out));
@@ -25,6 +28,10 @@ impl Client {
             match received.step {
                 Step::Receive => return false,
                 Step::Answer => {}
+                Step::Transmit(agreed) if !lane.disk(agreed.export.0).enter() => {
+                    self.kill("its export has as many clients as it may have");
+                    return false;
+                }
                 Step::Transmit(agreed) => {
                     let disk = agreed.export.0;
                     let transmission = Transmission::new(agreed, Limits::DEFAULT);

@@ -1,5 +1,6 @@
 //! The states of a session: a client that chooses an export, and one that sends requests.
 
+use super::shared::Visible;
 use crate::job::Place;
 use crate::map::{Map, Pages, Span};
 use crate::slab::Slab;
@@ -34,6 +35,8 @@ pub(super) struct Choosing {
     pub(super) handshake: Handshake,
     /// The instant at which the client is cut off if it has not chosen.
     pub(super) deadline: Instant,
+    /// The exports that the client may choose, as last looked up.
+    pub(super) exports: Option<Visible>,
 }
 
 /// A client that sends requests.

@@ -1,21 +1,36 @@
 //! The state that all NBD clients of a server share.
 
+use super::export::exports;
 use crate::event::Event;
+use crate::peer::Peer;
+use crate::roster::{Listed, Roster};
 use blockyard::time::Duration;
-use blockyard_wire::nbd::{Exports, Tls as Offer};
+use blockyard_wire::nbd::{ExportError, Exports, Tls as Offer};
 use core::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock, mpsc};
+use rustls::pki_types::CertificateDer;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
 
 /// The state that all NBD clients of a server share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) exports: Exports,
+    pub(crate) roster: Arc<Roster>,
+    /// The exports of the disks in the roster, and the edition of the roster that they are of.
+    exports: Mutex<(u64, Arc<Exports>)>,
     pub(crate) tls: Option<Arc<Tls>>,
     /// The number of the next client.
     pub(crate) next_client: AtomicU64,
     /// The time within which a client must choose an export.
     pub(crate) handshake_deadline: Duration,
     pub(crate) events: Option<mpsc::SyncSender<Event>>,
+}
+
+/// The exports that one client may choose.
+#[derive(Debug)]
+pub(super) struct Visible {
+    edition: u64,
+    has_certificate: bool,
+    pub(super) exports: Arc<Exports>,
 }
 
 /// The TLS that clients may or must use.
@@ -41,6 +56,58 @@ impl Tls {
 }
 
 impl Shared {
+    /// Returns the state of the clients that choose among the disks of `roster`.
+    ///
+    /// # Errors
+    ///
+    /// The exports contradict each other.
+    pub(crate) fn new(roster: &Arc<Roster>) -> Result<Self, ExportError> {
+        let (edition, exports) = (roster.edition(), Arc::new(exports(&roster.all())?));
+        Ok(Self {
+            roster: Arc::clone(roster),
+            exports: Mutex::new((edition, exports)),
+            tls: None,
+            next_client: 1.into(),
+            handshake_deadline: Duration::MAX,
+            events: None,
+        })
+    }
+
+    /// Brings `visible` up to date: the exports that `peer` may choose, after it has shown `certificate`.
+    pub(super) fn look_up<'a>(
+        &self,
+        visible: &'a mut Option<Visible>,
+        peer: &Peer,
+        certificate: Option<&CertificateDer<'_>>,
+    ) -> &'a Exports {
+        let (edition, has_certificate) = (self.roster.edition(), certificate.is_some());
+        let is_current =
+            |it: &Visible| it.edition == edition && it.has_certificate == has_certificate;
+        if !visible.as_ref().is_some_and(is_current) {
+            let disks = self.roster.all();
+            let all = self.exports(edition);
+            let admits = |listed: &&Listed| listed.disk.admission.admits(peer, certificate);
+            let admitted: BTreeSet<_> =
+                disks.iter().filter(admits).map(|listed| listed.number).collect();
+            let exports = match admitted.len() == disks.len() {
+                true => all,
+                false => Arc::new(all.only(|index| admitted.contains(&index.0))),
+            };
+            *visible = Some(Visible { edition, has_certificate, exports });
+        }
+        &visible.as_ref().expect("exports, which were looked up").exports
+    }
+
+    /// Returns the exports of all disks, which are made anew after each change of the roster.
+    fn exports(&self, edition: u64) -> Arc<Exports> {
+        let mut exports = self.exports.lock().unwrap_or_else(PoisonError::into_inner);
+        if exports.0 != edition {
+            let new = super::export::exports(&self.roster.all());
+            *exports = (edition, Arc::new(new.expect("exports that were checked before listing")));
+        }
+        Arc::clone(&exports.1)
+    }
+
     pub(super) fn offer(&self) -> Offer {
         match &self.tls {
             None => Offer::Off,

@@ -3,6 +3,7 @@
 //! The lane's ring receives and sends records like any other bytes.
 
 use super::batch::Batch;
+use rustls::pki_types::CertificateDer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use std::io::{self, BufRead, Write};
 use std::rc::Rc;
@@ -99,6 +100,11 @@ impl TlsSession {
     /// As for [`Self::open`].
     pub(super) fn open_to(&mut self, room: &mut [u8]) -> io::Result<usize> {
         self.open(room.len(), |at, bytes| room[at..at + bytes.len()].copy_from_slice(bytes))
+    }
+
+    /// Returns the client's own certificate, once it has shown one that an authority of the server signed.
+    pub(super) fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.session.peer_certificates()?.first()
     }
 
     pub(super) fn version(&self) -> &'static str {

@@ -169,7 +169,7 @@ impl Negotiation {
                 Err(HAS_DATA)
             }
             opt::LIST => {
-                exports.as_slice().iter().for_each(|export| answer.server(export));
+                exports.iter().for_each(|export| answer.server(export));
                 Ok(())
             }
             opt::STARTTLS => {

@@ -100,8 +100,10 @@ impl Handshake {
 
     /// Takes `bytes` up to the end of one option, and appends its answer to `out`.
     ///
-    /// Bytes may be split anywhere. Pass the same `exports` in every call. Allocates memory for options, at most
-    /// [`Limits::option_bytes`], and for `out`: one answer, which lists all exports in the case of LIST.
+    /// Bytes may be split anywhere. `exports` are those that the client may use now. They may change between calls, but an
+    /// export keeps its number, and a number that another export gets stands for the same metadata contexts. Allocates
+    /// memory for options, at most [`Limits::option_bytes`], and for `out`: one answer, which lists all exports in the case
+    /// of LIST.
     pub fn receive(&mut self, bytes: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Received {
         let mut rest = Reader(bytes);
         let step = loop {

@@ -117,8 +117,12 @@ impl Rig {
 
     /// Starts a request that reads this many sectors.
     fn start(&mut self, id: u32, sectors: u32) {
+        self.start_at(id, 64 * u64::from(id), sectors);
+    }
+
+    fn start_at(&mut self, id: u32, sector: u64, sectors: u32) {
         let Pools { requests, bios, .. } = &mut self.pools;
-        let bio = bios.take(Bio::read(64 * u64::from(id), sectors, 0)).expect("there is room");
+        let bio = bios.take(Bio::read(sector, sectors, 0)).expect("there is room");
         requests.start(RequestId(id), bios, bio, CpuId(0), HCTX, NOW);
     }
 
@@ -383,6 +387,12 @@ fn requests_keep_their_limits() {
         rig.prepare(0);
         let _ = rig.offer(0);
     });
+    assert_caught("[limits-kept]", "sectors beyond the end", || {
+        let mut rig = Rig::new();
+        rig.start_at(0, (1 << 20) - 15, 16);
+        rig.prepare(0);
+        let _ = rig.offer(0);
+    });
     assert_caught("[limits-kept]", "pieces that do not add up", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
@@ -390,6 +400,14 @@ fn requests_keep_their_limits() {
         rig.prepare(0);
         let _ = rig.offer(0);
     });
+}
+
+#[test]
+fn a_request_may_use_each_limit_up() {
+    let mut rig = Rig::new();
+    rig.start_at(0, (1 << 20) - 16, 16);
+    rig.prepare(0);
+    assert_eq!(rig.offer(0), Accept::Queued);
 }
 
 /// [time-moves-forward] and [no-idle-polling].

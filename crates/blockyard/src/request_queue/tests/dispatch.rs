@@ -1,7 +1,7 @@
 use super::*;
 use crate::driver::Busy;
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
-use crate::policy::{Dequeue, Dispatch, ElevatorKind, KyberTunables, SchedDepth};
+use crate::policy::{BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberTunables, SchedDepth};
 use crate::trace::Hold;
 
 #[test]
@@ -33,6 +33,30 @@ fn refused_requests_go_before_later_ones() {
         rig.complete();
         rig.settle();
         assert_eq!(rig.sent_sectors(), [128, 32]);
+    }
+}
+
+/// A refusal sets the busy bits of all hardware queues that share a dispatch list. One of them sends
+/// the refused request; the others pull nothing until a completion.
+#[test]
+fn a_hardware_queue_with_the_busy_bit_pulls_nothing_until_a_completion() {
+    for policies in [Policies::NONE, Policies::mq_deadline()] {
+        let (dispatch, busy) = (Dispatch::SharedList, BusyTrack::Bit);
+        let policies = Policies { dispatch, busy, ..policies };
+        let mut rig = Rig::new(2, 4, policies, Limits::new(CAPACITY_SECTORS));
+        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+        rig.settle();
+        rig.host.driver.answers.push_back(Accept::Busy(Busy::Device));
+        rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();
+        rig.settle();
+        assert_eq!(rig.queue.run(&mut rig.host, HctxId(1), rig.now), RunStop::Idle);
+        assert_eq!(rig.sent_sectors(), [0, 64], "the other one sends what was refused");
+        rig.submit(CPU, Bio::read(128, 8, 2)).unwrap();
+        let stop = rig.queue.run(&mut rig.host, H0, rig.now);
+        assert_eq!(stop, RunStop::Held(Hold::Device), "{:?}", policies.elevator);
+        rig.complete();
+        rig.settle();
+        assert_eq!(rig.sent_sectors(), [64, 128]);
     }
 }
 
@@ -209,4 +233,19 @@ fn a_token_given_back_runs_the_hardware_queue_that_waits_for_it() {
     rig.complete();
     assert_eq!(rig.settle(), 1);
     assert_eq!(rig.sent_sectors(), [64]);
+}
+
+#[test]
+fn a_request_notes_when_it_left_its_stage() {
+    let spliced = Policies { dispatch: Dispatch::HoldUntilFlushed, ..Policies::NONE };
+    let in_turn = Policies { dequeue: Dequeue::RoundRobin, ..spliced };
+    for policies in [Policies::mq_deadline(), spliced, in_turn] {
+        let mut rig = Rig::new(1, 4, policies, Limits::new(CAPACITY_SECTORS));
+        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+        rig.now = Instant::from_ns(500);
+        rig.settle();
+        let (_, id) = rig.host.tags.owner(H0, rig.host.driver.sent[0].tag).unwrap();
+        let times = rig.queue.requests[id].times;
+        assert_eq!((times.queued, times.scheduled), (Instant::ZERO, rig.now), "{policies:?}");
+    }
 }

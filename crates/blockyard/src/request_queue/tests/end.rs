@@ -1,5 +1,5 @@
 use super::*;
-use crate::driver::{Finished, Outcome};
+use crate::driver::{Busy, Finished, Outcome};
 
 #[test]
 fn a_requeued_request_goes_before_all_others() {
@@ -115,4 +115,22 @@ fn a_bio_with_one_failed_part_fails() {
     };
     assert_eq!(end(3, Status::Timeout), None);
     assert_eq!(end(8, Status::Ok).unwrap().status, Status::Timeout);
+}
+
+/// However a request leaves the driver, hardware queues that waited for it run ([no-lost-wake-up]).
+#[test]
+fn a_request_that_the_driver_gives_back_restarts_those_who_wait() {
+    for outcome in [Outcome::Done(Status::Ok), Outcome::Again, Outcome::AgainPrepared] {
+        let policies = Policies { dispatch: Dispatch::HoldUntilFlushed, ..Policies::NONE };
+        let mut rig = Rig::new(2, 4, policies, Limits::new(CAPACITY_SECTORS));
+        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+        rig.settle();
+        rig.host.driver.answers.push_back(Accept::Busy(Busy::Device));
+        rig.submit(OTHER_CPU, Bio::read(64, 8, 1)).unwrap();
+        assert!(rig.settle() > 0 && rig.sent_sectors() == [0], "the second waits");
+        rig.host.driver.timeouts.push_back(TimedOut::Ended(outcome));
+        rig.now = rig.now + Duration::from_secs(31);
+        rig.settle();
+        assert!(rig.sent_sectors().contains(&64), "{outcome:?}: {:?}", rig.sent_sectors());
+    }
 }

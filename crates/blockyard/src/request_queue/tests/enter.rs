@@ -130,3 +130,21 @@ fn a_full_request_is_marked_and_left_alone() {
         .collect();
     assert_eq!(shapes, [(0, 16, true), (16, 8, false)]);
 }
+
+/// A request joins a waiting one when it leaves the plug. What follows a gap in memory at the end of
+/// the second must not merge with the two.
+#[test]
+fn a_request_that_leaves_the_plug_joins_its_neighbour_and_keeps_its_gap() {
+    for (gap, sent) in [(Flags::NONE, &[24][..]), (Flags::GAP_TAIL, &[16, 8])] {
+        let limits = Limits { virt_boundary: true, ..Limits::new(CAPACITY_SECTORS) };
+        let mut rig = Rig::new(1, 8, Policies::mq_deadline(), limits);
+        rig.queue.plug(CPU);
+        rig.submit(CPU, Bio::write(8, 8, 0).with_flags(gap)).unwrap();
+        rig.submit(OTHER_CPU, Bio::write(0, 8, 1)).unwrap();
+        rig.queue.unplug(&mut rig.host, CPU, rig.now);
+        rig.submit(OTHER_CPU, Bio::write(16, 8, 2)).unwrap();
+        rig.settle();
+        let sectors: Vec<_> = rig.host.driver.sent.iter().map(|sent| sent.sectors).collect();
+        assert_eq!(sectors, sent, "{gap:?}");
+    }
+}
