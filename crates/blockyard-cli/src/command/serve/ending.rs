@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(ending.wait(None).unwrap(), Heard::Asked(Cause::Signal));
         let bell = Bell(told.into());
         for cause in [Cause::Drain, Cause::Run] {
-            std::thread::sleep(TOGETHER);
+            assert_eq!(ending.wait(Some(TOGETHER)).unwrap(), Heard::Nothing);
             bell.ask(cause);
             assert_eq!(ending.wait(None).unwrap(), Heard::Asked(cause));
         }
