@@ -133,8 +133,8 @@ fn rate_and_delay_change_while_clients_are_served() {
     running.end();
 
     let running = start(&["memory:1m", "--delay", "0us"]);
-    let words = "unknown command `stop`: one of list, disconnect, rate, delay, fault, add, remove, \
-                 drain";
+    let words = "unknown command `stop`: one of list, disconnect, rate, delay, fault, add, remove, resize, \
+                  drain";
     assert_eq!(running.refuses(&["stop"]), format!("blockyard: error: {words}\n"));
     let words = "blockyard: error: export \"\" was started without --rate\n";
     assert_eq!(running.refuses(&["rate", "", "1m"]), words);
