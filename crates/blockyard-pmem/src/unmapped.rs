@@ -32,8 +32,11 @@ const WORD_BYTES: usize = 8;
 /// The zeroes that one call writes.
 static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 /// The number of looks before a thread sleeps: the thread it waits for may be waiting for a disk.
-const LOOKS: u32 = 1 << 10;
+const LOOKS: u32 = 1 << 7;
+/// The first sleep. Each later one is twice as long, up to [`SLEEP_MAX`]: many threads that look often would leave no
+/// processor to the thread that they wait for.
 const SLEEP: Duration = Duration::from_micros(50);
+const SLEEP_MAX: Duration = Duration::from_millis(2);
 
 const _: () = assert!(ZEROES.len().is_multiple_of(WORD_BYTES), "no call zeroes half of a word");
 
@@ -209,7 +212,10 @@ impl Memory for Unmapped {
     fn relax(&self, turn: u32) {
         match turn {
             0..LOOKS => relax(turn),
-            _ => std::thread::sleep(SLEEP),
+            _ => {
+                let doubled = 1 << (turn - LOOKS).min(16);
+                std::thread::sleep((SLEEP * doubled).min(SLEEP_MAX));
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Failure;
 use crate::{seat, setting};
-use blockyard_btt::{Btt, Container, IoError, Worker};
+use blockyard_btt::{Btt, Container, IoError, Policy, Worker};
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, NewImage, PoolSet};
 use core::cell::UnsafeCell;
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statvfs, statx};
@@ -14,6 +14,10 @@ use std::sync::Arc;
 
 /// The number of threads that can have a worker of their own. Others make one for each call, which is many times slower.
 const SEATS: usize = 256;
+
+/// The number of threads that can have lanes to themselves, the most there are. Threads with lanes of their own wait for
+/// a disk together, and there may be far more of them than processors.
+const THREADS: u32 = 96;
 
 /// A worker that keeps its BTT open.
 type OwnWorker = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
@@ -36,11 +40,10 @@ unsafe impl Send for Pool {}
 impl Pool {
     /// Opens a pool with blocks of `bytes`, or of any size if `bytes` is 0.
     pub(crate) fn open(path: &Path, bytes: u32) -> Result<Self, ImageError> {
+        let mut options = options(path)?;
         if setting::copies_on_write() {
-            let why = "copy_on_write.at_open is not supported";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why).into());
+            options.durability = Durability::Discarded;
         }
-        let options = options(path)?;
         let image = Image::identify(path, &options)?;
         let pool = Self::new(image.open(&options)?, path);
         if bytes != 0 && pool.btt.sector_bytes() != bytes {
@@ -130,7 +133,8 @@ fn options(path: &Path) -> Result<ImageOptions, ImageError> {
         }),
     };
     let durability = if forced || direct()? { Durability::Memory } else { Durability::Disk };
-    Ok(ImageOptions { durability, allocated: true, ..ImageOptions::default() })
+    let policy = Policy::for_threads(THREADS);
+    Ok(ImageOptions { durability, policy, allocated: true, ..ImageOptions::default() })
 }
 
 /// Whether a file or folder is on persistent memory that is mapped directly.
