@@ -3,15 +3,15 @@
 use crate::job::{SECTOR, Transfer};
 use blockyard::bio::{Bio, Flags, Op};
 
-/// The length of the longest bio, in sectors.
-const BIO_SECTORS_MAX: u32 = 1 << 31;
+/// The length of the longest bio, in sectors: a power of two, as is every such limit.
+pub(crate) const BIO_SECTORS_MAX: u32 = 1 << 31;
 
-/// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as a bio can hold.
-pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64) -> Bio {
+/// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as fit into `most` sectors.
+pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64, most: u32) -> Bio {
     let Transfer { offset, len, .. } = *transfer;
     let block = block_bytes.max(SECTOR);
     let start = offset / block * block / SECTOR;
-    let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes), 0);
+    let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes, most), 0);
     // The data of a partial block does not adjoin its neighbours' in memory. A fast transfer that fails must not fail
     // others.
     let is_whole = (offset | len).is_multiple_of(block);
@@ -20,18 +20,20 @@ pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64) -> Bio {
 
 /// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
 #[inline]
-pub(crate) fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64) -> Option<Bio> {
+pub(crate) fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64, most: u32) -> Option<Bio> {
     let sector = bio.sector + u64::from(bio.sectors);
     if sector * SECTOR >= transfer.offset + transfer.len {
         return None;
     }
-    Some(Bio { sector, sectors: sectors_from(sector, transfer, block_bytes), ..*bio })
+    Some(Bio { sector, sectors: sectors_from(sector, transfer, block_bytes, most), ..*bio })
 }
 
-/// Returns the length in sectors of the bio of `transfer` that starts at `sector`.
-fn sectors_from(sector: u64, transfer: &Transfer, block_bytes: u64) -> u32 {
+/// Returns the length in sectors of the bio of `transfer` that starts at `sector`. It does not cross a multiple of `most`,
+/// so the bios of a range do not cut pages in two.
+fn sectors_from(sector: u64, transfer: &Transfer, block_bytes: u64, most: u32) -> u32 {
     let end = (transfer.offset + transfer.len).next_multiple_of(block_bytes.max(SECTOR));
-    u32::try_from(end / SECTOR - sector).map_or(BIO_SECTORS_MAX, |left| left.min(BIO_SECTORS_MAX))
+    let most = u64::from(most) - (sector & (u64::from(most) - 1));
+    u32::try_from(most.min(end / SECTOR - sector)).expect("a length of at most 32 bits")
 }
 
 #[cfg(test)]
@@ -41,7 +43,7 @@ mod tests {
     #[test]
     fn a_bio_covers_every_byte_with_whole_blocks() {
         let covers = |offset, len, block| {
-            let bio = first_bio(Op::Write, &Transfer::new(offset, len), block);
+            let bio = first_bio(Op::Write, &Transfer::new(offset, len), block, BIO_SECTORS_MAX);
             (bio.sector, bio.sectors, bio.flags.contains(Flags::NO_MERGE))
         };
         assert_eq!(covers(4096, 4096, 1), (8, 8, false));
@@ -52,20 +54,28 @@ mod tests {
 
     #[test]
     fn bios_of_a_long_range_follow_each_other_to_its_end() {
-        let most = u64::from(BIO_SECTORS_MAX);
-        for (offset, len) in [(512, most * SECTOR), (4097, (3 * most + 1) * SECTOR), (0, 1 << 62)] {
-            let transfer = Transfer::new(offset, len);
-            let mut bio = first_bio(Op::Discard, &transfer, 4096);
-            assert_eq!(bio.sector, offset / 4096 * 8);
-            for _ in 0..3 {
-                let Some(next) = next_bio(&bio, &transfer, 4096) else { break };
-                assert_eq!(next.sector, bio.sector + u64::from(bio.sectors));
-                assert!(next.sectors.is_multiple_of(8) && bio.sectors == BIO_SECTORS_MAX);
-                bio = next;
+        for most in [BIO_SECTORS_MAX, 8192] {
+            let bytes = u64::from(most) * SECTOR;
+            let long = (4097, 3 * bytes + SECTOR);
+            for (offset, len) in [(512, bytes), long, (bytes, 2 * bytes), (0, 1 << 62)] {
+                covers_to_the_end(&Transfer::new(offset, len), most);
             }
-            let end = (bio.sector + u64::from(bio.sectors)) * SECTOR;
-            let is_end = next_bio(&bio, &transfer, 4096).is_none();
-            assert_eq!(is_end, end == (offset + len).next_multiple_of(4096));
         }
+    }
+
+    fn covers_to_the_end(transfer: &Transfer, most: u32) {
+        let Transfer { offset, len, .. } = *transfer;
+        let mut bio = first_bio(Op::Discard, transfer, 4096, most);
+        assert_eq!(bio.sector, offset / 4096 * 8);
+        for _ in 0..3 {
+            let Some(next) = next_bio(&bio, transfer, 4096, most) else { break };
+            assert_eq!(next.sector, bio.sector + u64::from(bio.sectors));
+            assert!(next.sectors.is_multiple_of(8) && bio.sectors <= most);
+            assert!(next.sector.is_multiple_of(most.into()), "{next:?}");
+            bio = next;
+        }
+        let end = (bio.sector + u64::from(bio.sectors)) * SECTOR;
+        let is_end = next_bio(&bio, transfer, 4096, most).is_none();
+        assert_eq!(is_end, end == (offset + len).next_multiple_of(4096));
     }
 }

@@ -1,6 +1,11 @@
 //! A disk as one lane sees it: the core's request queue, the device below it, and the bios that wait for a tag.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[range-in-slices]** In one turn, a lane discards and zeroes at most one slice of a disk whose work its own thread does,
+//!   or that much of shorter ranges. The slices of several requests take turns.
 
-use crate::disk::{Change, Disk, Medium, Outbox};
+use crate::disk::{Change, Disk, Medium, Outbox, SLICE_SECTORS};
 use crate::job::Jobs;
 use crate::meter::{Counts, Meter};
 use crate::traffic::Traffic;
@@ -33,8 +38,12 @@ pub(crate) struct DiskQueue {
     host: Host<Medium, Meter>,
     /// Bios that wait for a tag, the oldest first.
     waiting: VecDeque<Bio>,
+    /// Discards and zeroings for the next turns, each of at most a slice ([range-in-slices]).
+    slices: VecDeque<Bio>,
     refused: VecDeque<Ended>,
     is_plugged: bool,
+    /// Whether the kernel is reading a range of the disk into the page cache.
+    pub(crate) is_prefetching: bool,
 }
 
 impl DiskQueue {
@@ -61,14 +70,36 @@ impl DiskQueue {
             queue: RequestQueue::new(QueueId(0), config, &host),
             host,
             waiting: VecDeque::new(),
+            slices: VecDeque::new(),
             refused: VecDeque::new(),
             is_plugged: false,
+            is_prefetching: false,
         }
     }
 
-    /// Submits `bio` now, or as soon as a tag is free. [`Self::next_ended`] returns the bio when it ends.
+    /// Submits `bio` now, in a later turn ([range-in-slices]), or as soon as a tag is free. [`Self::next_ended`] returns the
+    /// bio when it ends.
     #[inline]
     pub(crate) fn submit(&mut self, bio: Bio, now: Instant) {
+        if self.disk.takes_slices(bio.op) {
+            self.slices.push_back(bio);
+        } else {
+            self.submit_now(bio, now);
+        }
+    }
+
+    /// Submits the slices of this turn ([range-in-slices]).
+    pub(crate) fn submit_slices(&mut self, now: Instant) {
+        let mut left = SLICE_SECTORS;
+        while let Some(&bio) = self.slices.front().filter(|bio| bio.sectors <= left) {
+            self.slices.pop_front();
+            left -= bio.sectors;
+            self.submit_now(bio, now);
+        }
+    }
+
+    #[inline]
+    fn submit_now(&mut self, bio: Bio, now: Instant) {
         if !self.is_plugged {
             self.queue.plug(CPU);
             self.is_plugged = true;
@@ -174,7 +205,8 @@ impl DiskQueue {
 
     /// Returns the instant at which to call [`Self::advance`] if no event occurs earlier.
     pub(crate) fn poll_at(&self) -> Option<Instant> {
-        self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()
+        let slices = (!self.slices.is_empty()).then_some(Instant::ZERO);
+        self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).chain(slices).min()
     }
 }
 

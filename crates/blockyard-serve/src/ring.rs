@@ -53,6 +53,8 @@ pub(crate) enum FileOp {
     Write { offset: u64, fua: bool },
     /// Make all completed writes durable.
     Sync,
+    /// Read a range into the page cache.
+    Prefetch { offset: u64, len: u32 },
     /// Deallocate or zero a range with `fallocate`.
     Allocate { mode: i32, offset: u64, len: u64 },
 }
@@ -214,6 +216,11 @@ impl<K> Ring<K> {
                 opcode::Writev::new(fd, iovecs.as_ptr(), count)
                     .offset(offset)
                     .rw_flags(if fua { libc::RWF_DSYNC } else { 0 })
+                    .build()
+            }
+            (FileOp::Prefetch { offset, len }, _) => {
+                opcode::Fadvise::new(fd, len.into(), libc::POSIX_FADV_WILLNEED)
+                    .offset(offset)
                     .build()
             }
             (FileOp::Sync, _) => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build(),

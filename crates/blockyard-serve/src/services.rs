@@ -3,9 +3,9 @@
 //! The lane passes its [`Services`] to each call of a door. `M` is the type of the memory that a door
 //! lends to the kernel.
 
-use crate::bios::{first_bio, next_bio};
+use crate::bios::{BIO_SECTORS_MAX, first_bio, next_bio};
 use crate::discards::Discards;
-use crate::disk::Disk;
+use crate::disk::{Disk, SLICE_SECTORS};
 use crate::disks::Disks;
 use crate::job::{Job, Jobs, Owner, Transfer, job_of};
 use crate::lane_memory::{Account, LaneMemory};
@@ -13,7 +13,7 @@ use crate::map::Pages;
 use crate::newcomers::Newcomers;
 use crate::numbers::Numbers;
 use crate::pool::Pool;
-use crate::ring::Ring;
+use crate::ring::{FileIo, FileOp, Ring};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
 use blockyard::bio::{Bio, Flags, Op};
@@ -31,6 +31,9 @@ const SPARE_BYTES_MAX: usize = 64 << 20;
 /// The largest number of runs of data and holes that doors look up in one turn. Each lookup may be a system call.
 pub(crate) const LOOKUPS_OF_A_TURN: usize = 64;
 
+/// The most that one request prefetches, in bytes.
+const PREFETCHED_BYTES_MAX: u32 = 32 << 20;
+
 /// The owner of an operation in the ring, with the memory that the kernel uses.
 #[derive(Debug)]
 pub(crate) enum Kept<M> {
@@ -38,6 +41,8 @@ pub(crate) enum Kept<M> {
     Door { door: u32, memory: M },
     /// A disk, which knows the I/O by `number`.
     Disk { disk: u16, number: u32, _pages: Vec<Rc<Pages>> },
+    /// The lane, which prefetches from a disk.
+    Prefetch { disk: usize },
     /// The lane, which waits on its bell.
     Bell,
 }
@@ -201,7 +206,8 @@ impl<M> Services<M> {
         transfer: Transfer,
         fua: bool,
     ) {
-        let mut bio = first_bio(op, &transfer, self.disk(disk).block_bytes());
+        let mut bio =
+            first_bio(op, &transfer, self.disk(disk).block_bytes(), self.longest_bio(disk, op));
         if fua {
             bio = bio.with_flags(Flags::FUA);
         }
@@ -233,7 +239,25 @@ impl<M> Services<M> {
     #[inline]
     fn next_of(&self, disk: usize, ended: &Ended) -> Option<Bio> {
         let transfer = &self.jobs.borrow()[job_of(ended.bio.cookie)].transfer;
-        next_bio(&ended.bio, transfer, self.disk(disk).block_bytes())
+        let most = self.longest_bio(disk, ended.bio.op);
+        next_bio(&ended.bio, transfer, self.disk(disk).block_bytes(), most)
+    }
+
+    /// Returns the length of the longest bio of `op`, in sectors.
+    #[inline]
+    fn longest_bio(&self, disk: usize, op: Op) -> u32 {
+        if self.disk(disk).takes_slices(op) { SLICE_SECTORS } else { BIO_SECTORS_MAX }
+    }
+
+    /// Prefetches the start of a range, if the disk can. It is only advice: there is one prefetch of a disk at a time, by a
+    /// thread of the kernel.
+    pub(crate) fn prefetch(&mut self, disk: usize, offset: u64, len: u64) {
+        let Some(fd) = self.disk(disk).prefetches_from() else { return };
+        if !core::mem::replace(&mut self.disks[disk].is_prefetching, true) {
+            let len = u32::try_from(len).unwrap_or(u32::MAX).min(PREFETCHED_BYTES_MAX);
+            let io = FileIo { fd, op: FileOp::Prefetch { offset, len }, spans: Vec::new() };
+            self.ring.file(io, Kept::Prefetch { disk });
+        }
     }
 
     /// Pushes the file I/O that the device of `disk` has begun to the ring.

@@ -11,7 +11,8 @@
 //!   write is repeated without FUA; if that succeeds, the report was about lost writes.
 //! - **[short-io-completed]** After a short read or write, the rest is issued too.
 //! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file
-//!   was cut short. The damage is reported.
+//!   was cut short. The damage is reported. A write beyond the end fails too: it would make the file long again, and what
+//!   was lost between would read as zeroes.
 //! - **[fuse-has-no-fua]** A direct file on FUSE has no FUA: a flush follows such a write instead. Where FUSE completes direct
 //!   writes asynchronously, Linux only passes `RWF_DSYNC` on to the file system, and most file systems ignore it there.
 
@@ -492,6 +493,12 @@ impl Driver for FileDevice {
         if issue.effect() == DataEffect::Nowhere {
             self.finished.push(active.finished);
             return Accept::Queued;
+        }
+        if matches!(active.op, Op::Write | Op::WriteZeroes)
+            && self.file.ends_before(active.bytes.end)
+        {
+            self.file.note_cut(); // [end-is-no-zeroes]
+            return Accept::Failed(Status::IoError);
         }
         if !self.may_write(&mut active) {
             return Accept::Busy(Busy::Device); // [edge-has-one-writer]

@@ -36,6 +36,7 @@ use crate::admission::Admission;
 use crate::job::{Jobs, Place, SECTOR, Transfer};
 use crate::map::{Map, Pages};
 use at_once::AtOnce;
+use blockyard::bio::Op;
 use blockyard::driver::{Device, Driver};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::{FaultRule, Faulty};
@@ -55,6 +56,7 @@ use live::Live;
 pub(crate) use memory::Memory;
 use memory::MemoryDevice;
 use null::Nothing;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -67,6 +69,8 @@ const FILE_REQUEST_SECTORS: u32 = 1 << 12;
 pub(crate) const NULL_READ_BYTES_MAX: usize = 32 << 20;
 /// The longest discard or zeroing; longer ones are split.
 const RANGE_SECTORS_MAX: u32 = 1 << 22;
+/// How much of a memory disk or BTT a lane discards or zeroes in one turn: other clients wait meanwhile.
+pub(crate) const SLICE_SECTORS: u32 = 1 << 13;
 
 /// The place where the data of a disk is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -319,6 +323,13 @@ impl Disk {
         !self.needs_pages() && self.layers.is_empty()
     }
 
+    /// Returns whether the lane's own thread does the work of `op`, which may be long: [range-in-slices].
+    #[inline]
+    pub(crate) fn takes_slices(&self, op: Op) -> bool {
+        matches!(op, Op::Discard | Op::WriteZeroes)
+            && matches!(self.kept, Kept::Memory(_) | Kept::Btt(_))
+    }
+
     /// Returns the place of the byte at `offset` in the disk's own memory, if a payload may be received there before
     /// its write is submitted: no layer may refuse the write.
     pub(crate) fn home(&self, offset: u64) -> Option<(Arc<Map>, usize)> {
@@ -367,10 +378,11 @@ impl Disk {
         }
     }
 
-    /// Prefetches a range, if the disk can.
-    pub(crate) fn cache(&self, offset: u64, len: u64) {
-        if let Kept::File(file, _) = &self.kept {
-            file.cache(offset, len);
+    /// Returns the descriptor of the disk's file, if the disk uses the page cache.
+    pub(crate) fn prefetches_from(&self) -> Option<RawFd> {
+        match &self.kept {
+            Kept::File(file, _) if file.block_bytes == 1 => Some(file.fd.as_raw_fd()),
+            _ => None,
         }
     }
 }

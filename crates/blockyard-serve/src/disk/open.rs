@@ -13,10 +13,9 @@ use crate::event::{Event, Harm};
 use crate::job::SECTOR;
 use crate::map::Map;
 use core::sync::atomic::{AtomicBool, AtomicUsize};
-use rustix::fs::{Advice, AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use std::io::ErrorKind;
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -207,19 +206,19 @@ impl File {
         rustix::fs::seek(&self.fd, SeekFrom::End(0)).unwrap_or(0)
     }
 
-    /// Counts and reports a read beyond the present end of the file.
+    /// Returns whether a file is now shorter than the disk and than `end`. Does not ask a file server.
+    pub(super) fn ends_before(&self, end: u64) -> bool {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        !self.is_block_device
+            && rustix::fs::statx(&self.fd, "", flags, StatxFlags::SIZE)
+                .is_ok_and(|stat| stat.stx_size < end.min(self.size_bytes))
+    }
+
+    /// Counts and reports an access beyond the present end of the file.
     #[cold]
     pub(super) fn note_cut(&self) {
         let (disk_bytes, file_bytes) = (self.size_bytes, self.end_bytes());
         self.damage.note(Harm::CutShort { disk_bytes, file_bytes });
-    }
-
-    /// Prefetches a range into the page cache, if the disk uses it.
-    pub(crate) fn cache(&self, offset: u64, len: u64) {
-        if self.block_bytes == 1 {
-            // This is only advice: the kernel may refuse it.
-            let _ = rustix::fs::fadvise(&self.fd, offset, NonZeroU64::new(len), Advice::WillNeed);
-        }
     }
 }
 

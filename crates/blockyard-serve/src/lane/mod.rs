@@ -203,6 +203,12 @@ impl<D: Door> Lane<D> {
             Kept::Disk { disk, number, .. } => {
                 self.services.disks[usize::from(disk)].outbox.end(number, done.result);
             }
+            Kept::Prefetch { disk } => {
+                // The disk may have been removed meanwhile.
+                if let Some(disk) = self.services.disks.find_mut(disk) {
+                    disk.is_prefetching = false;
+                }
+            }
             Kept::Bell => self.rung(),
         }
     }
@@ -220,6 +226,8 @@ impl<D: Door> Lane<D> {
             self.doors[door].ready(door, &mut self.services);
             at += 1;
         }
+        let now = self.services.now;
+        self.services.disks.iter_mut().for_each(|disk| disk.submit_slices(now)); // [range-in-slices]
         self.advance_disks();
         self.retry_memory();
         self.look_up();

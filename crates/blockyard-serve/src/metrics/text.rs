@@ -33,7 +33,7 @@ pub(super) fn write(
     page.line(format_args!("blockyard_lanes {lanes}"));
     page.family(
         "blockyard_answer_turns_max",
-        "The most turns of a lane between the arrival of a request and its answer.",
+        "The most turns of a lane between the arrival of a READ, WRITE or FLUSH and its answer.",
         |counts| counts.turns_max,
     );
     page.disk_stats();

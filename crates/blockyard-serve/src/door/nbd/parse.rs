@@ -233,7 +233,7 @@ impl Client {
             Command::Trim => (Op::Discard, false, false),
             Command::WriteZeroes { no_hole, fast } => (Op::WriteZeroes, no_hole, fast),
             Command::Cache => {
-                lane.disk(disk).cache(request.offset(), request.len());
+                lane.prefetch(disk, request.offset(), request.len());
                 return self.answer(number, request, Ok(()), lane);
             }
             Command::BlockStatus => unreachable!("a status is scanned before it is answered"),
