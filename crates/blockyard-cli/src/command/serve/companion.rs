@@ -13,7 +13,7 @@ use blockyard_serve::Address;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use sd_notify::NotifyState;
 
-use super::ending::{Bell, Request};
+use super::ending::{Bell, Cause};
 use crate::message::warning;
 
 /// A file with the number of this process. It is removed when it is dropped.
@@ -161,7 +161,7 @@ pub(super) fn run(command: &str, address: &Address, has_tls: bool, bell: Bell) -
     std::thread::Builder::new().name("run".to_owned()).spawn(move || {
         // Before the request: whoever sees that sees the code too.
         ended.set(child.wait()).expect("a command ends once");
-        bell.ask(Request::CommandEnded);
+        bell.ask(Cause::Run);
     })?;
     Ok(run)
 }

@@ -3,6 +3,7 @@
 //! Signals in quick succession count as one. `timeout` signals the program and then its group, which must not
 //! abandon requests in flight.
 
+use core::fmt;
 use core::time::Duration;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -16,29 +17,43 @@ use signal_hook::low_level::pipe;
 /// Signals within this time count as one.
 const TOGETHER: Duration = Duration::from_millis(500);
 
-/// The reason for which a server is asked to end, other than a signal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Request {
-    /// The command of `--run` has ended.
-    CommandEnded = 1,
-    /// An operator drains the server.
-    Drain = 2,
-}
-
 /// The event that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// SIGTERM or SIGINT.
-    Signal,
-    /// A request to end, unless the server has been asked to end before.
-    Request(Request),
+    /// The server is asked to end: for the first time, or again by a signal.
+    Asked(Cause),
     /// The server has ended.
     End,
     /// The wait timed out.
     Nothing,
 }
 
-/// Receives signals from its creation on: a byte for each signal or request, and the end of the stream when the server ends.
+/// What asks the server to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// The command to drain.
+    Drain,
+    /// The end of the command that ran beside the server.
+    Run,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Signal => "a signal to end",
+            Self::Drain => "a command to drain",
+            Self::Run => "the end of the command of --run",
+        })
+    }
+}
+
+/// The bytes that stand for the causes but for signals, each of which sends a byte that the handler chooses.
+const DRAIN: u8 = b'd';
+const RUN: u8 = b'r';
+
+/// Receives signals from its creation on: a byte for each signal, and the end of the stream when the server ends.
 #[derive(Debug)]
 pub(super) struct Ending {
     heard: UnixStream,
@@ -51,10 +66,15 @@ pub(super) struct Ending {
 pub(super) struct Bell(Arc<UnixStream>);
 
 impl Bell {
-    /// Asks the server to end. Unlike a second signal, a request to a server that drains changes nothing.
-    pub(super) fn ask(&self, request: Request) {
+    /// Asks the server to end. Unlike a second signal, another cause changes nothing at a server that drains.
+    pub(super) fn ask(&self, cause: Cause) {
+        let byte = match cause {
+            Cause::Signal => 0,
+            Cause::Drain => DRAIN,
+            Cause::Run => RUN,
+        };
         // It has ended already if this fails.
-        let _ = (&*self.0).write(&[request as u8]);
+        let _ = (&*self.0).write(&[byte]);
     }
 
     /// The server has ended.
@@ -86,9 +106,14 @@ impl Ending {
             match self.heard.read(&mut byte) {
                 Ok(0) => return Ok(Heard::End),
                 Ok(_) => {
-                    if let Some(heard) = self.hear(byte[0]) {
+                    let (cause, is_new) = match byte {
+                        [DRAIN] => (Cause::Drain, !self.is_asked),
+                        [RUN] => (Cause::Run, !self.is_asked),
+                        _ => (Cause::Signal, self.is_another()),
+                    };
+                    if is_new {
                         self.is_asked = true;
-                        return Ok(heard);
+                        return Ok(Heard::Asked(cause));
                     }
                 }
                 Err(error) => match error.kind() {
@@ -96,15 +121,6 @@ impl Ending {
                     _ => return Err(error),
                 },
             }
-        }
-    }
-
-    /// Returns the event that a byte stands for, unless it changes nothing.
-    fn hear(&mut self, byte: u8) -> Option<Heard> {
-        let requests = [Request::CommandEnded, Request::Drain];
-        match requests.into_iter().find(|request| *request as u8 == byte) {
-            Some(request) => (!self.is_asked).then_some(Heard::Request(request)),
-            None => self.is_another().then_some(Heard::Signal),
         }
     }
 
@@ -128,26 +144,29 @@ mod tests {
         let (heard, mut told) = UnixStream::pair().unwrap();
         let mut ending = Ending { heard, last: None, is_asked: false };
         told.write_all(&[0; 3]).unwrap();
-        assert_eq!(ending.wait(None).unwrap(), Heard::Signal);
+        assert_eq!(ending.wait(None).unwrap(), Heard::Asked(Cause::Signal));
         assert_eq!(ending.wait(Some(TOGETHER / 2)).unwrap(), Heard::Nothing);
         assert_eq!(ending.wait(Some(Duration::ZERO)).unwrap(), Heard::Nothing);
         std::thread::sleep(TOGETHER);
         told.write_all(&[0; 2]).unwrap();
-        assert_eq!(ending.wait(None).unwrap(), Heard::Signal);
+        assert_eq!(ending.wait(None).unwrap(), Heard::Asked(Cause::Signal));
         Bell(told.into()).ring();
         assert_eq!(ending.wait(None).unwrap(), Heard::End);
     }
 
     #[test]
-    fn a_request_to_a_server_that_drains_changes_nothing() {
-        let (heard, told) = UnixStream::pair().unwrap();
-        let mut ending = Ending { heard, last: None, is_asked: false };
-        let bell = Bell(told.into());
-        bell.ask(Request::Drain);
-        assert_eq!(ending.wait(None).unwrap(), Heard::Request(Request::Drain));
-        bell.ask(Request::CommandEnded);
-        assert_eq!(ending.wait(Some(TOGETHER)).unwrap(), Heard::Nothing);
-        (&*bell.0).write_all(&[0]).unwrap();
-        assert_eq!(ending.wait(None).unwrap(), Heard::Signal);
+    fn other_causes_end_a_server_and_change_nothing_while_it_drains() {
+        for cause in [Cause::Drain, Cause::Run] {
+            let (heard, told) = UnixStream::pair().unwrap();
+            let mut ending = Ending { heard, last: None, is_asked: false };
+            let bell = Bell(told.into());
+            bell.ask(cause);
+            assert_eq!(ending.wait(None).unwrap(), Heard::Asked(cause));
+            bell.ask(Cause::Drain);
+            bell.ask(Cause::Run);
+            assert_eq!(ending.wait(Some(TOGETHER)).unwrap(), Heard::Nothing);
+            bell.ask(Cause::Signal);
+            assert_eq!(ending.wait(None).unwrap(), Heard::Asked(Cause::Signal));
+        }
     }
 }
