@@ -41,7 +41,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   msrv             the oldest supported Rust builds every package, where it is installed
   test             all tests and doctests; installs the programs that they compare with
   readme           the README's what-if commands, every job in examples/ and the firmware example run
-  peers            programs of libnbd's own test suite run against `serve`
+  peers            programs of libnbd's own test suite run against `serve`, and PMDK's examples with our libpmemblk
   hostile [SESSIONS]
                    strangers attack a server while a canary client reads; malformed sessions, 50000 by default
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
@@ -315,15 +315,26 @@ step_readme() {
     done
 }
 
+# pmdk_examples: builds libpmemblk.so.1, and PMDK's example programs from BLOCKYARD_PMDK, a folder with PMDK 1.12's
+# sources, or from Debian's source package. Returns 3 if there are none.
+pmdk_examples() {
+    local sources="${BLOCKYARD_PMDK:-$CARGO_TARGET_DIR/pmdk}"
+    PROFILE=dev ci/libpmemblk "$CARGO_TARGET_DIR/libpmemblk" || return 1
+    ci/debian-source pmdk "$sources" || return
+    PROFILE=dev ci/pmdk-examples "$sources"
+}
+
 step_peers() {
-    local headers=(cc -fsyntax-only -include libnbd.h -include gnutls/gnutls.h -x c /dev/null) status=0
+    local headers=(cc -fsyntax-only -include libnbd.h -include gnutls/gnutls.h -x c /dev/null) status=0 pmdk=0
     need_compiler
     want openssl openssl
     "${headers[@]}" 2>/dev/null || install_packages "libnbd's tests" libnbd-dev libgnutls28-dev
     cargo build --locked --release -p blockyard-cli
     ci/libnbd/run "$CARGO_TARGET_DIR/release/blockyard" "$CARGO_TARGET_DIR/libnbd" || status=$?
     [[ $status != 3 || -n "${CI:-}" ]] || { unchecked "libnbd's own tests: their source is not available" && status=0; }
-    return "$status"
+    pmdk_examples || pmdk=$?
+    [[ $pmdk != 3 || -n "${CI:-}" ]] || { unchecked "PMDK's examples: their source is not available" && pmdk=0; }
+    return "$((status > pmdk ? status : pmdk))"
 }
 
 step_hostile() {

@@ -5,7 +5,7 @@ mod nbd;
 mod operator;
 
 use core::time::Duration;
-use nbd::{EIO, READ, signal};
+use nbd::{EIO, ENOSPC, FLUSH, READ, signal};
 use operator::{Running, blockyard, start, text};
 use serde_json::{Value, json};
 use std::fs;
@@ -13,6 +13,7 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 #[test]
@@ -97,7 +98,8 @@ fn a_drain_answers_what_is_in_flight_and_ends_the_server() {
     }
     assert_eq!(client.stream.read(&mut [0]).unwrap(), 0, "the session ends");
     let log = running.ended();
-    assert!(log.contains("a command came to drain\n"), "{log}");
+    assert!(log.contains("draining, for at most 30 s, after a command to drain\n"), "{log}");
+    assert!(!log.contains("signal"), "{log}");
 }
 
 #[test]
@@ -131,12 +133,104 @@ fn rate_and_delay_change_while_clients_are_served() {
     running.end();
 
     let running = start(&["memory:1m", "--delay", "0us"]);
-    let words = "unknown command `stop`: one of list, disconnect, rate, delay, add, remove, resize, \
-                 drain";
+    let words = "unknown command `stop`: one of list, disconnect, rate, delay, fault, add, remove, resize, \
+                  drain";
     assert_eq!(running.refuses(&["stop"]), format!("blockyard: error: {words}\n"));
     let words = "blockyard: error: export \"\" was started without --rate\n";
     assert_eq!(running.refuses(&["rate", "", "1m"]), words);
     running.end();
+}
+
+/// Writes a fault file with a rule for each `(name, lines)`.
+fn rules(rules: &[(&str, &str)]) -> PathBuf {
+    let path = nbd::path("toml");
+    let rule = |(name, lines): &_| format!("[[rule]]\nname = \"{name}\"\n{lines}\n");
+    fs::write(&path, rules.iter().map(rule).collect::<String>()).unwrap();
+    path
+}
+
+#[test]
+fn fault_rules_change_while_clients_are_served() {
+    let running = start(&["memory:1m", "--fault", "none"]);
+    let mut client = running.client();
+    let now = |rules: &str| format!("the fault rules of export \"\" from now on: {rules}\n");
+    assert_eq!(client.call(FLUSH, 0, 0), 0);
+    let file = rules(&[
+        ("cut", "op = \"read\"\nnth = 2\nerror = \"medium\""),
+        ("full", "op = \"flush\"\nerror = \"no-space\""),
+    ]);
+    assert_eq!(running.does(&["fault", "", text(&file)]), now("cut, full"));
+    assert_eq!(client.read(0, 3), [0; 3]);
+    assert_eq!(client.call(READ, 0, 512), EIO);
+    assert_eq!(client.read(0, 3), [0; 3]);
+    assert_eq!(client.call(FLUSH, 0, 0), ENOSPC);
+    let refused = rules(&[("far", "sectors = \"2048..2049\"\nerror = \"io\"")]);
+    let words =
+        "fault rule \"far\" cannot strike export \"\": its sectors are beyond the end of the disk";
+    let error = |words: &str| format!("blockyard: error: {words}\n");
+    assert_eq!(running.refuses(&["fault", "", text(&refused)]), error(words));
+    let misspelt = rules(&[("x", "lots = true")]);
+    let words = running.refuses(&["fault", "", text(&misspelt)]);
+    assert!(words.starts_with("blockyard: error: rules:3: unknown key `lots`"), "{words}");
+    assert_eq!(client.call(FLUSH, 0, 0), ENOSPC, "a refused command changes nothing");
+    assert_eq!(running.does(&["fault", "", "none"]), now("none"));
+    assert_eq!(client.call(FLUSH, 0, 0), 0);
+    drop(client);
+    running.end();
+
+    let running = start(&["memory:1m", "--delay", "0us"]);
+    let words = "export \"\" was started without --fault";
+    assert_eq!(running.refuses(&["fault", "", "none"]), error(words));
+    running.end();
+    [file, refused, misspelt].iter().for_each(|path| fs::remove_file(path).unwrap());
+}
+
+#[test]
+fn fault_rules_fire_at_their_times_from_the_start_or_the_command() {
+    let later = rules(&[("later", "op = \"read\"\nfrom = \"1s\"\nerror = \"io\"")]);
+    let running = start(&["memory:1m", "--fault", text(&later)]);
+    let mut client = running.client();
+    let start = Instant::now();
+    let mut ends_with = |status| {
+        while client.call(READ, 0, 512) != status {
+            if status != 0 {
+                client.stream.read_exact(&mut [0; 512]).unwrap();
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "no read ends with {status}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        if status == 0 {
+            client.stream.read_exact(&mut [0; 512]).unwrap();
+        }
+    };
+    ends_with(EIO);
+    std::thread::sleep(Duration::from_millis(2100));
+    let at_first = rules(&[("at first", "op = \"read\"\nfor = \"2s\"\nerror = \"io\"")]);
+    running.does(&["fault", "", text(&at_first)]);
+    ends_with(EIO);
+    ends_with(0);
+    let log = running.end();
+    assert!(log.contains("at first"), "{log}");
+    [later, at_first].iter().for_each(|path| fs::remove_file(path).unwrap());
+}
+
+#[test]
+fn the_help_of_ctl_fits_a_terminal() {
+    let help = |words: &[&str]| {
+        let output = blockyard(&[&["ctl"], words, &["--help"]].concat()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let all = help(&[]);
+    let commands = all.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names: Vec<_> =
+        commands.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    assert_eq!(
+        names[..9],
+        ["list", "disconnect", "rate", "delay", "fault", "add", "remove", "resize", "drain"]
+    );
+    for text in names[..9].iter().map(|name| help(&["x", name])).chain([all.clone()]) {
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub const AREAS: [Area; 5] = [
     area("mmc", "blockyard-mmc", "src", "--tests", "--test=swarm_mmc"),
     area("btt", "blockyard-btt", "src", "--tests", ""),
     area("wire", "blockyard-wire", "src", "--tests", ""),
-    area("sim/data", "blockyard-sim", "src/data", "--test=acknowledged*", "--test=swarm"),
+    area("sim/data", "blockyard-sim", "src/data", "--test=acknowledged*", "--test=swarm*"),
 ];
 
 const fn area(

@@ -16,4 +16,7 @@ pub enum Durability {
     /// The file is accessed by system calls, and a fence waits for `fdatasync`, which all waiting threads share.
     /// The BTT survives a power cut on any disk that keeps what it has acknowledged.
     Disk,
+    /// The file is mapped, and nothing that is written reaches it: the changes end with the open image. So a new image
+    /// cannot be made this way. A device DAX cannot be mapped so.
+    Discarded,
 }

@@ -248,6 +248,10 @@ impl Image {
         format: impl FnOnce(&ImageMemory) -> Result<Format, ImageError>,
     ) -> Result<Btt<ImageMemory>, ImageError> {
         let ImageOptions { durability, copying, policy, .. } = *options;
+        if durability == Durability::Discarded {
+            let words = "a new image cannot be discarded";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, words).into());
+        }
         let headers = parts.headers()?;
         let memory = ImageMemory::of_parts(parts, true, durability, copying)?;
         let format = format(&memory)?;

@@ -43,15 +43,20 @@ impl ImageMemory {
         Self::of_parts(Parts::whole(file)?, writable, durability, copying)
     }
 
-    /// Opens the bytes of parts. A device DAX is always persistent memory.
+    /// Opens the bytes of parts. A device DAX is always persistent memory, unless its changes are to be discarded.
     pub(crate) fn of_parts(
         parts: Parts,
         writable: bool,
         durability: Durability,
         copying: Copying,
     ) -> io::Result<Self> {
-        let durability = if parts.is_device() { Durability::Memory } else { durability };
+        let durability = match durability {
+            Durability::Discarded => durability,
+            _ if parts.is_device() => Durability::Memory,
+            _ => durability,
+        };
         Ok(match durability {
+            Durability::Discarded => Self::Mapped(Mapped::discarded(parts, writable, copying)?),
             Durability::Process | Durability::Memory => {
                 let persistent = durability == Durability::Memory;
                 Self::Mapped(Mapped::of_parts(parts, writable, persistent, copying)?)

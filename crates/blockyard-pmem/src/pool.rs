@@ -78,7 +78,7 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// The file is a pool with a damaged header.
+    /// The file is a pool with a damaged header, or of a later format.
     pub fn parse(bytes: &[u8]) -> Option<Result<Self, &'static str>> {
         if bytes.len() < POOL_BYTES || bytes[..8] != *SIGNATURE {
             return None;
@@ -90,6 +90,14 @@ impl Pool {
         let field = |at: usize| bytes[at..at + 16].try_into().expect("sixteen bytes");
         let word =
             |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let [version, _, incompatible, read_only] = VERSION_AND_FEATURES;
+        if word(8) != version {
+            return Some(Err("the pool has another version of the format"));
+        }
+        // Other bits of the second word of features forbid any use, and those of the third one writing.
+        if word(16) & !(incompatible | SINGLE_HEADER) != 0 || word(20) != read_only {
+            return Some(Err("the pool has features that are not supported"));
+        }
         let (sector_bytes, blank) = (word(HEADER_BYTES), word(HEADER_BYTES + 4) == 1);
         Some(Ok(Self { uuid: Uuid(field(24)), sector_bytes, blank }))
     }

@@ -11,11 +11,12 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a pool set.
 const SIGNATURE: &[u8; 11] = b"PMEMPOOLSET";
-/// The longest pool set.
+/// A pool set is shorter.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The parts of a pool.
@@ -65,16 +66,25 @@ impl PoolSet {
     ///
     /// # Errors
     ///
-    /// The file cannot be read; within, as [`Self::parse`].
+    /// The file cannot be read, is a pipe or socket, or starts like a pool set and has 1 MiB or more; within, as
+    /// [`Self::parse`].
     pub fn read(path: &Path) -> io::Result<Option<Result<Self, PoolSetError>>> {
-        let file = File::open(path)?;
-        if !file.metadata()?.is_file() {
+        let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        let kind = std::fs::metadata(path)?.file_type();
+        if kind.is_fifo() || kind.is_socket() {
+            return refuse("a pipe or socket has no bytes"); // opening a pipe would wait for a writer
+        }
+        if !kind.is_file() {
             return Ok(None);
         }
+        let file = File::open(path)?;
         let mut text = Vec::new();
         (&file).take(SIGNATURE.len() as u64).read_to_end(&mut text)?;
         if text == SIGNATURE {
             file.take(BYTES_MAX).read_to_end(&mut text)?;
+            if text.len() as u64 >= BYTES_MAX {
+                return refuse("a pool set has less than 1 MiB");
+            }
         }
         Ok(Self::parse(&text))
     }

@@ -1,13 +1,15 @@
 //! The kind of a file is recognised without writing to it, and independently of its sectors' data.
 
-use blockyard_btt::info_block::{InfoBlock, Version};
+use blockyard_btt::info_block::{InfoBlock, Version, checksum};
 use blockyard_btt::layout::{Layout, NFREE};
 use blockyard_btt::{Container, Uuid};
 use blockyard_pmem::pool::Pool;
-use blockyard_pmem::{Durability, Image, ImageOptions, NewImage};
+use blockyard_pmem::{Durability, Image, ImageOptions, NewImage, PoolSet};
 use std::os::unix::fs::FileExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
 fn file(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -145,4 +147,83 @@ fn a_pool_with_remains_of_a_btt_is_not_taken_for_unwritten() {
     let options = ImageOptions::default();
     let opened = Image::identify(&path, &options).and_then(|image| image.open(&options));
     assert!(opened.is_err(), "a pool that was not created from zeroes");
+}
+
+/// libpmemblk 1.12 refuses the same pools. Before, they were opened and written, whatever their features mean.
+#[test]
+fn a_pool_with_unknown_features_is_refused() {
+    let path = file("later-pool");
+    let (new, options) = (
+        NewImage { bytes: 20 << 20, sector_bytes: 512, container: Container::Pool },
+        ImageOptions::default(),
+    );
+    drop(Image::create(&path, &new, &options).expect("space on the test disk"));
+    let made = std::fs::File::options().read(true).write(true).open(&path).expect("new file");
+    let mut header = [0; 4096];
+    made.read_exact_at(&mut header, 0).expect("header of a pool");
+    // The major version; features that may be ignored, that need to be understood, and that forbid writing.
+    for (at, value, accepted) in
+        [(8, 2, false), (12, 0x11, true), (16, 0xe, false), (20, 1, false), (20, 0, true)]
+    {
+        let mut changed = header;
+        changed[at] = value;
+        let mut checked = [0; 4096];
+        checked[..2048].copy_from_slice(&changed[..2048]);
+        changed[4088..].copy_from_slice(&checksum(&checked).to_le_bytes());
+        made.write_all_at(&changed, 0).expect("write");
+        let image = Image::identify(&path, &options);
+        assert_eq!(image.is_ok(), accepted, "byte {at} is {value}: {image:?}");
+    }
+}
+
+/// Opening a pipe for reading waits for a writer, which may never come.
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let path = file("pipe");
+    let made = Command::new("mkfifo").arg(&path).status().expect("a program that starts");
+    assert!(made.success());
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let options = ImageOptions { read_only: true, ..ImageOptions::default() };
+        tell.send(Image::identify(&path, &options).is_err())
+    });
+    assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
+}
+
+/// What is beyond the longest pool set could name more parts.
+#[test]
+fn a_pool_set_that_is_too_long_is_refused() {
+    let path = file("long-set");
+    let comment = "#".repeat(1 << 20);
+    std::fs::write(&path, format!("PMEMPOOLSET\n20M /part\n{comment}\n20M /more\n"))
+        .expect("space on the test disk");
+    assert!(PoolSet::read(&path).is_err());
+}
+
+/// A file and a set of two parts, each opened so that nothing reaches them.
+#[test]
+fn discarded_changes_reach_no_file() {
+    let [path, first, second] = ["discarded", "discarded-0", "discarded-1"].map(file);
+    let lines = [&first, &second].map(|part| format!("20M {}\n", part.display())).concat();
+    std::fs::write(&path, format!("PMEMPOOLSET\n{lines}")).expect("space on the test disk");
+    let options = ImageOptions::default();
+    let discarded = ImageOptions { durability: Durability::Discarded, ..options };
+    assert!(Image::create_in(&path, 512, Container::Pool, &discarded).is_err());
+    assert!(!first.exists() && !second.exists(), "the parts are removed again");
+    let btt = Image::create_in(&path, 512, Container::Pool, &options).expect("two parts");
+    let last = btt.sectors() - 1;
+    drop(btt);
+    let read = || [&first, &second].map(|part| std::fs::read(part).expect("a part"));
+    let before = read();
+    let btt = Image::identify(&path, &discarded).and_then(|image| image.open(&discarded));
+    let btt = btt.expect("a private mapping");
+    for lba in [0, last] {
+        let mut sector = [0; 512];
+        btt.write(lba, &[7; 512]).and_then(|()| btt.read(lba, &mut sector)).expect("a sector");
+        assert_eq!(sector, [7; 512]);
+    }
+    btt.flush().expect("nothing to flush");
+    drop(btt);
+    assert!(before == read(), "no part has changed");
+    [path, first, second].iter().for_each(|path| std::fs::remove_file(path).expect("removal"));
 }

@@ -193,6 +193,7 @@ const fn test_of(durability: Durability) -> &'static str {
         Durability::Calls => "killed_writers_to_a_file_by_calls",
         Durability::Disk => "killed_writers_to_a_synchronised_file",
         Durability::Memory => "killed_writers_to_memory_with_cache_line_write_back",
+        Durability::Discarded => panic!("nothing survives the writer"),
     }
 }
 

@@ -42,7 +42,8 @@ typedef struct pmemblk PMEMblkpool;
 PMEMblkpool *pmemblk_open(const char *path, size_t bsize);
 /*
  * Creates a pool in a new file of poolsize bytes (EEXIST if the file exists), or, with a poolsize of 0, in an existing
- * file, which keeps its size and mode, and whose first 4096 bytes must be zero (EEXIST). A block has 1 to 1048576 bytes.
+ * file, which keeps its size and mode, and whose first 4096 bytes must be zero (EEXIST). A block has 1 to 1048576 bytes
+ * (EINVAL; libpmemblk also accepts larger ones, in a pool with room for 512 of them).
  * The pool gets all its space now. EINVAL if it has fewer than 512 blocks.
  *
  * A path may be that of a pool set, as poolset(5) describes it: each part is a file or a device DAX of its own. With a
@@ -78,8 +79,9 @@ void pmemblk_set_funcs(void *(*malloc_func)(size_t size), void (*free_func)(void
  * Settings of the process, by name: fallocate.at_create, sds.at_create, prefault.at_open, prefault.at_create and
  * copy_on_write.at_open. arg points to an int. EINVAL for other names, and for every action. Values at the start come
  * from the environment, as PMEMBLK_CONF="name=0;name=1". They are stored but have no effect, with two exceptions: with
- * copy_on_write.at_open, pmemblk_open fails with ENOTSUP; without fallocate.at_create, a pool in an existing file or in
- * a pool set gets only the space for its maps and logs.
+ * copy_on_write.at_open, pmemblk_open opens a pool whose changes are discarded when it is closed (ENOTSUP on a device
+ * DAX); without fallocate.at_create, a pool in an existing file or in a pool set gets only the space for its maps and
+ * logs.
  */
 int pmemblk_ctl_get(PMEMblkpool *pbp, const char *name, void *arg);
 int pmemblk_ctl_set(PMEMblkpool *pbp, const char *name, void *arg);

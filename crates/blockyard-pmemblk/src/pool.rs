@@ -40,11 +40,10 @@ unsafe impl Send for Pool {}
 impl Pool {
     /// Opens a pool with blocks of `bytes`, or of any size if `bytes` is 0.
     pub(crate) fn open(path: &Path, bytes: u32) -> Result<Self, ImageError> {
+        let mut options = options(path)?;
         if setting::copies_on_write() {
-            let why = "copy_on_write.at_open is not supported";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why).into());
+            options.durability = Durability::Discarded;
         }
-        let options = options(path)?;
         let image = Image::identify(path, &options)?;
         let pool = Self::new(image.open(&options)?, path);
         if bytes != 0 && pool.btt.sector_bytes() != bytes {

@@ -43,7 +43,7 @@ pub(crate) fn allocates() -> bool {
     value.load(Ordering::Relaxed) != 0
 }
 
-/// Whether pools are to be opened with private changes, which this library cannot do.
+/// Whether changes to pools are to end when they are closed.
 pub(crate) fn copies_on_write() -> bool {
     let [.., (name, value)] = settings() else { unreachable!("the table of settings has rows") };
     debug_assert_eq!(*name, "copy_on_write.at_open", "the last setting");

@@ -374,6 +374,54 @@ int main(int argc, char **argv) {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected);
 }
 
+/// Nothing that is written to a pool with copy_on_write.at_open reaches its file. What libpmemblk 1.12 answers.
+#[test]
+fn a_c_program_discards_its_changes() {
+    const PROGRAM: &str = r#"
+#include "blockyard_pmemblk.h"
+#include <stdio.h>
+#include <string.h>
+static char block[512];
+static void writes(PMEMblkpool *pool, int byte) {
+    memset(block, byte, sizeof block);
+    printf("write %d\n", pmemblk_write(pool, block, 3));
+}
+static void reads(PMEMblkpool *pool) {
+    int failed = pmemblk_read(pool, block, 3);
+    printf("read %d %d\n", failed, block[511]);
+}
+int main(int argc, char **argv) {
+    int yes = 1, no = 0;
+    pmemblk_ctl_set(NULL, "copy_on_write.at_open", &yes);
+    PMEMblkpool *pool = pmemblk_create(argv[1], sizeof block, PMEMBLK_MIN_POOL, 0600);
+    if (!pool) { puts(pmemblk_errormsg()); return 1; }
+    writes(pool, 7);
+    pmemblk_close(pool);
+    pool = pmemblk_open(argv[1], sizeof block);
+    if (!pool) { puts(pmemblk_errormsg()); return 2; }
+    writes(pool, 9);
+    reads(pool);
+    printf("zero %d\n", pmemblk_set_zero(pool, 4));
+    printf("locked %d\n", !pmemblk_open(argv[1], sizeof block));
+    pmemblk_close(pool);
+    printf("check %d\n", pmemblk_check(argv[1], sizeof block));
+    pmemblk_ctl_set(NULL, "copy_on_write.at_open", &no);
+    pool = pmemblk_open(argv[1], sizeof block);
+    if (!pool) { puts(pmemblk_errormsg()); return 3; }
+    reads(pool);
+    pmemblk_close(pool);
+    return 0;
+}
+"#;
+    let folder = folder();
+    let program = compile(&folder, "discards", PROGRAM);
+    let out = run(&folder, &program);
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    let expected = ["write 0", "write 0", "read 0 9", "zero 0", "locked 1", "check 1", "read 0 7"];
+    assert_eq!(said.lines().collect::<Vec<_>>(), expected);
+}
+
 /// Far more threads than processors, and than threads with lanes of their own, wait for the disk and not for each other:
 /// this counts how often a thread goes to sleep. When 84 of 100 threads looked for lanes every 50 µs, the others had no
 /// processor to work on, and this program did not end within minutes.

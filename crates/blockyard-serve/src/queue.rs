@@ -196,8 +196,8 @@ impl DiskQueue {
     }
 
     /// Changes the layer that `change` is about. Returns whether there is one.
-    pub(crate) fn change(&mut self, change: &Change) -> bool {
-        self.host.driver.change(change)
+    pub(crate) fn change(&mut self, change: &Change, now: Instant) -> bool {
+        self.host.driver.change(change, now)
     }
 
     pub(crate) fn tell_faults(&self) {

@@ -288,7 +288,7 @@ impl Server {
     #[must_use]
     pub fn faults(&self) -> Vec<(String, Arc<FaultCounts>)> {
         let all = self.roster.all();
-        let faulty = all.iter().filter(|listed| !listed.disk.layers.faults.is_empty());
+        let faulty = all.iter().filter(|listed| listed.disk.layers.faults.is_some());
         faulty.map(|it| (it.disk.name.clone(), Arc::clone(&it.disk.faults))).collect()
     }
 
@@ -430,6 +430,7 @@ fn start_control(
             events: config.events.clone(),
             patience: config.patience,
             drain: control.drain.clone(),
+            read_faults: control.read_faults,
             read_disk: control.read_disk.clone(),
             stop,
         };

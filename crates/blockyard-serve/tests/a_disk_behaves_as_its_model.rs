@@ -180,7 +180,7 @@ fn fault_rules_fail_or_lose_the_requests_that_they_match() {
         Source::Memory { bytes: MIB, huge_pages: false },
         Source::File { path: nbd::file(MIB), buffered: false },
     ] {
-        let layers = Layers { faults: faults(), ..Layers::default() };
+        let layers = Layers { faults: Some(faults()), ..Layers::default() };
         let running = Running::start(DiskConfig { layers, ..disk(source) }, |_| ());
         let mut client = running.client();
         // The second rule does not see writes that the first rule failed, so its second write is the third.
@@ -202,7 +202,7 @@ fn fault_rules_fail_or_lose_the_requests_that_they_match() {
 fn impossible_layers_are_refused_at_the_start() {
     let torn =
         FaultRule { name: "torn".to_owned(), when: When::default(), then: Action::TearWrite(1) };
-    let layers = Layers { faults: vec![torn], ..Layers::default() };
+    let layers = Layers { faults: Some(vec![torn]), ..Layers::default() };
     let config = Config::new(vec![DiskConfig { layers, ..memory(MIB) }], Vec::new());
     let error = Server::start(&config).unwrap_err().to_string();
     assert!(error.starts_with("rule \"torn\": torn and misdirected"), "{error}");

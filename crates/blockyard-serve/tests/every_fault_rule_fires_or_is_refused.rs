@@ -68,7 +68,7 @@ fn btt(durability: Durability) -> (PathBuf, Source) {
 /// Returns `disk` with one rule, which does `then` to the requests that match `when`.
 fn with_rule(disk: &DiskConfig, when: When, then: Action) -> DiskConfig {
     let faults = vec![FaultRule { name: "rule of the test".to_owned(), when, then }];
-    let layers = Layers { faults, ..disk.layers.clone() };
+    let layers = Layers { faults: Some(faults), ..disk.layers.clone() };
     DiskConfig { name: "its disk".to_owned(), layers, ..disk.clone() }
 }
 

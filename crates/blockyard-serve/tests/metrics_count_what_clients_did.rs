@@ -127,7 +127,7 @@ fn faults_are_counted_by_rule() {
         when: When { ops: vec![Op::Write], turns: Turns::Between(3, 3), ..When::default() },
         then: Action::Error(Status::Medium),
     };
-    let layers = Layers { faults: vec![rule], ..Layers::default() };
+    let layers = Layers { faults: Some(vec![rule]), ..Layers::default() };
     let running = start(1, DiskConfig { layers, ..memory(1 << 20) });
     let mut client = running.client();
     let errors = [0, 1, 2, 3].map(|at| client.write(at * 4096, &[1; 4096]));

@@ -149,6 +149,8 @@ fn a_flush_takes_the_time_in_the_profile_of_the_cache() {
     let options = "--rw=write --bs=64k --ioengine=psync --size=8m --fsync=16";
     let report = run(options, &device, "mq-none", None, None);
     assert_eq!(report.jobs[0].stats.syncs(), 8);
+    let counts = verified(options, &device, &Verify::default(), None);
+    assert_eq!((counts.writes, counts.flushes, counts.reads), (128, 8, 0));
     // Eight flushes of 1 MiB take 12 ms each; 128 writes and their costs take microseconds.
     let ms = report.span.as_ns() / 1_000_000;
     assert!((8 * 12..8 * 12 + 8).contains(&ms), "{ms} ms");

@@ -98,6 +98,27 @@ fn a_delay_adds_to_the_latency_of_a_job() {
     }
 }
 
+/// 1024 reads take some 13 ms, eight in each 100 us.
+#[test]
+fn a_rule_fires_only_at_its_times() {
+    let struck = |times| {
+        let rules = of(&format!("delay = \"10us\"\n{times}"));
+        let FaultCount { matched, fired, .. } =
+            simulate(READS, TIMER, "mq-none", &rules, 1).unwrap().faults[0];
+        assert_eq!(matched, fired, "{times}");
+        fired
+    };
+    assert_eq!(struck("from = \"0s\""), 1024);
+    assert_eq!(struck("from = \"1s\""), 0);
+    assert_eq!(struck("for = \"1s\""), 1024);
+    let (first, later) = (struck("for = \"5ms\""), struck("from = \"5ms\""));
+    assert!((350..=450).contains(&first) && (600..=680).contains(&later), "{first} {later}");
+    assert!((130..=170).contains(&struck("from = \"5ms\"\nfor = \"2ms\"")));
+    let rules = of("from = \"5ms\"\nnth = 3\ndelay = \"50ms\"");
+    let report = simulate(READS, TIMER, "mq-none", &rules, 1).unwrap();
+    assert_eq!(report.faults[0].fired, 1, "the third at these times");
+}
+
 /// No other event polls the layers while the read is delayed.
 #[test]
 fn a_delayed_lone_read_completes() {

@@ -207,6 +207,15 @@ fn after_a_malformed_option_the_next_one_is_understood() {
 }
 
 #[test]
+fn a_long_option_is_skipped_up_to_the_limit() {
+    for (len_bytes, step) in [(70_000, Step::Answer), (70_001, Step::End(HandshakeEnd::TooLong))] {
+        let limits = Limits { skipped_bytes: 70_000, ..Limits::DEFAULT };
+        let mut talk = Talk::limited(Tls::Off, limits);
+        assert_eq!(talk.say(&option(opt::LIST, &vec![0; len_bytes])), step);
+    }
+}
+
+#[test]
 fn clients_of_the_old_style_are_refused() {
     // A client that starts with a request, one with other flags, and one that expects no replies to options.
     for (bytes, end) in [

@@ -5,8 +5,8 @@ mod nbd;
 
 use blockyard_wire::nbd::number::{cmd, cmd_flag};
 use blockyard_wire::nbd::{
-    BASE_ALLOCATION, BlockSizes, Errno, Event, Export, ExportFlags, Headers, Limits,
-    REQUEST_BYTES_MAX,
+    BASE_ALLOCATION, BlockSizes, Command, Errno, Event, Export, ExportFlags, Exports, Headers,
+    Limits, REQUEST_BYTES_MAX,
 };
 use nbd::client::{Ask, replies};
 use nbd::server::{Server, server, server_of};
@@ -314,4 +314,37 @@ fn a_status_may_be_requested_for_some_contexts() {
         assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0);
     }
     assert!(list(0, &[0; 32]).len() + 32 <= REQUEST_BYTES_MAX);
+}
+
+#[test]
+fn a_zeroing_says_whether_holes_are_allowed_and_whether_it_must_be_fast() {
+    for (no_hole, fast) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut server = server(Headers::Extended);
+        let flag = |set, flag| if set { flag } else { 0 };
+        let flags = flag(no_hole, cmd_flag::NO_HOLE) | flag(fast, cmd_flag::FAST_ZERO);
+        assert_eq!(server.error(Ask::new(cmd::WRITE_ZEROES, 4096, 512).flags(flags)), 0);
+        assert_eq!(server.asked, [(Command::WriteZeroes { no_hole, fast }, 4096, 512, false)]);
+    }
+}
+
+/// A client that wants to send one more byte of a payload that is discarded is not made to wait.
+#[test]
+fn a_discarded_payload_goes_on_with_one_byte() {
+    let mut server = server(Headers::Simple);
+    let wrong = Ask::new(cmd::WRITE, SIZE, 512).bytes(Headers::Simple);
+    let next = server.transmission.next(&wrong);
+    assert!(matches!(next.event, Event::Settled(..)), "{:?}", next.event);
+    let next = server.transmission.next(&[0; 100]);
+    assert!(matches!(next.event, Event::More { at_least: 1 }), "{:?}", next.event);
+}
+
+#[test]
+fn a_context_has_a_name_on_both_sides_of_its_colon() {
+    let legal = |name: &str| {
+        Exports::new(vec![Export { contexts: vec![name.into()], ..export("disk") }]).is_ok()
+    };
+    assert!(legal("x:y") && legal("base:allocation"));
+    for name in ["", ":", "x", "x:", ":y"] {
+        assert!(!legal(name), "{name:?}");
+    }
 }

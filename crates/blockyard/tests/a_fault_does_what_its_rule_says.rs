@@ -293,6 +293,27 @@ fn a_rule_fires_on_the_matches_whose_turn_it_is() {
 }
 
 #[test]
+fn rules_that_are_set_later_count_from_then_on() {
+    let error = Action::Error(Status::Medium);
+    for mut rig in rigs(&[rule("first", When::default(), error)]) {
+        rig.run_each(reads(2));
+        let now = rig.now;
+        let s = Duration::from_secs;
+        let when = When { during: Some(s(1)..s(2)), ..nth(2) };
+        let later = |s| now + Duration::from_secs(s);
+        rig.host.driver.below.set_rules(vec![rule("second", when, error)], now);
+        assert_eq!(counts(&rig), [(0, 0)]);
+        for (at, cookies) in [(now, 2..4), (later(1), 4..7), (later(2), 7..9)] {
+            rig.now = rig.now.max(at);
+            rig.run_each(cookies.map(|cookie| Bio::read(1000 * cookie, 8, cookie)));
+        }
+        assert_done(&rig, 9);
+        let failed: Vec<_> = failures(&rig).into_iter().map(|(cookie, _)| cookie).collect();
+        assert_eq!((failed, counts(&rig)), (vec![0, 1, 5], vec![(3, 1)]));
+    }
+}
+
+#[test]
 fn the_first_rule_that_fires_ends_the_search() {
     let rules = vec![
         rule(

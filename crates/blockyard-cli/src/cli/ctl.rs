@@ -1,6 +1,7 @@
 //! The commands of `ctl`.
 
 use core::num::NonZeroU64;
+use std::fs;
 use std::path::PathBuf;
 
 use blockyard::layer::delay::Extra;
@@ -30,15 +31,21 @@ pub(crate) struct Ctl {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum CtlCommand {
-    /// List exports and clients with their rates, which are measured for a second
+    /// List exports and clients with their rates
+    ///
+    /// The rates are measured for a second.
     List,
-    /// Disconnect a client at once; its requests in flight are not answered
+    /// Disconnect a client at once
+    ///
+    /// Its requests in flight are not answered.
     Disconnect {
         /// The number of the client, as `list` shows it
         #[arg(value_name = "CLIENT")]
         client: u64,
     },
-    /// Limit bytes and requests per second of an export that was started with --rate
+    /// Limit bytes and requests per second of an export
+    ///
+    /// It must have been started with --rate.
     Rate {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
@@ -47,7 +54,9 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "LIMITS", value_parser = rates)]
         limits: Rates,
     },
-    /// Delay the requests of an export that was started with --delay
+    /// Delay the requests of an export
+    ///
+    /// It must have been started with --delay.
     Delay {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
@@ -56,15 +65,26 @@ pub(crate) enum CtlCommand {
         #[arg(value_name = "TIME[-TIME]", value_parser = extra)]
         delay: Extra,
     },
+    /// Replace the fault rules of an export
+    ///
+    /// It must have been started with --fault. The times of the new rules begin now.
+    Fault {
+        /// The name of the export; '' for the default one
+        #[arg(value_name = "EXPORT")]
+        export: String,
+        /// A file as for `serve --fault`, or none
+        #[arg(value_name = "RULES.toml")]
+        rules: String,
+    },
     /// Add an export
     Add {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
         export: String,
-        /// As for `serve`: a file, a block device, memory:SIZE or null:SIZE
+        /// As for `serve`: a path, memory:SIZE or null:SIZE
         #[arg(value_name = "DISK")]
         source: String,
-        /// Keys of a disk in the file of `serve --config`: readonly, depth=8
+        /// Keys of a disk, as in `serve --config`: readonly, depth=8
         #[arg(value_name = "KEY[=VALUE]")]
         keys: Vec<String>,
     },
@@ -77,7 +97,9 @@ pub(crate) enum CtlCommand {
         #[arg(long)]
         force: bool,
     },
-    /// Change the size of an export without clients: a file, memory: or null:
+    /// Change the size of an export without clients
+    ///
+    /// The export is a file, memory: or null:.
     Resize {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
@@ -85,11 +107,13 @@ pub(crate) enum CtlCommand {
         /// The size: 20g
         #[arg(value_name = "SIZE", value_parser = bytes)]
         size: u64,
-        /// End its clients first; they see the size when they connect again
+        /// End its clients first; they may connect again
         #[arg(long)]
         force: bool,
     },
-    /// End the server as SIGTERM does: take no more requests, and answer those in flight
+    /// End the server as SIGTERM does
+    ///
+    /// It takes no more requests, and answers those in flight.
     Drain,
     /// Anything else.
     #[command(external_subcommand)]
@@ -101,7 +125,7 @@ impl CtlCommand {
     ///
     /// # Errors
     ///
-    /// There is no such command.
+    /// There is no such command, or a file cannot be read.
     pub(crate) fn request(self) -> Result<Request, String> {
         Ok(match self {
             Self::List => Request::List {},
@@ -117,6 +141,13 @@ impl CtlCommand {
                 min_us: in_units(delay.min, 1000),
                 max_us: in_units(delay.max, 1000),
             },
+            Self::Fault { export, rules } => {
+                let text = match rules.as_str() {
+                    "none" => Ok(String::new()),
+                    file => fs::read_to_string(file).map_err(|error| format!("{file}: {error}")),
+                };
+                Request::Fault { export, rules: text? }
+            }
             Self::Add { export, source, keys } => Request::Add { disk: disk(export, source, keys) },
             Self::Remove { export, force } => Request::Remove { export, force },
             Self::Resize { export, size, force } => {
@@ -154,6 +185,7 @@ Examples:
   blockyard ctl /run/disk.ctl list
   blockyard ctl /run/disk.ctl disconnect 3
   blockyard ctl /run/disk.ctl rate '' 20m,burst=1s
+  blockyard ctl /run/disk.ctl fault '' outage.toml
   blockyard ctl /run/disk.ctl add scratch memory:1g max-clients=1
   blockyard ctl /run/disk.ctl resize scratch 2g --force
 

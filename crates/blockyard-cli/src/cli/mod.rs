@@ -331,6 +331,8 @@ fires decides:
   [[rule]]
   name = "hiccup"
   one-in = 1000            # or nth = N, every = N, first = N and last = N
+  from = "30s"             # after the run or the server began; without it, at once
+  for = "5s"               # then no more; without it, to the end
   delay = "50ms"
 
 Instead of `error` or `delay` a rule can have one of: busy = "device" (or host,

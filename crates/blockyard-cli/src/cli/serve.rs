@@ -59,7 +59,8 @@ pub(crate) struct Serve {
     /// Fault rules, as for `run --faults`; --faults is the same option
     ///
     /// Rules that cannot fire on a disk, and rules for torn and misdirected writes, are refused.
-    #[arg(long, alias = "faults", value_name = "RULES.toml")]
+    /// With `none`, there are no faults until `blockyard ctl` sets them.
+    #[arg(long, alias = "faults", value_name = "RULES.toml", verbatim_doc_comment)]
     pub(crate) fault: Option<String>,
 
     /// Delay requests by a time, or by a random time in a range: 500us, 1ms-3ms

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use blockyard_serve::control::{Answer, Changed, Disconnected, Draining, Listing, Request};
+use blockyard_serve::control::{Answer, Changed, Disconnected, Draining, Listing, Request, Struck};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -59,6 +59,11 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
         CtlCommand::Rate { .. } | CtlCommand::Delay { .. } => {
             let Changed { changed } = read(value)?;
             format!("export {changed:?} is changed, for requests from now on\n")
+        }
+        CtlCommand::Fault { .. } => {
+            let Struck { changed, rules } = read(value)?;
+            let rules = if rules.is_empty() { "none".to_owned() } else { rules.join(", ") };
+            format!("the fault rules of export {changed:?} from now on: {rules}\n")
         }
         CtlCommand::Drain | CtlCommand::Unknown(_) => {
             let Draining { in_flight } = read(value)?;

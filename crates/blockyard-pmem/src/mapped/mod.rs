@@ -44,7 +44,17 @@ pub struct Mapped {
     /// The instructions that make cache lines durable, if the memory is persistent.
     lines: Option<Lines>,
     is_synchronous: bool,
+    /// What is written stays in the mapping, and ends with it.
+    is_discarded: bool,
     guard: Guard,
+}
+
+/// What becomes of the stores to a mapping.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Shared,
+    Persistent,
+    Discarded,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and is reached by copies and atomics only.
@@ -79,13 +89,42 @@ impl Mapped {
         persistent: bool,
         copying: Copying,
     ) -> io::Result<Self> {
+        let kind = if persistent { Kind::Persistent } else { Kind::Shared };
+        Self::of_kind(parts, writable, kind, copying)
+    }
+
+    /// Maps parts one after another, so that nothing that is written reaches them.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`new`](Self::new), or they are a device DAX.
+    pub(crate) fn discarded(parts: Parts, writable: bool, copying: Copying) -> io::Result<Self> {
+        if parts.is_device() {
+            let words = "changes to a device DAX cannot be discarded";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, words));
+        }
+        Self::of_kind(parts, writable, Kind::Discarded, copying)
+    }
+
+    fn of_kind(parts: Parts, writable: bool, kind: Kind, copying: Copying) -> io::Result<Self> {
         parts.lock(writable)?;
-        let lines = persistent.then(lines).transpose()?;
+        let lines = (kind == Kind::Persistent).then(lines).transpose()?;
         let len = usize::try_from(parts.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let (start, is_synchronous) = map(&parts, len, writable, persistent)?;
+        let (start, is_synchronous) = map(&parts, len, writable, kind)?;
         assert!(start.addr().get().is_multiple_of(8), "a mapping starts at a page");
-        let guard = Guard::new(start, len);
-        Ok(Self { start, len, parts: Some(parts), writable, copying, lines, is_synchronous, guard })
+        let (is_discarded, guard) = (kind == Kind::Discarded, Guard::new(start, len));
+        let parts = Some(parts);
+        Ok(Self {
+            start,
+            len,
+            parts,
+            writable,
+            copying,
+            lines,
+            is_synchronous,
+            is_discarded,
+            guard,
+        })
     }
 
     /// Uses `len` bytes at `start` that the caller has mapped: persistent memory, a device, or memory that processes
@@ -115,9 +154,19 @@ impl Mapped {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
         }
         let lines = persistent.then(lines).transpose()?;
-        let guard = Guard::none();
-        let is_synchronous = false;
-        Ok(Self { start, len, parts: None, writable, copying, lines, is_synchronous, guard })
+        let (is_synchronous, is_discarded, guard) = (false, false, Guard::none());
+        let parts = None;
+        Ok(Self {
+            start,
+            len,
+            parts,
+            writable,
+            copying,
+            lines,
+            is_synchronous,
+            is_discarded,
+            guard,
+        })
     }
 
     /// Whether the file system ensures that bytes with durable cache lines are found after a power cut
@@ -140,7 +189,12 @@ impl Mapped {
     ///
     /// The space is not available.
     pub fn take_room(&self) -> io::Result<()> {
-        self.parts.as_ref().map_or(Ok(()), |parts| parts.take_room(0, self.len as u64))
+        self.stored_parts().map_or(Ok(()), |parts| parts.take_room(0, self.len as u64))
+    }
+
+    /// The parts, if what is written reaches them.
+    fn stored_parts(&self) -> Option<&Parts> {
+        self.parts.as_ref().filter(|_| !self.is_discarded)
     }
 
     /// Sets up the page tables of the whole mapping now, so that no later access has to. This pays off before many
@@ -209,21 +263,17 @@ fn lines() -> io::Result<Lines> {
 }
 
 /// Maps `len` bytes of parts one after another. Returns the first address, and whether `MAP_SYNC` holds for all.
-fn map(
-    parts: &Parts,
-    len: usize,
-    writable: bool,
-    persistent: bool,
-) -> io::Result<(NonNull<u8>, bool)> {
+fn map(parts: &Parts, len: usize, writable: bool, kind: Kind) -> io::Result<(NonNull<u8>, bool)> {
     let access = ProtFlags::READ | if writable { ProtFlags::WRITE } else { ProtFlags::empty() };
     let map_part = |address: *mut c_void, part: &Part, placed: MapFlags| {
         let Part { file, skipped, len, .. } = part;
         // SAFETY: a new mapping, placed by the kernel or in the place of our reservation, overlaps nothing else.
         let map =
             |flags| unsafe { mmap(address, *len as usize, access, flags | placed, file, *skipped) };
-        let synchronous = match persistent {
-            false => Err(Errno::OPNOTSUPP),
-            true => map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC),
+        let synchronous = match kind {
+            Kind::Discarded => return Ok((map(MapFlags::PRIVATE | MapFlags::NORESERVE)?, false)),
+            Kind::Shared => Err(Errno::OPNOTSUPP),
+            Kind::Persistent => map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC),
         };
         match synchronous {
             // Kernels before Linux 4.15 return EINVAL.
@@ -335,6 +385,7 @@ impl Memory for Mapped {
         }
         self.accessed()?; // what was written to a broken mapping is not in the file
         let flushed = match &self.parts {
+            Some(_) if self.is_discarded => Ok(()),
             Some(parts) => parts.sync_data(),
             None => {
                 let before = self.start.addr().get() % rustix::param::page_size();
@@ -347,7 +398,7 @@ impl Memory for Mapped {
     }
 
     fn hole(&self, at: u64) -> u64 {
-        self.parts.as_ref().map_or(0, |parts| parts.hole(at))
+        self.stored_parts().map_or(0, |parts| parts.hole(at))
     }
 
     #[inline]

@@ -137,6 +137,15 @@ pub struct Changed {
     pub changed: String,
 }
 
+/// The answer to [`Request::Fault`](super::Request::Fault).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Struck {
+    /// The name of the export.
+    pub changed: String,
+    /// The names of the rules that it has now.
+    pub rules: Vec<String>,
+}
+
 /// The answer to [`Request::Drain`](super::Request::Drain): the server drains.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draining {

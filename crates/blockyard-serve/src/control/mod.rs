@@ -11,7 +11,7 @@ mod disks;
 mod request;
 
 pub use answer::{
-    Answer, BttHealth, Changed, Client, Disconnected, Draining, Export, Listing, Rates,
+    Answer, BttHealth, Changed, Client, Disconnected, Draining, Export, Listing, Rates, Struck,
 };
 pub use disks::DiskReader;
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
@@ -25,6 +25,7 @@ use crate::overview::Overview;
 use crate::peer::Peer;
 use crate::roster::Roster;
 use blockyard::layer::delay::Extra;
+use blockyard::layer::fault::FaultRule;
 use blockyard::layer::rate as layer;
 use blockyard::time;
 use core::num::NonZeroU64;
@@ -53,9 +54,14 @@ pub struct ControlConfig {
     pub path: PathBuf,
     /// The channel that receives a message for each command to drain. The receiver stops the server.
     pub drain: mpsc::Sender<()>,
+    /// Reads fault rules, or says what is wrong with them.
+    pub read_faults: ReadFaults,
     /// The reader of added disks. Without it, the server adds none.
     pub read_disk: Option<DiskReader>,
 }
+
+/// Reads fault rules from a text, or says what is wrong with it.
+pub type ReadFaults = fn(&str) -> Result<Vec<FaultRule>, String>;
 
 /// The controls of a server. See the [module](self).
 pub(crate) struct Control {
@@ -67,6 +73,7 @@ pub(crate) struct Control {
     /// The time after which an idle client of a removed disk is cut off.
     pub(crate) patience: Duration,
     pub(crate) drain: mpsc::Sender<()>,
+    pub(crate) read_faults: ReadFaults,
     pub(crate) read_disk: Option<DiskReader>,
     /// The bell that ends the controls.
     pub(crate) stop: Arc<OwnedFd>,
@@ -124,6 +131,7 @@ impl Control {
                 let extra = Extra { min: us(min_us), max: us(max_us), op: None };
                 self.change(export, Change::Delay(extra), "delay").map(value)
             }
+            Request::Fault { export, rules } => self.set_faults(export, &rules).map(value),
             Request::Add { disk } => self.add(&disk).map(value),
             Request::Remove { export, force } => self.remove(&export, force).map(value),
             Request::Resize { export, size_bytes, force } => {
@@ -137,10 +145,20 @@ impl Control {
         }
     }
 
+    fn set_faults(&self, export: String, text: &str) -> Result<Struck, String> {
+        let rules = (self.read_faults)(text)?;
+        if let Some((rule, why)) = self.find(&export)?.disk.impossible_fault(&rules) {
+            return Err(format!("fault rule {rule:?} cannot strike export {export:?}: {why}"));
+        }
+        let names = rules.iter().map(|rule| rule.name.clone()).collect();
+        let Changed { changed } = self.change(export, Change::Faults(rules), "fault")?;
+        Ok(Struck { changed, rules: names })
+    }
+
     /// Makes `change` to the export called `name`, which needs the layer called `layer`.
     fn change(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
         let disk = self.find(&name)?.number;
-        let ask_lane = |answer| Message::Change(disk, change, answer);
+        let ask_lane = |answer| Message::Change(disk, change.clone(), answer);
         match ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {
             true => Ok(Changed { changed: name }),
             false => Err(format!("export {name:?} was started without --{layer}")),

@@ -43,6 +43,13 @@ pub enum Request {
         /// The longest delay in microseconds.
         max_us: u32,
     },
+    /// Replace the fault rules of an export that was started with faults. Their times begin now.
+    Fault {
+        /// The name of the export; empty for the default one.
+        export: String,
+        /// The text of a fault file; empty for no faults.
+        rules: String,
+    },
     /// Add an export. The server decides what describes a disk: `blockyard serve` takes the keys of its configuration file.
     Add {
         /// The description of the disk.

@@ -7,32 +7,28 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// [`Server::faults`](crate::Server::faults).
 #[derive(Debug)]
 pub struct FaultCounts {
-    names: Vec<String>,
-    counts: Mutex<Vec<Count>>,
+    counts: Mutex<Vec<(String, Count)>>,
 }
 
 impl FaultCounts {
     pub(super) fn new(rules: &[FaultRule]) -> Self {
-        Self {
-            names: rules.iter().map(|rule| rule.name.clone()).collect(),
-            counts: Mutex::new(vec![Count::default(); rules.len()]),
-        }
+        let counts = Self { counts: Mutex::default() };
+        counts.set(rules.iter().map(|rule| (rule, Count::default())));
+        counts
     }
 
     /// Returns the name of each rule with its counts. While the server runs, the counts are those of the last query
     /// of the metrics; after it has ended, they are final.
     #[must_use]
     pub fn read(&self) -> Vec<(String, Count)> {
-        self.names.iter().cloned().zip(self.lock().iter().copied()).collect()
+        self.lock().clone()
     }
 
-    pub(crate) fn set(&self, counts: impl Iterator<Item = Count>) {
-        for (to, from) in self.lock().iter_mut().zip(counts) {
-            *to = from;
-        }
+    pub(crate) fn set<'a>(&self, counts: impl Iterator<Item = (&'a FaultRule, Count)>) {
+        *self.lock() = counts.map(|(rule, count)| (rule.name.clone(), count)).collect();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Count>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(String, Count)>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner) // each count is whole
     }
 }

@@ -8,6 +8,7 @@
 
 use super::Medium;
 use super::live::{Behaviour, Live, Timing};
+use crate::clock;
 use blockyard::bio::Op;
 use blockyard::layer::delay::{Delayed, Extra};
 use blockyard::layer::fault::{Action, FaultRule, Faulty};
@@ -16,6 +17,7 @@ use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::tag::TagSetConfig;
 use blockyard::unit::QueueId;
+use core::ops::Range;
 use std::sync::Arc;
 
 /// The layers between the queue of a disk and its data.
@@ -29,25 +31,28 @@ pub struct Layers {
     /// with `None` none can be set.
     pub rates: Option<Rates>,
     /// The fault rules. A rule that cannot fire on the disk is refused when the disk is opened. So are rules for torn
-    /// and misdirected writes: a served disk keeps all of a write or nothing.
-    pub faults: Vec<FaultRule>,
+    /// and misdirected writes: a served disk keeps all of a write or nothing. With an empty list there are none until an
+    /// operator sets them; with `None` none can be set.
+    pub faults: Option<Vec<FaultRule>>,
     /// The seed of random delays and faults.
     pub seed: u64,
 }
 
 impl Default for Layers {
     fn default() -> Self {
-        Self { model: None, delay: None, rates: None, faults: Vec::new(), seed: 1 }
+        Self { model: None, delay: None, rates: None, faults: None, seed: 1 }
     }
 }
 
 /// A change of the layers of a running disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Limits for the requests that come from now on.
     Rates(Rates),
     /// A delay for the requests that come from now on.
     Delay(Extra),
+    /// Fault rules for the requests that come from now on, which are possible ([`impossible_fault`]).
+    Faults(Vec<FaultRule>),
 }
 
 const SENT: [Op; 5] = [Op::Read, Op::Write, Op::Flush, Op::Discard, Op::WriteZeroes];
@@ -56,6 +61,16 @@ fn is_about(rule: &FaultRule, op: Op) -> bool {
     (rule.when.ops.is_empty() || rule.when.ops.contains(&op))
         && (op == Op::Write || !rule.then.is_of_writes())
         && (op != Op::Flush || rule.when.sectors.is_none()) // a flush has no sectors
+}
+
+/// Returns the name of the first of `rules` that cannot fire on a disk with `limits` or cannot be obeyed, and the reason.
+pub(super) fn impossible_fault<'a>(
+    rules: &'a [FaultRule],
+    limits: &Limits,
+    read_only: bool,
+) -> Option<(&'a str, &'static str)> {
+    let refused = |rule: &'_ FaultRule| impossible(rule, limits, read_only);
+    rules.iter().find_map(|rule| Some((rule.name.as_str(), refused(rule)?)))
 }
 
 /// Returns the reason why `rule` cannot fire on a disk with `limits` or cannot be obeyed, if there is one.
@@ -80,6 +95,9 @@ fn impossible(rule: &FaultRule, limits: &Limits, read_only: bool) -> Option<&'st
     {
         return Some("its sectors are beyond the end of the disk");
     }
+    if rule.when.during.as_ref().is_some_and(Range::is_empty) {
+        return Some("its time is empty");
+    }
     if rule.when.queue.is_some_and(|queue| queue != QueueId(0)) {
         return Some(
             "it is for another disk: a rule of a served disk needs `disk = 0` or no `disk`",
@@ -95,22 +113,12 @@ impl Layers {
         self.model.is_none()
             && self.delay.is_none()
             && self.rates.is_none()
-            && self.faults.is_empty()
+            && self.faults.is_none()
     }
 
-    /// Returns a rule that cannot fire on a disk with `limits` or cannot be obeyed, and the reason.
-    pub(super) fn impossible_fault(
-        &self,
-        limits: &Limits,
-        read_only: bool,
-    ) -> Option<(&str, &'static str)> {
-        let refused = |rule: &'_ FaultRule| impossible(rule, limits, read_only);
-        self.faults.iter().find_map(|rule| Some((rule.name.as_str(), refused(rule)?)))
-    }
-
-    /// Returns whether a rule matches flushes, which must then reach the layers even if the medium has no cache.
+    /// Returns whether a rule may match flushes, which must then reach the layers even if the medium has no cache.
     pub(super) fn wants_flushes(&self) -> bool {
-        self.faults.iter().any(|rule| is_about(rule, Op::Flush))
+        self.faults.is_some()
     }
 
     /// Stacks the layers on `medium`, for a queue with `tags`. `timing` counts how well the machine keeps up with the
@@ -128,8 +136,9 @@ impl Layers {
         if let Some(rates) = self.rates {
             medium = Medium::Rated(Box::new(Limited::new(medium, rates, tags)));
         }
-        if !self.faults.is_empty() {
-            let faulty = Faulty::new(medium, self.faults.clone(), draws.fork(2), tags);
+        if let Some(rules) = &self.faults {
+            let mut faulty = Faulty::new(medium, Vec::new(), draws.fork(2), tags);
+            faulty.set_rules(rules.clone(), clock::now());
             medium = Medium::Faulty(Box::new(faulty));
         }
         medium

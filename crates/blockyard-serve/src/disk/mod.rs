@@ -39,11 +39,12 @@ use at_once::AtOnce;
 use blockyard::bio::Op;
 use blockyard::driver::{Device, Driver};
 use blockyard::layer::delay::Delayed;
-use blockyard::layer::fault::Faulty;
+use blockyard::layer::fault::{FaultRule, Faulty};
 use blockyard::layer::rate;
 use blockyard::limits::Limits;
 use blockyard::policy::{Dispatch, Policies};
 use blockyard::tag::TagSetConfig;
+use blockyard::time::Instant;
 use blockyard_btt::{Container, Health};
 use blockyard_pmem::Durability;
 use btt::{BttDevice, Table};
@@ -291,6 +292,14 @@ impl Disk {
         limits
     }
 
+    /// Returns the name of the first of `rules` that cannot fire on this disk or cannot be obeyed, and the reason.
+    pub(crate) fn impossible_fault<'a>(
+        &self,
+        rules: &'a [FaultRule],
+    ) -> Option<(&'a str, &'static str)> {
+        layers::impossible_fault(rules, &self.limits(), self.read_only)
+    }
+
     /// Returns the alignment that the device needs, in bytes, or 1 for none.
     #[inline]
     pub(crate) fn block_bytes(&self) -> u64 {
@@ -391,12 +400,13 @@ pub(crate) enum Data<'a> {
 
 impl Medium {
     /// Changes the layer that `change` is about. Returns whether there is one.
-    pub(crate) fn change(&mut self, change: &Change) -> bool {
+    pub(crate) fn change(&mut self, change: &Change, now: Instant) -> bool {
         match (self, change) {
             (Self::Rated(limited), Change::Rates(rates)) => limited.set_rates(*rates),
             (Self::Delayed(delayed), Change::Delay(extra)) => delayed.set_extra(*extra),
-            (Self::Faulty(faulty), _) => return faulty.below.change(change),
-            (Self::Rated(limited), _) => return limited.below.change(change),
+            (Self::Faulty(faulty), Change::Faults(rules)) => faulty.set_rules(rules.clone(), now),
+            (Self::Faulty(faulty), _) => return faulty.below.change(change, now),
+            (Self::Rated(limited), _) => return limited.below.change(change, now),
             _ => return false,
         }
         true
@@ -404,7 +414,7 @@ impl Medium {
 
     pub(crate) fn tell_faults(&self, counts: &FaultCounts) {
         if let Self::Faulty(faulty) = self {
-            counts.set(faulty.counts().map(|(_, count)| count));
+            counts.set(faulty.counts());
         }
     }
 }

@@ -94,13 +94,13 @@ impl Disk {
             depth,
             layers: config.layers.clone(),
             timing: Arc::new(Timing::default()),
-            faults: Arc::new(FaultCounts::new(&config.layers.faults)),
+            faults: Arc::new(FaultCounts::new(config.layers.faults.as_deref().unwrap_or_default())),
             damage,
             admission: config.admission.clone(),
             clients: AtomicUsize::new(0),
             kept,
         };
-        match disk.layers.impossible_fault(&disk.limits(), disk.read_only) {
+        match disk.impossible_fault(disk.layers.faults.as_deref().unwrap_or_default()) {
             None => Ok(disk),
             Some((rule, why)) => {
                 Err(OpenError::Fault { rule: rule.to_owned(), why, disk: disk.name.clone() })

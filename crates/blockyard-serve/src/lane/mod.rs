@@ -356,8 +356,8 @@ impl<D: Door> Lane<D> {
                     let _ = answer.send(self.disconnect(client));
                 }
                 Message::Change(disk, change, answer) => {
-                    let disk = self.services.disks.find_mut(disk);
-                    let _ = answer.send(disk.is_some_and(|disk| disk.change(&change)));
+                    let (now, disk) = (self.services.now, self.services.disks.find_mut(disk));
+                    let _ = answer.send(disk.is_some_and(|disk| disk.change(&change, now)));
                 }
                 Message::Add(number, disk, answer) => {
                     self.add_disk(number, &disk, None);

@@ -113,7 +113,7 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
         when: When { ops: vec![Op::Read], turns: Turns::Between(2, 2), ..When::default() },
         then: Action::Error(Status::Medium),
     };
-    let layers = Layers { faults: vec![rule], ..Layers::default() };
+    let layers = Layers { faults: Some(vec![rule]), ..Layers::default() };
     let disk = DiskConfig { layers, policies: Policies::NONE, ..in_memory() };
     let beyond = ask(Op::Read, DISK_BYTES / BLOCK as u64, 1, 0);
     // The reads are far apart, so that none merges with another.

@@ -707,10 +707,196 @@ mod tests {
     fn a_long_range_is_drawn_in_pieces_of_several_blocks() {
         for (range, most) in [(4..8, 1), (2..9, 3), (0..4096, 256), (0..1 << 20, 256)] {
             let pieces: Vec<_> = blocks_of(range.clone(), 4).collect();
-            assert!(pieces.len() <= most, "{range:?}: {}", pieces.len());
+            assert_eq!(pieces.len(), most, "{range:?}");
             assert!(pieces.windows(2).all(|two| two[0].end == two[1].start));
             assert!(pieces.iter().skip(1).all(|piece| piece.start.is_multiple_of(4)));
             assert_eq!(pieces[0].start..pieces[pieces.len() - 1].end, range);
         }
+    }
+
+    #[test]
+    fn a_block_that_left_the_cache_early_is_durable() {
+        let draws = &mut Prng::new(1);
+        let mut early = 0;
+        for _ in 0..400 {
+            let mut disk = disk();
+            disk.write(0..BLOCK, Content::of(Stamp(1)), false, draws);
+            if disk.cache.is_empty() {
+                early += 1;
+                assert_eq!(disk.survivors(draws), disk.live);
+            }
+        }
+        assert!((10..60).contains(&early), "one write in 8, and every second block of it: {early}");
+    }
+
+    const QUEUE: QueueId = QueueId(0);
+
+    /// A device that keeps its own data, with a request in flight under tag 1.
+    fn card(work: Work, erases: bool) -> Media {
+        let limits = Limits { write_cache: true, ..Limits::new(SECTORS) };
+        let mut media = Media::new([&limits], &TagSetConfig::single(4), Prng::new(1));
+        let sent = Spans::new();
+        media.in_flight[1] = Some(InFlight { queue: QUEUE, work, by_device: true, erases, sent });
+        media
+    }
+
+    fn writes(parts: &[(Range<u64>, Stamp)]) -> Work {
+        let parts = parts.iter().map(|(range, stamp)| (range.clone(), Content::of(*stamp)));
+        Work::Write { parts: parts.collect(), durable: false, optional: false }
+    }
+
+    fn received(from: u32, sectors: Range<u64>, page: u64) -> DataEvent<Place> {
+        DataEvent::Received { place: Place { tag: DriverTag(1), from }, sectors, page }
+    }
+
+    fn held(image: &Image) -> Vec<(Range<u64>, u64, i64)> {
+        image.iter().map(|(range, held)| (range, held.stamp.0, held.shift)).collect()
+    }
+
+    /// The stamps that a loss of power may leave at the first sector.
+    fn may_be_left(media: &Media) -> Vec<u64> {
+        let draws = &mut Prng::new(1);
+        let stamp = |image: &Image| image.pieces(0..1).next().map_or(0, |(_, held)| held.stamp.0);
+        let mut left: Vec<_> = (0..400).map(|_| stamp(&media.survivors(QUEUE, draws))).collect();
+        left.sort_unstable();
+        left.dedup();
+        left
+    }
+
+    #[test]
+    fn a_device_receives_parts_of_a_write_wherever_it_puts_them() {
+        let work = || writes(&[(8..12, Stamp(1)), (12..20, Stamp(2))]);
+        let mut media = card(work(), false);
+        media.apply(received(2, 10..16, 1));
+        assert_eq!(held(media.live(QUEUE)), [(10..12, 1, 0), (12..16, 2, 0)]);
+        assert_eq!(media.cached_sectors(QUEUE), 6);
+        let mut media = card(work(), false);
+        media.apply(received(3, 17..22, 1));
+        assert_eq!(held(media.live(QUEUE)), [(17..18, 1, -6), (18..22, 2, -6)]);
+    }
+
+    #[test]
+    fn a_read_finds_what_the_device_sent_of_its_whole_pieces() {
+        let piece = |cookie, sector, sectors| Piece { cookie, sector, sectors, offset_sectors: 0 };
+        let pieces = [(piece(1, 6, 4), 6), (piece(2, 10, 6), 10)];
+        let partial = |sectors| Outcome::Partial { sectors, status: Status::IoError };
+        for (outcome, samples) in [
+            (Outcome::Done(Status::Ok), 2),
+            (Outcome::Done(Status::IoError), 0),
+            (partial(3), 0),
+            (partial(4), 1),
+            (partial(6), 1),
+            (partial(9), 1),
+            (partial(10), 2),
+        ] {
+            let mut media = card(writes(&[(11..14, Stamp(1))]), false);
+            media.apply(received(0, 11..14, 1));
+            media.in_flight[1].as_mut().expect("in flight").work = Work::Read(pieces.to_vec());
+            let place = Place { tag: DriverTag(1), from: 4 };
+            media.apply(DataEvent::Sent { place, sectors: 10..16 });
+            media.end(HctxId(0), DriverTag(1), outcome);
+            let found = media.take_samples();
+            assert_eq!(found.len(), samples, "{outcome:?}");
+            if let Some(sample) = found.first() {
+                assert_eq!((sample.cookie, &sample.range), (1, &(6..10)));
+                assert_eq!(sample.found, [], "not sent");
+            }
+            if let Some(sample) = found.get(1) {
+                let (nothing, data) = (Content::default(), Content::of(Stamp(1)));
+                let right = [(10..11, nothing), (11..14, data), (14..16, nothing)];
+                assert_eq!((sample.cookie, &sample.range), (2, &(10..16)));
+                assert_eq!(sample.found, right);
+            }
+        }
+    }
+
+    // [power-loss-keeps-durable-data]
+    #[test]
+    fn pages_that_are_certain_or_flushed_survive() {
+        let mut media = card(Work::Nothing, false);
+        for page in 1..=3 {
+            media.in_flight[1].as_mut().expect("in flight").work = writes(&[(0..4, Stamp(page))]);
+            media.apply(received(0, 0..4, page));
+        }
+        assert_eq!(may_be_left(&media), [0, 1, 2, 3]);
+        media.apply(DataEvent::Certain { page: 2, sectors: 0..4 });
+        assert_eq!(may_be_left(&media), [2, 3]);
+        media.apply(DataEvent::Flushed { page: 3 });
+        assert_eq!((may_be_left(&media), media.cached_sectors(QUEUE)), (vec![3], 0));
+        for page in 4..=12 {
+            media.in_flight[1].as_mut().expect("in flight").work = writes(&[(0..4, Stamp(page))]);
+            media.apply(received(0, 0..4, page));
+        }
+        assert_eq!(may_be_left(&media), [4, 5, 6, 7, 8, 9, 10, 11, 12], "the oldest goes first");
+        assert!(!media.take_loss());
+        media.apply(DataEvent::Lost);
+        assert!(media.take_loss() && !media.take_loss());
+        assert_eq!(may_be_left(&media).len(), 1);
+        assert_eq!(held(media.live(QUEUE)), held(&media.disks[0].durable));
+        assert_eq!(media.cached_sectors(QUEUE), 0);
+    }
+
+    #[test]
+    fn an_erase_leaves_its_stamp_within_its_request_and_anything_beyond() {
+        for certain in [false, true] {
+            let mut media = card(writes(&[(2..8, Stamp(1))]), true);
+            media.apply(DataEvent::Erased { sectors: 0..12, certain });
+            let wiped = WIPED.stamp.0;
+            let all = [(0..2, wiped, 0), (2..8, 1, 0), (8..12, wiped, 0)];
+            assert_eq!(held(media.live(QUEUE)), all);
+            let (left, cached) = if certain { (vec![wiped], 0) } else { (vec![0, wiped], 12) };
+            assert_eq!((may_be_left(&media), media.cached_sectors(QUEUE)), (left, cached));
+        }
+    }
+
+    /// A device that sends the data of a read just before the read finishes.
+    struct SendsLate(Option<DataEvent<Place>>);
+
+    impl Driver for SendsLate {
+        blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, finish);
+
+        fn queue_rq(&mut self, _: &Issue<'_>) -> Accept {
+            Accept::Queued
+        }
+
+        fn timed_out(
+            &mut self,
+            _: QueueId,
+            _: HctxId,
+            _: DriverTag,
+            _: &Request,
+            _: Instant,
+        ) -> TimedOut {
+            TimedOut::Reset
+        }
+    }
+
+    impl Device for SendsLate {
+        fn next_finished(&mut self, _: Instant) -> Option<Finished> {
+            let outcome = Outcome::Done(Status::Ok);
+            Some(Finished { queue: QUEUE, hctx: HctxId(0), tag: DriverTag(1), outcome })
+        }
+
+        fn poll_at(&self) -> Option<Instant> {
+            None
+        }
+    }
+
+    impl ReportsData for SendsLate {
+        fn next_data_event(&mut self) -> Option<DataEvent<Place>> {
+            self.0.take()
+        }
+    }
+
+    #[test]
+    fn data_that_comes_with_the_end_of_a_read_is_found() {
+        let piece = Piece { cookie: 1, sector: 0, sectors: 4, offset_sectors: 0 };
+        let media = card(Work::Read(vec![(piece, 0)]), false);
+        let place = Place { tag: DriverTag(1), from: 0 };
+        let below = SendsLate(Some(DataEvent::Sent { place, sectors: 0..4 }));
+        let mut medium = Medium { below, media };
+        assert!(medium.next_finished(Instant::ZERO).is_some());
+        let samples = medium.media.take_samples();
+        assert_eq!(samples[0].found, [(0..4, Content::default())]);
     }
 }

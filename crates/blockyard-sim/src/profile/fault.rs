@@ -6,6 +6,8 @@
 //! op = ["read", "write"]   # or one op; without it, every op
 //! disk = 0                 # without it, every disk
 //! sectors = "1000..1008"   # of 512 bytes, 1008 not included; without it, every sector
+//! from = "30s"             # since the run or the server began; without it, from the beginning
+//! for = "5s"               # from then on; without it, to the end
 //! error = "medium"         # what happens to the requests that match
 //! ```
 //!
@@ -44,6 +46,7 @@ use blockyard::bio::Op;
 use blockyard::driver::Busy;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
 use blockyard::status::Status;
+use blockyard::time::Duration;
 use blockyard::unit::QueueId;
 use toml::de::DeValue;
 
@@ -75,6 +78,8 @@ const RULE: &[&str] = &[
     "op",
     "disk",
     "sectors",
+    "from",
+    "for",
     "nth",
     "every",
     "first",
@@ -232,10 +237,23 @@ fn rule(table: &Table<'_>) -> Result<FaultRule, ProfileError> {
         ops: ops.unwrap_or_default(),
         queue: table.take("disk", Count(0..=u16::MAX))?.map(QueueId),
         sectors: table.take("sectors", Sectors)?,
+        during: during(table)?,
         turns: turns(table)?,
         one_in: table.take("one-in", Count(NUMBER))?,
     };
     Ok(FaultRule { name, when, then })
+}
+
+/// Reads the times at which the rule fires.
+fn during(table: &Table<'_>) -> Result<Option<Range<Duration>>, ProfileError> {
+    let from = table.take("from", Time)?;
+    let time = table.take("for", Time)?;
+    if time == Some(Duration::ZERO) {
+        let words = "the rule would never fire";
+        return Err(table.wrong("for", Problem::Contradiction(words)));
+    }
+    let start = from.unwrap_or(Duration::ZERO);
+    Ok(from.or(time).map(|_| start..time.map_or(Duration::MAX, |time| start + time)))
 }
 
 /// Reads the matches on which the rule fires.
@@ -305,8 +323,6 @@ fn action(table: &Table<'_>) -> Result<(&'static str, Action), ProfileError> {
 
 #[cfg(test)]
 mod tests {
-    use blockyard::time::Duration;
-
     use super::*;
     use crate::profile::{CardFaults, HostFaults};
 
@@ -337,6 +353,9 @@ mod tests {
             Action::TearWrite(3),
             Action::LoseWrite,
             Action::MisdirectWrite(4096),
+            Action::LoseWrite,
+            Action::Again,
+            Action::Again,
         ];
         assert_eq!(actions, expected);
         let first = &rules[0];
@@ -348,6 +367,10 @@ mod tests {
         );
         assert_eq!(rules[1].when.ops, [Op::Discard]);
         assert_eq!((rules[2].when.one_in, rules[2].when.turns), (Some(16), Turns::All));
+        let s = Duration::from_secs;
+        let times = [9, 10, 11].map(|at| rules[at].when.during.clone());
+        let expected = [None, Some(s(30)..s(35)), Some(Duration::ZERO..Duration::from_ms(20))];
+        assert_eq!((times, &rules[12].when.during), (expected, &Some(s(30)..Duration::MAX)));
         let turns: Vec<_> = [3, 4, 5, 6, 9].iter().map(|at| rules[*at].when.turns).collect();
         let between = Turns::Between;
         let expected = [
@@ -434,6 +457,10 @@ mod tests {
         assert!(
             rule_error("lost = true\nnth = 1\nevery = 2").starts_with("5: a rule has `nth`, or")
         );
+        assert!(
+            rule_error("lost = true\nfrom = \"9s\"\nfor = \"0s\"").starts_with("5: the rule would")
+        );
+        assert!(rule_error("lost = true\nfrom = 9").starts_with("4: `from` is `"));
         assert!(rule_error("lost = true\nfirst = 3\nlast = 2").starts_with("5: `last` is before"));
         assert!(
             rule_error("lost = true\nevery = 0").starts_with("4: `every` is `0`, out of range")

@@ -12,7 +12,7 @@ use blockyard_serve::Address;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use sd_notify::NotifyState;
 
-use super::ending::Bell;
+use super::ending::{Bell, Cause};
 use crate::message::warning;
 
 /// A file with the number of this process. It is removed when it is dropped.
@@ -130,7 +130,7 @@ pub(super) fn run(
     let mut child = shell.spawn()?;
     std::thread::Builder::new().name("run".to_owned()).spawn(move || {
         let ended = child.wait();
-        bell.ask();
+        bell.ask(Cause::Run);
         ended
     })
 }

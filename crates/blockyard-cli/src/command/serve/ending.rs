@@ -3,6 +3,7 @@
 //! Signals in quick succession count as one. `timeout` signals the program and then its group, which must not
 //! abandon requests in flight.
 
+use core::fmt;
 use core::time::Duration;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -19,13 +20,38 @@ const TOGETHER: Duration = Duration::from_millis(500);
 /// The event that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// SIGTERM or SIGINT.
-    Signal,
+    /// The server is asked to end.
+    Asked(Cause),
     /// The server has ended.
     End,
     /// The wait timed out.
     Nothing,
 }
+
+/// What asks the server to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// The command to drain.
+    Drain,
+    /// The end of the command that ran beside the server.
+    Run,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Signal => "a signal to end",
+            Self::Drain => "a command to drain",
+            Self::Run => "the end of the command of --run",
+        })
+    }
+}
+
+/// The bytes that stand for the causes but for signals, each of which sends a byte that the handler chooses.
+const DRAIN: u8 = b'd';
+const RUN: u8 = b'r';
 
 /// Receives signals from its creation on: a byte for each signal, and the end of the stream when the server ends.
 #[derive(Debug)]
@@ -39,10 +65,15 @@ pub(super) struct Ending {
 pub(super) struct Bell(Arc<UnixStream>);
 
 impl Bell {
-    /// Asks the server to end, as a signal does.
-    pub(super) fn ask(&self) {
+    /// Asks the server to end.
+    pub(super) fn ask(&self, cause: Cause) {
+        let byte = match cause {
+            Cause::Signal => 0,
+            Cause::Drain => DRAIN,
+            Cause::Run => RUN,
+        };
         // It has ended already if this fails.
-        let _ = (&*self.0).write(&[0]);
+        let _ = (&*self.0).write(&[byte]);
     }
 
     /// The server has ended.
@@ -70,9 +101,16 @@ impl Ending {
                 return Ok(Heard::Nothing);
             }
             self.heard.set_read_timeout(left)?;
-            match self.heard.read(&mut [0]) {
+            let mut byte = [0];
+            match self.heard.read(&mut byte) {
                 Ok(0) => return Ok(Heard::End),
-                Ok(_) if self.is_another() => return Ok(Heard::Signal),
+                Ok(_) if self.is_another() => {
+                    return Ok(Heard::Asked(match byte {
+                        [DRAIN] => Cause::Drain,
+                        [RUN] => Cause::Run,
+                        _ => Cause::Signal,
+                    }));
+                }
                 Ok(_) => {}
                 Err(error) => match error.kind() {
                     ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut => {}
@@ -102,13 +140,19 @@ mod tests {
         let (heard, mut told) = UnixStream::pair().unwrap();
         let mut ending = Ending { heard, last: None };
         told.write_all(&[0; 3]).unwrap();
-        assert_eq!(ending.wait(None).unwrap(), Heard::Signal);
+        assert_eq!(ending.wait(None).unwrap(), Heard::Asked(Cause::Signal));
         assert_eq!(ending.wait(Some(TOGETHER / 2)).unwrap(), Heard::Nothing);
         assert_eq!(ending.wait(Some(Duration::ZERO)).unwrap(), Heard::Nothing);
         std::thread::sleep(TOGETHER);
         told.write_all(&[0; 2]).unwrap();
-        assert_eq!(ending.wait(None).unwrap(), Heard::Signal);
-        Bell(told.into()).ring();
+        assert_eq!(ending.wait(None).unwrap(), Heard::Asked(Cause::Signal));
+        let bell = Bell(told.into());
+        for cause in [Cause::Drain, Cause::Run] {
+            assert_eq!(ending.wait(Some(TOGETHER)).unwrap(), Heard::Nothing);
+            bell.ask(cause);
+            assert_eq!(ending.wait(None).unwrap(), Heard::Asked(cause));
+        }
+        bell.ring();
         assert_eq!(ending.wait(None).unwrap(), Heard::End);
     }
 }

@@ -18,7 +18,7 @@ use std::process::ExitStatus;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use blockyard::layer::fault::Count;
+use blockyard::layer::fault::{Count, FaultRule};
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::control::{ControlConfig, DiskReader};
@@ -37,7 +37,7 @@ use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
 use companion::{PidFile, PrivateFolder};
-use ending::{Bell, Ending, Heard};
+use ending::{Bell, Cause, Ending, Heard};
 use events::start_log;
 use lateness::Watch;
 use model::{Modelled, no_card};
@@ -100,17 +100,17 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
             ended
         })
     };
-    let is_asked = ending.wait(None)? == Heard::Signal;
+    let cause = match ending.wait(None)? {
+        Heard::Asked(cause) => Some(cause),
+        Heard::End | Heard::Nothing => None,
+    };
     companion::notify_stopping();
-    if is_asked {
-        note(&format!(
-            "draining, for at most {} s, after a signal to end",
-            drain_timeout.as_secs()
-        ));
+    if let Some(cause) = cause {
+        note(&format!("draining, for at most {} s, after {cause}", drain_timeout.as_secs()));
         stopper.stop();
         let cut_short = match ending.wait(Some(drain_timeout))? {
             Heard::End => None,
-            Heard::Signal => Some("stopped before all requests were done"),
+            Heard::Asked(_) => Some("stopped before all requests were done"),
             Heard::Nothing => Some("requests in flight did not end in time"),
         };
         if let Some(words) = cut_short {
@@ -130,7 +130,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     events.join().expect("the thread of the log should not panic");
     watch.end();
     tell_faults(&struck);
-    if !is_asked && ended.is_ok() {
+    if cause.is_none() && ended.is_ok() {
         note("ended, as the client at standard input has gone");
     }
     drop((pidfile, folder));
@@ -163,7 +163,7 @@ fn announce(server: &Server, config: &Config) {
             prefix(&name)
         ));
     }
-    for disk in config.disks.iter().filter(|disk| !disk.layers.faults.is_empty()) {
+    for disk in config.disks.iter().filter(|disk| disk.layers.faults.is_some()) {
         note(&format!("{}the seed of the faults is {}", prefix(&disk.name), disk.layers.seed));
     }
 }
@@ -189,16 +189,25 @@ fn private_socket(config: &mut Config, runs: bool) -> Result<Option<PrivateFolde
     Ok(Some(folder))
 }
 
-/// The control socket at `path`, whose command to drain rings `bell` as a signal does.
+/// The control socket at `path`, whose command to drain asks `bell` to end the server.
 fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
     let (drain, commands) = mpsc::channel();
     std::thread::spawn(move || {
         for () in commands {
-            note("a command came to drain");
-            bell.ask();
+            bell.ask(Cause::Drain);
         }
     });
-    ControlConfig { path, drain, read_disk: Some(DiskReader::new(added)) }
+    ControlConfig { path, drain, read_faults, read_disk: Some(DiskReader::new(added)) }
+}
+
+/// Reads the rules of a fault file that an operator sends.
+fn read_faults(text: &str) -> Result<Vec<FaultRule>, String> {
+    let FaultRules { rules, mmc, .. } =
+        FaultRules::parse("rules", text).map_err(|error| error.to_string())?;
+    match mmc == MmcFaults::default() {
+        true => Ok(rules),
+        false => Err("faults of a card and its host can only be set at the start".to_owned()),
+    }
 }
 
 /// Returns the disk that an operator describes by the keys of a `[[disk]]` of the configuration file.
@@ -294,7 +303,10 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         "none" => Design::lookup("mq-none")?,
         name => Design::lookup(name)?,
     };
-    let faults = args.fault.as_deref().map(FaultRules::read).transpose()?;
+    let faults = match args.fault.as_deref() {
+        None | Some("none") => None,
+        Some(file) => Some(FaultRules::read(file)?),
+    };
     let modelled = |device| Modelled::new(device, &design, faults.as_ref(), args.seed);
     let model = args.behaves_as.as_deref().map(modelled).transpose()?;
     if let (None, Some(faults)) = (&model, &faults)
@@ -308,7 +320,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         model: model.map(|model| model as _),
         delay: args.delay,
         rates: args.rate,
-        faults: faults.map_or_else(Vec::new, |faults| faults.rules),
+        faults: args.fault.as_ref().map(|_| faults.map_or_else(Vec::new, |faults| faults.rules)),
         seed: args.seed,
     };
     let default = args.disk.clone().map(|source| ServedDisk { name: String::new(), source });

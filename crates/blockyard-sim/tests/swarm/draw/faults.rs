@@ -65,6 +65,7 @@ fn when(prng: &mut Prng) -> When {
         ops: if one_in_two(prng) { vec![] } else { prng.pick(OPS).to_vec() },
         queue: None,
         sectors: if one_in_two(prng) { None } else { Some(first * 8..first * 8 + 600) },
+        during: None,
         turns: if by_chance { Turns::All } else { prng.pick(&by_turns) },
         one_in: if by_chance { one_in } else { None },
     }

@@ -70,15 +70,15 @@ pub struct Faulty<D> {
 }
 
 impl<D> Faulty<D> {
-    /// Returns `below` with the faults of `rules`; chances are drawn from `draws`.
+    /// Returns `below` with the faults of `rules`, whose times begin at [`Instant::ZERO`]; chances are drawn from
+    /// `draws`.
     ///
     /// # Panics
     ///
     /// Panics if a rule is to fire on every 0th match.
     #[must_use]
     pub fn new(below: D, rules: Vec<FaultRule>, draws: Prng, tags: &TagSetConfig) -> Self {
-        let never = rules.iter().find(|rule| rule.when.turns == Turns::Every(0));
-        assert!(never.is_none(), "every 0th match: {never:?}");
+        assert_fire(&rules);
         Self {
             below,
             rules: Rules::new(rules, draws),
@@ -88,6 +88,17 @@ impl<D> Faulty<D> {
             coming: alloc::vec![0; usize::from(tags.queues)],
             lost: 0,
         }
+    }
+
+    /// Replaces the rules, with counts of zero. Their times begin `now`. Faults already chosen for requests in flight
+    /// remain ([fault-lasts-until-completion]).
+    ///
+    /// # Panics
+    ///
+    /// Panics if a rule is to fire on every 0th match.
+    pub fn set_rules(&mut self, rules: Vec<FaultRule>, now: Instant) {
+        assert_fire(&rules);
+        self.rules.set(rules, now);
     }
 
     /// Disables all rules from now on. Faults already chosen for requests in flight remain
@@ -129,6 +140,11 @@ impl<D> Faulty<D> {
     }
 }
 
+fn assert_fire(rules: &[FaultRule]) {
+    let never = rules.iter().find(|rule| rule.when.turns == Turns::Every(0));
+    assert!(never.is_none(), "every 0th match: {never:?}");
+}
+
 impl<D: Driver> Faulty<D> {
     /// Answers with a refusal or failure of this layer's own.
     fn answer(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
@@ -157,7 +173,7 @@ impl<D: Driver> Driver for Faulty<D> {
         if self.lifted {
             return self.pass(issue, None);
         }
-        let verdict = self.rules.judge(issue.queue, issue.request());
+        let verdict = self.rules.judge(issue);
         let answer = match verdict.action {
             Some(Action::Fail(status)) => self.answer(issue, Accept::Failed(status)),
             Some(Action::Busy(busy)) => {
@@ -172,7 +188,7 @@ impl<D: Driver> Driver for Faulty<D> {
                 answer
             }
         };
-        self.rules.note(issue.queue, issue.request(), verdict);
+        self.rules.note(issue, verdict);
         answer
     }
 

@@ -1,15 +1,14 @@
 //! Rules: which requests, how often, and what becomes of them.
 //!
 //! The rules are asked in order, and the first that fires decides; those behind it are not asked
-//! about that offer. A rule *matches* an offer by op, queue and sectors. It *fires* on those of its
+//! about that offer. A rule *matches* an offer by op, queue, sectors and time. It *fires* on those of its
 //! matches that [`Turns`] names, by their number, and that chance picks.
 
 use crate::bio::Op;
-use crate::driver::{Busy, DataEffect};
+use crate::driver::{Busy, DataEffect, Issue};
 use crate::prng::Prng;
-use crate::request::Request;
 use crate::status::Status;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
 use crate::unit::QueueId;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -36,6 +35,8 @@ pub struct When {
     pub queue: Option<QueueId>,
     /// On requests that touch one of these sectors; `None`: on any.
     pub sectors: Option<Range<u64>>,
+    /// On requests offered at these times since the rules were set; `None`: at any time.
+    pub during: Option<Range<Duration>>,
     /// On these of the matches, by number.
     pub turns: Turns,
     /// On one in this many of those, by chance; on each of them if `None` or 1.
@@ -116,6 +117,8 @@ pub(super) struct Rules {
     rules: Vec<FaultRule>,
     counts: Vec<Count>,
     draws: Prng,
+    /// The instant at which the rules were set.
+    since: Instant,
 }
 
 /// The decision of the rules about an offer, before it is known whether the offer counts.
@@ -131,19 +134,25 @@ pub(super) struct Verdict {
 impl Rules {
     pub(super) fn new(rules: Vec<FaultRule>, draws: Prng) -> Self {
         let counts = alloc::vec![Count::default(); rules.len()];
-        Self { rules, counts, draws }
+        Self { rules, counts, draws, since: Instant::ZERO }
+    }
+
+    /// Replaces the rules, with counts of zero. Their times begin `now`.
+    pub(super) fn set(&mut self, rules: Vec<FaultRule>, now: Instant) {
+        self.counts.clear();
+        self.counts.resize(rules.len(), Count::default());
+        (self.rules, self.since) = (rules, now);
     }
 
     pub(super) fn counts(&self) -> impl Iterator<Item = (&FaultRule, Count)> {
         self.rules.iter().zip(self.counts.iter().copied())
     }
 
-    /// Returns the decision about an offer of `request` by `queue`. Nothing changes until
-    /// [`Self::note`].
-    pub(super) fn judge(&self, queue: QueueId, request: &Request) -> Verdict {
+    /// Returns the decision about an offer. Nothing changes until [`Self::note`].
+    pub(super) fn judge(&self, issue: &Issue<'_>) -> Verdict {
         let mut draws = self.draws.clone();
         let fires = |(rule, count): (&FaultRule, &Count)| {
-            rule.matches(queue, request) && rule.when.fires_at(count.matched + 1, &mut draws)
+            rule.matches(issue, self.since) && rule.when.fires_at(count.matched + 1, &mut draws)
         };
         let fired = self.rules.iter().zip(&self.counts).position(fires);
         let action = fired.map(|at| self.rules[at].then);
@@ -151,10 +160,10 @@ impl Rules {
     }
 
     /// Notes that the offer of `verdict` took place.
-    pub(super) fn note(&mut self, queue: QueueId, request: &Request, verdict: Verdict) {
+    pub(super) fn note(&mut self, issue: &Issue<'_>, verdict: Verdict) {
         let asked = verdict.fired.map_or(self.rules.len(), |at| at + 1);
         for (rule, count) in self.rules[..asked].iter().zip(&mut self.counts) {
-            count.matched += u64::from(rule.matches(queue, request));
+            count.matched += u64::from(rule.matches(issue, self.since));
         }
         if let Some(at) = verdict.fired {
             self.counts[at].fired += 1;
@@ -164,14 +173,17 @@ impl Rules {
 }
 
 impl FaultRule {
-    fn matches(&self, queue: QueueId, request: &Request) -> bool {
-        let When { ops, queue: of, sectors, .. } = &self.when;
+    /// Whether it matches an offer. The rules were set at `since`.
+    fn matches(&self, issue: &Issue<'_>, since: Instant) -> bool {
+        let When { ops, queue, sectors, during, .. } = &self.when;
+        let request = issue.request();
         (ops.is_empty() || ops.contains(&request.op))
             && (!self.then.is_of_writes() || request.op == Op::Write)
-            && of.is_none_or(|of| of == queue)
+            && queue.is_none_or(|queue| queue == issue.queue)
             && sectors.as_ref().is_none_or(|sectors| {
                 request.sector < sectors.end && sectors.start < request.end_sector()
             })
+            && during.as_ref().is_none_or(|during| during.contains(&issue.now.since(since)))
     }
 }
 
