@@ -7,6 +7,7 @@ use blockyard::bio::{Bio, Flags, Op};
 pub(crate) const BIO_SECTORS_MAX: u32 = 1 << 31;
 
 /// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as fit into `most` sectors.
+#[inline]
 pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64, most: u32) -> Bio {
     let Transfer { offset, len, .. } = *transfer;
     let block = block_bytes.max(SECTOR);
@@ -18,18 +19,24 @@ pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64, most: u32
     if is_whole && !transfer.fast { bio } else { bio.with_flags(Flags::NO_MERGE) }
 }
 
-/// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
+/// Returns whether `bio` is the last one of `transfer`.
 #[inline]
+pub(crate) fn is_last(bio: &Bio, transfer: &Transfer) -> bool {
+    (bio.sector + u64::from(bio.sectors)) * SECTOR >= transfer.offset + transfer.len
+}
+
+/// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
 pub(crate) fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64, most: u32) -> Option<Bio> {
-    let sector = bio.sector + u64::from(bio.sectors);
-    if sector * SECTOR >= transfer.offset + transfer.len {
+    if is_last(bio, transfer) {
         return None;
     }
+    let sector = bio.sector + u64::from(bio.sectors);
     Some(Bio { sector, sectors: sectors_from(sector, transfer, block_bytes, most), ..*bio })
 }
 
 /// Returns the length in sectors of the bio of `transfer` that starts at `sector`. It does not cross a multiple of `most`,
 /// so the bios of a range do not cut pages in two.
+#[inline]
 fn sectors_from(sector: u64, transfer: &Transfer, block_bytes: u64, most: u32) -> u32 {
     let end = (transfer.offset + transfer.len).next_multiple_of(block_bytes.max(SECTOR));
     let most = u64::from(most) - (sector & (u64::from(most) - 1));

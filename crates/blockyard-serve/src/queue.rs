@@ -116,6 +116,7 @@ impl DiskQueue {
 
     /// Submits `bio`. Returns whether the queue accepted it or rejected it for good; `false` means that no
     /// tag is free.
+    #[inline]
     fn enters(&mut self, bio: Bio, now: Instant) -> bool {
         let status = match self.queue.submit(&mut self.host, CPU, bio, now) {
             Ok(()) => return true,

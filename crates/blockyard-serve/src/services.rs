@@ -3,7 +3,7 @@
 //! The lane passes its [`Services`] to each call of a door. `M` is the type of the memory that a door
 //! lends to the kernel.
 
-use crate::bios::{BIO_SECTORS_MAX, first_bio, next_bio};
+use crate::bios::{BIO_SECTORS_MAX, first_bio, is_last, next_bio};
 use crate::discards::Discards;
 use crate::disk::{Disk, SLICE_SECTORS};
 use crate::disks::Disks;
@@ -245,6 +245,9 @@ impl<M> Services<M> {
     #[inline]
     fn next_of(&self, disk: usize, ended: &Ended) -> Option<Bio> {
         let transfer = &self.jobs.borrow()[job_of(ended.bio.cookie)].transfer;
+        if is_last(&ended.bio, transfer) {
+            return None;
+        }
         let most = self.longest_bio(disk, ended.bio.op);
         next_bio(&ended.bio, transfer, self.disk(disk).block_bytes(), most)
     }

@@ -301,6 +301,7 @@ impl Disk {
     }
 
     /// Returns the alignment that the device needs, in bytes, or 1 for none.
+    #[inline]
     pub(crate) fn block_bytes(&self) -> u64 {
         let own = match &self.kept {
             Kept::Memory(_) | Kept::Null(_) => 1,
@@ -314,6 +315,7 @@ impl Disk {
     }
 
     /// Returns whether the data of a request needs a buffer of its own, aligned to blocks.
+    #[inline]
     pub(crate) fn needs_pages(&self) -> bool {
         matches!(self.kept, Kept::File(..) | Kept::Btt(_))
     }

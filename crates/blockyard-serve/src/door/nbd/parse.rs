@@ -206,6 +206,7 @@ impl Client {
     }
 
     /// Prepares a READ, which waits if the disk needs memory for its data and the lane has none.
+    #[inline]
     fn read(&mut self, number: u32, request: Request, lane: &mut Lane) -> Found {
         let serving = self.session.serving();
         if !lane.disk(serving.disk).needs_pages() {
