@@ -43,6 +43,23 @@ const fn area(
 /// How many faults of 100 the tests must catch.
 pub const ENOUGH: usize = 97;
 
+/// Returns the most survivors of a sample that chance explains: if the tests catch [`ENOUGH`] of 100, at most one sample of
+/// forty has more. A small sample cannot show more than that.
+#[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "a probability")]
+#[must_use]
+pub fn survivors_max(sampled: usize) -> usize {
+    let survives = 1.0 - ENOUGH as f64 / 100.0;
+    let mut exactly = (1.0 - survives).powi(i32::try_from(sampled).expect("small sample"));
+    let (mut most, mut up_to) = (0, exactly);
+    while up_to < 1.0 - 1.0 / 40.0 {
+        let left = (sampled - most) as f64;
+        most += 1;
+        exactly *= left / most as f64 * survives / (1.0 - survives);
+        up_to += exactly;
+    }
+    most
+}
+
 impl Area {
     /// Every fault of the part.
     ///
@@ -82,4 +99,15 @@ pub fn sample(
         }
     }
     (drawn, equivalent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_may_have_as_many_survivors_as_chance_explains() {
+        // From a table of the binomial distribution with p = 0.03.
+        assert_eq!([1, 4, 20, 60, 100].map(survivors_max), [1, 1, 2, 5, 7]);
+    }
 }

@@ -89,7 +89,7 @@ fn report(session: &Session, areas: &[usize], equivalent: &[usize]) -> bool {
         }
         let hung = count(&|one| matches!(one, Verdict::Caught(_, Outcome::Hung)));
         println!("{hung:>8}{survivors:>11}{equivalent:>22}");
-        enough &= survivors * 100 <= sampled * (100 - ENOUGH);
+        enough &= survivors <= survivors_max(sampled);
     }
     enough
 }
