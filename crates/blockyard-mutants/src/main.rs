@@ -2,7 +2,7 @@
 //! that no test catches.
 
 use blockyard::prng::Prng;
-use blockyard_mutants::area::{AREAS, ENOUGH, sample};
+use blockyard_mutants::area::{AREAS, sample, survivors_max};
 use blockyard_mutants::copy::Copy;
 use blockyard_mutants::equivalent::Equivalents;
 use blockyard_mutants::run::Outcome;
