@@ -212,50 +212,37 @@ impl<M> Services<M> {
         transfer: Transfer,
         fua: bool,
     ) {
-        let mut bio =
-            first_bio(op, &transfer, self.disk(disk).block_bytes(), self.longest_bio(disk, op));
+        let queue = &mut self.disks[disk];
+        let (block_bytes, most) = (queue.disk.block_bytes(), longest_bio(&queue.disk, op));
+        let mut bio = first_bio(op, &transfer, block_bytes, most);
         if fua {
             bio = bio.with_flags(Flags::FUA);
         }
         let cookie = u64::from(self.jobs.borrow_mut().insert(Job { transfer, owner }));
-        self.disks[disk].submit(Bio { cookie, ..bio }, self.now);
+        queue.submit(Bio { cookie, ..bio }, self.now);
     }
 
     /// Returns the next job of `disk` that has ended. If a bio succeeded and its job has more, submits the next one and
     /// sets `submitted`.
     #[inline]
     pub(crate) fn next_ended(&mut self, disk: usize, submitted: &mut bool) -> Option<EndedJob> {
+        let queue = &mut self.disks[disk];
         loop {
-            let ended = self.disks[disk].next_ended()?;
-            if ended.status == Status::Ok
-                && let Some(next) = self.next_of(disk, &ended)
+            let Ended { bio, status } = queue.next_ended()?;
+            let number = job_of(bio.cookie);
+            if status == Status::Ok
+                && let Some(next) = next_of(&queue.disk, &self.jobs.borrow()[number].transfer, &bio)
             {
                 *submitted = true;
-                self.disks[disk].submit(next, self.now);
+                queue.submit(next, self.now);
                 continue;
             }
-            let job = self.jobs.borrow_mut().remove(job_of(ended.bio.cookie));
+            let job = self.jobs.borrow_mut().remove(number);
             if matches!(job.owner, Owner::Door { .. }) {
-                self.disks[disk].traffic.count(ended.bio.op, job.transfer.len);
+                queue.traffic.count(bio.op, job.transfer.len);
             }
-            return Some(EndedJob { status: ended.status, job });
+            return Some(EndedJob { status, job });
         }
-    }
-
-    #[inline]
-    fn next_of(&self, disk: usize, ended: &Ended) -> Option<Bio> {
-        let transfer = &self.jobs.borrow()[job_of(ended.bio.cookie)].transfer;
-        if is_last(&ended.bio, transfer) {
-            return None;
-        }
-        let most = self.longest_bio(disk, ended.bio.op);
-        next_bio(&ended.bio, transfer, self.disk(disk).block_bytes(), most)
-    }
-
-    /// Returns the length of the longest bio of `op`, in sectors.
-    #[inline]
-    fn longest_bio(&self, disk: usize, op: Op) -> u32 {
-        if self.disk(disk).takes_slices(op) { SLICE_SECTORS } else { BIO_SECTORS_MAX }
     }
 
     /// Prefetches the start of a range, if the disk can. It is only advice: there is one prefetch of a disk at a time, by a
@@ -282,4 +269,19 @@ impl<M> Services<M> {
             self.discards.begin(number_of_disk, discard);
         }
     }
+}
+
+/// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
+#[inline]
+fn next_of(disk: &Disk, transfer: &Transfer, bio: &Bio) -> Option<Bio> {
+    if is_last(bio, transfer) {
+        return None;
+    }
+    next_bio(bio, transfer, disk.block_bytes(), longest_bio(disk, bio.op))
+}
+
+/// Returns the length of the longest bio of `op`, in sectors.
+#[inline]
+fn longest_bio(disk: &Disk, op: Op) -> u32 {
+    if disk.takes_slices(op) { SLICE_SECTORS } else { BIO_SECTORS_MAX }
 }
