@@ -9,7 +9,6 @@ use crate::overview::Visitor;
 use crate::peer::Peer;
 use blockyard::status::Status;
 use blockyard::time::Instant;
-use blockyard_wire::nbd::Command;
 use std::io;
 use std::sync::Arc;
 
@@ -49,8 +48,8 @@ impl Door for Client {
     fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Lane) {
         let serving = self.session.serving();
         let AtDisk { request, arrived } = serving.at_disk.remove(token);
-        if !matches!(request.command(), Some(Command::Trim | Command::WriteZeroes { .. })) {
-            lane.disks[serving.disk].count_turns(lane.turn - arrived); // a long range takes many turns
+        if let Some(arrived) = arrived {
+            lane.disks[serving.disk].count_turns(lane.turn - arrived);
         }
         self.reply(request, status, transfer, lane);
     }

@@ -251,7 +251,9 @@ impl Client {
             }
         };
         let fua = request.fua();
-        let token = serving.at_disk.insert(AtDisk { request, arrived: self.input.arrived });
+        let is_range = matches!(op, Op::Discard | Op::WriteZeroes);
+        let arrived = (!is_range).then_some(self.input.arrived);
+        let token = serving.at_disk.insert(AtDisk { request, arrived });
         lane.submit(Owner::Door { door: number, token }, disk, op, transfer, fua);
     }
 }
