@@ -72,6 +72,8 @@ pub(crate) struct Services<M> {
     /// The instant at which to look for doors that delay other doors or the lane's end ([idle-holder-cut-off]).
     pub(crate) impatient_at: Instant,
     pub(crate) patience: Duration,
+    /// Whether the server can be queried for counters.
+    pub(crate) is_metered: bool,
     pub(crate) turn: u64,
     pub(crate) now: Instant,
 }
@@ -103,6 +105,7 @@ impl<M> Services<M> {
             wake_at: Instant::MAX,
             impatient_at: Instant::MAX,
             patience,
+            is_metered: false,
             turn: 0,
             now,
         })

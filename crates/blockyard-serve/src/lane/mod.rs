@@ -124,13 +124,14 @@ impl<D: Door> Lane<D> {
         let patience = clock::duration(shared.patience);
         let newcomers = Newcomers::new(Arc::clone(&shared.newcomers));
         let memory = LaneMemory::new(shared.lane_bytes_max);
-        let services = Services::new(
+        let mut services = Services::new(
             patience,
             memory,
             newcomers,
             Discards::new(Arc::clone(&parts.bell)),
             now,
         )?;
+        services.is_metered = shared.is_metered;
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
         let disks = shared.roster.all();

@@ -9,6 +9,7 @@ use crate::overview::Visitor;
 use crate::peer::Peer;
 use blockyard::status::Status;
 use blockyard::time::Instant;
+use blockyard_wire::nbd::Command;
 use std::io;
 use std::sync::Arc;
 
@@ -48,7 +49,10 @@ impl Door for Client {
     fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Lane) {
         let serving = self.session.serving();
         let AtDisk { request, arrived } = serving.at_disk.remove(token);
-        if let Some(arrived) = arrived {
+        let is_range =
+            || matches!(request.command(), Some(Command::Trim | Command::WriteZeroes { .. }));
+        // A long range takes many turns.
+        if lane.is_metered && !is_range() {
             lane.disks[serving.disk].count_turns(lane.turn - arrived);
         }
         self.reply(request, status, transfer, lane);

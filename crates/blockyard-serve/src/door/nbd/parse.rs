@@ -76,12 +76,9 @@ impl Client {
         }
     }
 
-    /// Continues the request that waits, or else parses the next one.
-    fn find(&mut self, number: u32, lane: &mut Lane) -> Found {
-        let Session::Transmission(serving) = &mut self.session else {
-            unreachable!("the handshake is over")
-        };
-        serving.waits = false;
+    /// Continues the request that waits.
+    fn find_waiting(&mut self, number: u32, lane: &mut Lane) -> Found {
+        let serving = self.session.serving();
         match serving.payload.take() {
             Payload::Landing { request, target, .. }
                 if serving.transmission.payload_left() == 0 =>
@@ -105,7 +102,18 @@ impl Client {
                     false => serving.waits = true,
                 }
             }
-            return Found::Nothing;
+        }
+        Found::Nothing
+    }
+
+    /// Continues the request that waits, or else parses the next one.
+    fn find(&mut self, number: u32, lane: &mut Lane) -> Found {
+        let Session::Transmission(serving) = &mut self.session else {
+            unreachable!("the handshake is over")
+        };
+        serving.waits = false;
+        if !matches!(serving.payload, Payload::None | Payload::Announced { .. }) {
+            return self.find_waiting(number, lane);
         }
         let next = serving.transmission.next(self.input.unread());
         self.input.take(next.taken);
@@ -251,9 +259,7 @@ impl Client {
             }
         };
         let fua = request.fua();
-        let is_range = matches!(op, Op::Discard | Op::WriteZeroes);
-        let arrived = (!is_range).then_some(self.input.arrived);
-        let token = serving.at_disk.insert(AtDisk { request, arrived });
+        let token = serving.at_disk.insert(AtDisk { request, arrived: self.input.arrived });
         lane.submit(Owner::Door { door: number, token }, disk, op, transfer, fua);
     }
 }

@@ -73,8 +73,8 @@ pub(super) enum Payload {
 #[derive(Debug)]
 pub(super) struct AtDisk {
     pub(super) request: Request,
-    /// The turn in which its last bytes arrived; `None` for a range of zeroes or a discard, which may take many turns.
-    pub(super) arrived: Option<u64>,
+    /// The turn in which its last bytes arrived.
+    pub(super) arrived: u64,
 }
 
 /// The progress of a BLOCK_STATUS.
