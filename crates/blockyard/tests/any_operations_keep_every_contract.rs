@@ -5,9 +5,9 @@ mod durability;
 mod operations;
 
 use blockyard::policy::{ElevatorKind, KyberAdjust, KyberTunables};
+use core::cell::RefCell;
 use operations::{Journal, Summary, play, play_to};
 use proptest::prelude::*;
-use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Replays a failed input that libFuzzer wrote: `BLOCKYARD_OPERATIONS=FILE`.

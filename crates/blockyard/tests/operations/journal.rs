@@ -2,8 +2,8 @@
 
 use blockyard::stats::{Direction, Stage, StageStats};
 use blockyard::trace::{Event, Hold, Sink};
+use core::cell::RefCell;
 use core::fmt::{Arguments, Write};
-use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Receives the lines of a play. Its clones write to the same text.

@@ -14,9 +14,9 @@ mod journal;
 mod world;
 
 use blockyard::policy::ElevatorKind;
+use core::cell::RefCell;
 #[allow(unused_imports, reason = "the fuzz target shares this file and keeps no journal")]
 pub(crate) use journal::Journal;
-use std::cell::RefCell;
 use std::rc::Rc;
 pub(crate) use world::Summary;
 
