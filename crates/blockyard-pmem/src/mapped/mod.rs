@@ -51,8 +51,8 @@ pub struct Mapped {
 enum Home {
     /// In the parts, which are mapped.
     Parts(Parts),
-    /// In the parts, but what is written stays in the mapping and ends with it. The parts stay locked.
-    ReadFrom(Parts),
+    /// In the mapping: what is written ends with it. The parts give the contents, and stay locked.
+    Mapping { _contents: Parts },
     /// The caller has mapped them.
     Caller,
 }
@@ -123,7 +123,7 @@ impl Mapped {
         let guard = Guard::new(start, len);
         let home = match kind {
             Kind::Shared | Kind::Persistent => Home::Parts(parts),
-            Kind::Discarded => Home::ReadFrom(parts),
+            Kind::Discarded => Home::Mapping { _contents: parts },
         };
         Ok(Self { start, len, home, writable, copying, lines, is_synchronous, guard })
     }
@@ -375,7 +375,7 @@ impl Memory for Mapped {
         }
         self.accessed()?; // what was written to a broken mapping is not in the file
         let flushed = match &self.home {
-            Home::ReadFrom(_) => Ok(()),
+            Home::Mapping { .. } => Ok(()),
             Home::Parts(parts) => parts.sync_data(),
             Home::Caller => {
                 let before = self.start.addr().get() % rustix::param::page_size();
