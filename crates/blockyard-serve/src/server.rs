@@ -66,8 +66,8 @@ pub struct Config {
     /// A client is cut off if no byte of its replies or WRITEs moves for this long while it holds memory that others
     /// wait for, or while the server drains.
     pub patience: Duration,
-    /// The bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own,
-    /// and one request at a time may use a reserve as large as the longest request: 32 MiB.
+    /// The bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own and
+    /// up to 100 KiB of answers without data, and one request at a time may use a reserve as large as the longest request: 32 MiB.
     pub lane_bytes_max: usize,
     /// Lanes poll and never sleep. Each occupies a processor, for the lowest latency.
     pub polls: bool,

@@ -261,7 +261,8 @@ impl<M> Services<M> {
 
     /// Pushes the file I/O that the device of `disk` has begun to the ring.
     pub(crate) fn begin_io(&mut self, disk: usize) {
-        let number_of_disk = u16::try_from(disk).expect("there are at most 1024 disks");
+        let number_of_disk =
+            u16::try_from(disk).expect("the number of a disk, of which there are at most 1024");
         let outbox = Rc::clone(&self.disks[disk].outbox);
         while let Some(begun) = outbox.begun.borrow_mut().pop_front() {
             let kept =
