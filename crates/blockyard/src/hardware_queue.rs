@@ -328,6 +328,17 @@ mod tests {
     }
 
     #[test]
+    fn feeders_take_turns() {
+        let mut hctx = HardwareQueue::new(BusyTrack::Off, alloc::vec![7, 8, 9]);
+        assert_eq!(hctx.next_pending_feeder(), None);
+        (0..3).for_each(|feeder| hctx.pending.insert(feeder));
+        let round = [0; 7].map(|_| hctx.next_pending_feeder().expect("three are pending"));
+        assert_eq!(round, [0, 1, 2, 0, 1, 2, 0]);
+        hctx.pending.remove(1);
+        assert_eq!(hctx.next_pending_feeder(), Some(2));
+    }
+
+    #[test]
     fn an_even_map_serves_every_processor_and_uses_every_queue() {
         for cpus in 1..=32 {
             for hctxs in 1..=cpus {

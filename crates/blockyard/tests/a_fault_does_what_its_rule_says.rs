@@ -292,6 +292,21 @@ fn a_rule_fires_on_the_matches_whose_turn_it_is() {
     assert_eq!(failed_of_12(Turns::All).len(), 12);
 }
 
+/// A rule for every 0th match would never fire.
+#[test]
+fn a_rule_that_cannot_fire_is_refused() {
+    let never =
+        || vec![rule("x", When { turns: Turns::Every(0), ..When::default() }, Action::Again)];
+    let refused = |make: &dyn Fn()| {
+        std::panic::catch_unwind(core::panic::AssertUnwindSafe(make)).expect_err("every 0th match")
+    };
+    let _ = refused(&|| _ = Faulty::new(Disk::default(), never(), Prng::new(1), &TAGS));
+    let _ = refused(&|| {
+        let mut faulty = Faulty::new(Disk::default(), vec![], Prng::new(1), &TAGS);
+        faulty.set_rules(never(), Instant::ZERO);
+    });
+}
+
 #[test]
 fn rules_that_are_set_later_count_from_then_on() {
     let error = Action::Error(Status::Medium);

@@ -76,7 +76,6 @@ fn a_queue_does_not_inherit_requests_of_its_predecessor() {
     assert_named("QueueId(0)", || queue(0, &host));
 }
 
-#[cfg(debug_assertions)]
 #[test]
 fn a_foreign_host_is_named() {
     let (mut own, mut foreign) = (host(TAGS), host(TAGS));

@@ -127,7 +127,7 @@ pub fn swallowed(
     let budget = layer.take_budget(QUEUE);
     expect("take_budget");
     let issue = Issue::new(HCTX, TAG, NOW, RequestId(0), &requests, &bios);
-    let issue = Issue { budget, last: false, ..issue };
+    let issue = Issue { budget, ..issue };
     layer.prepare(&issue);
     expect("prepare");
     layer.unprepare(&issue);
@@ -141,7 +141,7 @@ pub fn swallowed(
     let answer = layer.timed_out(QUEUE, HCTX, TAG, request, NOW);
     assert_eq!(answer, TimedOut::Reset, "the recorder's answer passes up");
     expect("timed_out");
-    let _ = layer.poll_at();
+    assert!(layer.poll_at().is_some(), "the wish to be polled passes up");
     expect("poll_at");
     assert!(layer.next_finished(NOW).is_some(), "the completion passes up");
     expect("next_finished");

@@ -6,13 +6,16 @@ use super::fault::Faulty;
 use super::rate::{Limited, Rates};
 use super::trace::{Call, CallSink, Ring, Traced};
 use crate::device::recorder::{self, Recorder};
-use crate::driver::{Device, Driver};
+use crate::driver::{Accept, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use crate::limits::Limits;
 use crate::policy::{Dispatch, Policies};
 use crate::prng::Prng;
+use crate::request::Request;
 use crate::request_queue::QueueConfig;
+use crate::status::Status;
 use crate::tag::TagSetConfig;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
+use crate::unit::{Budget, DriverTag, HctxId, QueueId};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use core::cell::RefCell;
@@ -76,6 +79,12 @@ fn a_trace_has_every_call() {
     assert_eq!(names, [&all[..], &["take_budget", "timed_out", "unprepare"]].concat());
 }
 
+/// A recorder that has nothing to report does not ask to be polled.
+#[test]
+fn a_recorder_asks_to_be_polled_while_a_completion_waits() {
+    assert_eq!(Recorder::new(|_| (), 0).poll_at(), None);
+}
+
 /// A device of one of several kinds.
 enum Either<D> {
     One(D),
@@ -92,21 +101,92 @@ impl<D: Device> Device for Either<D> {
     crate::pass_on!(Self::{One, Other}: next_finished, poll_at);
 }
 
-/// A layer that keeps `commit` to itself, so that the test above is known to notice.
-struct KeepsCommit<D> {
+/// A layer that keeps one call to itself, so that the test above is known to notice.
+struct Keeps<D> {
     below: D,
+    call: &'static str,
+    accepted: Option<Finished>,
 }
 
-impl<D: Driver> Driver for KeepsCommit<D> {
-    crate::leaf_calls!(commit);
-    crate::pass_on!(below: take_budget, return_budget, prepare, unprepare, queue_rq, timed_out, finish);
+impl<D: Driver> Driver for Keeps<D> {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        (self.call != "take_budget").then(|| self.below.take_budget(queue))?
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        if self.call != "return_budget" {
+            self.below.return_budget(queue, budget);
+        }
+    }
+
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        if self.call != "prepare" {
+            self.below.prepare(issue);
+        }
+    }
+
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        if self.call != "unprepare" {
+            self.below.unprepare(issue);
+        }
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+        let outcome = Outcome::Done(Status::Ok);
+        self.accepted = Some(Finished { queue, hctx, tag, outcome });
+        if self.call == "queue_rq" { Accept::Queued } else { self.below.queue_rq(issue) }
+    }
+
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        if self.call != "commit" {
+            self.below.commit(queue, hctx, now);
+        }
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        if self.call == "timed_out" {
+            return TimedOut::Reset;
+        }
+        self.below.timed_out(queue, hctx, tag, request, now)
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        if self.call != "finish" {
+            self.below.finish(queue, hctx, tag, request);
+        }
+    }
 }
 
-impl<D: Device> Device for KeepsCommit<D> {
-    crate::pass_on!(below: next_finished, poll_at);
+impl<D: Device> Device for Keeps<D> {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        let below = (self.call != "next_finished").then(|| self.below.next_finished(now));
+        below.flatten().or_else(|| self.accepted.take())
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        if self.call == "poll_at" { Some(Instant::ZERO) } else { self.below.poll_at() }
+            .or(Some(Instant::ZERO))
+    }
 }
 
 #[test]
 fn a_layer_that_swallows_a_call_is_noticed() {
-    assert_eq!(swallowed(|below| KeepsCommit { below }), ["commit"]);
+    let once = ["take_budget", "unprepare", "queue_rq", "commit", "timed_out", "poll_at"];
+    for call in once.into_iter().chain(["next_finished", "finish", "return_budget"]) {
+        assert_eq!(swallowed(|below| Keeps { below, call, accepted: None }), [call]);
+    }
+    let twice = swallowed(|below| Keeps { below, call: "prepare", accepted: None });
+    assert_eq!(
+        twice,
+        ["prepare", "prepare"],
+        "once before it is undone, and once before the offer"
+    );
 }

@@ -26,8 +26,7 @@
 //! [`RequestQueue::new`] reserves all memory; no call allocates. A refused call leaves the state
 //! unchanged.
 //!
-//! Every call that takes a host wants the one that the queue was made for. Debug builds check this, and
-//! panic if it is another.
+//! Every call that takes a host wants the one that the queue was made for, and panics if it is another.
 //!
 //! # Examples
 //!
@@ -251,7 +250,7 @@ impl RequestQueue {
 
     /// Checks that the caller passes the host that the queue was made for.
     fn check_host<D, S>(&self, host: &Host<D, S>) {
-        debug_assert!(self.seat.is_on(host), "{:?} belongs to another host", self.id);
+        assert!(self.seat.is_on(host), "{:?} belongs to another host", self.id);
     }
 
     /// The number of bios, and parts of split ones, that [`Self::next_ended`] has not returned yet.

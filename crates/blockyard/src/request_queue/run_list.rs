@@ -113,7 +113,7 @@ impl RunList {
     /// Marks the hardware queues whose retry instant has come.
     #[inline]
     pub(super) fn mark_due(&mut self, now: Instant) {
-        if self.retries > 0 {
+        if self.retries != 0 {
             self.mark_due_retries(now);
         }
     }

@@ -256,6 +256,7 @@ mod tests {
         let mut histogram = Histogram::new();
         histogram.record(7);
         histogram.clear();
+        assert_eq!(alloc::format!("{histogram:?}"), alloc::format!("{:?}", Histogram::new()));
         assert_eq!((histogram.count(), histogram.sum()), (0, 0));
         assert_eq!((histogram.min(), histogram.max(), histogram.mean()), (0, 0, 0));
         assert_eq!((histogram.percentile(50_000), histogram.standard_deviation()), (0, 0));

@@ -19,6 +19,20 @@ fn a_requeued_request_goes_before_all_others() {
     }
 }
 
+/// A loop that goes on while there was work would sleep too early, or never.
+#[test]
+fn a_turn_says_whether_there_was_work() {
+    let tags = TagSetConfig::single(4);
+    let mut host = Host::new(crate::device::null::NullDevice::new(1, 4), (), tags);
+    let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), Policies::mq_deadline());
+    let mut queue = RequestQueue::new(QueueId(0), config, &host);
+    assert!(!queue.turn(&mut host, Instant::ZERO), "nothing to do");
+    queue.submit(&mut host, CPU, Bio::read(0, 8, 0), Instant::ZERO).unwrap();
+    assert!(queue.turn(&mut host, Instant::ZERO), "a request to dispatch and complete");
+    assert!(queue.next_ended().is_some());
+    assert!(!queue.turn(&mut host, Instant::ZERO), "nothing left to do");
+}
+
 #[test]
 fn a_tag_completes_once() {
     let mut rig = Rig::mq_deadline(4);
