@@ -597,15 +597,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     fn emit_bio(&mut self, action: Action, cpu: CpuId, bio: BioId) {
-        if self.host.sink.listens() {
-            self.host.sink.event(&self.queue.bio_event(
-                self.now,
-                action,
-                cpu,
-                hctx_id(0),
-                &self.queue.bios[bio],
-            ));
-        }
+        let bio = &self.queue.bios[bio];
+        self.host.sink.event(&self.queue.bio_event(self.now, action, cpu, hctx_id(0), bio));
     }
 }
 
