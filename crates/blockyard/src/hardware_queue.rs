@@ -320,6 +320,7 @@ mod tests {
             let mut bits = Bits::new(130);
             bits.insert(low);
             bits.insert(high);
+            assert!(!bits.is_empty());
             for from in 0..130 {
                 let right = (from..130).chain(0..from).find(|at| [low, high].contains(at));
                 assert_eq!(bits.next_wrapping(from), right, "{low} and {high}, from {from}");

@@ -12,7 +12,7 @@ use blockyard::policy::Policies;
 use blockyard::prng::Prng;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, DriverTag, HctxId};
+use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 use rig::{Disk, Rig, SERVICE, TAGS, config};
 
 type Stack = Checked<Faulty<Checked<Disk>>>;
@@ -163,6 +163,48 @@ fn a_requeued_request_reaches_the_medium_only_on_its_retry() {
         assert_eq!(failures(&rig), []);
         assert_eq!(ended_at(&rig, 9), Some(Instant::ZERO + SERVICE + SERVICE));
         assert_eq!((disk(&rig).taken, disk(&rig).medium.len()), (2, 8));
+    }
+}
+
+/// What the device below still has, it may give up ([timed-out-not-finished]).
+#[test]
+fn a_request_that_is_to_be_lost_may_be_given_up_below() {
+    for action in [Action::Lose, Action::TimeOut] {
+        for mut rig in rigs(&[rule("x", nth(1), action)]) {
+            rig.host.driver.below.below.below.gives_up = true;
+            let now = rig.now;
+            rig.queue.submit(&mut rig.host, CpuId(0), Bio::write(0, 8, 9), now).unwrap();
+            rig.settle();
+            assert_eq!(rig.ask_for_first(), TimedOut::Ended(Outcome::Done(Status::Timeout)));
+            let (hctx, tag) = (HctxId(0), DriverTag(0));
+            rig.queue.complete(&mut rig.host, hctx, tag, Status::Timeout, now).unwrap();
+            rig.settle();
+            assert_done(&rig, 1);
+        }
+    }
+}
+
+#[test]
+fn rules_that_are_lifted_do_nothing() {
+    for mut rig in rigs(&[rule("x", When::default(), Action::Fail(Status::Medium))]) {
+        rig.run_each(reads(1));
+        rig.host.driver.below.lift();
+        rig.run_each(reads(3));
+        assert_eq!((failures(&rig).len(), counts(&rig)), (1, vec![(1, 1)]));
+    }
+}
+
+#[test]
+fn a_rule_matches_by_queue_and_by_certain_chance() {
+    for (queue, fired) in [(0, 3), (1, 0)] {
+        let when = When { queue: Some(QueueId(queue)), one_in: Some(1), ..When::default() };
+        for mut rig in rigs(&[rule("x", when.clone(), Action::Error(Status::Medium))]) {
+            rig.run_each(reads(3));
+            assert_eq!(
+                (failures(&rig).len(), counts(&rig)),
+                (fired, vec![(fired as u64, fired as u64)])
+            );
+        }
     }
 }
 

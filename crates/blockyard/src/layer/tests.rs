@@ -2,20 +2,21 @@
 
 use super::checked::{Checked, Terms};
 use super::delay::{Delayed, Extra};
-use super::fault::Faulty;
+use super::fault::{Action, FaultRule, Faulty, Turns, When};
 use super::rate::{Limited, Rates};
 use super::trace::{Call, CallSink, Ring, Traced};
+use crate::bio::Bio;
 use crate::device::recorder::{self, Recorder};
-use crate::driver::{Accept, Device, Driver, Finished, Issue, Outcome, TimedOut};
+use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use crate::limits::Limits;
 use crate::policy::{Dispatch, Policies};
 use crate::prng::Prng;
-use crate::request::Request;
+use crate::request::{Bios, Request, Requests};
 use crate::request_queue::QueueConfig;
 use crate::status::Status;
 use crate::tag::TagSetConfig;
 use crate::time::{Duration, Instant};
-use crate::unit::{Budget, DriverTag, HctxId, QueueId};
+use crate::unit::{Budget, CpuId, DriverTag, HctxId, QueueId, RequestId};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use core::cell::RefCell;
@@ -189,4 +190,65 @@ fn a_layer_that_swallows_a_call_is_noticed() {
         ["prepare", "prepare"],
         "once before it is undone, and once before the offer"
     );
+}
+
+/// Offers a request to a fault layer over a recorder, with the rule `then` for every request.
+fn offered(then: Action, last: bool) -> (Accept, Vec<&'static str>) {
+    let calls = Rc::<RefCell<Vec<_>>>::default();
+    let log = Rc::clone(&calls);
+    let below = Recorder::new(move |call| log.borrow_mut().push(call), 0);
+    let rule = FaultRule { name: "x".into(), when: When::default(), then };
+    let mut faulty = Faulty::new(below, Vec::from([rule]), Prng::new(1), &TAGS);
+    let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
+    let bio = bios.take(Bio::read(0, 8, 0)).expect("room");
+    requests.start(RequestId(0), &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+    let issue = Issue::new(HctxId(0), DriverTag(0), Instant::ZERO, RequestId(0), &requests, &bios);
+    (faulty.queue_rq(&Issue { last, ..issue }), calls.take())
+}
+
+/// Accepts every request, and gives it back prepared when it times out.
+struct GivesBack;
+
+impl Driver for GivesBack {
+    crate::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, finish);
+
+    fn queue_rq(&mut self, _: &Issue<'_>) -> Accept {
+        Accept::Queued
+    }
+
+    fn timed_out(
+        &mut self,
+        _: QueueId,
+        _: HctxId,
+        _: DriverTag,
+        _: &Request,
+        _: Instant,
+    ) -> TimedOut {
+        TimedOut::Ended(Outcome::AgainPrepared)
+    }
+}
+
+/// Nothing is in flight any more whose completion would make room ([busy-promise-kept]).
+#[test]
+fn a_request_given_back_on_time_out_is_no_reason_to_be_full() {
+    let when = When { turns: Turns::Between(2, 3), ..When::default() };
+    let rule = FaultRule { name: "full".into(), when, then: Action::Busy(Busy::Device) };
+    let mut faulty = Faulty::new(GivesBack, Vec::from([rule]), Prng::new(1), &TAGS);
+    let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
+    let bio = bios.take(Bio::read(0, 8, 0)).expect("room");
+    requests.start(RequestId(0), &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+    let (hctx, tag) = (HctxId(0), DriverTag(0));
+    let issue = Issue::new(hctx, tag, Instant::ZERO, RequestId(0), &requests, &bios);
+    assert_eq!(faulty.queue_rq(&issue), Accept::Queued);
+    assert_eq!(faulty.queue_rq(&issue), Accept::Busy(Busy::Device));
+    let _ = faulty.timed_out(QueueId(0), hctx, tag, issue.request(), Instant::ZERO);
+    assert_eq!(faulty.queue_rq(&issue), Accept::Busy(Busy::Resource));
+}
+
+/// The device below does not see the request that would have ended its run ([last-or-commit]).
+#[test]
+fn a_fault_that_swallows_the_last_request_ends_the_run_below() {
+    let fail = Action::Fail(Status::Medium);
+    assert_eq!(offered(fail, true), (Accept::Failed(Status::Medium), Vec::from(["commit"])));
+    assert_eq!(offered(fail, false), (Accept::Failed(Status::Medium), Vec::new()));
 }

@@ -130,10 +130,8 @@ impl RunList {
 
     /// The earliest retry instant.
     pub(super) fn poll_at(&self) -> Option<Instant> {
-        if self.retries == 0 {
-            return None;
-        }
-        self.entries.iter().filter_map(|entry| entry.retry_at).min()
+        let instants = || self.entries.iter().filter_map(|entry| entry.retry_at).min();
+        (self.retries != 0).then(instants)?
     }
 
     /// A completion gives one hardware queue with the restart mark its turn.

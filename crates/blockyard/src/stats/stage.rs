@@ -386,11 +386,18 @@ mod tests {
             Action::TimedOut,
             Action::Refuse(Busy::Device),
             Action::Refuse(Busy::Resource),
-            Action::Complete(Status::Ok),
-            Action::Complete(Status::Gone),
-            Action::SequenceEnd(Status::Ok),
-            Action::SequenceEnd(Status::Gone),
         ];
+        for status in [
+            Status::Ok,
+            Status::IoError,
+            Status::Medium,
+            Status::Timeout,
+            Status::NoSpace,
+            Status::NotSupported,
+            Status::Gone,
+        ] {
+            actions.extend([Action::Complete(status), Action::SequenceEnd(status)]);
+        }
         actions.extend(Hold::ALL.map(Action::Hold));
         let slots: BTreeSet<usize> = actions.iter().map(|&action| slot_of(action)).collect();
         assert_eq!(slots.len(), actions.len());

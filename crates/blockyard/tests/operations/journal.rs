@@ -54,8 +54,10 @@ impl Sink for Journal {
         if let Some((id, rq)) = request {
             let times = &rq.times;
             self.line(format_args!(
-                "  {} {}+{} {}/{} {} {} {} {}",
+                "  {} {:?} {:?} {}+{} {}/{} {} {} {} {}",
                 id.0,
+                rq.state(),
+                rq.driver_tag(),
                 rq.sector,
                 rq.sectors,
                 rq.segments,

@@ -88,9 +88,8 @@ fn ends_of(sizes: &[u32], front: bool, done: u32) -> Vec<(u64, Status)> {
 
 #[test]
 fn bios_within_the_transferred_part_end_well_and_those_across_its_edge_do_not() {
-    let sizes = [8, 16, 8];
-    for front in [false, true] {
-        for done in 0..32 {
+    for (sizes, front) in [([8, 16, 8], false), ([8, 16, 8], true), ([1, 3, 1], false)] {
+        for done in 0..sizes.iter().sum() {
             let ends = ends_of(&sizes, front, done);
             let mut order: Vec<_> = sizes.iter().zip(0..).collect();
             if front {
