@@ -146,6 +146,9 @@ fn settings_of_a_host_do_not_change_the_identity_of_a_device() {
     assert!(!ext.same_device(&ExtCsd::parse(&bytes).unwrap()));
 }
 
+/// A byte, the revision that introduced it, and a property that its lowest bit decides.
+type Flag = (u16, u8, fn(&ExtCsd) -> bool);
+
 /// A byte, the revision that introduced it, and a property that follows from it alone.
 struct Row {
     at: u16,
@@ -169,7 +172,7 @@ fn each_byte_counts_from_its_revision_on() {
     use revision::{V4_3, V4_4, V4_5, V4_41, V5_0, V5_1};
     let low = |value: u64| value & 1;
     let whole = |value: u64| value;
-    let flags: [(u16, u8, fn(&ExtCsd) -> bool); 15] = [
+    let flags: [Flag; 15] = [
         (index::STROBE_SUPPORT, V5_1, ExtCsd::enhanced_strobe),
         (index::CACHE_CTRL, V4_5, ExtCsd::cache_on),
         (index::BARRIER_SUPPORT, V5_1, ExtCsd::cache_barrier),
@@ -245,7 +248,7 @@ fn each_byte_counts_from_its_revision_on() {
         ),
         row(index::FIRMWARE_VERSION, V5_0, |ext| ext.firmware().map_or(0, |f| f[0].into()), whole),
         row(index::CACHE_SIZE, V4_5, ExtCsd::cache_bytes, |value| 128 * value),
-        row(index::CACHE_SIZE + 3, V4_5, ExtCsd::cache_bytes, |value| 128 * value << 24),
+        row(index::CACHE_SIZE + 3, V4_5, ExtCsd::cache_bytes, |value| (128 * value) << 24),
         row(
             index::SEC_COUNT + 3,
             revision::V4_2,
