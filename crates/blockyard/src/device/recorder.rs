@@ -112,9 +112,10 @@ pub fn swallowed(
     const HCTX: HctxId = HctxId(0);
     const TAG: DriverTag = DriverTag(0);
     const NOW: Instant = Instant::from_ns(1000);
+    const READ: Bio = Bio::read(0, 8, 0);
 
     let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
-    let bio = bios.take(Bio::read(0, 8, 0)).expect("room for one bio");
+    let bio = bios.take(READ).expect("room for one bio");
     requests.start(RequestId(0), &bios, bio, CpuId(0), HCTX, NOW);
     let request = &requests[RequestId(0)];
     let mut swallowed = Vec::new();

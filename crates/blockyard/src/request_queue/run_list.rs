@@ -165,6 +165,12 @@ impl RunList {
         index32(self.entries.len())
     }
 
+    /// Makes the counts wrong, for a test that [`Self::self_check`] is called.
+    #[cfg(test)]
+    pub(super) const fn miscount(&mut self) {
+        self.retries += 1;
+    }
+
     /// Checks that the counts and lists agree.
     ///
     /// # Panics
