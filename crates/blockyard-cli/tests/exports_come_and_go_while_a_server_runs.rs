@@ -4,7 +4,7 @@
 mod nbd;
 mod operator;
 
-use nbd::{Client, ENOSPC, READ};
+use nbd::{Client, EIO, ENOSPC, READ};
 use operator::{Running, start, text};
 use serde_json::json;
 use std::fs;
@@ -150,6 +150,22 @@ fn an_export_is_resized_and_keeps_its_data() {
     drop(file);
     running.end();
     fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_resized_export_keeps_what_an_operator_has_set() {
+    let rules = nbd::path("rules.toml");
+    fs::write(&rules, "[[rule]]\nname = \"bad\"\nop = [\"read\"]\nerror = \"io\"\n").unwrap();
+    let running = start(&["memory:1m", "--fault", "none"]);
+    running.does(&["fault", "", text(&rules)]);
+    assert_eq!(client(&running, "").call(READ, 0, 512), EIO);
+    running.does(&["resize", "", "2m", "--force"]);
+    assert_eq!(client(&running, "").call(READ, 0, 512), EIO, "the rule is still there");
+    running.does(&["fault", "", "none"]);
+    running.does(&["resize", "", "1m", "--force"]);
+    assert_eq!(client(&running, "").read(0, 512), [0; 512], "the rule is gone");
+    running.end();
+    fs::remove_file(rules).unwrap();
 }
 
 #[test]

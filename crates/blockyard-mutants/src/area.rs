@@ -43,11 +43,19 @@ const fn area(
 /// How many faults of 100 the tests must catch.
 pub const ENOUGH: usize = 97;
 
-/// Returns the most survivors of a sample that chance explains: if the tests catch [`ENOUGH`] of 100, at most one sample of
-/// forty has more. A small sample cannot show more than that.
-#[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "a probability")]
+/// The smallest sample in which one survivor leaves [`ENOUGH`] of 100 caught.
+const TELLING: usize = 100_usize.div_ceil(100 - ENOUGH);
+
+/// Returns the most survivors that a sample may have: as many as leave [`ENOUGH`] of 100 caught. In a sample of fewer than
+/// [`TELLING`] faults one survivor would be too many, so it may have what chance explains: if the tests catch
+/// [`ENOUGH`] of 100, at most one such sample of forty has more.
 #[must_use]
 pub fn survivors_max(sampled: usize) -> usize {
+    if sampled >= TELLING { sampled * (100 - ENOUGH) / 100 } else { explained_by_chance(sampled) }
+}
+
+#[expect(clippy::float_arithmetic, clippy::cast_precision_loss, reason = "a probability")]
+fn explained_by_chance(sampled: usize) -> usize {
     let survives = 1.0 - ENOUGH as f64 / 100.0;
     let mut exactly = (1.0 - survives).powi(i32::try_from(sampled).expect("small sample"));
     let (mut most, mut up_to) = (0, exactly);
@@ -106,8 +114,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_may_have_as_many_survivors_as_chance_explains() {
+    fn a_sample_of_a_hundred_may_have_three_survivors() {
+        assert_eq!([34, 60, 66, 67, 100].map(survivors_max), [1, 1, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_small_sample_may_have_as_many_survivors_as_chance_explains() {
         // From a table of the binomial distribution with p = 0.03.
-        assert_eq!([1, 4, 20, 60, 100].map(survivors_max), [1, 1, 2, 5, 7]);
+        assert_eq!([1, 4, 20].map(survivors_max), [1, 1, 2]);
     }
 }

@@ -137,20 +137,68 @@ fn program(message: &Value) -> Option<Program> {
     Some(Program { path, folder })
 }
 
-/// The faults to which an error points: those whose own code it names, or else those around its place.
+/// The faults to which an error points: those whose own code it names, or else those around its place, or else
+/// the statements between its first and last place, as without a `return` the code behind it must be valid too.
 fn blamed(error: &Value, planted: &BTreeMap<String, Vec<Planted>>) -> Vec<usize> {
     let spans = error["spans"].as_array().into_iter().flatten();
     let places = spans.filter_map(|span| {
-        let byte = usize::try_from(span["byte_start"].as_u64()?).ok()?;
-        Some((planted.get(span["file_name"].as_str()?)?, byte))
+        let byte = |key: &str| usize::try_from(span[key].as_u64()?).ok();
+        let bytes = byte("byte_start")?..byte("byte_end")?;
+        Some((planted.get(span["file_name"].as_str()?)?, bytes))
     });
     let places: Vec<_> = places.collect();
     let within = |range: fn(&Planted) -> &Range<usize>| -> Vec<usize> {
-        let hits = places.iter().flat_map(|(here, byte)| {
-            here.iter().filter(|fault| range(fault).contains(byte)).map(|fault| fault.number)
+        let hits = places.iter().flat_map(|(here, bytes)| {
+            here.iter()
+                .filter(|fault| range(fault).contains(&bytes.start))
+                .map(|fault| fault.number)
         });
         hits.collect()
     };
-    let own = within(|fault| &fault.added);
-    if own.is_empty() { within(|fault| &fault.whole) } else { own }
+    let mut found = within(|fault| &fault.added);
+    if found.is_empty() {
+        found = within(|fault| &fault.whole);
+    }
+    if found.is_empty() {
+        let first = places.iter().map(|(_, bytes)| bytes.start).min().unwrap_or(0);
+        let last = places.iter().map(|(_, bytes)| bytes.end).max().unwrap_or(0);
+        let statements = places.iter().flat_map(|(here, _)| here.iter());
+        let between = statements
+            .filter(|fault| fault.is_statement && (first..last).contains(&fault.whole.start));
+        found = between.map(|fault| fault.number).collect();
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::faults;
+    use serde_json::json;
+
+    /// An error of the compiler is blamed on a fault, or else the whole sample is lost.
+    #[test]
+    fn an_error_is_blamed_on_the_return_without_which_the_code_is_invalid() {
+        let text = "fn f(a: Vec<u8>) { let Some(b) = c() else { return; }; if b { drop(a); return; } e(a); }";
+        let found = faults("f.rs", text);
+        let numbered: Vec<_> = found.iter().enumerate().collect();
+        let (text, planted) = plant(text, &numbered);
+        let planted = BTreeMap::from([("f.rs".to_owned(), planted)]);
+        let span = |code: &str| {
+            let start = text.find(code).expect("code with a span");
+            json!({ "file_name": "f.rs", "byte_start": start, "byte_end": start + code.len() })
+        };
+        let blamed = |spans: &[Value]| -> BTreeSet<_> {
+            let blamed = super::blamed(&json!({ "spans": spans }), &planted);
+            blamed.into_iter().map(|number| found[number].before.as_str()).collect()
+        };
+        let until = text.find("};").expect("end of the first statement") + 1;
+        let diverging = &text[text.find("{ if").expect("block that returns")..until];
+        assert_eq!(blamed(&[span(diverging)]), BTreeSet::from(["return;"]));
+        assert_eq!(blamed(&[span("a: Vec"), span("e(a)")]), BTreeSet::from(["e(a);"]));
+        let behind = text.rfind('}').expect("end of the function");
+        let end = json!({ "file_name": "f.rs", "byte_start": behind, "byte_end": behind + 1 });
+        let all = BTreeSet::from(["return;", "drop(a);", "e(a);"]);
+        assert_eq!(blamed(&[span("a: Vec"), end]), all);
+    }
 }

@@ -5,12 +5,12 @@
 //! - [`area`] names the parts of the source that must be tested well, and draws samples of their faults.
 //! - [`equivalent`] reads the list of faults that no test can see.
 //! - [`copy`] keeps the copy of the repository, and builds its tests.
-//! - [`run`] runs test programs with one fault switched on.
+//! - [`run`] runs single tests with one fault switched on.
 //! - [`session`] builds a sample and runs the tests in stages.
 //!
 //! All faults of a sample are compiled into one build. `BLOCKYARD_FAULT=17` switches fault 17 on. With the
-//! path of a file instead of a number, a test program writes the faults there that it reaches, so
-//! that only programs which reach a fault run with it.
+//! path of a file instead of a number, a test writes the faults there that it reaches, so
+//! that only tests which reach a fault run with it.
 
 pub mod area;
 pub mod copy;

@@ -12,6 +12,8 @@ pub struct Planted {
     pub added: Range<usize>,
     /// The bytes of `added` and of the original code.
     pub whole: Range<usize>,
+    /// Whether the code is a statement, which is missing with the fault.
+    pub is_statement: bool,
 }
 
 /// Returns `text` with `faults` and their numbers planted.
@@ -34,7 +36,10 @@ pub fn plant(text: &str, faults: &[(usize, &Fault)]) -> (String, Vec<Planted>) {
     let mut result = String::new();
     let mut planted: Vec<Planted> = faults
         .iter()
-        .map(|(number, _)| Planted { number: *number, added: 0..0, whole: 0..0 })
+        .map(|(number, fault)| {
+            let is_statement = fault.after.is_empty();
+            Planted { number: *number, added: 0..0, whole: 0..0, is_statement }
+        })
         .collect();
     let mut copied = 0;
     for ((position, opens, ..), at, addition) in edits {

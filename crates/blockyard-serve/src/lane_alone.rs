@@ -71,6 +71,7 @@ pub(crate) fn parts<D: Door>(
         lane_bytes_max: 256 << 20,
         polls: false,
         is_metered: false,
+        failures: None,
         watcher: None,
         connections: Arc::default(),
         newcomers: Arc::default(),

@@ -1,9 +1,18 @@
 //! The other end of a connection: a socket, and the name of the client for a log.
+//!
+//! # Safety
+//!
+//! The only unsafe call is an ioctl that writes a number.
+#![allow(unsafe_code, reason = "an ioctl has no safe form; see Safety above")]
 
 use crate::newcomers::Origin;
 use rustix::fd::OwnedFd;
+use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{AddressFamily, SocketAddrAny, getpeername, sockopt};
 use std::net::{IpAddr, SocketAddr};
+
+/// The number of `SIOCOUTQ`, which libc does not name: bytes that the other end has not acknowledged.
+const SIOCOUTQ: Opcode = 0x5411;
 
 /// The other end of a connection. See the [module](self).
 #[derive(Debug)]
@@ -31,6 +40,13 @@ impl Peer {
     /// Whether its replies are lost if the connection is closed with received bytes unread: TCP.
     pub(crate) fn is_reset_by_unread_bytes(&self) -> bool {
         sockopt::socket_domain(&self.fd) != Ok(AddressFamily::UNIX)
+    }
+
+    /// Returns the number of bytes that were sent and that the client's system has not acknowledged.
+    pub(crate) fn unreceived_bytes(&self) -> u32 {
+        // SAFETY: `SIOCOUTQ` of a socket writes an `int`.
+        let unreceived = unsafe { ioctl(&self.fd, Getter::<SIOCOUTQ, libc::c_int>::new()) };
+        unreceived.map_or(0, |bytes| u32::try_from(bytes).unwrap_or(0))
     }
 
     /// Returns the client at a socket that is connected already.

@@ -31,16 +31,19 @@ pub(crate) struct Roster {
 pub(crate) struct Numbers(Vec<bool>);
 
 impl Numbers {
-    /// Returns the smallest free number, which is taken then.
-    pub(crate) fn take(&mut self) -> usize {
-        let number = self.0.iter().position(|is_taken| !is_taken).unwrap_or(self.0.len());
-        self.0.resize(self.0.len().max(number + 1), false);
-        self.0[number] = true;
-        number
+    /// Returns the smallest free number.
+    pub(crate) fn free(&self) -> usize {
+        self.0.iter().position(|is_taken| !is_taken).unwrap_or(self.0.len())
     }
 
-    /// Frees a number that no lane knows any more.
-    pub(crate) fn free(&mut self, number: usize) {
+    /// Takes a free number, before a lane learns of it.
+    pub(crate) fn take(&mut self, number: usize) {
+        self.0.resize(self.0.len().max(number + 1), false);
+        self.0[number] = true;
+    }
+
+    /// Gives back a number that no lane knows any more.
+    pub(crate) fn give_back(&mut self, number: usize) {
         self.0[number] = false;
     }
 }
@@ -82,6 +85,15 @@ impl Roster {
         self.edit(|all| {
             let at = all.partition_point(|other| other.number < listed.number);
             all.insert(at, listed);
+        });
+    }
+
+    /// Changes what the disk with this number would be opened with again.
+    pub(crate) fn change_config(&self, number: usize, change: impl FnOnce(&mut DiskConfig)) {
+        self.edit(|all| {
+            if let Some(listed) = all.iter_mut().find(|listed| listed.number == number) {
+                change(Arc::make_mut(&mut listed.config));
+            }
         });
     }
 

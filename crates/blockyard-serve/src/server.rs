@@ -51,6 +51,8 @@ pub struct Config {
     /// The channel for events of clients and disks. If it is full, a client's event is dropped: no lane waits for a
     /// log.
     pub events: Option<mpsc::SyncSender<Event>>,
+    /// The channel for the reason why a lane fails. The server drains then, without a limit of time.
+    pub failures: Option<mpsc::Sender<String>>,
     /// An observer of every trace event of every request.
     pub watcher: Option<Arc<dyn Watcher>>,
     /// The TLS configuration; `None` for a server without TLS.
@@ -64,8 +66,8 @@ pub struct Config {
     /// A client is cut off if no byte of its replies or WRITEs moves for this long while it holds memory that others
     /// wait for, or while the server drains.
     pub patience: Duration,
-    /// The bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own,
-    /// and one request at a time may use a reserve as large as the longest request: 32 MiB.
+    /// The bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own and
+    /// up to 100 KiB of answers without data, and one request at a time may use a reserve as large as the longest request: 32 MiB.
     pub lane_bytes_max: usize,
     /// Lanes poll and never sleep. Each occupies a processor, for the lowest latency.
     pub polls: bool,
@@ -85,6 +87,7 @@ impl Config {
             metrics: None,
             control: None,
             events: None,
+            failures: None,
             watcher: None,
             tls: None,
             lanes: 1,
@@ -176,31 +179,10 @@ impl Server {
         let lanes_count = config.lanes.max(1);
         let bells =
             (0..lanes_count).map(|_| bell().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
-        let open = |disk: &DiskConfig| {
-            Ok((Disk::open(disk, &bells, config.events.as_ref())?, disk.clone()))
-        };
-        let disks = config.disks.iter().map(open).collect::<Result<Vec<_>, _>>();
-        let roster = Arc::new(Roster::new(disks.map_err(StartError::Open)?));
-        let tls = config.tls.as_ref().map(|tls| {
-            let is_required = tls.is_required;
-            tls.load().map(|config| Arc::new(nbd::Tls::new(config, is_required)))
-        });
-        let tls = tls.transpose().map_err(StartError::Tls)?;
-        let client = client_at_stdin(&config.addresses).map_err(StartError::Listen)?;
-        let bound = config.addresses.iter().filter(|address| **address != Address::Stdio);
-        let access = Access { mode: config.socket_mode, group: config.socket_group };
-        let bound = bound.map(|address| Listener::bind(address, access));
-        let listeners = bound.chain(config.listeners.iter().map(|fd| Listener::inherit(fd)));
-        let listeners = listeners.collect::<Result<Vec<_>, _>>().map_err(StartError::Listen)?;
+        let roster = Arc::new(open_disks(config, &bells)?);
+        let tls = load_tls(config)?;
+        let Bound { client, listeners, metrics, control } = Bound::new(config)?;
         let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
-        let metrics = config.metrics.as_deref().map(Metrics::bind);
-        let metrics = metrics.transpose().map_err(StartError::Listen)?;
-        let control = config.control.as_ref();
-        let control = control.map(|control| {
-            let address = Address::Unix(control.path.clone());
-            Ok((Listener::bind(&address, Access::PRIVATE)?, control))
-        });
-        let control = control.transpose().map_err(StartError::Listen)?;
         let stop = Arc::new(bell()?);
         let ends_with_last = listeners.is_empty().then(|| Arc::clone(&stop));
         let shared = Arc::new(Shared {
@@ -210,6 +192,7 @@ impl Server {
             lane_bytes_max: config.lane_bytes_max,
             polls: config.polls,
             is_metered: metrics.is_some(),
+            failures: config.failures.clone(),
             watcher: config.watcher.clone(),
             connections: Arc::default(),
             newcomers: Arc::default(),
@@ -240,10 +223,7 @@ impl Server {
             stop: Arc::clone(&stop),
             connections_max: config.connections_max,
         };
-        let acceptor = std::thread::Builder::new()
-            .name("acceptor".to_owned())
-            .spawn(move || acceptor.run())
-            .map_err(|error| StartError::System("no thread", error))?;
+        let acceptor = start_thread("acceptor".to_owned(), move || acceptor.run())?;
         let metrics = metrics.map(|listener| start_metrics(listener, &gauge.entrances, &shared));
         let control = control.map(|(listener, control)| {
             start_control(listener, control, config, &gauge.entrances, &shared)
@@ -353,6 +333,48 @@ impl Server {
     }
 }
 
+fn open_disks(config: &Config, bells: &[Arc<OwnedFd>]) -> Result<Roster, StartError> {
+    let open =
+        |disk: &DiskConfig| Ok((Disk::open(disk, bells, config.events.as_ref())?, disk.clone()));
+    let disks = config.disks.iter().map(open).collect::<Result<Vec<_>, _>>();
+    Ok(Roster::new(disks.map_err(StartError::Open)?))
+}
+
+fn load_tls(config: &Config) -> Result<Option<Arc<nbd::Tls>>, StartError> {
+    let Some(tls) = &config.tls else { return Ok(None) };
+    let loaded = tls.load().map_err(StartError::Tls)?;
+    Ok(Some(Arc::new(nbd::Tls::new(loaded, tls.is_required))))
+}
+
+/// The sockets of a server.
+struct Bound<'a> {
+    /// The client at standard input.
+    client: Option<Peer>,
+    listeners: Vec<Listener>,
+    metrics: Option<Listener>,
+    control: Option<(Listener, &'a ControlConfig)>,
+}
+
+impl<'a> Bound<'a> {
+    fn new(config: &'a Config) -> Result<Self, StartError> {
+        let bind = || {
+            let client = client_at_stdin(&config.addresses)?;
+            let addresses = config.addresses.iter().filter(|at| **at != Address::Stdio);
+            let access = Access { mode: config.socket_mode, group: config.socket_group };
+            let bound = addresses.map(|address| Listener::bind(address, access));
+            let listeners = bound.chain(config.listeners.iter().map(|fd| Listener::inherit(fd)));
+            let listeners = listeners.collect::<Result<_, _>>()?;
+            let metrics = config.metrics.as_deref().map(Metrics::bind).transpose()?;
+            let control = config.control.as_ref().map(|control| {
+                let address = Address::Unix(control.path.clone());
+                Ok((Listener::bind(&address, Access::PRIVATE)?, control))
+            });
+            Ok(Self { client, listeners, metrics, control: control.transpose()? })
+        };
+        bind().map_err(StartError::Listen)
+    }
+}
+
 /// Ends the server when the lane that holds it ends, even by an error or a panic ([server-ends-with-lane]).
 struct EndsServer(Arc<OwnedFd>);
 
@@ -392,10 +414,7 @@ fn start_lane(
             Ok(())
         }
     };
-    let thread = std::thread::Builder::new()
-        .name(format!("lane-{number}"))
-        .spawn(body)
-        .map_err(|error| StartError::System("no thread", error))?;
+    let thread = start_thread(format!("lane-{number}"), body)?;
     told.recv()
         .expect("report of a lane that starts")
         .map_err(|error| StartError::System("no io_uring", error))?;
@@ -444,8 +463,16 @@ fn start_aside<F: FnOnce() + Send + 'static>(
     body: impl FnOnce(Arc<OwnedFd>) -> F,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     let stop = Arc::new(bell()?);
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(body(Arc::clone(&stop)));
-    Ok((stop, thread.map_err(|error| StartError::System("no thread", error))?))
+    let thread = start_thread(name.to_owned(), body(Arc::clone(&stop)))?;
+    Ok((stop, thread))
+}
+
+fn start_thread<T: Send + 'static>(
+    name: String,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, StartError> {
+    let thread = std::thread::Builder::new().name(name).spawn(body);
+    thread.map_err(|error| StartError::System("no thread", error))
 }
 
 fn bell() -> Result<OwnedFd, StartError> {

@@ -3,9 +3,9 @@
 //! The lane passes its [`Services`] to each call of a door. `M` is the type of the memory that a door
 //! lends to the kernel.
 
-use crate::bios::{BIO_SECTORS_MAX, first_bio, is_last, next_bio};
+use crate::bios::{first_bio, is_last, next_bio};
 use crate::discards::Discards;
-use crate::disk::{Disk, SLICE_SECTORS};
+use crate::disk::Disk;
 use crate::disks::Disks;
 use crate::job::{Job, Jobs, Owner, Transfer, job_of};
 use crate::lane_memory::{Account, LaneMemory};
@@ -216,7 +216,7 @@ impl<M> Services<M> {
         fua: bool,
     ) {
         let queue = &mut self.disks[disk];
-        let (block_bytes, most) = (queue.disk.block_bytes(), longest_bio(&queue.disk, op));
+        let (block_bytes, most) = (queue.disk.block_bytes(), queue.disk.longest_bio(op));
         let mut bio = first_bio(op, &transfer, block_bytes, most);
         if fua {
             bio = bio.with_flags(Flags::FUA);
@@ -261,7 +261,8 @@ impl<M> Services<M> {
 
     /// Pushes the file I/O that the device of `disk` has begun to the ring.
     pub(crate) fn begin_io(&mut self, disk: usize) {
-        let number_of_disk = u16::try_from(disk).expect("there are at most 1024 disks");
+        let number_of_disk =
+            u16::try_from(disk).expect("the number of a disk, of which there are at most 1024");
         let outbox = Rc::clone(&self.disks[disk].outbox);
         while let Some(begun) = outbox.begun.borrow_mut().pop_front() {
             let kept =
@@ -280,11 +281,5 @@ fn next_of(disk: &Disk, transfer: &Transfer, bio: &Bio) -> Option<Bio> {
     if is_last(bio, transfer) {
         return None;
     }
-    next_bio(bio, transfer, disk.block_bytes(), longest_bio(disk, bio.op))
-}
-
-/// Returns the length of the longest bio of `op`, in sectors.
-#[inline]
-fn longest_bio(disk: &Disk, op: Op) -> u32 {
-    if disk.takes_slices(op) { SLICE_SECTORS } else { BIO_SECTORS_MAX }
+    next_bio(bio, transfer, disk.block_bytes(), disk.longest_bio(bio.op))
 }

@@ -3,7 +3,7 @@
 mod extended;
 mod nbd;
 
-use blockyard_serve::{Address, Config, Server};
+use blockyard_serve::{Address, ClientEvent, Config, Event, Happened, Server};
 use extended::Extended;
 use nbd::{Client, READ, Running, WRITE, header, memory};
 use std::io::{ErrorKind, Read, Write};
@@ -238,17 +238,54 @@ fn slow_readers_leave_others_a_share() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// Returns a file of a thousand runs.
+fn file_of_many_runs() -> std::path::PathBuf {
+    let path = nbd::file(8 << 20);
+    let sparse = std::fs::File::options().write(true).open(&path).unwrap();
+    sparse.set_len(0).unwrap();
+    sparse.set_len(8 << 20).unwrap();
+    (0..500).for_each(|at| sparse.write_all_at(&[1; 4096], at * 8192).unwrap());
+    path
+}
+
+/// A client that reads no answer to its requests for status once had all of them written: a megabyte that no limit counted.
+///
+/// Checks [unread-status-is-short].
+#[test]
+fn statuses_that_nobody_reads_are_not_written() {
+    let path = file_of_many_runs();
+    let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
+    let (events, told) = std::sync::mpsc::sync_channel(64);
+    let running = Running::start(nbd::disk(file), |config| config.events = Some(events));
+    let mut asking = Extended::connect(&running.socket);
+    (0..128).for_each(|_| asking.ask_status(0, 8 << 20));
+    // No limit of the server says when it stops: nothing more arrives for a while.
+    let mut arrived = (asking.arrived_bytes(), 0);
+    while arrived.0 != arrived.1 || arrived.0 == 0 {
+        std::thread::sleep(Duration::from_millis(300));
+        arrived = (asking.arrived_bytes(), arrived.0);
+    }
+    assert_eq!(asking.answer().unwrap().len(), 8 + 500 * 16);
+    drop(asking);
+    let mut ends = told.iter().filter_map(|event| match event {
+        Event::Client(ClientEvent { happened: Happened::Gone { requests, .. }, .. }) => {
+            Some(requests)
+        }
+        _ => None,
+    });
+    let written = ends.next().unwrap() * 8000;
+    assert!(written > arrived.0 && written < arrived.0 + (120 << 10), "{written} of {arrived:?}");
+    running.stop();
+    std::fs::remove_file(path).unwrap();
+}
+
 /// One client requests the status of a file with a thousand runs a hundred times and then sends nothing more. Each
 /// request is answered, and another client's read does not wait for them.
 ///
 /// Checks [status-in-slices].
 #[test]
 fn a_status_of_many_runs_delays_no_other_client() {
-    let path = nbd::file(8 << 20);
-    let sparse = std::fs::File::options().write(true).open(&path).unwrap();
-    sparse.set_len(0).unwrap();
-    sparse.set_len(8 << 20).unwrap();
-    (0..500).for_each(|at| sparse.write_all_at(&[1; 4096], at * 8192).unwrap());
+    let path = file_of_many_runs();
     let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
     let running = Running::start(nbd::disk(file), |_| ());
     let mut other = running.client();

@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::mpsc;
 
 /// Returns the number of a descriptor of an io_uring of this process.
 fn ring() -> i32 {
@@ -24,7 +25,11 @@ fn ring() -> i32 {
 /// Clients once hung at a lane that had failed, while the other lane went on ([server-ends-with-lane]).
 #[test]
 fn all_clients_are_disconnected_and_the_error_is_returned() {
-    let running = Running::start(nbd::memory(1 << 20), |config| config.lanes = 2);
+    let (failures, failed) = mpsc::channel();
+    let running = Running::start(nbd::memory(1 << 20), |config| {
+        config.lanes = 2;
+        config.failures = Some(failures);
+    });
     let mut clients: Vec<_> = (0..4).map(|_| running.client()).collect();
     let nothing = fs::File::open("/dev/null").unwrap();
     // SAFETY: the descriptor is open, and is not closed here: `ManuallyDrop`.
@@ -43,5 +48,7 @@ fn all_clients_are_disconnected_and_the_error_is_returned() {
     }
     let error = running.server.join().expect_err("the error of the lane");
     assert_ne!(error.raw_os_error(), None, "{error}");
+    let told: Vec<_> = failed.iter().collect();
+    assert!(matches!(&told[..], [why] if error.to_string().starts_with(why)), "{told:?}, {error}");
     assert!(Client::connect(&running.socket).is_err(), "nobody listens any more");
 }

@@ -4,9 +4,12 @@
 mod extended;
 mod nbd;
 
-use blockyard_serve::Source;
+use blockyard::time::Instant;
+use blockyard::trace::Action;
+use blockyard_serve::{Source, Tell, Watcher};
 use extended::{CACHE, Extended, HOLE};
 use nbd::{Running, TRIM, ZEROES, disk};
+use std::sync::{Arc, Mutex};
 
 const TIB: u64 = 1 << 40;
 /// Offsets at, before and after every point where the server may split a range.
@@ -54,4 +57,43 @@ fn a_file_takes_a_range_of_any_length() {
         lengths_are_taken(Source::File { path: path.clone(), buffered }, true);
         std::fs::remove_file(path).unwrap();
     }
+}
+
+/// The sectors of each request that the disk was given and that it has ended, in this order.
+#[derive(Debug, Default)]
+struct Requests(Arc<Mutex<Vec<(Action, u32)>>>);
+
+impl Watcher for Requests {
+    fn lane(&self, _lane: u32, _now: Instant) -> Tell {
+        let all = Arc::clone(&self.0);
+        Box::new(move |_disk, event| {
+            if matches!(event.action, Action::Issue | Action::Complete(_)) {
+                all.lock().unwrap().push((event.action, event.sectors));
+            }
+        })
+    }
+}
+
+/// A file system locks a file while it frees a range of it. A long range is freed in parts, so that others get their turns.
+#[test]
+fn a_long_range_of_a_file_is_freed_part_by_part() {
+    let path = nbd::file(1 << 30);
+    let source = Source::File { path: path.clone(), buffered: true };
+    let requests = Arc::default();
+    let running = Running::start(disk(source), |config| {
+        config.watcher = Some(Arc::new(Requests(Arc::clone(&requests))));
+    });
+    let mut client = running.client();
+    assert_eq!(client.call(TRIM, 4096, (1 << 30) - 4096), 0);
+    client.bye();
+    running.stop();
+    let requests = requests.lock().unwrap();
+    let freed = requests.iter().filter(|(_, sectors)| *sectors > 0).collect::<Vec<_>>();
+    let (turns, rest) = freed.as_chunks::<2>();
+    assert!(rest.is_empty() && turns.len() == 4, "256 MiB at a time: {freed:?}");
+    for [(given, sectors), (ended, of)] in turns {
+        assert!(*given == Action::Issue && *ended != Action::Issue, "one part after the other");
+        assert!(sectors == of && *sectors <= 1 << 19, "{sectors} sectors");
+    }
+    std::fs::remove_file(path).unwrap();
 }

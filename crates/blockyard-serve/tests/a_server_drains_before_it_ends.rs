@@ -89,6 +89,19 @@ fn a_server_that_never_sleeps_serves_and_exits() {
 /// A TCP client that went on sending was once reset before it had read its last replies ([last-reply-arrives]).
 #[test]
 fn a_tcp_client_that_goes_on_sending_gets_its_last_reply() {
+    gets_every_reply(100, Duration::from_millis(1));
+}
+
+/// The replies of a client that reads slowly were once lost after a second.
+#[test]
+fn a_slow_tcp_client_that_goes_on_sending_gets_its_last_reply() {
+    gets_every_reply(40, Duration::from_millis(60));
+}
+
+/// A client goes on sending reads while the server ends, which begins after `count` of them. The client waits before it
+/// reads each reply, so the replies queue up: there are some on their way when the server ends the session.
+fn gets_every_reply(count: u64, pause: Duration) {
+    const BYTES: u32 = 1 << 16;
     let any_port = Address::Tcp("127.0.0.1:0".to_owned());
     let server = Server::start(&Config::new(vec![nbd::memory(1 << 20)], vec![any_port])).unwrap();
     let [Address::Tcp(address)] = server.addresses() else { panic!("one TCP address") };
@@ -101,10 +114,11 @@ fn a_tcp_client_that_goes_on_sending_gets_its_last_reply() {
     let mut sending = client.stream.try_clone().unwrap();
     let sender = std::thread::spawn(move || {
         let mut sent = 0_u64;
-        while sending.write_all(&header(READ, sent, 0, 1 << 16)).is_ok() {
+        while sending.write_all(&header(READ, sent, 0, BYTES)).is_ok() {
             sent += 1;
-            if sent == 100 {
+            if sent == count {
                 stopper.stop();
+                std::thread::sleep(pause); // the server takes few of the requests that follow
             }
         }
         sent
@@ -116,17 +130,16 @@ fn a_tcp_client_that_goes_on_sending_gets_its_last_reply() {
                 assert_eq!(cookie, next, "replies of a disk in memory come in order");
                 next += 1;
                 match error {
-                    0 => client.stream.read_exact(&mut vec![0; 1 << 16]).unwrap(),
+                    0 => client.stream.read_exact(&mut vec![0; BYTES as usize]).unwrap(),
                     error => assert_eq!(error, ESHUTDOWN),
                 }
             }
             Err(error) => break error.kind(),
         }
-        // The replies queue up: there are some on their way when the server ends the session.
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(pause);
     };
     assert_eq!(end, ErrorKind::UnexpectedEof, "the connection is not reset");
-    assert!(next >= 100, "{next} replies to the requests sent before the end");
+    assert!(next >= count, "{next} replies to the requests sent before the end");
     drop(client);
     server.join().unwrap();
     sender.join().unwrap();

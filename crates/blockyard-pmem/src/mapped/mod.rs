@@ -37,16 +37,24 @@ use std::io;
 pub struct Mapped {
     start: NonNull<u8>,
     len: usize,
-    /// What is mapped, or `None` for a mapping of the caller.
-    parts: Option<Parts>,
+    home: Home,
     writable: bool,
     copying: Copying,
     /// The instructions that make cache lines durable, if the memory is persistent.
     lines: Option<Lines>,
     is_synchronous: bool,
-    /// What is written stays in the mapping, and ends with it.
-    is_discarded: bool,
     guard: Guard,
+}
+
+/// Where the bytes of a mapping are kept.
+#[derive(Debug)]
+enum Home {
+    /// In the parts, which are mapped.
+    Parts(Parts),
+    /// In the mapping: what is written ends with it. The parts give the contents, and stay locked.
+    Mapping { _contents: Parts },
+    /// The caller has mapped them.
+    Caller,
 }
 
 /// What becomes of the stores to a mapping.
@@ -112,19 +120,12 @@ impl Mapped {
         let len = usize::try_from(parts.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let (start, is_synchronous) = map(&parts, len, writable, kind)?;
         assert!(start.addr().get().is_multiple_of(8), "a mapping starts at a page");
-        let (is_discarded, guard) = (kind == Kind::Discarded, Guard::new(start, len));
-        let parts = Some(parts);
-        Ok(Self {
-            start,
-            len,
-            parts,
-            writable,
-            copying,
-            lines,
-            is_synchronous,
-            is_discarded,
-            guard,
-        })
+        let guard = Guard::new(start, len);
+        let home = match kind {
+            Kind::Shared | Kind::Persistent => Home::Parts(parts),
+            Kind::Discarded => Home::Mapping { _contents: parts },
+        };
+        Ok(Self { start, len, home, writable, copying, lines, is_synchronous, guard })
     }
 
     /// Uses `len` bytes at `start` that the caller has mapped: persistent memory, a device, or memory that processes
@@ -154,19 +155,8 @@ impl Mapped {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
         }
         let lines = persistent.then(lines).transpose()?;
-        let (is_synchronous, is_discarded, guard) = (false, false, Guard::none());
-        let parts = None;
-        Ok(Self {
-            start,
-            len,
-            parts,
-            writable,
-            copying,
-            lines,
-            is_synchronous,
-            is_discarded,
-            guard,
-        })
+        let (home, is_synchronous, guard) = (Home::Caller, false, Guard::none());
+        Ok(Self { start, len, home, writable, copying, lines, is_synchronous, guard })
     }
 
     /// Whether the file system ensures that bytes with durable cache lines are found after a power cut
@@ -193,8 +183,8 @@ impl Mapped {
     }
 
     /// The parts, if what is written reaches them.
-    fn stored_parts(&self) -> Option<&Parts> {
-        self.parts.as_ref().filter(|_| !self.is_discarded)
+    const fn stored_parts(&self) -> Option<&Parts> {
+        if let Home::Parts(parts) = &self.home { Some(parts) } else { None }
     }
 
     /// Sets up the page tables of the whole mapping now, so that no later access has to. This pays off before many
@@ -248,7 +238,7 @@ impl Mapped {
 impl Drop for Mapped {
     fn drop(&mut self) {
         self.guard.end();
-        if self.parts.is_some() {
+        if !matches!(self.home, Home::Caller) {
             // SAFETY: the mapping is ours, and nothing points into it any more.
             let unmapped = unsafe { munmap(self.all(), self.len) };
             debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
@@ -384,10 +374,10 @@ impl Memory for Mapped {
             return self.fence();
         }
         self.accessed()?; // what was written to a broken mapping is not in the file
-        let flushed = match &self.parts {
-            Some(_) if self.is_discarded => Ok(()),
-            Some(parts) => parts.sync_data(),
-            None => {
+        let flushed = match &self.home {
+            Home::Mapping { .. } => Ok(()),
+            Home::Parts(parts) => parts.sync_data(),
+            Home::Caller => {
                 let before = self.start.addr().get() % rustix::param::page_size();
                 let page = self.all().wrapping_byte_sub(before);
                 // SAFETY: the pages of the mapping, of which nothing changes.

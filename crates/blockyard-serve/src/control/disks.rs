@@ -7,10 +7,10 @@
 
 use super::answer::Changed;
 use super::{Control, silent_lane};
-use crate::disk::{Disk, DiskConfig, Source};
+use crate::disk::{Disk, DiskConfig, Memory, Source};
 use crate::door::nbd;
 use crate::entrance::{Message, ask, ask_for};
-use crate::roster::Listed;
+use crate::roster::{Listed, Numbers};
 use crate::words::error_words;
 use core::fmt;
 use serde_json::{Map, Value};
@@ -52,10 +52,7 @@ impl Control {
         };
         let config = read(disk)?;
         let changed = config.name.clone();
-        let mut numbers = self.roster.change();
-        let opened = self.open(&config)?;
-        let number = numbers.take();
-        self.put(Listed { number, disk: Arc::new(opened), config: Arc::new(config) })?;
+        self.put(config, None, &mut self.roster.change())?;
         Ok(Changed { changed })
     }
 
@@ -64,10 +61,7 @@ impl Control {
         let mut numbers = self.roster.change();
         let listed = self.find(name)?;
         self.withdraw(&listed, force)?;
-        let ended = self.give_up(&listed);
-        if !matches!(ended, Err(GivingUp::Silent(_))) {
-            numbers.free(listed.number);
-        }
+        let ended = self.give_up(&listed, &mut numbers);
         ended.map_err(|error| format!("export {name:?} was removed, but {error}"))?;
         Ok(Changed { changed: name.to_owned() })
     }
@@ -75,22 +69,18 @@ impl Control {
     /// Gives the export called `name` another size, after the end of its clients, if there are any and `force` allows
     /// that.
     pub(super) fn resize(&self, name: &str, bytes: u64, force: bool) -> Result<Changed, String> {
-        let _numbers = self.roster.change();
+        let mut numbers = self.roster.change();
         let listed = self.find(name)?;
         let config = resized(&listed, bytes)?;
         self.withdraw(&listed, force)?;
-        self.give_up(&listed).map_err(|error| format!("export {name:?} was removed: {error}"))?;
-        let Listed { number, disk, config: old } = listed;
+        // Writes that a failed flush has lost must not be forgotten, so the export does not come back.
+        let ended = self.give_up(&listed, &mut numbers);
+        ended.map_err(|error| format!("export {name:?} was removed: {error}"))?;
+        let Listed { disk, config: old, .. } = listed;
         // The contents of memory are copied. A file must be closed before it can be opened again.
         let memory = disk.memory();
         drop(disk);
-        let reopen = |config: DiskConfig| {
-            let disk = self.open(&config)?;
-            if let Some(memory) = &memory {
-                disk.take_over(memory);
-            }
-            self.put(Listed { number, disk: Arc::new(disk), config: Arc::new(config) })
-        };
+        let mut reopen = |config| self.put(config, memory.as_deref(), &mut numbers);
         let resized = truncate(&config.source, bytes).and_then(|()| reopen(config));
         resized.map_err(|why| match reopen((*old).clone()) {
             Ok(()) => why,
@@ -103,24 +93,36 @@ impl Control {
         self.roster.find(name).ok_or_else(|| format!("there is no export {name:?}"))
     }
 
-    /// Opens a disk, and checks that its export goes with the others.
-    fn open(&self, config: &DiskConfig) -> Result<Disk, String> {
-        if self.roster.find(&config.name).is_some() {
-            return Err(format!("there is already an export {:?}", config.name));
+    /// Opens a disk, with the contents of `memory`, hands it to the lanes, and then lists it ([change-is-whole]).
+    fn put(
+        &self,
+        config: DiskConfig,
+        memory: Option<&Memory>,
+        numbers: &mut Numbers,
+    ) -> Result<(), String> {
+        let listed = self.open(config, numbers.free())?;
+        if let Some(memory) = memory {
+            listed.disk.take_over(memory);
         }
-        let disk = Disk::open(config, &self.bells, self.events.as_ref());
-        disk.map_err(|error| error.to_string())
-    }
-
-    /// Hands a disk to the lanes, and then lists it ([change-is-whole]).
-    fn put(&self, listed: Listed) -> Result<(), String> {
-        let all = self.roster.all();
-        let all: Vec<_> = all.iter().chain([&listed]).cloned().collect();
-        nbd::exports(&all).map_err(|error| error.to_string())?;
+        numbers.take(listed.number);
         let add = |answer| Message::Add(listed.number, Arc::clone(&listed.disk), answer);
         ask(&self.entrances, add).map_err(silent_lane)?;
         self.roster.put(listed);
         Ok(())
+    }
+
+    /// Opens a disk, and checks that its export goes with the others.
+    fn open(&self, config: DiskConfig, number: usize) -> Result<Listed, String> {
+        if self.roster.find(&config.name).is_some() {
+            return Err(format!("there is already an export {:?}", config.name));
+        }
+        let disk = Disk::open(&config, &self.bells, self.events.as_ref());
+        let disk = disk.map_err(|error| error.to_string())?;
+        let listed = Listed { number, disk: Arc::new(disk), config: Arc::new(config) };
+        let all = self.roster.all();
+        let all: Vec<_> = all.iter().chain([&listed]).cloned().collect();
+        nbd::exports(&all).map_err(|error| error.to_string())?;
+        Ok(listed)
     }
 
     /// Takes an export off the list, unless it has clients and there is no `force`.
@@ -143,11 +145,12 @@ impl Control {
         Ok(lanes.iter().filter_map(|lane| lane.disks.get(number)).map(|disk| disk.clients).sum())
     }
 
-    /// Has the lanes end the clients of a disk, flush it, and forget it.
-    fn give_up(&self, listed: &Listed) -> Result<(), GivingUp> {
+    /// Has the lanes end the clients of a disk, flush it, and forget it and its number.
+    fn give_up(&self, listed: &Listed, numbers: &mut Numbers) -> Result<(), GivingUp> {
         let remove = |answer| Message::Remove(listed.number, answer);
         let ended = ask_for(self.patience + LAST_FLUSH, &self.entrances, remove);
         let ended = ended.map_err(GivingUp::Silent)?;
+        numbers.give_back(listed.number);
         ended.into_iter().collect::<io::Result<()>>().map_err(GivingUp::Flush)
     }
 }

@@ -157,12 +157,14 @@ impl Control {
 
     /// Makes `change` to the export called `name`, which needs the layer called `layer`.
     fn change(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
+        let _no_other = self.roster.change();
         let disk = self.find(&name)?.number;
         let ask_lane = |answer| Message::Change(disk, change.clone(), answer);
-        match ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {
-            true => Ok(Changed { changed: name }),
-            false => Err(format!("export {name:?} was started without --{layer}")),
+        if !ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {
+            return Err(format!("export {name:?} was started without --{layer}"));
         }
+        self.roster.change_config(disk, |config| config.layers.keep(change));
+        Ok(Changed { changed: name })
     }
 
     fn overviews(&self) -> Result<Vec<Overview>, String> {

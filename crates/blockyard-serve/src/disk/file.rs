@@ -13,8 +13,9 @@
 //! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file
 //!   was cut short. The damage is reported. A write beyond the end fails too: it would make the file long again, and what
 //!   was lost between would read as zeroes.
-//! - **[fuse-has-no-fua]** A direct file on FUSE has no FUA: a flush follows such a write instead. Where FUSE completes direct
-//!   writes asynchronously, Linux only passes `RWF_DSYNC` on to the file system, and most file systems ignore it there.
+//! - **[fua-needs-a-known-system]** A direct file has FUA only on file systems that are known to obey `RWF_DSYNC` there; elsewhere a
+//!   flush follows such a write instead. Where FUSE completes direct writes asynchronously, Linux only passes the flag on to
+//!   the file system, and most ignore it. A file system above others, such as overlayfs, may hide a FUSE.
 
 use super::completions::{Completions, completion};
 use super::damage::Damage;

@@ -44,6 +44,17 @@ impl Default for Layers {
     }
 }
 
+impl Layers {
+    /// Keeps a change that the running disk has taken, for a disk that takes its place.
+    pub(crate) fn keep(&mut self, change: Change) {
+        match change {
+            Change::Rates(rates) => self.rates = Some(rates),
+            Change::Delay(delay) => self.delay = Some(delay),
+            Change::Faults(rules) => self.faults = Some(rules),
+        }
+    }
+}
+
 /// A change of the layers of a running disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {

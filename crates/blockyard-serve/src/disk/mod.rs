@@ -33,6 +33,7 @@ pub(crate) use limited::SharedDepth;
 pub use live::{Behaviour, LATE, Lateness, Timing};
 
 use crate::admission::Admission;
+use crate::bios::BIO_SECTORS_MAX;
 use crate::job::{Jobs, Place, SECTOR, Transfer};
 use crate::map::{Map, Pages};
 use at_once::AtOnce;
@@ -67,8 +68,9 @@ const MEMORY_REQUEST_SECTORS: u32 = 1 << 17;
 const FILE_REQUEST_SECTORS: u32 = 1 << 12;
 /// The longest read of a null disk, in bytes.
 pub(crate) const NULL_READ_BYTES_MAX: usize = 32 << 20;
-/// The longest discard or zeroing; longer ones are split.
-const RANGE_SECTORS_MAX: u32 = 1 << 22;
+/// The longest discard or zeroing; longer ones are split. A file system locks the file meanwhile, and a thread that discards
+/// has other disks too.
+const RANGE_SECTORS_MAX: u32 = 1 << 19;
 /// How much of a memory disk or BTT a lane discards or zeroes in one turn: other clients wait meanwhile.
 pub(crate) const SLICE_SECTORS: u32 = 1 << 13;
 
@@ -330,6 +332,16 @@ impl Disk {
     pub(crate) fn takes_slices(&self, op: Op) -> bool {
         matches!(op, Op::Discard | Op::WriteZeroes)
             && matches!(self.kept, Kept::Memory(_) | Kept::Btt(_))
+    }
+
+    /// Returns the length of the longest bio of `op`, in sectors. The bios of one request follow each other.
+    #[inline]
+    pub(crate) fn longest_bio(&self, op: Op) -> u32 {
+        match op {
+            Op::Discard | Op::WriteZeroes if self.takes_slices(op) => SLICE_SECTORS,
+            Op::Discard | Op::WriteZeroes if self.layers.model.is_none() => RANGE_SECTORS_MAX,
+            _ => BIO_SECTORS_MAX,
+        }
     }
 
     /// Returns the place of the byte at `offset` in the disk's own memory, if a payload may be received there before

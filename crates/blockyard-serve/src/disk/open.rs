@@ -25,8 +25,9 @@ use std::time::{Duration, Instant};
 const DYING: Duration = Duration::from_secs(2);
 /// The largest block size for which direct I/O is used, in bytes.
 const BLOCK_BYTES_MAX: u64 = 4096;
-/// The number of FUSE among file systems.
-const FUSE: rustix::fs::FsWord = 0x6573_5546;
+/// The numbers of the file systems whose direct writes obey `RWF_DSYNC`: ext2 to ext4, XFS, Btrfs, F2FS and tmpfs.
+const WITH_FUA: [rustix::fs::FsWord; 5] =
+    [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
 impl Disk {
     /// Opens the disk of `config` for the lanes with these bells. Damage is reported to `events`.
@@ -163,8 +164,12 @@ impl File {
         {
             return Err(refused(error));
         }
-        let is_fuse = rustix::fs::fstatfs(&fd).map_or(true, |system| system.f_type == FUSE);
-        let has_fua = block_bytes == 1 || !is_fuse; // [fuse-has-no-fua]
+        // [fua-needs-a-known-system]. A block device has the number of the file system that has its node.
+        let knows_fua = || {
+            let system = rustix::fs::fstatfs(&fd);
+            is_block_device || system.is_ok_and(|system| WITH_FUA.contains(&system.f_type))
+        };
+        let has_fua = block_bytes == 1 || knows_fua();
         Ok(Self {
             fd: Arc::new(fd),
             block_bytes,

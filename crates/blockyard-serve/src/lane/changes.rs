@@ -49,7 +49,8 @@ impl<D: Door> Lane<D> {
         let (lane, jobs) = (self.parts.number, self.services.jobs());
         let is_metered = self.parts.shared.is_metered || watcher.is_some();
         let meter = Meter(is_metered.then(|| {
-            let index = u16::try_from(number).expect("there are at most 1024 disks");
+            let index = u16::try_from(number)
+                .expect("the number of a disk, of which there are at most 1024");
             let watcher = watcher.map(|watcher| (index, watcher));
             Box::new(Metered { counts: Counts::new(), watcher })
         }));

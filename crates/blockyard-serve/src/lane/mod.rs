@@ -37,6 +37,7 @@ use crate::services::{EndedJob, Kept, LOOKUPS_OF_A_TURN, Services};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
 use crate::watcher::{LaneWatcher, Watcher};
+use crate::words::error_words;
 use blockyard::time::Instant;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
@@ -60,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) polls: bool,
     /// Whether the server can be queried for counters.
     pub(crate) is_metered: bool,
+    /// The channel for the reason why a lane fails while it serves.
+    pub(crate) failures: Option<mpsc::Sender<String>>,
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
@@ -150,6 +153,11 @@ impl<D: Door> Lane<D> {
     /// Fails if the io_uring or one of the last flushes fails.
     pub(crate) fn serve(mut self) -> io::Result<()> {
         let ended = self.run();
+        if let (Err(error), Stage::Serving, Some(failures)) =
+            (&ended, self.stage, &self.parts.shared.failures)
+        {
+            drop(failures.send(error_words(error))); // the receiver may have gone
+        }
         self.services.disks.iter().for_each(DiskQueue::tell_faults);
         ended
     }

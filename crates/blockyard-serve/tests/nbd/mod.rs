@@ -128,7 +128,7 @@ impl Client {
     }
 }
 
-/// Returns the names of the exports that a stream, which is ready for options, is told of.
+/// Returns the names of the exports that the server lists on a stream that is ready for options.
 pub(crate) fn listed(stream: &mut (impl Read + Write)) -> io::Result<Vec<String>> {
     stream.write_all(b"IHAVEOPT\0\0\0\x03\0\0\0\0")?;
     let mut names = Vec::new();

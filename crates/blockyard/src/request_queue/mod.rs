@@ -26,8 +26,7 @@
 //! [`RequestQueue::new`] reserves all memory; no call allocates. A refused call leaves the state
 //! unchanged.
 //!
-//! Every call that takes a host wants the one that the queue was made for. Debug builds check this, and
-//! panic if it is another.
+//! Every call that takes a host wants the one that the queue was made for, and panics if it is another.
 //!
 //! # Examples
 //!
@@ -251,7 +250,7 @@ impl RequestQueue {
 
     /// Checks that the caller passes the host that the queue was made for.
     fn check_host<D, S>(&self, host: &Host<D, S>) {
-        debug_assert!(self.seat.is_on(host), "{:?} belongs to another host", self.id);
+        assert!(self.seat.is_on(host), "{:?} belongs to another host", self.id);
     }
 
     /// The number of bios, and parts of split ones, that [`Self::next_ended`] has not returned yet.
@@ -410,10 +409,9 @@ fn software_queues(
     merge: SwqMerge,
 ) -> (Vec<SoftwareQueue>, Vec<u32>, Vec<Vec<u32>>) {
     let mut feeders = alloc::vec![Vec::new(); map.hctxs()];
-    let mut feeder_at = Vec::new();
+    let mut feeder_at = alloc::vec![0; map.ctxs()];
     let cpus = map.default.len();
     for (kind, hctx_of) in map.kinds().into_iter().enumerate() {
-        feeder_at.resize((kind + 1) * cpus, 0);
         for (cpu, hctx) in hctx_of.iter().enumerate() {
             let of_hctx = &mut feeders[hctx.index()];
             feeder_at[kind * cpus + cpu] = index32(of_hctx.len());

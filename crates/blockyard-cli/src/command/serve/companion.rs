@@ -10,7 +10,7 @@ use std::process::{Command, ExitStatus};
 use std::sync::{Arc, OnceLock};
 
 use blockyard_serve::Address;
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use sd_notify::NotifyState;
 
 use super::ending::{Bell, Cause};
@@ -72,9 +72,14 @@ fn notify(state: NotifyState<'_>) {
 ///
 /// # Errors
 ///
-/// The kernel refuses.
+/// The kernel refuses, or the parent has just ended.
 pub(super) fn end_with_parent() -> io::Result<()> {
-    Ok(set_parent_process_death_signal(Some(Signal::TERM))?)
+    let parent = getppid();
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    match getppid() == parent {
+        true => Ok(()),
+        false => Err(io::Error::other("the parent process has ended")),
+    }
 }
 
 /// A folder of this user for a socket. It is removed when it is dropped.

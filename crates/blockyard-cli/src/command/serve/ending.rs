@@ -37,6 +37,8 @@ pub(super) enum Cause {
     Drain,
     /// The end of the command that ran beside the server.
     Run,
+    /// A lane that failed.
+    Failure,
 }
 
 impl fmt::Display for Cause {
@@ -45,6 +47,7 @@ impl fmt::Display for Cause {
             Self::Signal => "a signal to end",
             Self::Drain => "a command to drain",
             Self::Run => "the end of the command of --run",
+            Self::Failure => "the failure of a lane",
         })
     }
 }
@@ -52,6 +55,7 @@ impl fmt::Display for Cause {
 /// The bytes that stand for the causes but for signals, each of which sends a byte that the handler chooses.
 const DRAIN: u8 = b'd';
 const RUN: u8 = b'r';
+const FAILURE: u8 = b'f';
 
 /// Receives signals from its creation on: a byte for each signal, and the end of the stream when the server ends.
 #[derive(Debug)]
@@ -72,6 +76,7 @@ impl Bell {
             Cause::Signal => 0,
             Cause::Drain => DRAIN,
             Cause::Run => RUN,
+            Cause::Failure => FAILURE,
         };
         // It has ended already if this fails.
         let _ = (&*self.0).write(&[byte]);
@@ -109,6 +114,7 @@ impl Ending {
                     let (cause, is_new) = match byte {
                         [DRAIN] => (Cause::Drain, !self.is_asked),
                         [RUN] => (Cause::Run, !self.is_asked),
+                        [FAILURE] => (Cause::Failure, !self.is_asked),
                         _ => (Cause::Signal, self.is_another()),
                     };
                     if is_new {
@@ -156,7 +162,7 @@ mod tests {
 
     #[test]
     fn other_causes_end_a_server_and_change_nothing_while_it_drains() {
-        for cause in [Cause::Drain, Cause::Run] {
+        for cause in [Cause::Drain, Cause::Run, Cause::Failure] {
             let (heard, told) = UnixStream::pair().unwrap();
             let mut ending = Ending { heard, last: None, is_asked: false };
             let bell = Bell(told.into());
@@ -164,6 +170,7 @@ mod tests {
             assert_eq!(ending.wait(None).unwrap(), Heard::Asked(cause));
             bell.ask(Cause::Drain);
             bell.ask(Cause::Run);
+            bell.ask(Cause::Failure);
             assert_eq!(ending.wait(Some(TOGETHER)).unwrap(), Heard::Nothing);
             bell.ask(Cause::Signal);
             assert_eq!(ending.wait(None).unwrap(), Heard::Asked(Cause::Signal));

@@ -54,6 +54,9 @@ const CLOSING: Duration = Duration::from_secs(4);
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let Asked { mut config, control, companions, design, traces, drain_timeout, log } =
         asked(args)?;
+    if companions.exit_with_parent {
+        companion::end_with_parent()?;
+    }
     config.listeners = handed_over()?;
     let folder = private_socket(&mut config, companions.run.is_some())?;
     if config.addresses.is_empty() && config.listeners.is_empty() {
@@ -68,13 +71,11 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let (mut ending, bell) = Ending::listen()?;
     let operator = Operator::listen()?;
     config.control = control.map(|path| controls(path, bell.clone()));
+    config.failures = Some(failures(bell.clone()));
     let server = Server::start(&config)?;
     operator.obey(&server);
     let pidfile = companions.pidfile.as_deref().map(PidFile::write).transpose();
     let pidfile = pidfile.map_err(|error| Failure::Input(format!("--pidfile: {error}")))?;
-    if companions.exit_with_parent {
-        companion::end_with_parent()?;
-    }
     announce(&server, &config);
     companion::notify_ready();
     let run = match (&companions.run, server.addresses().first()) {
@@ -183,6 +184,18 @@ fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
         }
     });
     ControlConfig { path, drain, read_faults, read_disk: Some(DiskReader::new(added)) }
+}
+
+/// A channel for failures of lanes. Each is logged at once, and the rest of the server is drained for a limited time.
+fn failures(bell: Bell) -> mpsc::Sender<String> {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        for why in told {
+            warning(&format!("a lane has failed: {why}"));
+            bell.ask(Cause::Failure);
+        }
+    });
+    tell
 }
 
 /// Reads the rules of a fault file that an operator sends.

@@ -101,6 +101,11 @@ impl Batch {
         }
     }
 
+    /// Returns the length of the headers, in bytes.
+    pub(crate) fn heads_bytes(&self) -> usize {
+        self.heads.len()
+    }
+
     #[inline]
     pub(crate) fn map(&mut self, map: &Arc<Map>, range: Range<usize>) {
         let known = self.maps.iter().position(|kept| Arc::ptr_eq(kept, map));

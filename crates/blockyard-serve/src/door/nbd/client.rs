@@ -4,7 +4,8 @@
 //!
 //! - **[last-reply-arrives]** TCP resets a connection that is closed with received bytes unread, or that receives bytes after it was
 //!   closed, and a reset destroys replies on their way. So when the server ends a session, it sends the end of the stream
-//!   and then discards what arrives, until the client hangs up or has had its time.
+//!   and then discards what arrives, until the client hangs up. It waits for a second, and for as long as the client
+//!   receives more of its replies.
 
 use super::batch::Batch;
 use super::input::{Input, Receiving};
@@ -30,7 +31,7 @@ use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// How long a connection lingers at most.
+/// How long a connection lingers after the client has received something.
 const LINGER: Duration = Duration::from_ms(1000);
 /// The bytes of one receive that are discarded.
 const DISCARDED_BYTES: usize = 64 << 10;
@@ -57,11 +58,12 @@ enum Life {
         why: Cow<'static, str>,
         lingers: bool,
     },
-    /// All replies were sent. What the client still sends is discarded until it hangs up, but not after `until`
-    /// ([last-reply-arrives]).
+    /// All replies were handed to the kernel, which had `unreceived` bytes of them left when it was asked last. What the
+    /// client still sends is discarded until it hangs up, but not after `until` ([last-reply-arrives]).
     Lingering {
         why: Cow<'static, str>,
         until: Instant,
+        unreceived: u32,
     },
     /// The connection is broken, for this reason: nothing is sent or received.
     Dead(Cow<'static, str>),
@@ -182,10 +184,22 @@ impl Client {
         {
             let until = lane.now + LINGER;
             let why = core::mem::take(why);
-            self.life = Life::Lingering { why, until };
+            self.life = Life::Lingering { why, until, unreceived: u32::MAX };
             let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Write);
             lane.wake_at(until);
         }
+    }
+
+    /// Lets a client that lingers, and whose time is over, linger on if it has received more of its replies. Returns until
+    /// when.
+    pub(super) fn linger_on(&mut self, now: Instant) -> Option<Instant> {
+        let Life::Lingering { until, unreceived, .. } = &mut self.life else { return None };
+        let left = self.peer.unreceived_bytes();
+        if left == 0 || left >= core::mem::replace(unreceived, left) {
+            return None;
+        }
+        *until = now + LINGER;
+        Some(*until)
     }
 
     /// The instant at which to stop lingering.

@@ -75,11 +75,13 @@ impl Door for Client {
             _ => self.lingers_until(),
         };
         let Some(deadline) = deadline else { return };
-        if deadline <= lane.now {
-            self.kill("it took too long to choose an export");
-            lane.list(number);
-        } else {
-            lane.wake_at(deadline);
+        let later = if lane.now < deadline { Some(deadline) } else { self.linger_on(lane.now) };
+        match later {
+            Some(later) => lane.wake_at(later),
+            None => {
+                self.kill("it took too long to choose an export");
+                lane.list(number);
+            }
         }
     }
 

@@ -19,6 +19,8 @@
 //! - **[status-in-slices]** In each turn, the lane looks up at most
 //!   [`LOOKUPS_OF_A_TURN`](crate::services::LOOKUPS_OF_A_TURN) runs of data and holes, for one client. The next turn
 //!   serves the next client that waits for lookups.
+//! - **[unread-status-is-short]** A client holds at most 100 KiB of answers to BLOCK_STATUS that were not sent: two batches,
+//!   each of 32 KiB, other headers and a last status of 8 KiB for each context.
 //! - **[nothing-before-tls]** Once a client has asked for TLS, bytes that arrive before TLS starts are discarded. From
 //!   then on, only decrypted bytes are parsed.
 

@@ -13,6 +13,9 @@ use std::io;
 /// The maximum number of runs in one status. The client asks again from their end on.
 pub(super) const RUNS_MAX: usize = 500;
 
+/// A status waits while this many bytes of other answers wait to be sent ([unread-status-is-short]).
+const UNSENT_BYTES_MAX: usize = 32 << 10;
+
 /// The next step after a look at the input.
 enum Found {
     /// Some input was parsed: look again.
@@ -194,13 +197,14 @@ impl Client {
     }
 
     /// Looks up the runs of a range, and reports them once they are complete. Stops when the lookups of this turn are
-    /// used up ([status-in-slices]).
+    /// used up ([status-in-slices]), or while other answers wait ([unread-status-is-short]).
     fn scan(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Lane) -> Found {
         let serving = self.session.serving();
+        let is_full = self.batch.heads_bytes() >= UNSENT_BYTES_MAX;
         let end = scan.request.offset() + scan.request.len();
         let runs_max = if scan.request.wants_one() { 1 } else { RUNS_MAX };
         while scan.runs.len() < runs_max && scan.offset < end {
-            if !lane.take_lookup(number) {
+            if is_full || !lane.take_lookup(number) {
                 serving.payload = Payload::Status(scan);
                 serving.waits = true;
                 return Found::Nothing;
