@@ -202,7 +202,7 @@ fn mmc_host(
     let policy = design.host;
     let policy =
         policy.unwrap_or_else(|| HostPolicy::new(Pipeline::BlkMqWait, mmc.host.busy_detect));
-    let mmc = if design.unmaps { mmc.clone() } else { mmc.without_unmapping() };
+    let mmc = if design.unmaps { *mmc } else { mmc.without_unmapping() };
     let host = MmcHost::new(&mmc, policy, device.limits.capacity_sectors, draws);
     host.map_err(|why| {
         let ask = asked(&policy, why);

@@ -32,7 +32,7 @@ pub struct MmcProfile {
 impl MmcProfile {
     /// Returns the profile of a host that leaves memory mapped, at no cost.
     pub(crate) fn without_unmapping(&self) -> Self {
-        let mut profile = self.clone();
+        let mut profile = *self;
         for memory in [&mut profile.host.costs.read, &mut profile.host.costs.write] {
             (memory.unmap, memory.unmap_per_kib) = (Duration::ZERO, Duration::ZERO);
         }
