@@ -320,11 +320,23 @@ mod tests {
             let mut bits = Bits::new(130);
             bits.insert(low);
             bits.insert(high);
+            assert!(!bits.is_empty());
             for from in 0..130 {
                 let right = (from..130).chain(0..from).find(|at| [low, high].contains(at));
                 assert_eq!(bits.next_wrapping(from), right, "{low} and {high}, from {from}");
             }
         }
+    }
+
+    #[test]
+    fn feeders_take_turns() {
+        let mut hctx = HardwareQueue::new(BusyTrack::Off, alloc::vec![7, 8, 9]);
+        assert_eq!(hctx.next_pending_feeder(), None);
+        (0..3).for_each(|feeder| hctx.pending.insert(feeder));
+        let round = [0; 7].map(|_| hctx.next_pending_feeder().expect("three are pending"));
+        assert_eq!(round, [0, 1, 2, 0, 1, 2, 0]);
+        hctx.pending.remove(1);
+        assert_eq!(hctx.next_pending_feeder(), Some(2));
     }
 
     #[test]

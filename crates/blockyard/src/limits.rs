@@ -119,4 +119,37 @@ mod tests {
         assert_eq!(limits.max_sectors_at(Op::Write, 120), 8);
         assert_eq!(limits.max_sectors_at(Op::Write, 128), 100);
     }
+
+    /// Each limit at the least that one logical block of 8 sectors needs, and one step below.
+    #[test]
+    fn a_limit_below_a_logical_block_is_refused_by_name() {
+        let least = Limits {
+            logical_block_sectors: 8,
+            max_sectors: 8,
+            max_segments: 1,
+            max_discard_sectors: 8,
+            max_discard_segments: 1,
+            max_write_zeroes_sectors: 8,
+            chunk_sectors: 8,
+            ..Limits::new(64)
+        };
+        least.check();
+        Limits { max_discard_sectors: 0, max_write_zeroes_sectors: 0, ..least.clone() }.check();
+        Limits { chunk_sectors: 0, ..least.clone() }.check();
+        for (name, limits) in [
+            ("logical_block_sectors", Limits { logical_block_sectors: 6, ..least.clone() }),
+            ("max_sectors", Limits { max_sectors: 7, ..least.clone() }),
+            ("max_segments", Limits { max_segments: 0, ..least.clone() }),
+            ("max_discard_sectors", Limits { max_discard_sectors: 1, ..least.clone() }),
+            ("max_discard_segments", Limits { max_discard_segments: 0, ..least.clone() }),
+            ("max_write_zeroes_sectors", Limits { max_write_zeroes_sectors: 1, ..least.clone() }),
+            ("chunk_sectors", Limits { chunk_sectors: 9, ..least }),
+        ] {
+            let panic = std::panic::catch_unwind(|| limits.check()).expect_err(name);
+            let words = panic.downcast_ref::<alloc::string::String>();
+            let words =
+                words.map_or_else(|| panic.downcast_ref::<&str>().copied(), |all| Some(all));
+            assert!(words.expect("words").starts_with(&alloc::format!("{name} is ")), "{words:?}");
+        }
+    }
 }

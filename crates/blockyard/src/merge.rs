@@ -158,3 +158,19 @@ pub enum Candidate {
     /// It touches this request, which is full.
     TooBig(RequestId),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only reads and writes have a limit of segments; the others must not overflow their count.
+    #[test]
+    fn segments_of_other_ops_merge_up_to_what_their_count_holds() {
+        let limits = Limits { max_write_zeroes_sectors: 64, ..Limits::new(64) };
+        let zeroes = |sector, segments| {
+            Extent::from(&Bio { segments, ..Bio::new(Op::WriteZeroes, sector, 8, 0) })
+        };
+        let fit_with = |segments| fit(&zeroes(0, u16::MAX - 8), &zeroes(8, segments), &limits);
+        assert_eq!((fit_with(8), fit_with(9)), (Fit::Join(Merge::Back), Fit::TooBig));
+    }
+}

@@ -261,3 +261,36 @@ impl Policies {
         Self { elevator: ElevatorKind::Kyber(KyberTunables::default()), ..Self::NONE }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tunables_have_linuxs_defaults() {
+        let ms = |ms: u64| Duration::from_ns(ms * 1_000_000);
+        let deadline = DeadlineTunables {
+            read_expire: ms(500),
+            write_expire: ms(5000),
+            writes_starved: 2,
+            fifo_batch: 16,
+            front_merges: true,
+            prio_aging_expire: ms(10_000),
+            async_depth: None,
+            classes: true,
+        };
+        assert_eq!(DeadlineTunables::default(), deadline);
+        let kyber = KyberTunables {
+            read_latency: ms(2),
+            write_latency: ms(10),
+            read_depth: 256,
+            write_depth: 128,
+            discard_depth: 64,
+            other_depth: 16,
+            adjust: KyberAdjust::Percentiles,
+        };
+        assert_eq!(KyberTunables::default(), kyber);
+        let elevators = [Policies::mq_deadline(), Policies::mq_kyber()].map(|all| all.elevator);
+        assert_eq!(elevators, [ElevatorKind::Deadline(deadline), ElevatorKind::Kyber(kyber)]);
+    }
+}

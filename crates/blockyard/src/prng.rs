@@ -78,6 +78,28 @@ mod tests {
         );
     }
 
+    /// The seed expands by splitmix64, whose first outputs from 1234567 are published.
+    #[test]
+    fn a_seed_expands_to_the_published_sequence() {
+        let words = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+        ];
+        assert_eq!(Prng::new(1_234_567), Prng { words });
+    }
+
+    /// Seeds in reports of failures must stay good: a fork is the same in every version.
+    #[test]
+    fn a_fork_stays_the_same() {
+        let mut forked = Prng { words: [1, 2, 3, 4] }.fork(5);
+        assert_eq!(
+            [forked.next(), forked.next()],
+            [11_030_070_061_516_282_774, 633_763_888_555_057_683]
+        );
+    }
+
     #[test]
     fn forks_differ_and_repeat() {
         let prng = Prng::new(7);

@@ -125,3 +125,17 @@ impl SectorHash {
         (sector.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_removed_once() {
+        let (mut nodes, mut hash) = (HashNodes::new(2), SectorHash::new(2));
+        hash.insert(&mut nodes, RequestId(1), 8);
+        let removed = [0, 1, 1].map(|id| hash.remove(&mut nodes, RequestId(id)));
+        assert_eq!(removed, [false, true, false]);
+        assert!(hash.at(&nodes, 8).next().is_none());
+    }
+}

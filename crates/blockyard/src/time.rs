@@ -131,4 +131,20 @@ mod tests {
         assert_eq!(Duration::from_secs(u64::MAX), Duration::MAX);
         assert_eq!(Instant::from_ns(3).since(Instant::from_ns(5)), Duration::ZERO);
     }
+
+    #[test]
+    fn the_earlier_of_two_instants_counts_only_those_there_are() {
+        let [one, two] = [1, 2].map(|ns| Some(Instant::from_ns(ns)));
+        for (a, b, first) in [(one, two, one), (two, one, one), (None, two, two), (one, None, one)]
+        {
+            assert_eq!(earlier(a, b), first);
+        }
+        assert_eq!(earlier(None, None), None);
+    }
+
+    #[test]
+    fn an_instant_is_written_in_seconds() {
+        let written = alloc::format!("{}", Instant::from_ns(12_000_000_345));
+        assert_eq!(written, "12.000000345");
+    }
 }

@@ -214,3 +214,54 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Counter {
+        listens: bool,
+        heard: u32,
+    }
+
+    impl Sink for Counter {
+        fn listens(&self) -> bool {
+            self.listens
+        }
+
+        fn event(&mut self, _: &Event<'_>) {
+            self.heard += 1;
+        }
+    }
+
+    /// Wants events, as every sink that does not say otherwise.
+    struct Eager;
+
+    impl Sink for Eager {
+        fn event(&mut self, _: &Event<'_>) {}
+    }
+
+    #[test]
+    fn a_pair_of_sinks_listens_if_one_does_and_each_hears_what_it_wants() {
+        let event = Event {
+            at: Instant::ZERO,
+            action: Action::Queue,
+            queue: QueueId(0),
+            cpu: CpuId(0),
+            hctx: HctxId(0),
+            op: Op::Read,
+            flags: Flags::NONE,
+            sector: 0,
+            sectors: 8,
+            request: None,
+        };
+        for (one, other) in [(false, false), (true, false), (false, true), (true, true)] {
+            let counter = |listens| Counter { listens, heard: 0 };
+            let mut pair = (counter(one), counter(other));
+            <&mut (Counter, Counter) as Sink>::event(&mut &mut pair, &event);
+            assert_eq!((pair.0.heard, pair.1.heard), (u32::from(one), u32::from(other)));
+            assert_eq!(<&mut _ as Sink>::listens(&&mut pair), one || other, "{one} or {other}");
+        }
+        assert!(Eager.listens() && !().listens());
+    }
+}

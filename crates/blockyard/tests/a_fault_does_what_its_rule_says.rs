@@ -12,7 +12,7 @@ use blockyard::policy::Policies;
 use blockyard::prng::Prng;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, DriverTag, HctxId};
+use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 use rig::{Disk, Rig, SERVICE, TAGS, config};
 
 type Stack = Checked<Faulty<Checked<Disk>>>;
@@ -166,6 +166,48 @@ fn a_requeued_request_reaches_the_medium_only_on_its_retry() {
     }
 }
 
+/// What the device below still has, it may give up ([timed-out-not-finished]).
+#[test]
+fn a_request_that_is_to_be_lost_may_be_given_up_below() {
+    for action in [Action::Lose, Action::TimeOut] {
+        for mut rig in rigs(&[rule("x", nth(1), action)]) {
+            rig.host.driver.below.below.below.gives_up = true;
+            let now = rig.now;
+            rig.queue.submit(&mut rig.host, CpuId(0), Bio::write(0, 8, 9), now).unwrap();
+            rig.settle();
+            assert_eq!(rig.ask_for_first(), TimedOut::Ended(Outcome::Done(Status::Timeout)));
+            let (hctx, tag) = (HctxId(0), DriverTag(0));
+            rig.queue.complete(&mut rig.host, hctx, tag, Status::Timeout, now).unwrap();
+            rig.settle();
+            assert_done(&rig, 1);
+        }
+    }
+}
+
+#[test]
+fn rules_that_are_lifted_do_nothing() {
+    for mut rig in rigs(&[rule("x", When::default(), Action::Fail(Status::Medium))]) {
+        rig.run_each(reads(1));
+        rig.host.driver.below.lift();
+        rig.run_each(reads(3));
+        assert_eq!((failures(&rig).len(), counts(&rig)), (1, vec![(1, 1)]));
+    }
+}
+
+#[test]
+fn a_rule_matches_by_queue_and_by_certain_chance() {
+    for (queue, fired) in [(0, 3), (1, 0)] {
+        let when = When { queue: Some(QueueId(queue)), one_in: Some(1), ..When::default() };
+        for mut rig in rigs(&[rule("x", when.clone(), Action::Error(Status::Medium))]) {
+            rig.run_each(reads(3));
+            assert_eq!(
+                (failures(&rig).len(), counts(&rig)),
+                (fired, vec![(fired as u64, fired as u64)])
+            );
+        }
+    }
+}
+
 #[test]
 fn a_lost_completion_never_arrives_but_the_data_is_written() {
     for mut rig in rigs(&[rule("x", nth(1), Action::Lose)]) {
@@ -290,6 +332,21 @@ fn a_rule_fires_on_the_matches_whose_turn_it_is() {
     assert_eq!(failed_of_12(Turns::Between(5, 5)), [5]);
     assert_eq!(failed_of_12(Turns::Between(11, u64::MAX)), [11, 12]);
     assert_eq!(failed_of_12(Turns::All).len(), 12);
+}
+
+/// A rule for every 0th match would never fire.
+#[test]
+fn a_rule_that_cannot_fire_is_refused() {
+    let never =
+        || vec![rule("x", When { turns: Turns::Every(0), ..When::default() }, Action::Again)];
+    let refused = |make: &dyn Fn()| {
+        std::panic::catch_unwind(core::panic::AssertUnwindSafe(make)).expect_err("every 0th match")
+    };
+    let _ = refused(&|| _ = Faulty::new(Disk::default(), never(), Prng::new(1), &TAGS));
+    let _ = refused(&|| {
+        let mut faulty = Faulty::new(Disk::default(), vec![], Prng::new(1), &TAGS);
+        faulty.set_rules(never(), Instant::ZERO);
+    });
 }
 
 #[test]

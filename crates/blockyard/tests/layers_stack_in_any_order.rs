@@ -88,6 +88,38 @@ fn a_burst_passes_at_once_and_no_more() {
     assert_eq!(after_us.collect::<Vec<_>>(), [100, 100, 1000, 2000, 3000]);
 }
 
+#[test]
+fn delays_and_rates_that_are_set_later_hold_from_then_on() {
+    let none = Extra::fixed(Duration::ZERO);
+    let mut delayed = rig(Delayed::new(Disk::default(), none, Prng::new(1), &TAGS));
+    delayed.run_each(reads(1));
+    delayed.host.driver.below.set_extra(Extra::fixed(Duration::from_us(30)));
+    delayed.run_each(reads(1));
+    assert_eq!(ends(&delayed), [100, 230]);
+    let mut limited = rig(Limited::new(Disk::default(), Rates::NONE, &TAGS));
+    limited.run(reads(2));
+    let rates = Rates { requests_per_s: Some(2000), ..Rates::NONE };
+    limited.host.driver.below.set_rates(rates);
+    limited.run(reads(2));
+    assert_eq!(ends(&limited), [100, 100, 600, 1100]);
+}
+
+#[test]
+fn a_smallest_delay_above_the_largest_is_refused() {
+    let extra = Extra { min: Duration::from_ns(2), max: Duration::from_ns(1), op: None };
+    let make = || Delayed::new(Disk::default(), extra, Prng::new(1), &TAGS);
+    let _ = std::panic::catch_unwind(make).expect_err("2 is above 1");
+}
+
+/// A command of no data is not charged for bytes.
+#[test]
+fn bytes_are_those_of_reads_and_writes() {
+    let rates = Rates { bytes_per_s: Some(1), ..Rates::NONE };
+    let mut rig = rig(Limited::new(Disk::default(), rates, &TAGS));
+    rig.run([Bio::new(Op::DriverOut, 0, 0, 0)]);
+    assert_eq!(ends(&rig), [100]);
+}
+
 /// Stacks a delay, an error for a random third of the requests, and a rate over a disk.
 fn three_deep(seed: u64) -> Vec<End> {
     let extra = Extra { min: Duration::ZERO, max: Duration::from_us(50), op: None };
@@ -155,6 +187,14 @@ fn a_ring_keeps_the_last_calls() {
     assert_eq!((ring.records().count(), ring.dropped()), (6, 34));
     let last = ring.records().last().map(|Record { range, .. }| *range);
     assert_eq!(last, Some(Some((Op::Read, 9000, 8))));
+}
+
+#[test]
+fn a_ring_of_no_length_keeps_nothing() {
+    let mut rig = rig(Traced { below: Disk::default(), sink: Ring::new(0) });
+    rig.run_each(reads(1));
+    let ring = &rig.host.driver.below.sink;
+    assert_eq!((ring.records().count(), ring.dropped()), (0, 4));
 }
 
 /// A layer that holds a completion answers the request's timeout. Before that the device below answers

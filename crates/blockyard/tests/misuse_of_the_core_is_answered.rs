@@ -84,6 +84,8 @@ fn a_foreign_host_is_named() {
     assert_named(name, || submit(&mut queue, &mut foreign));
     assert_named(name, || queue.run(&mut foreign, HctxId(0), NOW));
     assert_named(name, || queue.next_run(&mut foreign, NOW));
+    let (hctx, tag) = (HctxId(0), DriverTag(0));
+    assert_named(name, || queue.in_flight_request(&foreign, hctx, tag).is_some());
     let complete = |queue: &mut RequestQueue, host: &mut Host<_>| {
         queue.complete(host, HctxId(0), DriverTag(0), Status::Ok, NOW)
     };

@@ -37,7 +37,6 @@ impl<H: HostController> Mmc<H> {
         }
         bus.recovered();
         bus.end_with(status);
-        bus.tries = 0;
         bus.next(BusStep::ReadExtCsd, self.now);
         true
     }

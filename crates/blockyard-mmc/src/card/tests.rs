@@ -194,3 +194,33 @@ fn an_erase_is_three_commands_over_whole_units() {
     assert_eq!(commands.map(|command| command.opcode.index()), [32, 33, 38]);
     assert_eq!(commands.map(|command| command.argument), [4096, 7680, 0]);
 }
+
+#[test]
+fn a_card_without_the_class_or_the_size_of_erases_does_without() {
+    let on = [index::ERASE_GROUP_DEF];
+    let without_class = |mut card: Card| {
+        assert!(card.discard_by().is_some() && card.zero_by().is_some());
+        card.csd.classes.0 &= !(1 << 5);
+        (card.discard_by(), card.zero_by())
+    };
+    assert_eq!(without_class(emmc(emmc_5_1(), &on)), (None, None));
+    assert_eq!(without_class(sd(example::CSD_SAMSUNG_32G, &[], SCR)), (None, None));
+    // A high-capacity group of no sectors leaves the CSD's in force, of 1024 sectors.
+    let mut bytes = emmc_5_1();
+    for (groups, sectors) in [(0, 1024), (1, 1024), (2, 2048)] {
+        bytes[usize::from(index::HC_ERASE_GRP_SIZE)] = groups;
+        assert_eq!(emmc(bytes, &on).preferred_erase_sectors(), sectors);
+    }
+    // An SD card that erases whole sectors only, or whose erased sectors read as ones, zeroes none.
+    let mut card = sd(example::CSD_SAMSUNG_32G, &[], SCR);
+    card.csd.erase_sectors = 2;
+    assert_eq!((card.zero_by(), card.discard_by()), (None, Some(Erase::Sd(SdErase::Erase))));
+    let ones = sd(example::CSD_SAMSUNG_32G, &[], "02b5800300000000");
+    assert_eq!(ones.zero_by(), None);
+    // More than 32 GB, and exactly 32 GB.
+    let mut card = sd(example::CSD_SAMSUNG_32G, &[], SCR);
+    for (sectors, limit) in [(1 << 26, time::SD_WRITE), ((1 << 26) + 1, time::SDXC_WRITE)] {
+        card.sectors = sectors;
+        assert_eq!(card.write_limit(), limit);
+    }
+}

@@ -407,6 +407,27 @@ mod tests {
             (Command::read_multiple(0x1000, 8), "CMD18 (0x00001000)"),
             (Command::mmc_erase(MmcErase::Discard), "CMD38 (0x00000003)"),
             (Command::sd_erase(SdErase::Discard), "CMD38 (0x00000001)"),
+            (Command::io_send_op_cond(), "CMD5 (0x00000000)"),
+            (Command::voltage_switch(), "CMD11 (0x00000000)"),
+            (Command::all_send_cid(), "CMD2 (0x00000000)"),
+            (Command::send_relative_addr(), "CMD3 (0x00000000)"),
+            (Command::send_csd(rca), "CMD9 (0x12340000)"),
+            (Command::select(rca), "CMD7 (0x12340000)"),
+            (Command::deselect(), "CMD7 (0x00000000)"),
+            (Command::awake(rca), "CMD5 (0x12340000)"),
+            (Command::application(rca), "CMD55 (0x12340000)"),
+            (Command::send_ext_csd(), "CMD8 (0x00000000)"),
+            (Command::send_scr(), "ACMD51 (0x00000000)"),
+            (Command::sd_status(), "ACMD13 (0x00000000)"),
+            (Command::switch(SwitchAccess::ClearBits, 191, 255), "CMD6 (0x02bfff00)"),
+            (Command::set_function(Group::CommandSystem, 14), "CMD6 (0x80ffffef)"),
+            (Command::set_bus_width(false), "ACMD6 (0x00000000)"),
+            (Command::set_block_len(512), "CMD16 (0x00000200)"),
+            (Command::sd_tuning_block(), "CMD19 (0x00000000)"),
+            (Command::mmc_tuning_block(false), "CMD21 (0x00000000)"),
+            (Command::send_status(rca), "CMD13 (0x12340000)"),
+            (Command::stop_transmission(Direction::Read), "CMD12 (0x00000000)"),
+            (Command::send_written_blocks(), "ACMD22 (0x00000000)"),
         ] {
             assert_eq!(command.to_string(), text);
         }
@@ -429,7 +450,18 @@ mod tests {
         assert_eq!(data(Command::read_multiple(0, 3)), Some((Direction::Read, 1536)));
         assert_eq!(data(Command::write_single(0)), Some((Direction::Write, 512)));
         assert_eq!(data(Command::send_scr()), Some((Direction::Read, 8)));
-        assert_eq!(data(Command::mmc_tuning_block(true)), Some((Direction::Read, 128)));
+        for (command, bytes) in [
+            (Command::mmc_tuning_block(true), 128),
+            (Command::mmc_tuning_block(false), 64),
+            (Command::sd_tuning_block(), 64),
+            (Command::send_written_blocks(), 4),
+            (Command::send_ext_csd(), 512),
+            (Command::sd_status(), 64),
+            (Command::check_functions(), 64),
+            (Command::set_function(Group::AccessMode, 1), 64),
+        ] {
+            assert_eq!(data(command), Some((Direction::Read, bytes)), "{command}");
+        }
         assert_eq!(data(Command::send_status(Rca(1))), None);
         assert!(!Command::stop_transmission(Direction::Read).response.has_busy());
         assert!(Command::stop_transmission(Direction::Write).response.has_busy());

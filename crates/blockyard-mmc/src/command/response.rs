@@ -109,6 +109,8 @@ mod tests {
         assert_eq!(R6::parse(0x0001_8000).status, Status(1 << 23));
         assert_eq!(R6::parse(0x0001_4000).status, Status(1 << 22));
         assert_eq!(R6::parse(0x0001_2000).status, Status(1 << 19));
+        // Bits 12:0 are where they are in a status, and nowhere else.
+        assert!((0..=0x1fff).all(|low| R6::parse(low).status == Status(low)));
     }
 
     #[test]

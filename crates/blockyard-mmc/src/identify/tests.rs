@@ -77,6 +77,8 @@ struct Slot {
     /// Commands whose status reported that a switch failed.
     reported: Vec<usize>,
     log: Vec<Command>,
+    /// Each step of the host, in words.
+    steps: Vec<std::string::String>,
     waited: Duration,
 }
 
@@ -102,6 +104,7 @@ impl Slot {
             switch_error: false,
             reported: Vec::new(),
             log: Vec::new(),
+            steps: Vec::new(),
             waited: Duration::ZERO,
         }
     }
@@ -128,6 +131,18 @@ impl Slot {
     fn identify(&mut self, host: &HostCapabilities) -> Result<Box<Card>, Failure> {
         let mut identify = Identify::new(host.clone());
         for _ in 0..20_000 {
+            self.steps.push(match identify.next() {
+                Step::Done(_) => "done".into(),
+                Step::Send { command, limit } => {
+                    std::format!("{command}, {} ms", limit.as_ns() / 1_000_000)
+                }
+                Step::Drive(Mode { timing, width, clock_hz, .. }) => {
+                    std::format!("{timing:?}, {width:?}, {} kHz", clock_hz / 1000)
+                }
+                Step::Tune(command) => std::format!("tune by {command}"),
+                Step::Wait(span) => std::format!("wait {} ms", span.as_ns() / 1_000_000),
+                other => std::format!("{other:?}"),
+            });
             let answer = match identify.next() {
                 Step::Done(card) => return Ok(card),
                 Step::Failed(failure) => return Err(failure),
@@ -814,4 +829,29 @@ fn retuning_returns_the_bus_to_its_mode() {
         slot.retune(&card).unwrap();
         assert!(slot.agree(false) && slot.tuned == (steps > 0), "{timing:?}");
     }
+}
+
+/// Each step of the identification of four cards, with arguments and limits.
+#[test]
+fn identification_takes_the_steps_of_the_standards() {
+    let mut old = Slot::new(
+        Kind::Mmc { ext_csd: None, ocr: 0x80ff_8000 },
+        example::CSD_SANDISK_2G,
+        Flaws::default(),
+    );
+    let plain = HostCapabilities::plain();
+    let full = HostCapabilities::full();
+    let mut sd_1_0 =
+        sd(example::CSD_SANDISK_2G, "0025000000000000", 0x80ff_8000, 0, Flaws::default());
+    let mut steps = std::string::String::new();
+    for (name, slot, host) in [
+        ("eMMC 5.1 on a full host", &mut emmc(emmc_5_1(), Flaws::default()), &full),
+        ("a card before 4.0 on a plain host", &mut old, &plain),
+        ("SD 1.0 on a plain host", &mut sd_1_0, &plain),
+        ("SDXC on a full host", &mut sdxc(Flaws::default()), &full),
+    ] {
+        slot.identify(host).unwrap();
+        steps += &std::format!("{name}\n  {}\n", slot.steps.join("\n  "));
+    }
+    assert_eq!(steps, include_str!("steps.txt"));
 }

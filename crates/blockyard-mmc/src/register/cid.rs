@@ -136,7 +136,8 @@ mod tests {
         assert_eq!((cid.manufacturer, cid.oem, cid.revision), (0x15, 0, 6));
         assert_eq!((cid.name.as_str(), cid.serial), ("8GTF4R", 0xdead_beef));
         assert_eq!(cid.made, Some(MonthOfYear { year: 2015, month: 8 }));
-        assert_eq!(Cid::mmc(&bits, 4).made, Some(MonthOfYear { year: 1999, month: 8 }));
+        let years = [4, 5].map(|revision| Cid::mmc(&bits, revision).made.map(|made| made.year));
+        assert_eq!(years, [Some(1999), Some(2015)]);
     }
 
     #[test]
@@ -178,5 +179,9 @@ mod tests {
         assert_eq!((cid.name.as_str(), cid.made), ("?????", None));
         assert_eq!(Cid::mmc(&Bits([0; 16]), 0).name.as_str(), "");
         assert_eq!(ProductName::new(b"A B  ").as_str(), "A B");
+        assert_eq!(ProductName::new(b"A\0B\0 \x07").as_str(), "A B  ?");
+        assert_eq!(ProductName::new(b"A\0"), ProductName::new(b"A "), "padding of either kind");
+        let months = [0, 1, 12, 13].map(|month| MonthOfYear::new(2012, month).is_some());
+        assert_eq!(months, [false, true, true, false]);
     }
 }

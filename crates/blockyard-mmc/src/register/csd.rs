@@ -261,4 +261,78 @@ mod tests {
             Err(("WRITE_BL_LEN", 12))
         );
     }
+
+    /// Compares random registers with the formulas of the standards.
+    #[test]
+    fn each_field_follows_from_its_own_bits() {
+        let mut prng = blockyard::prng::Prng::new(3);
+        let (mut read, mut refused) = (0, 0);
+        for _ in 0..20_000 {
+            let mut raw = u128::from(prng.next()) << 64 | u128::from(prng.next());
+            // Most codes of block lengths are reserved.
+            for low in [80, 22] {
+                if prng.below(8) > 0 {
+                    raw = raw & !(15 << low) | u128::from(9 + prng.below(3)) << low;
+                }
+            }
+            if prng.below(50) == 0 {
+                raw |= 0xfff << 62;
+            }
+            let of = |high: u32, low: u32| {
+                u64::try_from(raw >> low & ((1 << (high - low + 1)) - 1)).unwrap()
+            };
+            let bits = Bits(raw.to_be_bytes());
+            let (read_power, write_power) = (of(83, 80), of(25, 22));
+            let is_block = |power| (9..=11).contains(&power);
+            let clock_ok = of(102, 99) != 0 && of(98, 96) <= 3;
+            let common_ok = clock_ok && of(118, 115) != 0 && is_block(read_power);
+            let small = || ((of(73, 62) + 1) << (of(49, 47) + 2)) << (read_power - 9);
+            let single = of(127, 126) != 0 || of(46, 46) == 1;
+            let sd_ok = common_ok && of(127, 126) != 3 && (single || is_block(write_power));
+            let mmc_ok = common_ok && is_block(write_power);
+            let (sd, mmc) = (Csd::sd(&bits), Csd::mmc(&bits));
+            assert_eq!((sd.is_ok(), mmc.is_ok()), (sd_ok, mmc_ok), "{raw:032x}");
+            refused += u64::from(sd.is_err()) + u64::from(mmc.is_err());
+            if let Ok(csd) = sd {
+                let (layout, sectors) = match of(127, 126) {
+                    0 => (Layout::Sd1, small()),
+                    1 => (Layout::Sd2, (of(69, 48) + 1) * 1024),
+                    _ => (Layout::Sd3, (of(75, 48) + 1) * 1024),
+                };
+                assert_eq!((csd.layout, csd.sectors), (layout, Some(sectors)), "{raw:032x}");
+                let erase = if single { 1 } else { (of(45, 39) + 1) << (write_power - 9) };
+                assert_eq!(u64::from(csd.erase_sectors), erase, "{raw:032x}");
+            }
+            if let Ok(csd) = mmc {
+                let spec_version = u8::try_from(of(125, 122)).unwrap();
+                assert_eq!(csd.layout, Layout::Mmc { spec_version });
+                assert_eq!(csd.sectors, (of(73, 62) != 0xfff).then(small), "{raw:032x}");
+                let erase = ((of(46, 42) + 1) * (of(41, 37) + 1)) << (write_power - 9);
+                assert_eq!(u64::from(csd.erase_sectors), erase, "{raw:032x}");
+            }
+            for (csd, is_mmc) in [(sd, false), (mmc, true)] {
+                let Ok(csd) = csd else { continue };
+                read += 1;
+                let tenths = match of(102, 99) {
+                    6 if is_mmc => 26,
+                    11 if is_mmc => 52,
+                    code => u64::from(TENTHS[usize::try_from(code).unwrap()]),
+                };
+                let power = |high, low| 10_u64.pow(u32::try_from(of(high, low)).unwrap());
+                assert_eq!(u64::from(csd.max_clock_hz), tenths * 10_000 * power(98, 96));
+                let tenths = u64::from(TENTHS[usize::try_from(of(118, 115)).unwrap()]);
+                let access = (tenths * power(114, 112)).div_ceil(10);
+                assert_eq!(csd.read_access.span.as_ns(), access, "{raw:032x}");
+                assert_eq!(u64::from(csd.read_access.clocks), 100 * of(111, 104));
+                assert_eq!(u64::from(csd.write_factor), 1 << of(28, 26));
+                assert_eq!(u64::from(csd.classes.0), of(95, 84));
+                assert!(
+                    (0..12).all(|class| csd.classes.has(class) == (of(95, 84) >> class & 1 == 1))
+                );
+                assert_eq!(u64::from(csd.read_block_bytes), 1 << read_power);
+                assert_eq!(csd.write_protected, of(13, 12) != 0);
+            }
+        }
+        assert!(read > 10_000 && refused > 1000, "{read} registers were read, {refused} refused");
+    }
 }

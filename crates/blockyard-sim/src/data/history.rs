@@ -217,7 +217,6 @@ impl History {
         let other = self.writing.insert(bio.cookie, stamp);
         debug_assert!(other.is_none(), "cookie {} is in flight", bio.cookie);
         self.versions.update(bio.sector..bio.end_sector(), |_, versions| versions.0.push(stamp));
-        self.forget(bio.sector..bio.end_sector());
     }
 
     /// Notes the data that a read found when the device completed it. The last sample of a sector

@@ -155,7 +155,7 @@ impl Disk {
         mut then: impl FnMut(&mut Self, Range<u64>, &mut Prng),
     ) {
         for blocks in blocks_of(range, self.block_sectors) {
-            if draws.below(2) == 0 {
+            if one_of_two(draws) {
                 then(self, blocks, draws);
             }
         }
@@ -179,7 +179,6 @@ impl Disk {
 
     /// Stores `content`, which a device that keeps its own data holds in page number `page`.
     fn put(&mut self, range: Range<u64>, content: Content, page: u64) {
-        self.done = page;
         self.live.set(range.clone(), content);
         let image = &mut self.durable;
         self.cache.update(range, |range, versions| {
@@ -237,6 +236,11 @@ impl Disk {
         }
         image
     }
+}
+
+/// Draws one of two equally likely answers.
+fn one_of_two(draws: &mut Prng) -> bool {
+    draws.below(2) == 0
 }
 
 /// Cuts `range` at logical blocks into single blocks, or into larger pieces if there are many blocks.
@@ -314,12 +318,12 @@ impl Media {
                     unreachable!("a event received data for a request that is not a write")
                 };
                 // The place of the data in the host's memory, in sectors of its request.
-                let first =
-                    parts.first().map_or(0, |(range, _)| range.start) + u64::from(place.from);
+                let Some((range, _)) = parts.first() else { return };
+                let first = range.start + u64::from(place.from);
                 for (range, content) in parts {
                     let (start, end) = (range.start.max(first), range.end);
                     let end = end.min(first + (sectors.end - sectors.start));
-                    if start < end {
+                    if !(start..end).is_empty() {
                         let at = sectors.start + (start - first);
                         let shift = content.shift + start.wrapping_sub(at).cast_signed();
                         let content = Content { shift, ..*content };
@@ -401,7 +405,7 @@ impl Media {
             let Work::Write { parts, .. } = &in_flight.work else { continue };
             for (range, content) in parts {
                 for blocks in blocks_of(range.clone(), disk.block_sectors) {
-                    if draws.below(2) == 0 {
+                    if one_of_two(draws) {
                         image.set(blocks, *content);
                     }
                 }
@@ -469,10 +473,9 @@ impl Media {
                     left = rest.unwrap_or(left);
                     rest.is_some()
                 });
-                let first = pieces.first().map_or(0, |(_, at)| *at);
                 let read = |(piece, at): &(Piece, u64)| {
                     if by_device {
-                        sample_of(queue, piece, at - first, &sent)
+                        sample_of(queue, piece, at - pieces[0].1, &sent)
                     } else {
                         disk.read(queue, piece, *at)
                     }
@@ -494,7 +497,7 @@ impl Media {
                 }
             }
             Work::Flush { up_to } if well => disk.flush(up_to, || true),
-            Work::Flush { up_to } => disk.flush(up_to, || draws.below(2) == 0),
+            Work::Flush { up_to } => disk.flush(up_to, || one_of_two(draws)),
             Work::Nothing => {}
         }
     }
@@ -594,309 +597,4 @@ impl<D: ReportsData> Device for Medium<D> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const SECTORS: u64 = 24;
-    const BLOCK: u64 = 4;
-
-    fn disk() -> Disk {
-        let limits = Limits {
-            write_cache: true,
-            logical_block_sectors: u32::try_from(BLOCK).unwrap(),
-            ..Limits::new(SECTORS)
-        };
-        Disk::new(&limits)
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        /// A write of these blocks; durable at once or not.
-        Write(Range<u64>, bool),
-        Flush,
-        /// A flush that was accepted this many writes ago.
-        OldFlush(u64),
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        let blocks = (0..SECTORS / BLOCK, 1..4_u64)
-            .prop_map(|(at, count)| at * BLOCK..((at + count) * BLOCK).min(SECTORS));
-        prop_oneof![
-            6 => (blocks, prop::bool::weighted(0.2)).prop_map(|(at, fua)| Step::Write(at, fua)),
-            1 => Just(Step::Flush),
-            1 => (0..4_u64).prop_map(Step::OldFlush),
-        ]
-    }
-
-    fn index(at: u64) -> usize {
-        usize::try_from(at).unwrap()
-    }
-
-    proptest! {
-        /// Compares the disk with a list of all versions of each sector and the oldest that may be left
-        /// ([completed-write-is-read], [flush-empties-cache], [power-loss-keeps-durable-data],
-        /// [block-is-never-torn]).
-        #[test]
-        fn flushed_data_stays_and_cached_data_may_be_lost(
-            steps in proptest::collection::vec(step(), 1..60),
-            seed in any::<u64>(),
-        ) {
-            let draws = &mut Prng::new(seed);
-            let mut disk = disk();
-            let mut versions = vec![vec![(0, Content::default())]; index(SECTORS)];
-            let mut oldest = vec![0; index(SECTORS)];
-            for step in steps {
-                match step {
-                    Step::Write(range, durable) => {
-                        disk.done += 1;
-                        let content = Content::of(Stamp(disk.done));
-                        disk.write(range.clone(), content, durable, draws);
-                        for at in range {
-                            let at = index(at);
-                            versions[at].push((disk.done, content));
-                            if durable {
-                                oldest[at] = versions[at].len() - 1;
-                            }
-                        }
-                    }
-                    Step::Flush | Step::OldFlush(_) => {
-                        let ago = if let Step::OldFlush(ago) = step { ago } else { 0 };
-                        let up_to = disk.done.saturating_sub(ago);
-                        disk.flush(up_to, || true);
-                        for (versions, oldest) in versions.iter().zip(&mut oldest) {
-                            let flushed = versions.partition_point(|(done, _)| *done <= up_to);
-                            *oldest = (*oldest).max(flushed - 1);
-                        }
-                    }
-                }
-                let left = disk.survivors(draws);
-                for at in 0..SECTORS {
-                    let all = &versions[index(at)];
-                    let live = disk.live.pieces(at..at + 1).next().map(|(_, held)| *held);
-                    prop_assert_eq!(live, all.last().map(|(_, content)| *content));
-                    let held = left.pieces(at..at + 1).next().map(|(_, held)| *held);
-                    let mut may = all[oldest[index(at)]..].iter().map(|(_, content)| Some(*content));
-                    prop_assert!(may.any(|may| may == held), "sector {} holds {:?}", at, held);
-                    let first = at - at % BLOCK;
-                    let of_block = left.pieces(first..first + 1).next().map(|(_, held)| *held);
-                    prop_assert_eq!(held, of_block, "a block was torn");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn after_a_loss_of_power_a_block_holds_any_of_its_versions() {
-        let draws = &mut Prng::new(1);
-        let mut seen = std::collections::BTreeSet::new();
-        for _ in 0..200 {
-            let mut disk = disk();
-            for number in 1..=2 {
-                disk.done = number;
-                disk.write(0..2 * BLOCK, Content::of(Stamp(number)), false, draws);
-            }
-            let left = disk.survivors(draws);
-            let stamp_at = |at| left.pieces(at..at + 1).next().map(|(_, held)| held.stamp.0);
-            seen.insert((stamp_at(0), stamp_at(BLOCK)));
-        }
-        assert_eq!(seen.len(), 9, "two blocks with three versions each: {seen:?}");
-    }
-
-    #[test]
-    fn a_long_range_is_drawn_in_pieces_of_several_blocks() {
-        for (range, most) in [(4..8, 1), (2..9, 3), (0..4096, 256), (0..1 << 20, 256)] {
-            let pieces: Vec<_> = blocks_of(range.clone(), 4).collect();
-            assert_eq!(pieces.len(), most, "{range:?}");
-            assert!(pieces.windows(2).all(|two| two[0].end == two[1].start));
-            assert!(pieces.iter().skip(1).all(|piece| piece.start.is_multiple_of(4)));
-            assert_eq!(pieces[0].start..pieces[pieces.len() - 1].end, range);
-        }
-    }
-
-    #[test]
-    fn a_block_that_left_the_cache_early_is_durable() {
-        let draws = &mut Prng::new(1);
-        let mut early = 0;
-        for _ in 0..400 {
-            let mut disk = disk();
-            disk.write(0..BLOCK, Content::of(Stamp(1)), false, draws);
-            if disk.cache.is_empty() {
-                early += 1;
-                assert_eq!(disk.survivors(draws), disk.live);
-            }
-        }
-        assert!((10..60).contains(&early), "one write in 8, and every second block of it: {early}");
-    }
-
-    const QUEUE: QueueId = QueueId(0);
-
-    /// A device that keeps its own data, with a request in flight under tag 1.
-    fn card(work: Work, erases: bool) -> Media {
-        let limits = Limits { write_cache: true, ..Limits::new(SECTORS) };
-        let mut media = Media::new([&limits], &TagSetConfig::single(4), Prng::new(1));
-        let sent = Spans::new();
-        media.in_flight[1] = Some(InFlight { queue: QUEUE, work, by_device: true, erases, sent });
-        media
-    }
-
-    fn writes(parts: &[(Range<u64>, Stamp)]) -> Work {
-        let parts = parts.iter().map(|(range, stamp)| (range.clone(), Content::of(*stamp)));
-        Work::Write { parts: parts.collect(), durable: false, optional: false }
-    }
-
-    fn received(from: u32, sectors: Range<u64>, page: u64) -> DataEvent<Place> {
-        DataEvent::Received { place: Place { tag: DriverTag(1), from }, sectors, page }
-    }
-
-    fn held(image: &Image) -> Vec<(Range<u64>, u64, i64)> {
-        image.iter().map(|(range, held)| (range, held.stamp.0, held.shift)).collect()
-    }
-
-    /// The stamps that a loss of power may leave at the first sector.
-    fn may_be_left(media: &Media) -> Vec<u64> {
-        let draws = &mut Prng::new(1);
-        let stamp = |image: &Image| image.pieces(0..1).next().map_or(0, |(_, held)| held.stamp.0);
-        let mut left: Vec<_> = (0..400).map(|_| stamp(&media.survivors(QUEUE, draws))).collect();
-        left.sort_unstable();
-        left.dedup();
-        left
-    }
-
-    #[test]
-    fn a_device_receives_parts_of_a_write_wherever_it_puts_them() {
-        let work = || writes(&[(8..12, Stamp(1)), (12..20, Stamp(2))]);
-        let mut media = card(work(), false);
-        media.apply(received(2, 10..16, 1));
-        assert_eq!(held(media.live(QUEUE)), [(10..12, 1, 0), (12..16, 2, 0)]);
-        assert_eq!(media.cached_sectors(QUEUE), 6);
-        let mut media = card(work(), false);
-        media.apply(received(3, 17..22, 1));
-        assert_eq!(held(media.live(QUEUE)), [(17..18, 1, -6), (18..22, 2, -6)]);
-    }
-
-    #[test]
-    fn a_read_finds_what_the_device_sent_of_its_whole_pieces() {
-        let piece = |cookie, sector, sectors| Piece { cookie, sector, sectors, offset_sectors: 0 };
-        let pieces = [(piece(1, 6, 4), 6), (piece(2, 10, 6), 10)];
-        let partial = |sectors| Outcome::Partial { sectors, status: Status::IoError };
-        for (outcome, samples) in [
-            (Outcome::Done(Status::Ok), 2),
-            (Outcome::Done(Status::IoError), 0),
-            (partial(3), 0),
-            (partial(4), 1),
-            (partial(6), 1),
-            (partial(9), 1),
-            (partial(10), 2),
-        ] {
-            let mut media = card(writes(&[(11..14, Stamp(1))]), false);
-            media.apply(received(0, 11..14, 1));
-            media.in_flight[1].as_mut().expect("in flight").work = Work::Read(pieces.to_vec());
-            let place = Place { tag: DriverTag(1), from: 4 };
-            media.apply(DataEvent::Sent { place, sectors: 10..16 });
-            media.end(HctxId(0), DriverTag(1), outcome);
-            let found = media.take_samples();
-            assert_eq!(found.len(), samples, "{outcome:?}");
-            if let Some(sample) = found.first() {
-                assert_eq!((sample.cookie, &sample.range), (1, &(6..10)));
-                assert_eq!(sample.found, [], "not sent");
-            }
-            if let Some(sample) = found.get(1) {
-                let (nothing, data) = (Content::default(), Content::of(Stamp(1)));
-                let right = [(10..11, nothing), (11..14, data), (14..16, nothing)];
-                assert_eq!((sample.cookie, &sample.range), (2, &(10..16)));
-                assert_eq!(sample.found, right);
-            }
-        }
-    }
-
-    // [power-loss-keeps-durable-data]
-    #[test]
-    fn pages_that_are_certain_or_flushed_survive() {
-        let mut media = card(Work::Nothing, false);
-        for page in 1..=3 {
-            media.in_flight[1].as_mut().expect("in flight").work = writes(&[(0..4, Stamp(page))]);
-            media.apply(received(0, 0..4, page));
-        }
-        assert_eq!(may_be_left(&media), [0, 1, 2, 3]);
-        media.apply(DataEvent::Certain { page: 2, sectors: 0..4 });
-        assert_eq!(may_be_left(&media), [2, 3]);
-        media.apply(DataEvent::Flushed { page: 3 });
-        assert_eq!((may_be_left(&media), media.cached_sectors(QUEUE)), (vec![3], 0));
-        for page in 4..=12 {
-            media.in_flight[1].as_mut().expect("in flight").work = writes(&[(0..4, Stamp(page))]);
-            media.apply(received(0, 0..4, page));
-        }
-        assert_eq!(may_be_left(&media), [4, 5, 6, 7, 8, 9, 10, 11, 12], "the oldest goes first");
-        assert!(!media.take_loss());
-        media.apply(DataEvent::Lost);
-        assert!(media.take_loss() && !media.take_loss());
-        assert_eq!(may_be_left(&media).len(), 1);
-        assert_eq!(held(media.live(QUEUE)), held(&media.disks[0].durable));
-        assert_eq!(media.cached_sectors(QUEUE), 0);
-    }
-
-    #[test]
-    fn an_erase_leaves_its_stamp_within_its_request_and_anything_beyond() {
-        for certain in [false, true] {
-            let mut media = card(writes(&[(2..8, Stamp(1))]), true);
-            media.apply(DataEvent::Erased { sectors: 0..12, certain });
-            let wiped = WIPED.stamp.0;
-            let all = [(0..2, wiped, 0), (2..8, 1, 0), (8..12, wiped, 0)];
-            assert_eq!(held(media.live(QUEUE)), all);
-            let (left, cached) = if certain { (vec![wiped], 0) } else { (vec![0, wiped], 12) };
-            assert_eq!((may_be_left(&media), media.cached_sectors(QUEUE)), (left, cached));
-        }
-    }
-
-    /// A device that sends the data of a read just before the read finishes.
-    struct SendsLate(Option<DataEvent<Place>>);
-
-    impl Driver for SendsLate {
-        blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, finish);
-
-        fn queue_rq(&mut self, _: &Issue<'_>) -> Accept {
-            Accept::Queued
-        }
-
-        fn timed_out(
-            &mut self,
-            _: QueueId,
-            _: HctxId,
-            _: DriverTag,
-            _: &Request,
-            _: Instant,
-        ) -> TimedOut {
-            TimedOut::Reset
-        }
-    }
-
-    impl Device for SendsLate {
-        fn next_finished(&mut self, _: Instant) -> Option<Finished> {
-            let outcome = Outcome::Done(Status::Ok);
-            Some(Finished { queue: QUEUE, hctx: HctxId(0), tag: DriverTag(1), outcome })
-        }
-
-        fn poll_at(&self) -> Option<Instant> {
-            None
-        }
-    }
-
-    impl ReportsData for SendsLate {
-        fn next_data_event(&mut self) -> Option<DataEvent<Place>> {
-            self.0.take()
-        }
-    }
-
-    #[test]
-    fn data_that_comes_with_the_end_of_a_read_is_found() {
-        let piece = Piece { cookie: 1, sector: 0, sectors: 4, offset_sectors: 0 };
-        let media = card(Work::Read(vec![(piece, 0)]), false);
-        let place = Place { tag: DriverTag(1), from: 0 };
-        let below = SendsLate(Some(DataEvent::Sent { place, sectors: 0..4 }));
-        let mut medium = Medium { below, media };
-        assert!(medium.next_finished(Instant::ZERO).is_some());
-        let samples = medium.media.take_samples();
-        assert_eq!(samples[0].found, [(0..4, Content::default())]);
-    }
-}
+mod tests;

@@ -112,9 +112,10 @@ pub fn swallowed(
     const HCTX: HctxId = HctxId(0);
     const TAG: DriverTag = DriverTag(0);
     const NOW: Instant = Instant::from_ns(1000);
+    const READ: Bio = Bio::read(0, 8, 0);
 
     let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
-    let bio = bios.take(Bio::read(0, 8, 0)).expect("room for one bio");
+    let bio = bios.take(READ).expect("room for one bio");
     requests.start(RequestId(0), &bios, bio, CpuId(0), HCTX, NOW);
     let request = &requests[RequestId(0)];
     let mut swallowed = Vec::new();
@@ -127,7 +128,7 @@ pub fn swallowed(
     let budget = layer.take_budget(QUEUE);
     expect("take_budget");
     let issue = Issue::new(HCTX, TAG, NOW, RequestId(0), &requests, &bios);
-    let issue = Issue { budget, last: false, ..issue };
+    let issue = Issue { budget, ..issue };
     layer.prepare(&issue);
     expect("prepare");
     layer.unprepare(&issue);
@@ -141,7 +142,7 @@ pub fn swallowed(
     let answer = layer.timed_out(QUEUE, HCTX, TAG, request, NOW);
     assert_eq!(answer, TimedOut::Reset, "the recorder's answer passes up");
     expect("timed_out");
-    let _ = layer.poll_at();
+    assert!(layer.poll_at().is_some(), "the wish to be polled passes up");
     expect("poll_at");
     assert!(layer.next_finished(NOW).is_some(), "the completion passes up");
     expect("next_finished");

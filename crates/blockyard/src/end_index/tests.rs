@@ -2,6 +2,10 @@
 //! [last-filed-remembered], [filed-in-its-chain]).
 
 use super::*;
+use crate::bio::Bio;
+use crate::request::Bios;
+use crate::time::Instant;
+use crate::unit::{CpuId, HctxId};
 use alloc::vec::Vec;
 use proptest::prelude::*;
 
@@ -72,4 +76,25 @@ proptest! {
             }
         }
     }
+}
+
+/// A request that touches in front is passed over where fronts do not join, full or not.
+#[test]
+fn a_front_is_passed_over_where_fronts_do_not_join() {
+    let limits = Limits { max_sectors: 16, ..Limits::new(1 << 20) };
+    let (mut bios, mut requests) = (Bios::new(2), Requests::new(2));
+    for (id, sector, sectors) in [(0, 100, 8), (1, 200, 16)] {
+        let bio = bios.take(Bio::read(sector, sectors, 0)).unwrap();
+        requests.start(RequestId(id), &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+    }
+    let found = |id, sector, fronts| {
+        let other = Extent::from(&Bio::read(sector, 8, 0));
+        candidate(&requests, &limits, RequestId(id), &other, fronts)
+    };
+    let (small, full) = (RequestId(0), RequestId(1));
+    assert_eq!(found(0, 92, true), Some(Candidate::Join(small, Merge::Front)));
+    assert_eq!(found(1, 192, true), Some(Candidate::TooBig(full)));
+    assert_eq!((found(0, 92, false), found(1, 192, false)), (None, None));
+    assert_eq!(found(0, 108, false), Some(Candidate::Join(small, Merge::Back)));
+    assert_eq!(found(1, 216, false), Some(Candidate::TooBig(full)));
 }

@@ -126,6 +126,17 @@ mod tests {
         assert_eq!(ends, core::array::from_fn(|n| third(n as u64 + 1)));
     }
 
+    /// Each charge comes just when the one before has been worked off.
+    #[test]
+    fn a_rate_in_full_use_does_not_drift() {
+        let mut clock = Clock::new(3);
+        let mut now = Instant::ZERO;
+        (0..3).for_each(|_| now = clock.charge(1, now));
+        assert_eq!(now, Instant::from_ns(1_000_000_000));
+        let late = Instant::from_ns(2_000_000_000);
+        assert_eq!(clock.charge(2, late), late + Duration::from_ns(666_666_666), "nothing owed");
+    }
+
     #[test]
     fn an_unused_rate_is_lost() {
         let mut clock = Clock::new(1000);

@@ -2,17 +2,21 @@
 
 use super::checked::{Checked, Terms};
 use super::delay::{Delayed, Extra};
-use super::fault::Faulty;
+use super::fault::{Action, FaultRule, Faulty, Turns, When};
 use super::rate::{Limited, Rates};
 use super::trace::{Call, CallSink, Ring, Traced};
+use crate::bio::Bio;
 use crate::device::recorder::{self, Recorder};
-use crate::driver::{Device, Driver};
+use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use crate::limits::Limits;
 use crate::policy::{Dispatch, Policies};
 use crate::prng::Prng;
+use crate::request::{Bios, Request, Requests};
 use crate::request_queue::QueueConfig;
+use crate::status::Status;
 use crate::tag::TagSetConfig;
-use crate::time::Duration;
+use crate::time::{Duration, Instant};
+use crate::unit::{Budget, CpuId, DriverTag, HctxId, QueueId, RequestId};
 use alloc::boxed::Box;
 use alloc::rc::Rc;
 use core::cell::RefCell;
@@ -76,6 +80,12 @@ fn a_trace_has_every_call() {
     assert_eq!(names, [&all[..], &["take_budget", "timed_out", "unprepare"]].concat());
 }
 
+/// A recorder that has nothing to report does not ask to be polled.
+#[test]
+fn a_recorder_asks_to_be_polled_while_a_completion_waits() {
+    assert_eq!(Recorder::new(|_| (), 0).poll_at(), None);
+}
+
 /// A device of one of several kinds.
 enum Either<D> {
     One(D),
@@ -92,21 +102,153 @@ impl<D: Device> Device for Either<D> {
     crate::pass_on!(Self::{One, Other}: next_finished, poll_at);
 }
 
-/// A layer that keeps `commit` to itself, so that the test above is known to notice.
-struct KeepsCommit<D> {
+/// A layer that keeps one call to itself, so that the test above is known to notice.
+struct Keeps<D> {
     below: D,
+    call: &'static str,
+    accepted: Option<Finished>,
 }
 
-impl<D: Driver> Driver for KeepsCommit<D> {
-    crate::leaf_calls!(commit);
-    crate::pass_on!(below: take_budget, return_budget, prepare, unprepare, queue_rq, timed_out, finish);
+impl<D: Driver> Driver for Keeps<D> {
+    fn take_budget(&mut self, queue: QueueId) -> Option<Budget> {
+        (self.call != "take_budget").then(|| self.below.take_budget(queue))?
+    }
+
+    fn return_budget(&mut self, queue: QueueId, budget: Budget) {
+        if self.call != "return_budget" {
+            self.below.return_budget(queue, budget);
+        }
+    }
+
+    fn prepare(&mut self, issue: &Issue<'_>) {
+        if self.call != "prepare" {
+            self.below.prepare(issue);
+        }
+    }
+
+    fn unprepare(&mut self, issue: &Issue<'_>) {
+        if self.call != "unprepare" {
+            self.below.unprepare(issue);
+        }
+    }
+
+    fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
+        let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
+        let outcome = Outcome::Done(Status::Ok);
+        self.accepted = Some(Finished { queue, hctx, tag, outcome });
+        if self.call == "queue_rq" { Accept::Queued } else { self.below.queue_rq(issue) }
+    }
+
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
+        if self.call != "commit" {
+            self.below.commit(queue, hctx, now);
+        }
+    }
+
+    fn timed_out(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        tag: DriverTag,
+        request: &Request,
+        now: Instant,
+    ) -> TimedOut {
+        if self.call == "timed_out" {
+            return TimedOut::Reset;
+        }
+        self.below.timed_out(queue, hctx, tag, request, now)
+    }
+
+    fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
+        if self.call != "finish" {
+            self.below.finish(queue, hctx, tag, request);
+        }
+    }
 }
 
-impl<D: Device> Device for KeepsCommit<D> {
-    crate::pass_on!(below: next_finished, poll_at);
+impl<D: Device> Device for Keeps<D> {
+    fn next_finished(&mut self, now: Instant) -> Option<Finished> {
+        let below = (self.call != "next_finished").then(|| self.below.next_finished(now));
+        below.flatten().or_else(|| self.accepted.take())
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        if self.call == "poll_at" { Some(Instant::ZERO) } else { self.below.poll_at() }
+            .or(Some(Instant::ZERO))
+    }
 }
 
 #[test]
 fn a_layer_that_swallows_a_call_is_noticed() {
-    assert_eq!(swallowed(|below| KeepsCommit { below }), ["commit"]);
+    let once = ["take_budget", "unprepare", "queue_rq", "commit", "timed_out", "poll_at"];
+    for call in once.into_iter().chain(["next_finished", "finish", "return_budget"]) {
+        assert_eq!(swallowed(|below| Keeps { below, call, accepted: None }), [call]);
+    }
+    let twice = swallowed(|below| Keeps { below, call: "prepare", accepted: None });
+    assert_eq!(
+        twice,
+        ["prepare", "prepare"],
+        "once before it is undone, and once before the offer"
+    );
+}
+
+/// Offers a request to a fault layer over a recorder, with the rule `then` for every request.
+fn offered(then: Action, last: bool) -> (Accept, Vec<&'static str>) {
+    let calls = Rc::<RefCell<Vec<_>>>::default();
+    let log = Rc::clone(&calls);
+    let below = Recorder::new(move |call| log.borrow_mut().push(call), 0);
+    let rule = FaultRule { name: "x".into(), when: When::default(), then };
+    let mut faulty = Faulty::new(below, Vec::from([rule]), Prng::new(1), &TAGS);
+    let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
+    let bio = bios.take(Bio::read(0, 8, 0)).expect("room");
+    requests.start(RequestId(0), &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+    let issue = Issue::new(HctxId(0), DriverTag(0), Instant::ZERO, RequestId(0), &requests, &bios);
+    (faulty.queue_rq(&Issue { last, ..issue }), calls.take())
+}
+
+/// Accepts every request, and gives it back prepared when it times out.
+struct GivesBack;
+
+impl Driver for GivesBack {
+    crate::leaf_calls!(take_budget, return_budget, prepare, unprepare, commit, finish);
+
+    fn queue_rq(&mut self, _: &Issue<'_>) -> Accept {
+        Accept::Queued
+    }
+
+    fn timed_out(
+        &mut self,
+        _: QueueId,
+        _: HctxId,
+        _: DriverTag,
+        _: &Request,
+        _: Instant,
+    ) -> TimedOut {
+        TimedOut::Ended(Outcome::AgainPrepared)
+    }
+}
+
+/// Nothing is in flight any more whose completion would make room ([busy-promise-kept]).
+#[test]
+fn a_request_given_back_on_time_out_is_no_reason_to_be_full() {
+    let when = When { turns: Turns::Between(2, 3), ..When::default() };
+    let rule = FaultRule { name: "full".into(), when, then: Action::Busy(Busy::Device) };
+    let mut faulty = Faulty::new(GivesBack, Vec::from([rule]), Prng::new(1), &TAGS);
+    let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
+    let bio = bios.take(Bio::read(0, 8, 0)).expect("room");
+    requests.start(RequestId(0), &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+    let (hctx, tag) = (HctxId(0), DriverTag(0));
+    let issue = Issue::new(hctx, tag, Instant::ZERO, RequestId(0), &requests, &bios);
+    assert_eq!(faulty.queue_rq(&issue), Accept::Queued);
+    assert_eq!(faulty.queue_rq(&issue), Accept::Busy(Busy::Device));
+    let _ = faulty.timed_out(QueueId(0), hctx, tag, issue.request(), Instant::ZERO);
+    assert_eq!(faulty.queue_rq(&issue), Accept::Busy(Busy::Resource));
+}
+
+/// The device below does not see the request that would have ended its run ([last-or-commit]).
+#[test]
+fn a_fault_that_swallows_the_last_request_ends_the_run_below() {
+    let fail = Action::Fail(Status::Medium);
+    assert_eq!(offered(fail, true), (Accept::Failed(Status::Medium), Vec::from(["commit"])));
+    assert_eq!(offered(fail, false), (Accept::Failed(Status::Medium), Vec::new()));
 }

@@ -68,6 +68,11 @@ impl core::ops::Index<BioId> for Bios {
     }
 }
 
+impl BioSlot {
+    const IDLE: Self =
+        Self { bio: Bio::read(0, 0, 0), status: Status::Ok, parts: 0, parent: NONE, next: NONE };
+}
+
 impl Bios {
     /// Returns a pool for `count` bios and parts of bios, with all memory reserved.
     ///
@@ -77,13 +82,8 @@ impl Bios {
     #[must_use]
     pub fn new(count: u32) -> Self {
         assert!(count < NONE, "the number of bios must leave one index free");
-        let idle = |i: u32| BioSlot {
-            bio: Bio::read(0, 0, 0),
-            status: Status::Ok,
-            parts: 0,
-            parent: NONE,
-            next: if i + 1 < count { i + 1 } else { NONE },
-        };
+        let idle =
+            |i: u32| BioSlot { next: if i + 1 < count { i + 1 } else { NONE }, ..BioSlot::IDLE };
         Self {
             slots: (0..count).map(idle).collect(),
             free: if count == 0 { NONE } else { 0 },
@@ -240,9 +240,6 @@ impl Bios {
 ///
 /// Payloads are opaque, so segments are taken to be of equal size.
 pub(crate) fn segments_of_part(bio: &Bio, part_sectors: u32) -> u16 {
-    if bio.sectors == 0 {
-        return bio.segments;
-    }
     let share =
         (u64::from(bio.segments) * u64::from(part_sectors)).div_ceil(u64::from(bio.sectors));
     u16::try_from(share).expect("a share of 16 bits is 16 bits").max(1)

@@ -147,3 +147,43 @@ impl List {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn list(requests: &mut Requests, ids: [u32; 3]) -> List {
+        let mut list = List::new();
+        ids.into_iter().for_each(|id| list.push_back(requests, RequestId(id)));
+        list
+    }
+
+    #[test]
+    fn appended_lists_are_one_in_both_directions() {
+        let mut requests = Requests::new(6);
+        let mut one = list(&mut requests, [0, 1, 2]);
+        one.append(&mut requests, &mut List::new());
+        let mut other = list(&mut requests, [3, 4, 5]);
+        one.append(&mut requests, &mut other);
+        assert_eq!((one.len(), other.len()), (6, 0));
+        let back: Vec<_> = one.iter_back(&requests).map(|id| id.0).collect();
+        assert_eq!(back, [5, 4, 3, 2, 1, 0]);
+        let popped = core::iter::from_fn(|| one.pop_front(&mut requests)).map(|id| id.0);
+        assert_eq!(popped.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_request_that_was_replaced_is_on_no_list() {
+        let mut requests = Requests::new(4);
+        for at in 0..3 {
+            let mut queue = list(&mut requests, [0, 1, 2]);
+            queue.replace(&mut requests, RequestId(at), RequestId(3));
+            queue.push_back(&mut requests, RequestId(at));
+            let mut expected = [0, 1, 2].map(|id| if id == at { 3 } else { id }).to_vec();
+            expected.push(at);
+            let popped = core::iter::from_fn(|| queue.pop_front(&mut requests)).map(|id| id.0);
+            assert_eq!(popped.collect::<Vec<_>>(), expected);
+        }
+    }
+}

@@ -324,3 +324,32 @@ impl Requests {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bio::Bio;
+
+    /// A gap at an edge is that of the bio that lies there.
+    #[test]
+    fn the_outermost_bios_decide_on_gaps() {
+        let all =
+            [Flags::NONE, Flags::GAP_HEAD, Flags::GAP_TAIL, Flags::GAP_HEAD | Flags::GAP_TAIL];
+        for (one, other) in all.into_iter().flat_map(|one| all.map(|other| (one, other))) {
+            for (merge, front, back) in [(Merge::Back, one, other), (Merge::Front, other, one)] {
+                let (mut bios, mut requests) = (Bios::new(2), Requests::new(1));
+                let mut take = |sector, flags| {
+                    bios.take(Bio::write(sector, 8, 0).with_flags(flags)).expect("room")
+                };
+                let first = take(100, one);
+                let second = take(if merge == Merge::Back { 108 } else { 92 }, other);
+                requests.start(RequestId(0), &bios, first, CpuId(0), HctxId(0), Instant::ZERO);
+                requests.add_bio(RequestId(0), &mut bios, second, merge);
+                let flags = requests[RequestId(0)].flags;
+                let gaps = [Flags::GAP_HEAD, Flags::GAP_TAIL].map(|gap| flags.contains(gap));
+                let expected = [front.contains(Flags::GAP_HEAD), back.contains(Flags::GAP_TAIL)];
+                assert_eq!(gaps, expected, "{merge:?} of {other:?} to {one:?}");
+            }
+        }
+    }
+}

@@ -130,3 +130,29 @@ impl QueueConfig {
         assert!(self.run_batch_max > 0, "a run must be allowed to send something");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_reserves_what_its_documentation_says() {
+        let sizes = |policies, reserved| {
+            let config = QueueConfig::new(2, 2, Limits::new(64), policies);
+            assert_eq!((config.max_bios, config.max_waiters), (4096, 1024));
+            assert_eq!((config.run_batch_max, config.timeout), (1024, Duration::from_secs(30)));
+            let tags = TagSetConfig { hctxs: 2, depth: 10, reserved, ..TagSetConfig::single(10) };
+            let sched_tags: Vec<_> =
+                config.sched_tags(&tags).iter().map(|tags| tags.map().reserved()).collect();
+            let woken = config.max_woken(&tags) / 1024;
+            (config.requests(&tags), config.hashed_requests(&tags), woken, sched_tags)
+        };
+        let hash = Policies { swq_merge: SwqMerge::Hash, ..Policies::NONE };
+        // Without an elevator: the driver tags of two hardware queues, and two flush commands.
+        assert_eq!(sizes(Policies::NONE, 2), (22, 0, 1, Vec::new()));
+        assert_eq!(sizes(hash, 2), (22, 20, 1, Vec::new()));
+        // Twice the depth, and the reserved tags. Each kind of tag has a line of waiters.
+        assert_eq!(sizes(Policies::mq_deadline(), 2), (46, 0, 5, alloc::vec![2, 2]));
+        assert_eq!(sizes(Policies::mq_deadline(), 0), (42, 0, 3, alloc::vec![0, 0]));
+    }
+}

@@ -565,9 +565,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             alone.push_back(&mut self.queue.requests, id);
             self.queue.keep(own, &mut alone);
             if own != hctx {
-                if hold == Hold::Tag {
-                    self.host.tags.starve(self.queue.id, own, false);
-                }
+                debug_assert!(hold != Hold::Tag, "only the last of a batch may lack a tag");
                 let _ = self.hold_run(own, hold);
             }
         }

@@ -182,7 +182,6 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = &mut self.queue.requests[id];
         match &mut self.queue.elevator {
             Some(elevator) if rq.sorted => {
-                rq.sorted = false;
                 elevator.finished(rq, self.now);
                 elevator.insert(&mut self.queue.requests, id, Place::Head, self.now);
             }

@@ -145,9 +145,6 @@ impl RequestQueue {
 
     fn find_in_plug(&self, cpu: CpuId, extent: &Extent) -> Option<Candidate> {
         let plug = &self.plugs[cpu.index()];
-        if plug.list.is_empty() {
-            return None;
-        }
         plug.list.iter_back(&self.requests).find_map(|id| {
             match fit(&self.requests[id].extent(), extent, &self.limits) {
                 Fit::Join(merge) => Some(Candidate::Join(id, merge)),
@@ -170,11 +167,11 @@ impl RequestQueue {
         }
     }
 
-    fn mark_unmergeable(&mut self, ctx: usize, plugged: bool, id: RequestId) {
+    /// Marks a request that is full. It leaves the index of its stage, in which one on a plug is not.
+    fn mark_unmergeable(&mut self, ctx: usize, id: RequestId) {
         match &mut self.elevator {
-            Some(elevator) if !plugged => elevator.unmergeable(&self.requests, id),
-            None if !plugged => self.ctxs[ctx].unmergeable(&mut self.end_nodes, id),
-            _ => {}
+            Some(elevator) => elevator.unmergeable(&self.requests, id),
+            None => self.ctxs[ctx].unmergeable(&mut self.end_nodes, id),
         }
         self.requests[id].flags |= Flags::NO_MERGE;
     }
@@ -419,7 +416,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let (id, merge) = match found {
             None => return false,
             Some(Candidate::TooBig(id)) => {
-                self.queue.mark_unmergeable(self.queue.ctx_of(kind, cpu), plugged.is_some(), id);
+                self.queue.mark_unmergeable(self.queue.ctx_of(kind, cpu), id);
                 return false;
             }
             Some(Candidate::Join(id, merge)) => (id, merge),
@@ -499,8 +496,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 }
             } else {
                 // A neighbour may have been inserted since this request was plugged.
-                let joined = self.queue.elevator.is_some() && self.join_staged(id);
-                if !joined {
+                if !self.join_staged(id) {
                     self.insert(self.queue.ctx_serving(cpu, hctx), id);
                 }
                 self.queue.runs.mark(hctx, sleeping);
@@ -558,9 +554,6 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn join_staged(&mut self, id: RequestId) -> bool {
         let extent = self.queue.requests[id].extent();
         let Some(elevator) = &mut self.queue.elevator else { return false };
-        if !extent.is_mergeable() {
-            return false;
-        }
         let from = Ctx::of(&self.queue.requests[id]);
         let found =
             elevator.find_merge(&self.queue.requests, &self.queue.limits, from, &extent, false);
@@ -604,15 +597,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     fn emit_bio(&mut self, action: Action, cpu: CpuId, bio: BioId) {
-        if self.host.sink.listens() {
-            self.host.sink.event(&self.queue.bio_event(
-                self.now,
-                action,
-                cpu,
-                hctx_id(0),
-                &self.queue.bios[bio],
-            ));
-        }
+        let bio = &self.queue.bios[bio];
+        self.host.sink.event(&self.queue.bio_event(self.now, action, cpu, hctx_id(0), bio));
     }
 }
 

@@ -68,15 +68,13 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = &self.queue.requests[id];
         let hctx = rq.hctx;
         let tag = rq.driver_tag.expect("a request in flight has a driver tag");
-        let ended = match self.host.driver.timed_out(self.queue.id, hctx, tag, rq, self.now) {
+        match self.host.driver.timed_out(self.queue.id, hctx, tag, rq, self.now) {
             TimedOut::Reset => {
                 self.queue.requests[id].deadline = self.now + self.queue.timeout;
-                return;
             }
-            TimedOut::Ended(outcome) => {
-                self.conclude(&Finished { queue: self.queue.id, hctx, tag, outcome })
-            }
-        };
-        ended.expect("it was in flight");
+            TimedOut::Ended(outcome) => self
+                .conclude(&Finished { queue: self.queue.id, hctx, tag, outcome })
+                .expect("it was in flight"),
+        }
     }
 }

@@ -409,10 +409,9 @@ fn software_queues(
     merge: SwqMerge,
 ) -> (Vec<SoftwareQueue>, Vec<u32>, Vec<Vec<u32>>) {
     let mut feeders = alloc::vec![Vec::new(); map.hctxs()];
-    let mut feeder_at = Vec::new();
+    let mut feeder_at = alloc::vec![0; map.ctxs()];
     let cpus = map.default.len();
     for (kind, hctx_of) in map.kinds().into_iter().enumerate() {
-        feeder_at.resize((kind + 1) * cpus, 0);
         for (cpu, hctx) in hctx_of.iter().enumerate() {
             let of_hctx = &mut feeders[hctx.index()];
             feeder_at[kind * cpus + cpu] = index32(of_hctx.len());

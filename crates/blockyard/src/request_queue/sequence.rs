@@ -128,7 +128,6 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         } else {
             rq.steps = left;
             rq.state = State::Staged;
-            rq.prepared = false;
             rq.times.scheduled = Instant::ZERO;
             rq.times.issued = Instant::ZERO;
             self.await_flush(id);

@@ -39,8 +39,7 @@ impl SoftwareQueue {
     /// Returns an empty software queue that merges as `merge` says.
     #[must_use]
     pub fn new(merge: SwqMerge) -> Self {
-        let hashed = if merge == SwqMerge::Hash { HASHED } else { 0 };
-        Self { merge, queued: List::new(), ends: EndIndex::new(hashed) }
+        Self { merge, queued: List::new(), ends: EndIndex::new(HASHED) }
     }
 
     /// The number of requests in the queue.

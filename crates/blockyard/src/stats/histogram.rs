@@ -171,13 +171,11 @@ impl Histogram {
         let share = u128::from(self.count) * u128::from(per_hundred_thousand);
         let rank = share.div_ceil(u128::from(Self::WHOLE));
         let mut seen = 0;
-        for (bucket, &count) in self.buckets.iter().enumerate() {
+        let bucket = self.buckets.iter().position(|&count| {
             seen += u128::from(count);
-            if seen >= rank {
-                return highest_of(bucket).min(self.max);
-            }
-        }
-        0
+            seen >= rank
+        });
+        highest_of(bucket.expect("a rank is at most the count")).min(self.max)
     }
 
     /// Returns the buckets that are not empty, in order: the range of values of each, and how many
@@ -256,6 +254,7 @@ mod tests {
         let mut histogram = Histogram::new();
         histogram.record(7);
         histogram.clear();
+        assert_eq!(alloc::format!("{histogram:?}"), alloc::format!("{:?}", Histogram::new()));
         assert_eq!((histogram.count(), histogram.sum()), (0, 0));
         assert_eq!((histogram.min(), histogram.max(), histogram.mean()), (0, 0, 0));
         assert_eq!((histogram.percentile(50_000), histogram.standard_deviation()), (0, 0));

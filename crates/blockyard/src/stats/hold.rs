@@ -129,5 +129,9 @@ mod tests {
             times.issued(queue, hctx, at(200));
         }
         assert_eq!(times.held_ns(Hold::Tag), 0);
+        let mut times = HoldTimes::new(2, 2);
+        times.held(QueueId(0), HctxId(2), Hold::Tag, at(100));
+        times.issued(QueueId(1), HctxId(0), at(200));
+        assert_eq!(times.held_ns(Hold::Tag), 0, "a number too high is not one of the next queue");
     }
 }

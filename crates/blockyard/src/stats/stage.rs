@@ -339,6 +339,17 @@ mod tests {
         assert_eq!(sums(&stats, Direction::Read), [(0, 0); 5]);
     }
 
+    /// The command is not a request of its own; those that it serves have their times recorded.
+    #[test]
+    fn a_flush_command_has_no_times() {
+        let mut stats = StageStats::new();
+        with_request(Bio::new(Op::Flush, 0, 0, 0), [1, 2, 3], |request| {
+            stats.event(&event(9, Action::Complete(Status::Ok), Op::Flush, Some(request)));
+        });
+        assert_eq!(stats.count(Action::Complete(Status::Ok)), 1);
+        assert_eq!(sums(&stats, Direction::Flush), [(0, 0); 5]);
+    }
+
     #[test]
     fn holds_of_the_hardware_queues_watched_are_timed() {
         let held = |mut stats: StageStats| {
@@ -347,7 +358,10 @@ mod tests {
             }
             let once = stats.clone();
             stats.merge(&once);
-            stats.held_ns(Hold::Device)
+            let held = stats.held_ns(Hold::Device);
+            stats.clear();
+            assert_eq!(stats.held_ns(Hold::Device), 0, "cleared");
+            held
         };
         assert_eq!(held(StageStats::watching(1, 1)), 500);
         assert_eq!(held(StageStats::new()), 0);
@@ -372,11 +386,18 @@ mod tests {
             Action::TimedOut,
             Action::Refuse(Busy::Device),
             Action::Refuse(Busy::Resource),
-            Action::Complete(Status::Ok),
-            Action::Complete(Status::Gone),
-            Action::SequenceEnd(Status::Ok),
-            Action::SequenceEnd(Status::Gone),
         ];
+        for status in [
+            Status::Ok,
+            Status::IoError,
+            Status::Medium,
+            Status::Timeout,
+            Status::NoSpace,
+            Status::NotSupported,
+            Status::Gone,
+        ] {
+            actions.extend([Action::Complete(status), Action::SequenceEnd(status)]);
+        }
         actions.extend(Hold::ALL.map(Action::Hold));
         let slots: BTreeSet<usize> = actions.iter().map(|&action| slot_of(action)).collect();
         assert_eq!(slots.len(), actions.len());

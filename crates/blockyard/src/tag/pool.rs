@@ -101,6 +101,26 @@ impl TagPool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_batch_of_frees_counts_the_numbers_that_are_not_reserved() {
+        let mut pool = TagPool::new(24, 16, 4);
+        let held: Vec<_> = (0..8).map(|_| pool.take(u32::MAX).unwrap()).collect();
+        pool.wait(7, false).unwrap();
+        pool.put(held[0]);
+        assert_eq!(pool.next_woken(), Some(7), "an eighth of 8 numbers");
+    }
+
+    #[test]
+    fn all_waiters_are_woken_whatever_they_wait_for() {
+        let mut pool = TagPool::new(2, 1, 4);
+        let _ = (pool.take_reserved().unwrap(), pool.take(u32::MAX).unwrap());
+        pool.wait(7, true).unwrap();
+        pool.wait(8, false).unwrap();
+        pool.wake_all();
+        assert_eq!((pool.next_woken(), pool.next_woken()), (Some(8), Some(7)));
+    }
 
     #[test]
     fn who_waits_for_a_reserved_number_is_woken_by_one_and_by_no_other() {

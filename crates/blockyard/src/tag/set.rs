@@ -253,10 +253,8 @@ impl TagSet {
 
     /// Returns the next submitter to try again.
     pub fn next_woken(&mut self) -> Option<u64> {
-        if !self.woken {
-            return None;
-        }
-        let waiter = self.pools.iter_mut().find_map(|pool| pool.tags.next_woken());
+        let mut pools = self.pools.iter_mut();
+        let waiter = if self.woken { pools.find_map(|pool| pool.tags.next_woken()) } else { None };
         self.woken = waiter.is_some();
         waiter
     }
@@ -273,9 +271,6 @@ impl TagSet {
     /// Run it before the next call. If it takes the tag, no other is woken for it in vain; if it
     /// does not, the next one is named for it ([starved-until-named]).
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
-        if self.starved.line.is_empty() {
-            return None; // the usual case after a completion
-        }
         let at = self.starved.line.iter().position(|starving| self.may_take(starving))?;
         let Starving { queue, hctx, .. } = self.starved.remove(at);
         Some((queue, hctx))
@@ -321,7 +316,6 @@ struct Pool {
 
 impl Pool {
     fn new(config: &TagSetConfig) -> Self {
-        let owner = Owner { queue: QueueId(0), request: None };
         Self {
             tags: TagPool::new(
                 u32::from(config.depth),
@@ -329,7 +323,7 @@ impl Pool {
                 config.max_waiters,
             ),
             held: alloc::vec![0; usize::from(config.queues)],
-            owners: alloc::vec![owner; usize::from(config.depth)],
+            owners: alloc::vec![Owner::NOBODY; usize::from(config.depth)],
         }
     }
 
@@ -344,6 +338,10 @@ impl Pool {
 struct Owner {
     queue: QueueId,
     request: Option<RequestId>,
+}
+
+impl Owner {
+    const NOBODY: Self = Self { queue: QueueId(0), request: None };
 }
 
 /// A hardware queue that waits for a tag.

@@ -348,3 +348,22 @@ fn a_failed_read_is_read_by_the_cards_own_sectors_up_to_the_bad_one() {
         assert_eq!(bench.outcomes, [expected], "{pipeline:?}");
     }
 }
+
+/// [no-intake-in-recovery]. Nothing but the request itself tells the driver that the time is over.
+#[test]
+fn a_request_that_comes_when_another_is_overdue_waits_for_the_recovery() {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware));
+    bench.script().faults.insert(0, Fault::Silence);
+    bench.reads(1);
+    bench.until(Instant::ZERO + us(100));
+    assert_eq!((bench.mmc().slots_in_use, bench.spans().len()), (1, 1));
+    let now = bench.now + REQUEST_LIMIT;
+    bench.queue.submit(&mut bench.host, CpuId(0), Bio::read(100, 8, 1), now).unwrap();
+    while let Some(run) = bench.queue.next_run(&mut bench.host, now) {
+        let _ = bench.queue.run(&mut bench.host, run.hctx, now);
+    }
+    assert_eq!((bench.mmc().slots_in_use, bench.mmc().counts().failures), (1, 1));
+    bench.now = now;
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 2);
+}

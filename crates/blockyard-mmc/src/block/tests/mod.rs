@@ -6,6 +6,7 @@
 
 mod background;
 mod bounce;
+mod calls;
 mod cqe;
 mod direct;
 mod error;
@@ -175,6 +176,7 @@ struct Did {
     context: Context,
     /// The first sector of the request, or [`ENGINE`].
     sector: u64,
+    bytes: u32,
     from: Instant,
     to: Instant,
 }
@@ -288,7 +290,8 @@ impl Bench {
         let now = self.now;
         let sector = act.slot().map(|slot| self.host.driver.below.slots[slot.index()].sector);
         let sector = sector.unwrap_or(ENGINE);
-        self.did.push(Did { kind, context, sector, from, to: now });
+        let bytes = act.bytes();
+        self.did.push(Did { kind, context, sector, bytes, from, to: now });
         self.mmc().finish(act, now);
         self.look_for_work();
     }

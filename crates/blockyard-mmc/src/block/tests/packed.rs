@@ -154,6 +154,39 @@ fn requests_before_the_failed_entry_are_done_and_the_others_are_retried_alone() 
     }
 }
 
+/// The recovery is over when EXT_CSD is read for the failed entry: an error of that read is another failure.
+#[test]
+fn a_pack_fails_once_more_when_the_read_that_names_its_entry_fails() {
+    for policy in packing(Packed::Write) {
+        let run = |faults: &BTreeMap<usize, Fault>| {
+            let mut bench = bench(policy, 8);
+            bench.script().bad_entry = Some((1200, true));
+            bench.script().faults = faults.clone();
+            bench.writes(30);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 30);
+            bench
+        };
+        let mut faults = BTreeMap::new();
+        for (command, fault) in [
+            (Opcode::SendStatus, Fault::Bits(Part::Command, CardStatus::ERROR)),
+            (Opcode::SendExtCsd, Fault::Error(Part::Data, HostError::Damaged, 0)),
+        ] {
+            let bench = run(&faults);
+            let mut spans = bench.spans().iter();
+            let holds = |span: &Span| {
+                let first = span.sector.unwrap_or(u64::MAX);
+                first <= 1200 && 1200 < first.saturating_add(100 * span.requests as u64)
+            };
+            let pack = spans.position(holds).expect("a pack should hold the bad entry");
+            let after = spans.position(|span| span.command == command);
+            faults.insert(pack + 1 + after.expect("the pack's end should be judged"), fault);
+        }
+        let mut bench = run(&faults);
+        assert_eq!(bench.mmc().counts().failures, 2, "{policy:?}");
+    }
+}
+
 #[test]
 fn after_a_bus_error_all_requests_are_retried_alone_with_all_their_tries() {
     let faults = [

@@ -200,9 +200,6 @@ impl Elevator for Deadline {
         _hctx: HctxId,
         now: Instant,
     ) -> Option<RequestId> {
-        if self.len == 0 {
-            return None;
-        }
         let (at, id) = self.next_aged(now).or_else(|| self.next_in_order(now))?;
         let class = &mut self.classes[at];
         class.in_flight += 1;

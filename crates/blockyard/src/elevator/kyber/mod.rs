@@ -226,11 +226,7 @@ impl Elevator for Kyber {
         now: Instant,
     ) -> Option<RequestId> {
         self.adjust_if_due(now);
-        let Lane { turn, batched, len, .. } = self.lanes[hctx.index()];
-        if len == 0 {
-            self.lanes[hctx.index()].batched = 0;
-            return None;
-        }
+        let Lane { turn, batched, .. } = self.lanes[hctx.index()];
         if batched < turn.batch(self.kind)
             && let Some(id) = self.take(requests, hctx, turn)
         {

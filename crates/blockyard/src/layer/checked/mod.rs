@@ -264,10 +264,8 @@ fn content(request: &Request) -> Extent {
 
 /// Checks [limits-kept] and [merged-within-limits]: whatever was merged, the request keeps every limit.
 fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piece>) {
-    if rq.op == Op::Flush {
-        assert!(limits.write_cache, "[limits-kept] a flush of a write-through device");
-        return;
-    }
+    let flushes = rq.op == Op::Flush;
+    assert!(limits.write_cache || !flushes, "[limits-kept] a flush of a write-through device");
     let max = match rq.ranges {
         1 if rq.op.is_passthrough() => limits.max_sectors_of(rq.op),
         1 => limits.max_sectors_at(rq.op, rq.sector),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::bio::Bio;
 use crate::driver::{DataEffect, Outcome};
+use crate::merge::Merge;
 use crate::policy::Policies;
 use crate::request::{Bios, Requests};
 use crate::status::Status;
@@ -188,6 +189,15 @@ fn a_partial_completion_covers_less_than_all_and_the_rest_failed() {
         }
     };
     named(7, Status::Medium)();
+    assert_caught("[partial-completion-valid]", "a part of a command", || {
+        let mut rig = Rig::new();
+        let Pools { requests, bios, .. } = &mut rig.pools;
+        let bio = bios.take(Bio::new(Op::DriverIn, 0, 8, 0)).expect("room");
+        requests.start(RequestId(0), bios, bio, CpuId(0), HCTX, NOW);
+        rig.prepare(0);
+        assert_eq!(rig.offer(0), Accept::Queued);
+        rig.name_as(0, Outcome::Partial { sectors: 0, status: Status::Medium });
+    });
     assert_caught("[partial-completion-valid]", "all of it", named(8, Status::Medium));
     assert_caught("[partial-completion-valid]", "a part that did not fail", named(4, Status::Ok));
 }
@@ -268,13 +278,15 @@ fn d1_tags_that_hardware_queues_share_are_one_each() {
 
 #[test]
 fn d2_runs_end() {
-    assert_caught("[last-or-commit]", "a run left open", || {
+    let leave_open = || {
         let mut rig = Rig::new();
         rig.start(0, 8);
         rig.prepare(0);
         let _ = rig.checked.queue_rq(&rig.pools.issue(HCTX, 0, false, NOW));
-        rig.checked.call_ended();
-    });
+        rig
+    };
+    assert_caught("[last-or-commit]", "a run left open", || leave_open().checked.call_ended());
+    assert_caught("[last-or-commit]", "a run open at the end", || leave_open().checked.all_ended());
 }
 
 #[test]
@@ -296,10 +308,15 @@ fn d3_permits() {
         rig.checked.return_budget(QUEUE, permit);
         rig.checked.return_budget(QUEUE, permit);
     });
-    assert_caught("[budget-given-back]", "permits without end", || {
-        let mut rig = Rig::with_budget();
-        assert!((0..64).all(|_| rig.checked.take_budget(QUEUE).is_some()));
-    });
+    let take = |count| {
+        // Four tags, a flush command, and one permit for a request that is still to come.
+        move || {
+            let mut rig = Rig::with_budget();
+            assert!((0..count).all(|_| rig.checked.take_budget(QUEUE).is_some()));
+        }
+    };
+    take(6)();
+    assert_caught("[budget-given-back]", "more permits than requests", take(7));
 }
 
 #[test]
@@ -315,10 +332,12 @@ fn d4_promises() {
         trusting.checked.below.answer = Accept::Busy(busy);
         trusting.send(0);
     }
-    let mut rig = Rig::new();
-    rig.send(0);
-    rig.checked.below.answer = Accept::Busy(Busy::Device);
-    rig.send(1);
+    for busy in [Busy::Device, Busy::Host] {
+        let mut rig = Rig::new();
+        rig.send(0);
+        rig.checked.below.answer = Accept::Busy(busy);
+        rig.send(1);
+    }
 }
 
 /// [prepared-until-undone].
@@ -393,6 +412,59 @@ fn requests_keep_their_limits() {
         rig.prepare(0);
         let _ = rig.offer(0);
     });
+    let offer = |bio: Bio, limits: Limits| {
+        move || {
+            let mut rig = Rig::new();
+            rig.checked.accounts[0].terms.limits = limits;
+            let Pools { requests, bios, .. } = &mut rig.pools;
+            let bio = bios.take(bio).expect("there is room");
+            requests.start(RequestId(0), bios, bio, CpuId(0), HCTX, NOW);
+            rig.prepare(0);
+            assert_eq!(rig.offer(0), Accept::Queued);
+        }
+    };
+    let limits = || Limits {
+        max_sectors: 16,
+        max_segments: 2,
+        max_discard_sectors: 16,
+        chunk_sectors: 16,
+        ..Limits::new(64)
+    };
+    let segments = |op| Bio { segments: 3, ..Bio::new(op, 0, 8, 0) };
+    assert_caught("[limits-kept]", "too many segments", offer(segments(Op::Read), limits()));
+    offer(segments(Op::Discard), limits())();
+    let across = |op| Bio::new(op, 12, 8, 0);
+    assert_caught("[limits-kept]", "a chunk crossed", offer(across(Op::Read), limits()));
+    offer(across(Op::DriverOut), limits())();
+    offer(Bio::new(Op::DriverOut, 100, 16, 0), limits())();
+    let long = Bio::new(Op::DriverOut, 0, 17, 0);
+    assert_caught("[limits-kept]", "a command that is too long", offer(long, limits()));
+    let flush = Bio::new(Op::Flush, 0, 0, 0);
+    assert_caught("[limits-kept]", "a flush without a cache", offer(flush, limits()));
+    offer(flush, Limits { write_cache: true, ..limits() })();
+    let ranges = |ranges, pieces| {
+        move || {
+            let limits = Limits { max_discard_segments: 3, ..limits() };
+            let mut rig = Rig::new();
+            rig.checked.accounts[0].terms.limits = limits;
+            let Pools { requests, bios, .. } = &mut rig.pools;
+            for at in 0..pieces {
+                let bio = bios.take(Bio::new(Op::Discard, 48 - 16 * at, 4, 0)).expect("room");
+                if at == 0 {
+                    requests.start(RequestId(0), bios, bio, CpuId(0), HCTX, NOW);
+                } else {
+                    requests.add_bio(RequestId(0), bios, bio, Merge::Discard);
+                }
+            }
+            requests[RequestId(0)].ranges = ranges;
+            rig.prepare(0);
+            assert_eq!(rig.offer(0), Accept::Queued);
+        }
+    };
+    ranges(3, 3)();
+    assert_caught("[limits-kept]", "a range without a piece", ranges(3, 2));
+    assert_caught("[limits-kept]", "a hole", ranges(1, 2));
+    assert_caught("[limits-kept]", "too many ranges", ranges(4, 4));
     assert_caught("[limits-kept]", "pieces that do not add up", || {
         let mut rig = Rig::new();
         rig.start(0, 8);
@@ -417,6 +489,17 @@ fn time_moves_forward() {
         let mut rig = Rig::new();
         rig.send(0);
         rig.checked.commit(QUEUE, HCTX, Instant::ZERO);
+    });
+    assert_caught("[time-moves-forward]", "a time-out in the past", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        let request = &rig.pools.requests[RequestId(0)];
+        let _ = rig.checked.timed_out(QUEUE, HCTX, DriverTag(0), request, Instant::ZERO);
+    });
+    assert_caught("[time-moves-forward]", "a look at completions in the past", || {
+        let mut rig = Rig::new();
+        rig.send(0);
+        let _ = rig.checked.next_finished(Instant::ZERO);
     });
     assert_caught("[no-idle-polling]", "a device that wants to be asked for nothing", || {
         let mut rig = Rig::new();

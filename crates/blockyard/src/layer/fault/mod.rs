@@ -131,12 +131,11 @@ impl<D> Faulty<D> {
     /// Turns a refusal that no completion would end into one for lack of a resource
     /// ([busy-promise-kept]).
     fn kept_promise(&self, queue: QueueId, busy: Busy) -> Busy {
-        let kept = match busy {
-            Busy::Device => self.coming[queue.index()] > 0,
-            Busy::Host => self.coming.iter().any(|coming| *coming > 0),
-            Busy::Resource => true,
-        };
-        if kept { busy } else { Busy::Resource }
+        match busy {
+            Busy::Device if self.coming[queue.index()] == 0 => Busy::Resource,
+            Busy::Host if self.coming.iter().all(|coming| *coming == 0) => Busy::Resource,
+            busy => busy,
+        }
     }
 }
 

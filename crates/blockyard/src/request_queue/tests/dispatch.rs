@@ -249,3 +249,24 @@ fn a_request_notes_when_it_left_its_stage() {
         assert_eq!((times.queued, times.scheduled), (Instant::ZERO, rig.now), "{policies:?}");
     }
 }
+
+/// Only one request that cannot go now leaves the elevator: the others can still merge.
+#[test]
+fn a_request_behind_one_that_lacks_a_tag_still_merges() {
+    let policies = Policies { sched_depth: SchedDepth::Fixed(8), ..Policies::mq_deadline() };
+    let mut rig = Rig::new(1, 1, policies, Limits::new(CAPACITY_SECTORS));
+    rig.host.driver.budget = 0;
+    for at in 0..3 {
+        rig.submit(CPU, Bio::read(1000 * at, 8, at)).unwrap();
+    }
+    rig.host.driver.budget = 1000;
+    let _ = rig.queue.run(&mut rig.host, H0, rig.now);
+    rig.submit(CPU, Bio::read(2008, 8, 3)).unwrap();
+    let mut sizes = Vec::new();
+    while let Some(sent) = rig.host.driver.sent.front() {
+        sizes.push(sent.sectors);
+        rig.complete();
+        rig.settle();
+    }
+    assert_eq!(sizes, [8, 8, 16]);
+}

@@ -1,5 +1,7 @@
 use super::*;
 use crate::bio::{Flags, Op};
+use crate::driver::Busy;
+use crate::trace::{Action, Event, Sink};
 
 #[test]
 fn the_parts_of_a_split_bio_tile_it_and_it_ends_once() {
@@ -147,4 +149,161 @@ fn a_request_that_leaves_the_plug_joins_its_neighbour_and_keeps_its_gap() {
         let sectors: Vec<_> = rig.host.driver.sent.iter().map(|sent| sent.sectors).collect();
         assert_eq!(sectors, sent, "{gap:?}");
     }
+}
+
+/// Notes the actions of which it is told.
+#[derive(Default)]
+struct Actions {
+    listens: bool,
+    seen: Vec<Action>,
+}
+
+impl Sink for Actions {
+    fn listens(&self) -> bool {
+        self.listens
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        self.seen.push(event.action);
+    }
+}
+
+type Listened = (Host<Watched, Actions>, RequestQueue);
+
+/// A queue with mq-deadline whose device has no budget yet.
+fn listened(listens: bool) -> Listened {
+    let limits = Limits {
+        max_discard_sectors: 64,
+        max_discard_segments: 4,
+        max_sectors: 64,
+        ..Limits::new(CAPACITY_SECTORS)
+    };
+    let (tags, policies) = (tags(1, 4, 0, 1), Policies::mq_deadline());
+    let config = QueueConfig { max_bios: 64, ..QueueConfig::new(2, 1, limits, policies) };
+    let driver = host(tags, &config).driver;
+    let mut host = Host::new(driver, Actions { listens, seen: Vec::new() }, tags);
+    host.driver.budget = 0;
+    let queue = RequestQueue::new(QueueId(0), config, &host);
+    (host, queue)
+}
+
+/// Gives the device budget, and returns the requests that it gets.
+fn sent((host, queue): &mut Listened, now: Instant) -> Vec<(u64, u32, u16, u16, u64)> {
+    host.driver.budget = 8;
+    for _ in 0..8 {
+        let _ = queue.run(host, H0, now);
+    }
+    queue.self_check(host);
+    let tags: Vec<_> = host.driver.sent.iter().map(|sent| sent.tag).collect();
+    let request = |tag| queue.in_flight_request(host, H0, tag).expect("in flight");
+    tags.into_iter()
+        .map(request)
+        .map(|rq| (rq.sector, rq.sectors, rq.segments, rq.ranges, rq.times.queued.as_ns()))
+        .collect()
+}
+
+/// Each bio comes a nanosecond after the one before: first those of the plug, then those that another
+/// processor stages, and those that come after the plug is released.
+fn joined(plugged: &[Bio], staged: &[Bio], later: &[Bio]) -> (Listened, Instant) {
+    let (mut host, mut queue) = listened(true);
+    let mut ns = 0;
+    let mut submit = |host: &mut _, queue: &mut RequestQueue, cpu, bios: &[Bio]| {
+        for bio in bios {
+            ns += 1;
+            queue.submit(host, cpu, *bio, Instant::from_ns(ns)).unwrap();
+        }
+        Instant::from_ns(ns)
+    };
+    queue.plug(CPU);
+    submit(&mut host, &mut queue, CPU, plugged);
+    let now = submit(&mut host, &mut queue, OTHER_CPU, staged);
+    queue.unplug(&mut host, CPU, now);
+    let now = submit(&mut host, &mut queue, OTHER_CPU, later);
+    ((host, queue), now)
+}
+
+#[test]
+fn a_request_from_the_plug_joins_what_was_staged_meanwhile() {
+    let joins = |(host, _): &Listened| {
+        host.sink.seen.iter().filter(|action| **action == Action::Join).count()
+    };
+    // It closes the gap between two, and the end of all three is found again.
+    let middle = Bio { segments: 2, ..Bio::read(8, 8, 0) };
+    let staged = [Bio::read(0, 8, 1), Bio::read(16, 8, 2)];
+    let (mut system, now) =
+        joined(&[middle], &staged, &[Bio::read(500, 8, 3), Bio::read(24, 8, 4)]);
+    assert_eq!(joins(&system), 2);
+    assert_eq!(sent(&mut system, now), [(0, 32, 5, 1, 1), (500, 8, 1, 1, 4)]);
+    // Without a neighbour behind it, its own end is found.
+    let later = [Bio::read(500, 8, 3), Bio::read(16, 8, 4)];
+    let (mut system, now) = joined(&[middle], &staged[..1], &later);
+    assert_eq!(joins(&system), 1);
+    assert_eq!(sent(&mut system, now), [(0, 24, 4, 1, 1), (500, 8, 1, 1, 3)]);
+    // It touches nothing.
+    let (mut system, now) = joined(&[middle], &[Bio::read(100, 8, 1)], &[]);
+    assert_eq!(joins(&system), 0);
+    assert_eq!(sent(&mut system, now), [(8, 8, 2, 1, 1), (100, 8, 1, 1, 2)]);
+    // Discards join as ranges.
+    let discard = |sector, cookie| Bio::new(Op::Discard, sector, 8, cookie);
+    let (mut system, now) = joined(&[discard(100, 0), discard(300, 1)], &[discard(0, 2)], &[]);
+    assert_eq!(joins(&system), 1);
+    assert_eq!(sent(&mut system, now), [(0, 24, 3, 3, 1)]);
+}
+
+#[test]
+fn a_sink_that_does_not_listen_gets_no_event() {
+    let (mut host, mut queue) = listened(false);
+    let now = Instant::ZERO;
+    queue.submit(&mut host, CPU, Bio::read(0, 100, 0), now).unwrap();
+    queue.submit(&mut host, CPU, Bio::read(100, 8, 1), now).unwrap();
+    queue.wait(&mut host, CPU, &Bio::read(0, 8, 2), 7, now).unwrap();
+    let mut system = (host, queue);
+    assert!(!sent(&mut system, now).is_empty());
+    assert_eq!(system.0.sink.seen, []);
+}
+
+/// Requests are found by their new ends after they have grown, also when another came last.
+#[test]
+fn a_hash_finds_a_request_that_has_grown() {
+    let policies = Policies { swq_merge: SwqMerge::Hash, ..Policies::NONE };
+    let mut rig = Rig::new(1, 8, policies, Limits::new(CAPACITY_SECTORS));
+    rig.host.driver.budget = 0;
+    for (sector, cookie) in [0, 100, 8, 200, 16].into_iter().zip(0..) {
+        rig.submit(CPU, Bio::read(sector, 8, cookie)).unwrap();
+    }
+    rig.host.driver.budget = 8;
+    let _ = rig.queue.run(&mut rig.host, H0, rig.now);
+    rig.check();
+    assert_eq!(rig.sent_sectors(), [0, 100, 200]);
+}
+
+/// A batch whose requests are for two hardware queues is two runs ([last-or-commit]).
+#[test]
+fn a_batch_ends_the_run_of_each_hardware_queue() {
+    let limits = Limits::new(CAPACITY_SECTORS);
+    let usual = QueueConfig::new(2, 2, limits, Policies::NONE);
+    let config = QueueConfig { map: QueueMap::with_kinds(2, 1, 1, 0), max_bios: 64, ..usual };
+    let host = host(tags(2, 4, 0, 1), &config);
+    let queue = RequestQueue::new(QueueId(0), config, &host);
+    let mut rig = Rig { host, queue, now: Instant::ZERO };
+    rig.queue.plug(CPU);
+    rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+    rig.submit(CPU, Bio::write(64, 8, 1)).unwrap();
+    rig.queue.unplug(&mut rig.host, CPU, rig.now);
+    rig.check();
+    assert_eq!((rig.sent_ops().as_str(), rig.host.driver.commits), ("rw", 1));
+}
+
+/// The requests behind a refused one are staged, and the run before it ends ([last-or-commit]).
+#[test]
+fn a_refusal_within_a_batch_ends_the_run() {
+    let mut rig = Rig::none(8);
+    rig.host.driver.answers.extend([Accept::Queued, Accept::Busy(Busy::Device)]);
+    rig.queue.plug(CPU);
+    for at in 0..3 {
+        rig.submit(CPU, Bio::read(64 * at, 8, at)).unwrap();
+    }
+    rig.queue.unplug(&mut rig.host, CPU, rig.now);
+    rig.check();
+    assert_eq!((rig.sent_sectors(), rig.host.driver.commits), (alloc::vec![0], 1));
 }

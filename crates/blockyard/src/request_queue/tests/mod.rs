@@ -227,3 +227,11 @@ impl Rig {
         self.host.driver.sent.iter().map(|sent| sent.sector).collect()
     }
 }
+
+#[test]
+#[should_panic(expected = "hardware queues with a retry instant")]
+fn the_self_check_looks_at_the_runs_to_come() {
+    let mut rig = Rig::none(4);
+    rig.queue.runs.miscount();
+    rig.queue.self_check(&rig.host);
+}

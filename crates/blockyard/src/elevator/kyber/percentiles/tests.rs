@@ -89,6 +89,28 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![3 => complete, 2 => ms.prop_map(|ms| Step::Wait(Duration::from_ms(ms)))]
 }
 
+/// 900 of 1000 requests take their target, and the others eight quarters of it.
+#[test]
+fn a_domain_is_congested_if_more_than_a_tenth_of_it_misses_the_target() {
+    for (slow, congested) in [(100, false), (101, true)] {
+        let target = Duration::from_ns(100);
+        let mut measured = Measured::new(Domain::Read, target);
+        for nth in 0..1000 {
+            let latency = Duration::from_ns(if nth < slow { 800 } else { 100 });
+            measured.device.add(latency, target);
+        }
+        assert_eq!(measured.is_congested(Instant::ZERO), congested, "{slow} of 1000");
+    }
+}
+
+/// A quarter of a tiny target is one nanosecond.
+#[test]
+fn a_tiny_target_has_quarters() {
+    let mut counts = Counts::default();
+    counts.add(Duration::from_ns(3), Duration::from_ns(1));
+    assert_eq!(counts.0[2], 1);
+}
+
 proptest! {
     #[test]
     fn depths_follow_sorted_lists(

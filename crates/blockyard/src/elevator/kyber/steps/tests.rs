@@ -46,6 +46,29 @@ fn others_follow_the_better_of_reads_and_writes() {
     assert_eq!(of(false), [42, 40, 40, 40, 40]);
 }
 
+/// A latency at its target begins no window; at the end of one, each depth follows from both domains.
+#[test]
+fn a_window_changes_both_depths() {
+    let mut steps = Steps::new(&KyberTunables::default());
+    let mut tokens = [256, 128, 64, 64].map(Tokens::new);
+    let mut due = None;
+    let mut completed = |steps: &mut Steps, domain, ms| {
+        let device = Duration::from_ms(ms);
+        steps.completed(domain, Took { total: device, device }, Instant::ZERO, &mut due);
+        due
+    };
+    assert_eq!(completed(&mut steps, Domain::Read, 2), None, "at its target");
+    assert_eq!(completed(&mut steps, Domain::Write, 10), None, "at its target");
+    completed(&mut steps, Domain::Read, 4);
+    completed(&mut steps, Domain::Write, 5);
+    let _ = steps.adjust(Instant::ZERO, &mut tokens);
+    assert_eq!(tokens.map(|tokens| tokens.depth()), [256, 64, 64, 64], "awful beside great");
+    completed(&mut steps, Domain::Read, 1);
+    completed(&mut steps, Domain::Write, 20);
+    let _ = steps.adjust(Instant::ZERO, &mut tokens);
+    assert_eq!(tokens.map(|tokens| tokens.depth()), [128, 66, 64, 64], "great beside awful");
+}
+
 /// Compares `completed` and `adjust` over time with lists of completions.
 #[derive(Debug, Default)]
 struct Slow {

@@ -274,6 +274,22 @@ fn a_request_is_passed_by_one_batch_of_every_other_domain() {
     assert_eq!(waited_for, [16, 8, 1, 0]);
 }
 
+/// [domain-batches-in-turn].
+#[test]
+fn the_first_batch_is_as_long_as_any() {
+    let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
+    for at in 0..17 {
+        rig.submit(CpuId(0), Bio::read(100 * at, 8, at), Place::Sorted);
+    }
+    rig.submit(CpuId(0), Bio::write(5000, 8, 17), Place::Sorted);
+    let mut next = || {
+        let id = rig.dispatch(HctxId(0)).expect("18 requests");
+        rig.requests[id].op
+    };
+    let write = (0..18).position(|_| next() == Op::Write);
+    assert_eq!(write, Some(16));
+}
+
 #[test]
 fn every_op_belongs_to_a_domain() {
     use Domain::{Discard, Other, Read, Write};
