@@ -175,8 +175,7 @@ mod tests {
 
     #[test]
     fn a_file_of_outcomes_has_predictions() {
-        let text =
-            "# words\nhead\na,x,s,1,2,0.5,3,blind\na,y,s,1,2,,,blind\nb,x,s,4,,,,repaired\nb,x,m,4,,,,blind\nc,x,s,5,fitted\n";
+        let text = "# words\nhead\na,x,s,1,2,0.5,3,blind\na,y,s,1,2,,,blind\nb,x,s,4,,,,repaired\nb,x,m,4,,,,blind\nc,x,s,5,fitted\n";
         let range = |ours, least, most| Some(Range { ours, least, most });
         let expected = [
             (1.0, Basis::Blind, range(2.0, 0.5, 3.0)),
