@@ -39,7 +39,8 @@ impl SoftwareQueue {
     /// Returns an empty software queue that merges as `merge` says.
     #[must_use]
     pub fn new(merge: SwqMerge) -> Self {
-        Self { merge, queued: List::new(), ends: EndIndex::new(HASHED) }
+        let hashed = if merge == SwqMerge::Hash { HASHED } else { 0 };
+        Self { merge, queued: List::new(), ends: EndIndex::new(hashed) }
     }
 
     /// The number of requests in the queue.
