@@ -53,10 +53,11 @@ fn listed() -> String {
 
 const LEGEND: &str = "
 fitted: the device's profile was fitted to the published figure; outcome: it was not; blind: it was published
-after the change, and nobody had compared it when the prediction was made; prediction: none is published. A
-change is relative to the first design; a range, in brackets, covers what the published figures from before the
-change leave open about the device. before and after are published; predicted is kept as it was, ours is
-today's. hit: within the tolerance; in range: the published figure lies in the brackets; miss: neither.
+after the change, and nobody had compared it when the prediction was made; repaired: the same, but the model was
+changed since, so ours is no prediction; prediction: none is published. A change is relative to the first design;
+a range, in brackets, covers what the published figures from before the change leave open about the device.
+before and after are published; predicted is kept as it was, ours is today's. hit: within the tolerance; in
+range: the published figure lies in the brackets; miss: neither.
 ";
 
 fn text(experiment: &Experiment, answer: &Reproduction) -> String {
@@ -110,7 +111,7 @@ fn list(table: &Published, cells: &[Cell]) -> Table {
 fn outcomes(table: &Published, cells: &[Cell]) -> String {
     let mut text = String::new();
     for design in table.designs {
-        let of_design = cells.iter().filter(|it| it.design == *design && it.basis == Basis::Blind);
+        let of_design = cells.iter().filter(|it| it.design == *design && it.basis.is_after());
         let of_design: Vec<_> = of_design.collect();
         if of_design.is_empty() {
             continue;

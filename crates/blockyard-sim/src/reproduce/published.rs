@@ -25,13 +25,21 @@ pub enum Basis {
     Fitted,
     /// The profile was not fitted to it.
     Outcome,
-    /// It was unknown until the model had predicted it, and the profile was not fitted to it afterwards.
+    /// It was unknown until the model had predicted it, and the model has not changed for it since.
     Blind,
+    /// As [`Blind`](Self::Blind), but the model was changed when it was known. The figure of today is no prediction.
+    Repaired,
     /// There is none.
     Prediction,
 }
 
 impl Basis {
+    /// Whether the figure is the outcome of a change.
+    #[must_use]
+    pub const fn is_after(self) -> bool {
+        matches!(self, Self::Blind | Self::Repaired)
+    }
+
     /// Its name in `reference/`, in tables and in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -39,6 +47,7 @@ impl Basis {
             Self::Fitted => "fitted",
             Self::Outcome => "outcome",
             Self::Blind => "blind",
+            Self::Repaired => "repaired",
             Self::Prediction => "prediction",
         }
     }
@@ -110,8 +119,8 @@ impl Tolerance {
     }
 }
 
-/// Returns the figures in `text`, a file of `reference/`, that have the unit `unit`. A file from before a change has a
-/// column with their [`Basis`]; a file of outcomes has three with the [prediction](Published::predicted).
+/// Returns the figures in `text`, a file of `reference/`, that have the unit `unit`. A file of outcomes has three more columns,
+/// with the [prediction](Published::predicted).
 ///
 /// # Panics
 ///
@@ -120,25 +129,22 @@ pub(super) fn published(text: &'static str, unit: &str) -> Vec<Published> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let number = |text: &str| text.parse().expect("a published figure should be a number");
     let row = |line: &'static str| {
-        let columns: Vec<_> = line.split(',').collect();
-        let (first, basis, predicted) = match columns[..] {
-            [w, d, u, f, basis] => {
-                let is_it = |it: &Basis| it.name() == basis;
-                let basis = [Basis::Fitted, Basis::Outcome].into_iter().find(is_it);
-                ([w, d, u, f], basis.expect("a published figure should have a basis"), None)
-            }
-            [w, d, u, f, "", "", ""] => ([w, d, u, f], Basis::Blind, None),
+        let (first, basis) = line.rsplit_once(',').expect("a line should have columns");
+        let columns: Vec<_> = first.split(',').collect();
+        let range = |ours, least, most| Some(Range { ours, least, most });
+        let ([workload, design, its_unit, figure], predicted) = match columns[..] {
+            [w, d, u, f] | [w, d, u, f, "", "", ""] => ([w, d, u, f], None),
             [w, d, u, f, ours, "", ""] => {
-                let ours = number(ours);
-                ([w, d, u, f], Basis::Blind, Some(Range { ours, least: ours, most: ours }))
+                ([w, d, u, f], range(number(ours), number(ours), number(ours)))
             }
             [w, d, u, f, ours, least, most] => {
-                let [ours, least, most] = [ours, least, most].map(number);
-                ([w, d, u, f], Basis::Blind, Some(Range { ours, least, most }))
+                ([w, d, u, f], range(number(ours), number(least), number(most)))
             }
-            _ => panic!("five or seven columns: {line}"),
+            _ => panic!("five or eight columns: {line}"),
         };
-        let [workload, design, its_unit, figure] = first;
+        let all = [Basis::Fitted, Basis::Outcome, Basis::Blind, Basis::Repaired];
+        let basis = all.into_iter().find(|it| it.name() == basis);
+        let basis = basis.expect("a published figure should have a basis");
         let figure = number(figure);
         let row = || Published { workload, design, figure, basis, predicted };
         (its_unit == unit).then(row)
@@ -169,13 +175,12 @@ mod tests {
 
     #[test]
     fn a_file_of_outcomes_has_predictions() {
-        let text =
-            "# words\nhead\na,x,s,1,2,0.5,3\na,y,s,1,2,,\nb,x,s,4,,,\nb,x,m,4,,,\nc,x,s,5,fitted\n";
+        let text = "# words\nhead\na,x,s,1,2,0.5,3,blind\na,y,s,1,2,,,blind\nb,x,s,4,,,,repaired\nb,x,m,4,,,,blind\nc,x,s,5,fitted\n";
         let range = |ours, least, most| Some(Range { ours, least, most });
         let expected = [
             (1.0, Basis::Blind, range(2.0, 0.5, 3.0)),
             (1.0, Basis::Blind, range(2.0, 2.0, 2.0)),
-            (4.0, Basis::Blind, None),
+            (4.0, Basis::Repaired, None),
             (5.0, Basis::Fitted, None),
         ];
         let read = published(text, "s").into_iter().map(|it| (it.figure, it.basis, it.predicted));

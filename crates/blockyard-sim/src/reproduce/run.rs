@@ -184,8 +184,8 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
             let counter = |unit: &Unit| (unit.name(), unit.of(figures(device, design)));
             let names = table.variants.iter().map(|variant| variant.name);
             let of_cell = published(design);
-            let is_blind = of_cell.is_some_and(|it| it.basis == Basis::Blind);
-            let before = table.before(design).and_then(published).filter(|_| is_blind);
+            let is_after = of_cell.is_some_and(|it| it.basis.is_after());
+            let before = table.before(design).and_then(published).filter(|_| is_after);
             let predicted = of_cell.and_then(|it| it.predicted);
             let verdict = |it: Range| of_cell.map(|of| table.tolerance.verdict(it, of.figure));
             let (less, gain_over) = match table.against {

@@ -32,8 +32,10 @@ pub enum Unit {
     UnmapInside,
     /// Share of the time in which memory is unmapped while the bus is idle, percent.
     UnmapOutside,
-    /// Share of an I/O's time on persistent memory in which data is copied, percent.
+    /// Share of an I/O's time on persistent memory in which data and map entries are copied, percent.
     CopyPercent,
+    /// Share of an I/O's time on persistent memory that map entries take, percent.
+    MapPercent,
     /// Fences per I/O on persistent memory.
     FencesPerIo,
     /// Scans of the words of all readers, per I/O on persistent memory.
@@ -60,6 +62,7 @@ impl Unit {
             Self::UnmapInside => "unmap in %",
             Self::UnmapOutside => "unmap out %",
             Self::CopyPercent => "copy %",
+            Self::MapPercent => "map %",
             Self::FencesPerIo => "fences",
             Self::ScansPerIo => "looks",
             Self::TransfersPerIo => "fetched",
@@ -86,7 +89,8 @@ impl Unit {
             Self::BusPercent => Some(host?.bus_busy_percent),
             Self::UnmapInside => Some(host?.unmap_percent.inside),
             Self::UnmapOutside => Some(host?.unmap_percent.outside),
-            Self::CopyPercent => Some(memory?.percent.copy),
+            Self::CopyPercent => Some(memory?.percent.copy + memory?.percent.map),
+            Self::MapPercent => Some(memory?.percent.map),
             Self::FencesPerIo => Some(memory?.fences),
             Self::ScansPerIo => Some(memory?.scans),
             Self::TransfersPerIo => Some(memory?.transfers),
