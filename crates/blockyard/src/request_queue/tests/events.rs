@@ -23,10 +23,14 @@ impl Sink for Notes {
         if !matches!(event.action, Action::Queue | Action::Split | Action::Hold(_)) {
             assert_eq!((event.cpu, event.hctx), (OTHER_CPU, H1), "{event:?}");
         }
-        if let Some((_, request)) = event.request
-            && !matches!(event.action, Action::BackMerge | Action::FrontMerge)
-        {
-            assert_eq!((request.sector, request.sectors), (event.sector, event.sectors));
+        if let Some((_, request)) = event.request {
+            let (start, end) = (event.sector, event.sector + u64::from(event.sectors));
+            let is_edge = match event.action {
+                Action::BackMerge => request.sector < start && request.end_sector() == end,
+                Action::FrontMerge => request.sector == start && request.end_sector() > end,
+                _ => (request.sector, request.end_sector()) == (start, end),
+            };
+            assert!(is_edge, "{event:?}");
             assert_eq!((request.op, request.flags), (event.op, event.flags));
         }
         self.seen.push((event.action, event.op, event.sector, event.sectors));
@@ -198,4 +202,45 @@ fn bios_are_reported_with_their_own_ranges() {
     assert_eq!(seen, expected);
     let deferred = heard.queue.next_run(&mut heard.host, now).map(|run| run.deferred);
     assert_eq!(deferred, Some(true), "a sleeper runs nothing itself");
+}
+
+/// Merges name the bio and the request that has grown by it; a join the request that ends.
+#[test]
+fn merges_on_the_plug_and_in_the_elevator_are_reported() {
+    let mut heard = Heard::new(Policies::mq_deadline(), Limits::new(CAPACITY_SECTORS));
+    let read = |action, sector, sectors| (action, Op::Read, sector, sectors);
+    heard.queue.plug(OTHER_CPU);
+    for (sector, cookie) in [(100, 0), (108, 1), (92, 2)] {
+        heard.submit(Bio::read(sector, 8, cookie)).unwrap();
+    }
+    let seen = core::mem::take(&mut heard.host.sink.seen);
+    let expected = [
+        read(Action::Queue, 100, 8),
+        read(Action::GetRequest, 100, 8),
+        read(Action::Plug, 100, 8),
+        read(Action::Queue, 108, 8),
+        read(Action::BackMerge, 108, 8),
+        read(Action::Queue, 92, 8),
+        read(Action::FrontMerge, 92, 8),
+    ];
+    assert_eq!(seen, expected);
+    heard.submit(Bio::read(500, 8, 3)).unwrap();
+    heard.host.sink.seen.clear();
+    let now = heard.host.sink.now;
+    heard.queue.unplug(&mut heard.host, OTHER_CPU, now);
+    let seen = core::mem::take(&mut heard.host.sink.seen);
+    let released = Action::Unplug { requests: 2, sleeping: false };
+    let expected =
+        [read(released, 92, 24), read(Action::Insert, 92, 24), read(Action::Insert, 500, 8)];
+    assert_eq!(seen, expected);
+    heard.submit(Bio::read(132, 8, 4)).unwrap();
+    heard.host.sink.seen.clear();
+    heard.submit(Bio::read(116, 16, 5)).unwrap();
+    let expected = [
+        read(Action::Queue, 116, 16),
+        read(Action::FrontMerge, 116, 16),
+        read(Action::Join, 116, 24),
+    ];
+    // It closes the gap between two requests; the one inserted last is tried first.
+    assert_eq!(heard.host.sink.seen, expected);
 }
