@@ -1,5 +1,5 @@
-//! `reproduce` prints our figures beside the published ones as JSON. A figure that was not published is a
-//! prediction, with its range over all variants of the device.
+//! `reproduce` prints our figures beside the published ones as JSON: those from before a change, and its outcomes, beside what
+//! was predicted of them.
 
 use std::process::Command;
 
@@ -24,7 +24,16 @@ fn reproduce_sets_figures_beside_figures() {
     assert_eq!((&before["ratio"], &before["unit"]), (&Value::Null, &"KiB/s".into()));
     // Without unmapping nothing is lost; the larger the share of unmapping, the larger the loss.
     let after = cell("read 16384k", "mmc-mq-step4");
-    assert_eq!((&after["published"], &after["basis"]), (&Value::Null, &"prediction".into()));
+    assert_eq!((&after["published"], &after["basis"]), (&21225.0.into(), &"blind".into()));
+    assert_eq!(after["published_before"], 23070.0);
+    let predicted = serde_json::json!({"ours": 20860.0, "least": 19904.0, "most": 23075.0});
+    assert_eq!((&after["predicted"], &after["predicted_verdict"]), (&predicted, &"hit".into()));
+    assert_eq!(after["tolerance"], serde_json::json!({"percent": 5.0}));
+    let short = cell("write 4k", "mmc-mq-step15");
+    assert_eq!(
+        (&short["published"], &short["predicted_verdict"]),
+        (&1709.0.into(), &"miss".into())
+    );
     let ratio = |key: &str| after["ratio"][key].as_f64().unwrap();
     assert!(ratio("least") < ratio("ours") && ratio("ours") < ratio("most"), "{after}");
     assert!(ratio("most") > 0.99, "{after}");

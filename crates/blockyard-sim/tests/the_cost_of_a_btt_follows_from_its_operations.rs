@@ -73,6 +73,33 @@ fn a_read_stores_nothing_unless_readers_publish() {
     }
 }
 
+/// Linux reads each map entry twice, and copies its four bytes one by one; `btt` loads a word once. A cache helps only where the
+/// mapping has one.
+#[test]
+fn an_uncached_mapping_pays_for_each_load_of_a_map_entry() {
+    let device = |mapping: &str, more: &str| {
+        let text = format!(
+            "base = \"pmem-dram\"\n[pmem]\nmapping = \"{mapping}\"\nload = \"80ns\"\n\
+             uncached-load = \"250ns\"\n{more}"
+        );
+        Device::parse("mine", &text).unwrap()
+    };
+    let read = |device: &Device, design: &str| {
+        let options = "--rw=randread --bs=4k --number_ios=100";
+        run_on(device, &Design::lookup(design).unwrap(), options, Conditions::new(1))
+    };
+    for (design, cached, uncached) in
+        [("btt-linux-2015-nt", 80, 2 * 4 * 250), ("btt-linux", 80, 2 * 4 * 250), ("btt", 80, 250)]
+    {
+        let map = |mapping| ns(&read(&device(mapping, ""), design), Part::Map) / 100;
+        assert_eq!(map("write-combining"), uncached, "{design}");
+        assert!(map("write-back") <= cached, "{design}: its line is in the cache for the second");
+        let [usual, more] = ["", "table-work = \"1us\"\n"]
+            .map(|more| read(&device("write-back", more), design).span);
+        assert_eq!(more - usual, Duration::from_us(100), "{design}");
+    }
+}
+
 #[test]
 fn a_scan_of_readers_takes_longer_with_more_lanes() {
     let with = |rtt: &str, sets: u32| {

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use blockyard_sim::answer::number::digits;
 use blockyard_sim::reproduce::{
-    self, Cell, Experiment, Ratio, Reproduction, Table as Published, run, runs,
+    self, Against, Basis, Cell, Experiment, Range, Reproduction, Table as Published, Tolerance,
+    Verdict, run, runs,
 };
 use clap::ValueEnum;
 
@@ -51,9 +52,12 @@ fn listed() -> String {
 }
 
 const LEGEND: &str = "
-fitted: the device's profile was fitted to the published figure; outcome: it was not; prediction: no
-measurement of this design is among the published figures used here. A change is relative to the first
-design; its range, in brackets, covers what the published figures leave open about the device.
+fitted: the device's profile was fitted to the published figure; outcome: it was not; blind: it was published
+after the change, and nobody had compared it when the prediction was made; repaired: the same, but the model was
+changed since, so ours is no prediction; prediction: none is published. A change is relative to the first design;
+a range, in brackets, covers what the published figures from before the change leave open about the device.
+before and after are published; predicted is kept as it was, ours is today's. hit: within the tolerance; in
+range: the published figure lies in the brackets; miss: neither.
 ";
 
 fn text(experiment: &Experiment, answer: &Reproduction) -> String {
@@ -62,11 +66,16 @@ fn text(experiment: &Experiment, answer: &Reproduction) -> String {
     for table in &experiment.tables {
         let of_table;
         (of_table, cells) = cells.split_at(table.workloads.len() * table.designs.len());
-        let laid_out = if table.workloads.len() > LONG { grid } else { list };
-        text += &format!("\n{}, on {}, {}:\n\n", table.title, table.device, table.unit.name());
+        let laid_out = if is_long(table) { grid } else { list };
+        text += &format!("\n{}, on {}, {}:\n\n", table.title, table.device, table.unit_name());
         text += &laid_out(table, of_table).to_string();
+        text += &outcomes(table, of_table);
     }
     text + LEGEND
+}
+
+const fn is_long(table: &Published) -> bool {
+    table.workloads.len() > LONG
 }
 
 /// Returns a table with a line for each cell.
@@ -91,24 +100,121 @@ fn list(table: &Published, cells: &[Cell]) -> Table {
             differs(table, cell),
             change(cell),
         ];
-        line.extend(
-            table.counters.iter().map(|unit| or_dash(cell.counters[unit.name()].map(digits))),
-        );
+        line.extend(counters(table, cell));
         line.push(cell.basis.name().to_owned());
         lines.row(line);
     }
     lines
 }
 
+/// Returns the outcomes of a table, design by design, beside what was predicted of them, and how many of them agree.
+fn outcomes(table: &Published, cells: &[Cell]) -> String {
+    let mut text = String::new();
+    for design in table.designs {
+        let of_design = cells.iter().filter(|it| it.design == *design && it.basis.is_after());
+        let of_design: Vec<_> = of_design.collect();
+        if of_design.is_empty() {
+            continue;
+        }
+        let hits = |verdict: &dyn Fn(&Cell) -> Option<Verdict>| {
+            let verdicts: Vec<_> = of_design.iter().filter_map(|cell| verdict(cell)).collect();
+            let hits = verdicts.iter().filter(|it| **it == Verdict::Hit).count();
+            format!("{hits} of {}", verdicts.len())
+        };
+        text += &format!(
+            "\nOutcome of {design}: {} predictions and {} of today's figures {}.\n\n",
+            hits(&|cell| cell.predicted_verdict),
+            hits(&|cell| cell.verdict),
+            tolerance(table),
+        );
+        text += &outcome(table, &of_design).to_string();
+    }
+    text
+}
+
+/// Returns a table with a line for each outcome. A table with a column for each design has no room for its counters, so they
+/// are here.
+fn outcome(table: &Published, cells: &[&Cell]) -> Table {
+    let mut columns = vec![
+        ("workload", Align::Left),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("predicted", Align::Right),
+        (off_name(table), Align::Right),
+        ("", Align::Left),
+        ("ours", Align::Right),
+        (off_name(table), Align::Right),
+        ("", Align::Left),
+    ];
+    if is_long(table) {
+        columns.extend(table.counters.iter().map(|unit| (unit.name(), Align::Right)));
+    }
+    let mut lines = Table::new(&columns);
+    cells.iter().for_each(|cell| lines.row(outcome_line(table, cell)));
+    lines
+}
+
+/// Formats the line of an outcome.
+#[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
+fn outcome_line(table: &Published, cell: &Cell) -> Vec<String> {
+    let published = cell.published.expect("an outcome is published");
+    let off = |ours: f64| match table.against {
+        Against::Nothing => percent(100.0 * (ours - published) / published),
+        Against::Less(_) | Against::Gain(_) => percent(ours - published),
+    };
+    let name = |verdict: Option<Verdict>| or_dash(verdict.map(|it| it.name().to_owned()));
+    let range = |Range { ours, least, most }| match least == most {
+        true => figure(table, ours),
+        false => {
+            format!("{} [{}, {}]", figure(table, ours), figure(table, least), figure(table, most))
+        }
+    };
+    let mut line = vec![
+        cell.workload.clone(),
+        or_dash(cell.published_before.map(|it| figure(table, it))),
+        figure(table, published),
+        or_dash(cell.predicted.map(range)),
+        or_dash(cell.predicted.map(|it| off(it.ours))),
+        name(cell.predicted_verdict),
+        figure(table, cell.ours),
+        off(cell.ours),
+        name(cell.verdict),
+    ];
+    if is_long(table) {
+        line.extend(counters(table, cell));
+    }
+    line
+}
+
+fn counters(table: &Published, cell: &Cell) -> impl Iterator<Item = String> {
+    table.counters.iter().map(|unit| or_dash(cell.counters[unit.name()].map(digits)))
+}
+
+fn tolerance(table: &Published) -> String {
+    match table.tolerance {
+        Tolerance::Percent(percent) => format!("are within {percent} %"),
+        Tolerance::Units(units) => {
+            let points = table.against != Against::Nothing && table.unit_name().contains('%');
+            format!("are within {units} {}", if points { "points" } else { table.unit_name() })
+        }
+        Tolerance::AtLeast => "are at least as published".to_owned(),
+    }
+}
+
+fn off_name(table: &Published) -> &'static str {
+    if table.against == Against::Nothing { "off %" } else { "off" }
+}
+
 /// Returns a table with a line for each workload and its designs side by side.
 fn grid(table: &Published, cells: &[Cell]) -> Table {
     let (first, others) = table.designs.split_first().expect("a table should have a design");
-    let is_compared = !table.published.is_empty();
+    let is_compared =
+        cells.iter().any(|cell| cell.basis != Basis::Prediction && cell.design == *first);
     let mut columns =
         if is_compared { vec!["published", first, differs_name(table)] } else { vec![*first] };
     for design in others {
         columns.push(design);
-        if table.less.is_none() {
+        if table.against == Against::Nothing {
             columns.push("change %");
         }
     }
@@ -124,7 +230,7 @@ fn grid(table: &Published, cells: &[Cell]) -> Table {
             if compares {
                 line.push(differs(table, cell));
             }
-            if cell.design != *first && table.less.is_none() {
+            if cell.design != *first && table.against == Against::Nothing {
                 line.push(change(cell));
             }
         }
@@ -135,7 +241,7 @@ fn grid(table: &Published, cells: &[Cell]) -> Table {
 
 /// Formats a figure of `table` with four digits or more. A difference has a sign and one decimal.
 fn figure(table: &Published, value: f64) -> String {
-    if table.less.is_some() {
+    if table.against != Against::Nothing {
         return percent(value);
     }
     let decimals = match value.abs() {
@@ -155,14 +261,14 @@ fn published(table: &Published, cell: &Cell) -> String {
 /// Formats our deviation from the published figure, in percent of it. For a difference, in the table's unit.
 #[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
 fn differs(table: &Published, cell: &Cell) -> String {
-    if table.less.is_none() {
+    if table.against == Against::Nothing {
         return or_dash(cell.difference_percent.map(percent));
     }
     or_dash(cell.published.map(|published| figure(table, cell.ours - published)))
 }
 
-const fn differs_name(table: &Published) -> &'static str {
-    if table.less.is_some() { "differs" } else { "differs %" }
+fn differs_name(table: &Published) -> &'static str {
+    if table.against != Against::Nothing { "differs" } else { "differs %" }
 }
 
 /// Formats a number with a sign and one decimal.
@@ -178,7 +284,7 @@ fn or_dash(text: Option<String>) -> String {
 /// Formats the change by the cell's design, with the range over the device's variants.
 #[expect(clippy::float_arithmetic, reason = "for the reader only: nothing is ordered by it")]
 fn change(cell: &Cell) -> String {
-    let Some(Ratio { ours, least, most }) = cell.ratio else { return "-".to_owned() };
+    let Some(Range { ours, least, most }) = cell.ratio else { return "-".to_owned() };
     let [ours, least, most] = [ours, least, most].map(|ratio| percent(100.0 * (ratio - 1.0)));
     if least == most { ours } else { format!("{ours} [{least}, {most}]") }
 }
@@ -187,36 +293,45 @@ fn change(cell: &Cell) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use blockyard_sim::reproduce::{Basis, Published as Figure, Unit, Workload};
+    use blockyard_sim::reproduce::{Published as Figure, Unit, Workload};
 
     use super::*;
 
-    fn table(less: Option<&'static str>) -> Published {
-        let figure = Figure { workload: "read", design: "a", figure: 100.0, basis: Basis::Outcome };
+    fn table(against: Against) -> Published {
+        let (basis, predicted) = (Basis::Outcome, None);
+        let figure = Figure { workload: "read", design: "a", figure: 100.0, basis, predicted };
         Published {
             title: "Rates".to_owned(),
             device: "null",
             variants: &[],
             workloads: vec![Workload { name: "read".to_owned(), options: Vec::new() }],
             designs: &["a", "b"],
-            less,
+            against,
             unit: Unit::KibPerS,
+            tolerance: Tolerance::Percent(5.0),
+            before: &[],
             published: vec![figure],
             counters: &[Unit::IosPerCommand],
         }
     }
 
     fn cells(table: &Published) -> [Cell; 2] {
-        let ratio = Ratio { ours: 1.5, least: 1.0, most: 1.75 };
+        let ratio = Range { ours: 1.5, least: 1.0, most: 1.75 };
         let cell = |design, ours, published: Option<f64>, ratio| Cell {
             table: table.title.clone(),
             device: table.device,
             workload: table.workloads[0].name.clone(),
             design,
-            less: table.less,
-            unit: table.unit,
+            less: None,
+            gain_over: None,
+            unit: table.unit_name(),
             published,
+            published_before: None,
+            predicted: None,
+            predicted_verdict: None,
             ours,
+            verdict: None,
+            tolerance: table.tolerance,
             difference_percent: published.map(|_| -2.0),
             ratio,
             basis: published.map_or(Basis::Prediction, |_| Basis::Outcome),
@@ -228,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_list_has_a_line_for_each_design() {
-        let table = table(None);
+        let table = table(Against::Nothing);
         let cells = cells(&table);
         assert_eq!(
             list(&table, &cells).to_string(),
@@ -240,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_grid_has_a_column_for_each_design() {
-        let table = table(None);
+        let table = table(Against::Nothing);
         let cells = cells(&table);
         assert_eq!(
             grid(&table, &cells).to_string(),
@@ -251,7 +366,7 @@ mod tests {
 
     #[test]
     fn differences_have_signs_and_differ_by_an_amount() {
-        let table = table(Some("c"));
+        let table = table(Against::Less("c"));
         let mut cells = cells(&table);
         cells[1].ratio = None;
         assert_eq!(
@@ -259,5 +374,22 @@ mod tests {
             "workload  published      a  differs       b\n\
              read         +100.0  +98.0     -2.0  +147.0\n"
         );
+    }
+
+    #[test]
+    fn an_outcome_stands_beside_what_was_predicted_and_todays_figure() {
+        let table = table(Against::Nothing);
+        let mut cells = cells(&table);
+        let blind = &mut cells[1];
+        (blind.basis, blind.published, blind.published_before) =
+            (Basis::Blind, Some(140.0), Some(100.0));
+        blind.predicted = Some(Range { ours: 154.0, least: 139.0, most: 160.0 });
+        (blind.predicted_verdict, blind.verdict) = (Some(Verdict::InRange), Some(Verdict::Hit));
+        let text = "\n\
+            Outcome of b: 0 of 1 predictions and 1 of 1 of today's figures are within 5 %.\n\n\
+            workload  before  after             predicted  off %             ours  off %\n\
+            read       100.0  140.0  154.0 [139.0, 160.0]  +10.0  in range  147.0   +5.0  hit\n";
+        assert_eq!(outcomes(&table, &cells), text);
+        assert_eq!(outcomes(&table, &cells[..1]), "", "without outcomes");
     }
 }

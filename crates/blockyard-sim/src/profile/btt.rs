@@ -17,6 +17,8 @@ pub struct BttDesign {
     pub lanes: Option<LaneChoice>,
     /// The way in which data is copied.
     pub copy: Copying,
+    /// The way in which a word of the table is loaded.
+    pub words: Words,
     /// The points at which stores become durable.
     pub fences: Fences,
     /// Whether map entries are fetched while data is copied.
@@ -33,6 +35,15 @@ impl BttDesign {
         let lanes = self.lanes.unwrap_or(LaneChoice::for_threads(cpus.into()));
         Policy { tracking: self.tracking, lanes }
     }
+}
+
+/// The way in which a word of the table is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// Its bytes are copied one after another, like any data.
+    Copied,
+    /// By one load.
+    Loaded,
 }
 
 /// The points at which stores become durable.
@@ -52,7 +63,9 @@ enum Lane {
     Counter,
 }
 
-const KEYS: &[&str] = &["copy", "rtt", "lane", "lane-sets", "fences", "prefetch", "sector-size"];
+const KEYS: &[&str] =
+    &["copy", "words", "rtt", "lane", "lane-sets", "fences", "prefetch", "sector-size"];
+const WORDS: &[(&str, Words)] = &[("copied", Words::Copied), ("loaded", Words::Loaded)];
 const RTT: &[(&str, ReadTracking)] = &[
     ("versions", ReadTracking::Versions),
     ("indexed", ReadTracking::Indexed),
@@ -90,6 +103,7 @@ pub(super) fn btt(top: &Table<'_>) -> Result<Option<BttDesign>, ProfileError> {
         tracking: table.need("rtt", OneOf(RTT))?,
         lanes,
         copy: table.need("copy", OneOf(COPY))?,
+        words: table.take_or("words", OneOf(WORDS), Words::Loaded)?,
         fences: table.need("fences", OneOf(FENCES))?,
         prefetch: table.take_or("prefetch", Flag, false)?,
         sector_bytes: table.take_or("sector-size", OneOf(SECTOR), 4096)?,

@@ -31,6 +31,8 @@ pub struct Design {
     /// The policy of an MMC host. `None`: that of Linux today without software queue, with the best way to find
     /// the end of busy that the host has.
     pub host: Option<HostPolicy>,
+    /// Whether an MMC host unmaps memory after a transfer. Without that, data is not safe: it shows the cost.
+    pub unmaps: bool,
     /// The lines of `[host]` in its file.
     pub host_lines: HostLines,
     /// The block translation table over persistent memory; `None`: sectors are copied in place.
@@ -78,6 +80,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "mmc-serial",
     "mmc-serial-bounce",
     "mmc-double-buffer",
+    "mmc-double-buffer-no-unmap",
     "mmc-double-buffer-full",
     "mmc-double-buffer-bounce",
     "mmc-mq-step4",
@@ -210,13 +213,14 @@ impl Design {
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
         let queue = top.table("queue", QUEUE)?;
-        let (host, host_lines) = host(&top)?.unzip();
+        let host = host(&top)?;
         Ok(Self {
             name: name.to_owned(),
             title,
             origin,
-            host,
-            host_lines: host_lines.unwrap_or_default(),
+            host: host.policy,
+            unmaps: !host.keeps_mappings,
+            host_lines: host.lines,
             btt: btt(&top)?,
             hw_queues: queue.take("hw-queues", Count(1..=1024))?,
             depth: queue.take("depth", Count(1..=10_240))?,

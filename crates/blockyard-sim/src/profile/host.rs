@@ -14,7 +14,7 @@ use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf};
 
 const HOST: &[&str] =
-    &["transfer", "pipeline", "busy-detect", "bounce", "packed", "close-ended", "hsq"];
+    &["transfer", "pipeline", "busy-detect", "bounce", "packed", "close-ended", "unmap", "hsq"];
 const HSQ: &[&str] = &["order", "limit", "limit-off-by-one", "defer"];
 
 const TRANSFER: &[(&str, Transfer)] = &[("pio", Transfer::Pio), ("dma", Transfer::Dma)];
@@ -126,11 +126,20 @@ fn value_of(key: &str, policy: &HostPolicy) -> &'static str {
     }
 }
 
-/// Reads the table `[host]` of `top`, with the lines of its keys; `None` if there is no such table.
-pub(super) fn host(top: &Table<'_>) -> Result<Option<(HostPolicy, HostLines)>, ProfileError> {
+/// The table `[host]` of a design.
+#[derive(Default)]
+pub(super) struct Host {
+    /// `None`: there is no such table.
+    pub(super) policy: Option<HostPolicy>,
+    pub(super) keeps_mappings: bool,
+    pub(super) lines: HostLines,
+}
+
+/// Reads the table `[host]` of `top`.
+pub(super) fn host(top: &Table<'_>) -> Result<Host, ProfileError> {
     let table = top.table("host", HOST)?;
     if table.is_empty() {
-        return Ok(None);
+        return Ok(Host::default());
     }
     let lines = HostLines(core::array::from_fn(|at| table.line_of(HOST[at])));
     let hsq = table.table("host.hsq", HSQ)?;
@@ -161,5 +170,6 @@ pub(super) fn host(top: &Table<'_>) -> Result<Option<(HostPolicy, HostLines)>, P
         ..usual
     };
     debug_assert!(HOST.iter().all(|key| lines.of(key) > 0), "every key has a line or its table's");
-    Ok(Some((policy, lines)))
+    let keeps_mappings = !table.take_or("unmap", Flag, true)?;
+    Ok(Host { policy: Some(policy), keeps_mappings, lines })
 }

@@ -30,7 +30,7 @@ mod table;
 mod tests;
 mod value;
 
-pub use btt::{BttDesign, Fences};
+pub use btt::{BttDesign, Fences, Words};
 pub use builtin::Builtin;
 pub use design::{Design, KindQueues};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};

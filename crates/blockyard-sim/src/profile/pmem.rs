@@ -23,6 +23,12 @@ pub struct PmemProfile {
     pub unit: u64,
     /// Loading a line that is in no cache, and the first line of a copy from the memory.
     pub load: Duration,
+    /// A load from the memory while its mapping is uncached: nothing of its line stays in a cache.
+    pub uncached_load: Duration,
+    /// The loads in which the processor copies the four bytes of a word one after another from an uncached mapping.
+    pub loads_of_word: u16,
+    /// The processor's own work for an I/O through a block translation table, apart from its accesses.
+    pub table_work: Duration,
     /// Copying out of the memory.
     pub read: CopyProfile,
     /// Copying into the memory, past the caches.
@@ -84,6 +90,9 @@ pub(super) fn pmem("pmem") -> PmemProfile {
     channels: "channels" need(Count(1..=64)),
     unit: "unit" take_or(Bytes(64..=4096), 64),
     load: "load" need(Time),
+    uncached_load: "uncached-load" need(Time),
+    loads_of_word: "loads-of-word" take_or(Count(1..=4), 4),
+    table_work: "table-work" take_or(Time, Duration::ZERO),
     read: "read" by(|pmem| copies(&pmem.table("pmem.read", COPIES)?)),
     write: "write" by(|pmem| copies(&pmem.table("pmem.write", COPIES)?)),
     write_back: "write-back" need(Time),

@@ -202,7 +202,8 @@ fn mmc_host(
     let policy = design.host;
     let policy =
         policy.unwrap_or_else(|| HostPolicy::new(Pipeline::BlkMqWait, mmc.host.busy_detect));
-    let host = MmcHost::new(mmc, policy, device.limits.capacity_sectors, draws);
+    let mmc = if design.unmaps { *mmc } else { mmc.without_unmapping() };
+    let host = MmcHost::new(&mmc, policy, device.limits.capacity_sectors, draws);
     host.map_err(|why| {
         let ask = asked(&policy, why);
         let (file, line) = (design.name.clone(), design.host_lines.of(ask.key));

@@ -2,9 +2,12 @@
 
 use blockyard_sim::reproduce::{Basis, Cell, Experiment, experiments, run};
 
-/// Returns the experiment called `name`, without the rows that have no published figure.
+/// Returns the experiment called `name`, without outcomes and without the tables that have no other published figure.
 pub(crate) fn measured(name: &str, designs: &'static [&'static str]) -> Experiment {
     let mut experiment = experiments().into_iter().find(|it| it.name == name).unwrap();
+    for table in &mut experiment.tables {
+        table.published.retain(|published| !published.basis.is_after());
+    }
     experiment.tables.retain(|table| !table.published.is_empty());
     experiment.tables.iter_mut().for_each(|table| table.designs = designs);
     experiment

@@ -1,7 +1,6 @@
 //! The device, which gives the answers of the test and checks its requests.
 
 use super::account::Accounts;
-use super::journal::Journal;
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::driver::{Accept, Driver, Issue, Outcome, TimedOut};
 use blockyard::policy::Dispatch;
@@ -52,11 +51,10 @@ pub(super) struct Device {
     pub(super) open_runs: BTreeSet<(QueueId, HctxId)>,
     /// The number of requests accepted so far.
     pub(super) taken: u64,
-    journal: Journal,
 }
 
 impl Device {
-    pub(super) const fn new(disks: Vec<Disk>, budget: usize, journal: Journal) -> Self {
+    pub(super) const fn new(disks: Vec<Disk>, budget: usize) -> Self {
         Self {
             disks,
             answers: VecDeque::new(),
@@ -69,7 +67,6 @@ impl Device {
             finishing: None,
             open_runs: BTreeSet::new(),
             taken: 0,
-            journal,
         }
     }
 
@@ -170,7 +167,6 @@ impl Driver for Device {
     }
 
     fn return_budget(&mut self, queue: QueueId, budget: Budget) {
-        self.journal.line(format_args!("{queue:?} returns {budget:?}"));
         assert!(
             self.budgets.remove(&(queue, budget.0)),
             "[budget-given-back]: {budget:?} was not out"
@@ -214,8 +210,6 @@ impl Driver for Device {
             Accept::Queued => _ = self.open_runs.remove(&run),
             _ => {}
         }
-        let (last, tag) = (issue.last, issue.tag.0);
-        self.journal.line(format_args!("offer {:?} {run:?} {tag} {budget:?} {last}", issue.id()));
         let accounts = self.accounts(issue.queue);
         match answer {
             Accept::Queued => {
@@ -241,8 +235,7 @@ impl Driver for Device {
         answer
     }
 
-    fn commit(&mut self, queue: QueueId, hctx: HctxId, now: Instant) {
-        self.journal.line(format_args!("{now} commit {queue:?} {hctx:?}"));
+    fn commit(&mut self, queue: QueueId, hctx: HctxId, _now: Instant) {
         self.open_runs.remove(&(queue, hctx));
     }
 

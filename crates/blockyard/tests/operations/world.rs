@@ -3,22 +3,17 @@
 use super::account::Accounts;
 use super::device::{Device, Disk, Owned};
 use super::input::{Input, System};
-use super::journal::{Journal, write_stats};
 use blockyard::bio::{Bio, Flags};
 use blockyard::driver::{Accept, Busy, Outcome, TimedOut};
 use blockyard::hardware_queue::RETRY_DELAY;
 use blockyard::host::Host;
 use blockyard::request_queue::{NotInFlight, RequestQueue};
-use blockyard::stats::StageStats;
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
-use blockyard::trace::Sink;
 use blockyard::unit::{CpuId, DriverTag, HctxId, QueueId};
 
 /// The number of operations in one play.
 const OPERATIONS_MAX: usize = 600;
-/// The time between two operations of which a journal is kept; without one most happen at the same time.
-const TICK: Duration = Duration::from_ns(1_000_003);
 /// The maximum of runs that may follow from each other at one instant, and of steps until the end.
 const STEPS_MAX: usize = 10_000;
 
@@ -44,7 +39,7 @@ pub(crate) struct Summary {
 }
 
 pub(super) struct World {
-    host: Host<Device, (Journal, StageStats)>,
+    host: Host<Device>,
     queues: Vec<RequestQueue>,
     tasks: Vec<Task>,
     now: Instant,
@@ -55,18 +50,25 @@ pub(super) struct World {
     quiesced: Vec<u32>,
     next_cookie: u64,
     summary: Summary,
-    journal: Journal,
+    /// Whether to print each event.
+    log: bool,
 }
 
-/// Writes a step to the journal.
+/// Prints an event if the log is on.
 macro_rules! log {
     ($world:expr, $($what:tt)*) => {
-        $world.journal.line(format_args!("{} {}", $world.now, format_args!($($what)*)));
+        if $world.log {
+            println!("{:>12} {}", $world.now.as_ns(), format_args!($($what)*));
+        }
     };
 }
 
 impl World {
-    pub(super) fn new(system: &System, journal: Journal) -> Self {
+    pub(super) fn new(system: &System) -> Self {
+        let log = std::env::var_os(super::LOG).is_some();
+        if log {
+            println!("{system:#?}");
+        }
         let disk = |queue: &blockyard::request_queue::QueueConfig| Disk {
             accounts: Accounts::new(queue.limits.clone()),
             dispatch: queue.policies.dispatch,
@@ -74,10 +76,8 @@ impl World {
         };
         let disks: Vec<_> = system.queues.iter().map(disk).collect();
         let count = disks.len();
-        let device = Device::new(disks, system.budget as usize, journal.clone());
-        let queue_count = u16::try_from(count).expect("there should be two disks at most");
-        let stats = StageStats::watching(queue_count, system.tags.hctxs);
-        let host = Host::new(device, (journal.clone(), stats), system.tags);
+        let device = Device::new(disks, system.budget as usize);
+        let host = Host::new(device, (), system.tags);
         let named = (0..).map(QueueId).zip(&system.queues);
         let queues = named.map(|(id, config)| RequestQueue::new(id, config.clone(), &host));
         Self {
@@ -90,7 +90,7 @@ impl World {
             quiesced: vec![0; count],
             next_cookie: 0,
             summary: Summary::default(),
-            journal,
+            log,
         }
     }
 
@@ -101,12 +101,8 @@ impl World {
             }
             self.operate(input);
             self.collect();
-            if self.journal.listens() {
-                self.now = self.now + TICK;
-            }
         }
         self.end();
-        write_stats(&self.journal, &self.host.sink.1);
         Summary { requests: self.host.driver.taken, ..self.summary }
     }
 
@@ -359,7 +355,6 @@ impl World {
             assert!(steps < STEPS_MAX, "starved runs should not cause each other endlessly");
             for queue in &mut self.queues {
                 while let Some(run) = queue.next_run(&mut self.host, self.now) {
-                    log!(self, "{:?} is to run {run:?}", queue.id());
                     self.runs.push((queue.id(), run.hctx));
                 }
                 while let Some(ended) = queue.next_ended() {
@@ -367,7 +362,6 @@ impl World {
                     self.host.driver.accounts(queue.id()).ended(&ended);
                 }
                 while let Some(cpu) = queue.next_woken().or_else(|| self.host.next_woken()) {
-                    log!(self, "{cpu} is woken");
                     let task = &mut self.tasks
                         [usize::try_from(cpu).expect("a waiter should be a processor")];
                     let Task::Asleep(queue, bio) = *task else { panic!("{task:?} was woken") };
@@ -376,11 +370,9 @@ impl World {
             }
             assert_eq!(self.host.driver.open_runs.len(), 0, "[last-or-commit]");
             let Some((queue, hctx)) = self.host.next_starved() else { break };
-            log!(self, "{queue:?} {hctx:?} starved");
             self.run(queue, hctx);
         }
         self.queues.iter().for_each(|queue| queue.self_check(&self.host));
-        log!(self, "next poll: {:?}", self.poll_at());
     }
 
     /// Ends the faults and waits until all bios have ended.

@@ -11,7 +11,7 @@
 
 use super::calendar::{Calendar, Channels};
 use super::lines::Lines;
-use crate::profile::{BttDesign, CopyProfile, Copying, Fences, Mapping, PmemProfile};
+use crate::profile::{BttDesign, CopyProfile, Copying, Fences, Mapping, PmemProfile, Words};
 use blockyard::time::{Duration, Instant};
 use blockyard_btt::layout::NFREE;
 use blockyard_btt::{ReadTracking, Touch, Word};
@@ -92,6 +92,8 @@ const LINES: usize = READERS + WORDS;
 pub(super) struct Machine {
     profile: PmemProfile,
     copy: Copying,
+    /// The time to load a word if no cache can hold it; `None`: caches hold lines.
+    uncached_word: Option<Duration>,
     fence_each: bool,
     prefetches: bool,
     /// Whether each reader's word has its own line.
@@ -124,8 +126,14 @@ struct Now {
 impl Machine {
     /// Returns a machine of `cpus` idle processors, with a disk under the BTT design `btt`, or a raw disk.
     pub(super) fn new(profile: PmemProfile, btt: Option<&BttDesign>, cpus: u16) -> Self {
+        let loads = match btt.map(|btt| btt.words) {
+            Some(Words::Copied) => u64::from(profile.loads_of_word),
+            Some(Words::Loaded) | None => 1,
+        };
+        let uncached_word = Duration::from_ns(profile.uncached_load.as_ns() * loads);
         Self {
             profile,
+            uncached_word: (profile.mapping == Mapping::WriteCombining).then_some(uncached_word),
             copy: btt.map_or(Copying::AlignedNt, |btt| btt.copy),
             fence_each: btt.is_some_and(|btt| btt.fences == Fences::EachStore),
             prefetches: btt.is_some_and(|btt| btt.prefetch)
@@ -287,15 +295,15 @@ impl Machine {
 
     /// Loads a word of the BTT from the medium.
     pub(super) fn load(&mut self, part: Part, at: u64) {
-        let line = at / LINE;
-        if self.profile.mapping == Mapping::WriteBack {
-            if self.now.cached.contains(&line) {
-                return;
-            }
-            self.now.cached.push(line);
+        if let Some(time) = self.uncached_word {
+            return self.spend(part, time);
         }
-        let latency = self.latency(line);
-        self.spend(part, latency);
+        let line = at / LINE;
+        if !self.now.cached.contains(&line) {
+            self.now.cached.push(line);
+            let latency = self.latency(line);
+            self.spend(part, latency);
+        }
     }
 
     /// Writes words of the BTT back to the medium.

@@ -269,6 +269,9 @@ impl Driver for Pmem {
         let begin = issue.now + self.spent;
         let took = self.memory().inside().machine.end(begin, issue.now);
         self.spent += took;
+        if self.btt.is_some() {
+            self.spent += self.profile.table_work;
+        }
         self.activity.span(begin, begin + took);
         self.finished.push_back(Finished {
             queue: issue.queue,

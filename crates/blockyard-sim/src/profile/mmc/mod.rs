@@ -30,6 +30,15 @@ pub struct MmcProfile {
 }
 
 impl MmcProfile {
+    /// Returns the profile of a host that leaves memory mapped, at no cost.
+    pub(crate) fn without_unmapping(&self) -> Self {
+        let mut profile = *self;
+        for memory in [&mut profile.host.costs.read, &mut profile.host.costs.write] {
+            (memory.unmap, memory.unmap_per_kib) = (Duration::ZERO, Duration::ZERO);
+        }
+        profile
+    }
+
     /// Returns the driver tags under `policy`: at most as many as the command queue holds, if there is one.
     pub(crate) fn tags(&self, policy: Option<HostPolicy>) -> u16 {
         let engine = HostCapabilities {

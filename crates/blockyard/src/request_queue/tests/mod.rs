@@ -7,6 +7,7 @@ mod expire;
 mod pause;
 mod sequence;
 mod share;
+mod stop;
 
 use super::*;
 use crate::bio::{Bio, Flags, Op};
