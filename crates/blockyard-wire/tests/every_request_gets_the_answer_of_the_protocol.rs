@@ -8,7 +8,7 @@ use blockyard_wire::nbd::{
     BASE_ALLOCATION, BlockSizes, Command, Errno, Event, Export, ExportFlags, Exports, Headers,
     Limits, REQUEST_BYTES_MAX,
 };
-use nbd::client::{Ask, replies};
+use nbd::client::{Ask, Reply, replies};
 use nbd::server::{Server, server, server_of};
 use nbd::{agree, export};
 
@@ -241,7 +241,9 @@ fn a_compact_request_has_no_flag_for_payload() {
         let mut server = server(headers);
         let flag = cmd_flag::PAYLOAD_LEN;
         assert_eq!(server.error(Ask::new(cmd::WRITE, 0, 512).flags(flag)), EINVAL);
-        assert_eq!(server.error(Ask::new(cmd::READ, 0, 512).flags(flag)), EINVAL);
+        for kind in [cmd::READ, cmd::BLOCK_STATUS] {
+            assert_eq!(server.error(Ask::new(kind, 0, 512).flags(flag)), EINVAL);
+        }
         assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0);
     }
 }
@@ -273,30 +275,33 @@ fn an_extended_write_without_the_payload_flag_is_carried_out() {
     assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0);
 }
 
+/// Sends a BLOCK_STATUS at 512 with `payload`, and returns its reply.
+fn ask_with(server: &mut Server, payload: &[u8]) -> Reply {
+    server.sent.clear();
+    let head = Ask::new(cmd::BLOCK_STATUS, 512, payload.len() as u64);
+    let bytes = head.flags(cmd_flag::PAYLOAD_LEN).bytes(Headers::Extended);
+    server.receive(&[&bytes, payload].concat());
+    replies(&server.sent, Headers::Extended, |_| unreachable!()).remove(0).1
+}
+
+/// The payload of a BLOCK_STATUS: 64 bits of length, and 32 bits for each context.
+fn list(len: u64, contexts: &[u32]) -> Vec<u8> {
+    let contexts = contexts.iter().flat_map(|context| context.to_be_bytes());
+    len.to_be_bytes().into_iter().chain(contexts).collect()
+}
+
 #[test]
 fn a_status_may_be_requested_for_some_contexts() {
     let agreed = agree(export("disk"), Headers::Extended, &[BASE_ALLOCATION, "x-test:dirty"]);
-    let ask = |server: &mut Server, payload: &[u8]| {
-        server.sent.clear();
-        let head = Ask::new(cmd::BLOCK_STATUS, 512, payload.len() as u64);
-        let bytes = head.flags(cmd_flag::PAYLOAD_LEN).bytes(Headers::Extended);
-        server.receive(&[&bytes, payload].concat());
-        replies(&server.sent, Headers::Extended, |_| unreachable!()).remove(0).1
-    };
-    let list = |len: u64, contexts: &[u32]| {
-        let mut payload = len.to_be_bytes().to_vec();
-        contexts.iter().for_each(|context| payload.extend(context.to_be_bytes()));
-        payload
-    };
     let mut server = Server::new(agreed);
     for contexts in [&[0][..], &[1], &[1, 0]] {
-        let reply = ask(&mut server, &list(4096, contexts));
+        let reply = ask_with(&mut server, &list(4096, contexts));
         let mut expected = contexts.to_vec();
         expected.sort_unstable();
         assert_eq!(reply.status.keys().copied().collect::<Vec<_>>(), expected);
         assert_eq!(server.asked.last().unwrap().2, 4096, "the length is in the payload");
     }
-    let all = ask(&mut server, &list(4096, &[0, 1]));
+    let all = ask_with(&mut server, &list(4096, &[0, 1]));
     server.sent.clear();
     assert_eq!(server.ask(Ask::new(cmd::BLOCK_STATUS, 512, 4096)).status, all.status);
     for wrong in [
@@ -310,10 +315,31 @@ fn a_status_may_be_requested_for_some_contexts() {
         list(4096, &[0])[..7].to_vec(),
         list(4096, &[0; 40]),
     ] {
-        assert_eq!(ask(&mut server, &wrong).error, EINVAL, "{wrong:?}");
+        assert_eq!(ask_with(&mut server, &wrong).error, EINVAL, "{wrong:?}");
         assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0);
     }
-    assert!(list(0, &[0; 32]).len() + 32 <= REQUEST_BYTES_MAX);
+}
+
+/// A list has at most as many contexts as an export, and ends with a whole one. After any other payload, the next
+/// request is understood.
+#[test]
+fn a_status_may_name_all_32_contexts() {
+    let names: Vec<_> = (0..32).map(|n| format!("x-test:{n}")).collect();
+    let set: Vec<_> = names.iter().map(String::as_str).collect();
+    let export = Export { contexts: names.clone(), ..export("disk") };
+    let mut server = Server::new(agree(export, Headers::Extended, &set));
+    let numbers: Vec<u32> = (0..32).rev().chain([32]).collect();
+    let longest = list(4096, &numbers);
+    for payload_bytes in 1..=longest.len() {
+        let reply = ask_with(&mut server, &longest[..payload_bytes]);
+        let named = (payload_bytes / 4).saturating_sub(2);
+        let legal = payload_bytes % 4 == 0 && (1..=32).contains(&named);
+        assert_eq!(reply.error, if legal { 0 } else { EINVAL }, "{payload_bytes}");
+        let expected: Vec<u32> = if legal { (32 - named as u32..32).collect() } else { vec![] };
+        assert_eq!(reply.status.into_keys().collect::<Vec<_>>(), expected);
+        assert_eq!(server.error(Ask::new(cmd::READ, 0, 512)), 0, "after {payload_bytes}");
+    }
+    assert_eq!(REQUEST_BYTES_MAX, 32 + list(0, &[0; 32]).len());
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl ContextSet {
 
     /// Returns the contexts in the order of the export's list.
     pub fn iter(self) -> impl Iterator<Item = MetaContext> {
-        (0u8..32).map(MetaContext).filter(move |context| self.contains(*context))
+        (0..).take(CONTEXTS_MAX).map(MetaContext).filter(move |context| self.contains(*context))
     }
 
     pub(crate) fn insert(&mut self, context: MetaContext) {

@@ -168,8 +168,10 @@ fn contexts_are_legal(contexts: &[String]) -> bool {
     let formed = |name: &String| {
         name.split_once(':').is_some_and(|(space, leaf)| !space.is_empty() && !leaf.is_empty())
     };
-    let once = |index: usize| !contexts[..index].contains(&contexts[index]);
-    contexts.len() <= CONTEXTS_MAX && contexts.iter().all(formed) && (0..contexts.len()).all(once)
+    let once = |(at, name)| !contexts[..at].contains(name);
+    contexts.len() <= CONTEXTS_MAX
+        && contexts.iter().all(formed)
+        && contexts.iter().enumerate().all(once)
 }
 
 fn blocks_are_legal(blocks: BlockSizes) -> bool {

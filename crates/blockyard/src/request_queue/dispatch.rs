@@ -320,10 +320,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 }
             }
             let feeder = self.queue.hctxs[hctx.index()].next_pending_feeder();
-            let Some(id) = feeder.and_then(|feeder| self.queue.pop_feeder(hctx, feeder)) else {
-                self.return_unused(budget);
-                return RunStop::Idle;
-            };
+            let id = feeder.and_then(|feeder| self.queue.pop_feeder(hctx, feeder));
+            let id = id.expect("a pending software queue holds a request");
             self.scheduled(id, budget);
             let mut list = List::new();
             list.push_back(&mut self.queue.requests, id);

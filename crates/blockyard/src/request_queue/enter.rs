@@ -609,5 +609,5 @@ fn is_within(bio: &Bio, limits: &Limits) -> bool {
         op if op.is_passthrough() => limits.max_sectors_of(op),
         _ => max_part_sectors(bio, bio.sector, limits),
     };
-    bio.sectors <= max_sectors && bio.segments <= limits.max_segments.max(1)
+    bio.sectors <= max_sectors && bio.segments <= limits.max_segments
 }

@@ -192,6 +192,80 @@ impl RunList {
 mod tests {
     use super::*;
 
+    /// A run answers the restart mark and the retry instant that were set before it.
+    #[test]
+    fn a_run_that_has_begun_is_not_asked_for_again() {
+        let (mut runs, h0) = (RunList::new(2), HctxId(0));
+        let begun: [Cause; 2] = [RunList::give_turn, RunList::restart_all];
+        for restart in begun {
+            runs.restart_on_completion(h0);
+            runs.begin_run(h0);
+            restart(&mut runs);
+            assert_eq!(runs.next(), None, "nobody waits for a completion");
+        }
+        runs.retry_at(h0, Instant::from_ns(5));
+        runs.begin_run(h0);
+        runs.mark_due(Instant::from_ns(5));
+        assert_eq!((runs.poll_at(), runs.next()), (None, None));
+    }
+
+    /// Something that asks for a run.
+    type Cause = fn(&mut RunList);
+
+    /// Only a submitter runs a hardware queue itself: what a completion, the clock or the end of a
+    /// pause asks for is left to a worker.
+    #[test]
+    fn a_run_that_no_submitter_asked_for_is_deferred() {
+        let mut runs = RunList::new(1);
+        let h0 = HctxId(0);
+        let causes: [(&str, Cause); 4] = [
+            ("a turn", |runs| {
+                runs.restart_on_completion(HctxId(0));
+                runs.give_turn();
+            }),
+            ("a restart of all", |runs| {
+                runs.restart_on_completion(HctxId(0));
+                runs.restart_all();
+            }),
+            ("a retry", |runs| {
+                runs.retry_at(HctxId(0), Instant::from_ns(5));
+                runs.mark_due(Instant::from_ns(5));
+            }),
+            ("the end of a pause", RunList::mark_all),
+        ];
+        for (cause, ask) in causes {
+            ask(&mut runs);
+            assert_eq!(runs.next(), Some(Run { hctx: h0, deferred: true }), "{cause}");
+            assert_eq!(runs.next(), None, "{cause}");
+        }
+        for (marks, deferred) in
+            [([true, true], true), ([true, false], false), ([false, true], false)]
+        {
+            marks.into_iter().for_each(|mark| runs.mark(h0, mark));
+            assert_eq!(runs.next(), Some(Run { hctx: h0, deferred }), "{marks:?}");
+            assert_eq!(runs.next(), None, "one run answers both marks");
+        }
+    }
+
+    /// A hardware queue runs at its first retry instant, whatever comes later.
+    #[test]
+    fn a_retry_comes_at_its_first_instant_and_once() {
+        let at = Instant::from_ns;
+        let mut runs = RunList::new(2);
+        runs.retry_at(HctxId(1), at(7));
+        runs.retry_at(HctxId(1), at(9));
+        runs.retry_at(HctxId(0), at(8));
+        assert_eq!(runs.poll_at(), Some(at(7)));
+        runs.mark_due(at(6));
+        assert_eq!(runs.next(), None, "not before");
+        runs.mark_due(at(7));
+        assert_eq!(runs.next().map(|run| run.hctx), Some(HctxId(1)));
+        assert_eq!((runs.next(), runs.poll_at()), (None, Some(at(8))));
+        runs.mark_due(at(20));
+        assert_eq!(runs.next().map(|run| run.hctx), Some(HctxId(0)));
+        assert_eq!((runs.next(), runs.poll_at()), (None, None));
+    }
+
     /// All wait again as soon as they were named.
     #[test]
     fn turns_and_restarts_go_round() {

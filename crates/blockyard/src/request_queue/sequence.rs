@@ -16,7 +16,6 @@ use super::turn::Turn;
 use crate::driver::Driver;
 use crate::request::{State, Step, Steps, data_flags};
 use crate::status::Status;
-use crate::time::Instant;
 use crate::trace::{Action, Sink};
 use crate::unit::{HctxId, RequestId};
 
@@ -128,8 +127,6 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         } else {
             rq.steps = left;
             rq.state = State::Staged;
-            rq.times.scheduled = Instant::ZERO;
-            rq.times.issued = Instant::ZERO;
             self.await_flush(id);
         }
         self.begin_flush(hctx);

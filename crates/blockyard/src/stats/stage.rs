@@ -307,6 +307,16 @@ mod tests {
         }
     }
 
+    /// A stage that was reached and left at the same instant counts, with no time.
+    #[test]
+    fn a_stage_that_takes_no_time_is_recorded() {
+        let mut stats = StageStats::new();
+        with_request(Bio::read(0, 8, 0), [100, 100, 100], |request| {
+            stats.event(&event(100, Action::Complete(Status::Ok), Op::Read, Some(request)));
+        });
+        assert_eq!(sums(&stats, Direction::Read), [(1, 0), (1, 0), (1, 0), (0, 0), (1, 0)]);
+    }
+
     #[test]
     fn bios_per_request_counts_merges_and_joins() {
         let mut stats = StageStats::new();

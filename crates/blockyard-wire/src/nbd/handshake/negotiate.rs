@@ -70,8 +70,8 @@ impl Negotiation {
         self.shutting_down = true;
     }
 
-    pub(super) fn set_no_zeroes(&mut self, no_zeroes: bool) {
-        self.no_zeroes = no_zeroes;
+    pub(super) fn omit_zeroes(&mut self) {
+        self.no_zeroes = true;
     }
 
     /// Answers an option with complete data ([one-final-option-reply]).

@@ -170,8 +170,12 @@ impl Handshake {
             self.stage = Stage::Over(HandshakeEnd::NotNewstyle);
             return None;
         }
-        self.fixed = flags & fixed != 0;
-        self.negotiation.set_no_zeroes(flags & no_zeroes != 0);
+        if flags & fixed != 0 {
+            self.fixed = true;
+        }
+        if flags & no_zeroes != 0 {
+            self.negotiation.omit_zeroes();
+        }
         self.stage = Stage::OptionHeader;
         None
     }

@@ -1,7 +1,6 @@
 //! Parses the header of a request.
 
 use super::super::context::{CONTEXTS_MAX, ContextSet, MetaContext};
-use super::super::flags::ExportFlags;
 use super::super::handshake::{Agreed, Headers};
 use super::super::number::{EXTENDED_REQUEST_MAGIC, REQUEST_MAGIC, cmd, cmd_flag};
 use super::super::read::Reader;
@@ -26,7 +25,7 @@ pub(super) struct Header {
     pub(super) offset: u64,
     /// The length of the request's range, in bytes.
     pub(super) len: u64,
-    /// The contexts that BLOCK_STATUS asks for. Empty if it names a context twice, or one that was not agreed on.
+    /// The contexts that BLOCK_STATUS asks for. Empty if its payload is not a list of some that were agreed on, each once.
     pub(super) contexts: ContextSet,
     /// The length in bytes of the header and of the payload that was parsed with it.
     len_bytes: usize,
@@ -50,35 +49,27 @@ impl Header {
         if rest.u32().is_some_and(|found| found != magic) {
             return Err(Unread::BadMagic);
         }
-        Self::fields(&mut rest, extended).map_or(Err(more), |mut header| {
-            header.contexts = agreed.contexts;
-            header.len_bytes = len_bytes;
-            if header.names_contexts(agreed) {
-                header.with_contexts(rest, agreed)
-            } else {
-                Ok(header)
-            }
-        })
+        let header = Self::fields(&mut rest, agreed, len_bytes).ok_or(more)?;
+        if header.names_contexts() { header.with_contexts(rest, agreed) } else { Ok(header) }
     }
 
-    fn fields(rest: &mut Reader<'_>, extended: bool) -> Option<Self> {
+    fn fields(rest: &mut Reader<'_>, agreed: &Agreed, len_bytes: usize) -> Option<Self> {
+        let extended = agreed.headers == Headers::Extended;
         let (flags, kind) = (rest.u16()?, rest.u16()?);
         let (cookie, offset) = (rest.u64()?, rest.u64()?);
         let len = if extended { rest.u64()? } else { u64::from(rest.u32()?) };
         // qemu 10 sends extended WRITEs without the flag, but with their payload.
         let has_payload = kind == cmd::WRITE || extended && flags & cmd_flag::PAYLOAD_LEN != 0;
         let payload_left = if has_payload { len } else { 0 };
-        let (contexts, len_bytes) = (ContextSet::EMPTY, 0);
+        let contexts = if payload_left > 0 { ContextSet::EMPTY } else { agreed.contexts };
         Some(Self { flags, kind, cookie, offset, len, contexts, len_bytes, payload_left })
     }
 
     /// Returns whether the payload is a list of contexts with a possible length.
-    fn names_contexts(&self, agreed: &Agreed) -> bool {
+    fn names_contexts(&self) -> bool {
+        let shortest = (STATUS_LENGTH_BYTES + STATUS_CONTEXT_BYTES) as u64;
         let longest = (REQUEST_BYTES_MAX - EXTENDED_BYTES) as u64;
-        self.kind == cmd::BLOCK_STATUS
-            && agreed.flags.contains(ExportFlags::BLOCK_STATUS_PAYLOAD)
-            && self.payload_left >= STATUS_LENGTH_BYTES as u64
-            && self.payload_left <= longest
+        self.kind == cmd::BLOCK_STATUS && (shortest..=longest).contains(&self.payload_left)
     }
 
     fn with_contexts(mut self, rest: Reader<'_>, agreed: &Agreed) -> Result<Self, Unread> {

@@ -28,6 +28,45 @@ fn the_parts_of_a_split_bio_tile_it_and_it_ends_once() {
     assert!(rig.queue.is_empty());
 }
 
+/// Only reads and writes are cut for their segments, in proportion. A bio at the limit is not split.
+#[test]
+fn a_bio_is_cut_into_as_many_parts_as_its_segments_need() {
+    let limits = Limits {
+        max_segments: 4,
+        max_discard_sectors: 64,
+        max_write_zeroes_sectors: 64,
+        ..Limits::new(CAPACITY_SECTORS)
+    };
+    for (op, segments, parts) in [
+        (Op::Read, 0, &[32][..]),
+        (Op::Read, 4, &[32]),
+        (Op::Read, 5, &[25, 7]),
+        (Op::Write, 8, &[16, 16]),
+        (Op::Write, 32, &[4; 8]),
+        (Op::Discard, 4, &[32]),
+        (Op::Discard, 32, &[32]),
+        (Op::WriteZeroes, 8, &[32]),
+        (Op::DriverOut, 4, &[32]),
+    ] {
+        let mut rig = Rig::new(1, 16, Policies::NONE, limits.clone());
+        let bio = Bio { segments, ..Bio::new(op, 0, 32, 0) };
+        if parts.len() == 1 && segments <= 4 {
+            let nowait = bio.with_flags(Flags::NOWAIT);
+            assert_eq!(rig.submit(CPU, nowait), Ok(()), "{op:?}: in one piece");
+        } else {
+            rig.submit(CPU, bio).unwrap();
+        }
+        rig.settle();
+        let sent: Vec<_> = rig.host.driver.sent.iter().map(|sent| sent.sectors).collect();
+        assert_eq!(sent, parts, "{op:?} of {segments} segments");
+    }
+    let mut rig = Rig::new(1, 16, Policies::NONE, limits);
+    let read = Bio { segments: 5, ..Bio::read(0, 32, 0) };
+    assert_eq!(rig.submit(CPU, read.with_flags(Flags::NOWAIT)), Err(SubmitError::WouldBlock));
+    let command = Bio { segments: 5, ..Bio::new(Op::DriverOut, 0, 32, 0) };
+    assert_eq!(rig.submit(CPU, command), Err(SubmitError::OutOfRange));
+}
+
 #[test]
 fn a_refused_bio_changes_nothing() {
     let refused = |limits: Limits, cpu, bio, error| {

@@ -3,10 +3,12 @@
 mod dispatch;
 mod end;
 mod enter;
+mod events;
 mod expire;
 mod pause;
 mod sequence;
 mod share;
+mod stop;
 
 use super::*;
 use crate::bio::{Bio, Flags, Op};

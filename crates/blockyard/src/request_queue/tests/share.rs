@@ -91,3 +91,32 @@ fn a_request_without_a_reserved_tag_does_not_stop_the_others() {
     let _ = queues[1].run(&mut host, hctx, now);
     assert_eq!(host.driver.sent.len(), 3, "the second command is on its way");
 }
+
+/// A tag that another queue gave back is for the split bio that waits for one, not for a bio that
+/// comes before its run ([split-bio-next-tag]). Bios that need another kind of tag do not wait.
+#[test]
+fn a_split_bio_gets_the_next_tag_before_later_bios() {
+    let tags = TagSetConfig { queues: 2, ..tags(2, 5, 1, 2) };
+    let limits = Limits { max_sectors: 8, ..Limits::new(CAPACITY_SECTORS) };
+    let usual = QueueConfig::new(2, 2, limits, Policies::NONE);
+    let config = QueueConfig { max_bios: 64, ..usual };
+    let mut host = host(tags, &config);
+    let mut queues = [0, 1].map(|at| RequestQueue::new(QueueId(at), config.clone(), &host));
+    let now = Instant::ZERO;
+    for cookie in 0..3 {
+        queues[1].submit(&mut host, CPU, Bio::read(cookie * 640, 8, cookie), now).unwrap();
+    }
+    queues[0].submit(&mut host, CPU, Bio::read(0, 64, 2), now).unwrap();
+    assert_eq!(queues[0].in_flight(), 1, "the last of four tags");
+    let Sent { hctx, tag, .. } = host.driver.sent.pop_front().unwrap();
+    queues[1].complete(&mut host, hctx, tag, Status::Ok, now).unwrap();
+    let late = Bio::read(6400, 8, 3);
+    assert_eq!(queues[0].submit(&mut host, CPU, late, now), Err(SubmitError::NoTag));
+    queues[0].submit(&mut host, CPU, late.with_flags(Flags::RESERVED), now).unwrap();
+    queues[0].submit(&mut host, OTHER_CPU, late, now).unwrap();
+    let (queue, hctx) = host.next_starved().unwrap();
+    assert_eq!((queue, hctx), (QueueId(0), H0));
+    let _ = queues[0].run(&mut host, hctx, now);
+    let reads = |sent: &&Sent| sent.sector == 8 && sent.hctx == H0;
+    assert_eq!(host.driver.sent.iter().filter(reads).count(), 1, "the second part has it");
+}

@@ -1,0 +1,147 @@
+//! Each access to a word that threads share is reported to the memory, so that a model of a machine can charge for it.
+
+mod intercepted_memory;
+
+use blockyard_btt::ram::Ram;
+use blockyard_btt::{Btt, Container, Format, LaneChoice, Policy, ReadTracking, Touch, Uuid, Word};
+use core::cell::RefCell;
+use intercepted_memory::{Call, Intercepted};
+
+const LANES: [LaneChoice; 4] = [
+    LaneChoice::Own { sets: 16 },
+    LaneChoice::PerCpu { cpus: 4 },
+    LaneChoice::Mutex,
+    LaneChoice::Counter,
+];
+const TRACKING: [ReadTracking; 4] =
+    [ReadTracking::Versions, ReadTracking::Indexed, ReadTracking::Scan, ReadTracking::ScanPadded];
+
+/// Returns the reports of a read, a write and a settling by a thread that is alone, in this order.
+fn reports(policy: Policy) -> [Vec<Touch>; 3] {
+    let reports = RefCell::new(Vec::new());
+    let intercept = |call| {
+        if let Call::Touched(touch) = call {
+            reports.borrow_mut().push(touch);
+        }
+        Ok(())
+    };
+    let format = Format {
+        container: Container::LabelledNamespace,
+        sector_bytes: 512,
+        uuid: Uuid([1; 16]),
+        parent_uuid: Uuid::NIL,
+        blank: true,
+    };
+    let memory = Intercepted { memory: Ram::new(16 << 20), intercept };
+    let btt = Btt::create(memory, &format, policy).expect("a new BTT in ram");
+    let mut seat = btt.seat();
+    seat.write(&btt, 3, &[7; 512]).expect("write to ram");
+    seat.settle(&btt).expect("settling in ram");
+    reports.borrow_mut().clear();
+    seat.read(&btt, 3, &mut [0; 512]).expect("read from ram");
+    let read = reports.take();
+    seat.write(&btt, 3, &[8; 512]).expect("write to ram");
+    let write = reports.take();
+    seat.settle(&btt).expect("settling in ram");
+    [read, write, reports.take()]
+}
+
+fn is_of_lanes(touch: &Touch) -> bool {
+    matches!(
+        touch,
+        Touch::Stored(Word::Counter)
+            | Touch::Locked(Word::Lanes(_))
+            | Touch::Unlocked(Word::Lanes(_))
+    )
+}
+
+/// Removes the reports of lanes, which are those that the design's documentation says: first and last.
+fn without_lanes(of: &[Touch], lanes: LaneChoice) -> &[Touch] {
+    let inside = match (lanes, of) {
+        (LaneChoice::Own { .. } | LaneChoice::PerCpu { .. }, of) => of,
+        (
+            LaneChoice::Mutex,
+            [Touch::Locked(Word::Lanes(lane)), of @ .., Touch::Unlocked(Word::Lanes(last))],
+        )
+        | (
+            LaneChoice::Counter,
+            [
+                Touch::Stored(Word::Counter),
+                Touch::Locked(Word::Lanes(lane)),
+                of @ ..,
+                Touch::Unlocked(Word::Lanes(last)),
+            ],
+        ) if lane == last => of,
+        (_, of) => panic!("{lanes:?}: {of:?}"),
+    };
+    assert!(!inside.iter().any(is_of_lanes), "{lanes:?}: {of:?}");
+    inside
+}
+
+/// A reader checks a version after it has copied, or publishes its block and withdraws it.
+#[test]
+fn a_read_reports_versions_or_its_published_block() {
+    for lanes in LANES {
+        for tracking in TRACKING {
+            let [read, ..] = reports(Policy { tracking, lanes });
+            match (tracking, &read[..]) {
+                // No lane is needed to read, where nothing is published.
+                (
+                    ReadTracking::Versions,
+                    [Touch::Loaded(Word::Entries(a)), Touch::Loaded(Word::Entries(b))],
+                ) => assert_eq!(a, b, "{lanes:?}"),
+                (ReadTracking::Versions, of) => panic!("{lanes:?}: {of:?}"),
+                (_, of) => match without_lanes(of, lanes) {
+                    [Touch::Stored(Word::Reader(a)), Touch::Stored(Word::Reader(b))] => {
+                        assert_eq!(a, b, "{tracking:?}, {lanes:?}");
+                    }
+                    of => panic!("{tracking:?}, {lanes:?}: {of:?}"),
+                },
+            }
+        }
+    }
+}
+
+/// A writer locks its entry, leaves it pending until the entry is durable, and looks through the words of all readers if they
+/// publish.
+#[test]
+fn a_write_reports_its_lock_and_its_scan_of_readers() {
+    for lanes in LANES {
+        for tracking in TRACKING {
+            let of = format!("{tracking:?}, {lanes:?}");
+            let [_, write, settled] = reports(Policy { tracking, lanes });
+            let is_shared = matches!(lanes, LaneChoice::Mutex | LaneChoice::Counter);
+            assert!(!is_shared || settled.is_empty(), "{of}: a lane is given back without a debt");
+            let write = without_lanes(&write, lanes);
+            let (scans, rest): (Vec<_>, Vec<_>) =
+                write.iter().chain(&settled).copied().partition(|it| scanned(*it).is_some());
+            let [
+                Touch::Loaded(Word::Entries(seen)),
+                Touch::Locked(Word::Entries(locked)),
+                Touch::Unlocked(Word::Entries(pending)),
+                Touch::Stored(Word::Entries(cleared)),
+            ] = rest[..]
+            else {
+                panic!("{of}: {rest:?}");
+            };
+            assert!([locked, pending, cleared] == [seen; 3], "{of}: {rest:?}");
+            let scans: Vec<_> = scans.into_iter().filter_map(scanned).collect();
+            match tracking {
+                ReadTracking::Versions => assert_eq!(scans, [], "{of}"),
+                // A scan serves many writes.
+                ReadTracking::Indexed => assert!(scans.len() <= 1, "{of}: {scans:?}"),
+                ReadTracking::Scan | ReadTracking::ScanPadded => assert_eq!(scans.len(), 1, "{of}"),
+            }
+            // A word for each set of lanes; without sets, one for each lane.
+            let words = if let LaneChoice::Own { sets } = lanes { sets } else { 256 };
+            assert!(scans.iter().all(|scanned| *scanned == words), "{of}: {scans:?}");
+        }
+    }
+}
+
+const fn scanned(touch: Touch) -> Option<u32> {
+    match touch {
+        Touch::ScannedReaders(words) => Some(words),
+        _ => None,
+    }
+}
