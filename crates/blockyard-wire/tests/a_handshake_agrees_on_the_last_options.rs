@@ -53,8 +53,11 @@ fn half_an_option_before_tls_is_not_completed_after_it() {
 fn without_required_tls_no_option_is_answered() {
     let mut talk = Talk::new(Tls::Required);
     for kind in [opt::LIST, opt::STRUCTURED_REPLY, opt::EXTENDED_HEADERS, 999] {
-        assert_eq!(talk.last(kind, &[]), rep::ERR_TLS_REQD, "{kind}");
+        for len in [0, 70_000] {
+            assert_eq!(talk.last(kind, &vec![0; len]), rep::ERR_TLS_REQD, "{kind}");
+        }
     }
+    assert_eq!(talk.last(opt::STARTTLS, &[0; 70_000]), rep::ERR_TOO_BIG);
     for kind in [opt::INFO, opt::GO] {
         assert_eq!(talk.last(kind, &info_data("disk", &[])), rep::ERR_TLS_REQD);
         assert_eq!(talk.last(kind, &info_data("none", &[])), rep::ERR_TLS_REQD);
@@ -334,7 +337,9 @@ fn a_server_that_shuts_down_says_so() {
     let mut talk = Talk::new(Tls::Required);
     talk.handshake.shut_down();
     for kind in [opt::GO, opt::LIST, opt::STARTTLS, 999] {
-        assert_eq!(talk.last(kind, &[]), rep::ERR_SHUTDOWN);
+        for len in [0, 70_000] {
+            assert_eq!(talk.last(kind, &vec![0; len]), rep::ERR_SHUTDOWN, "{kind}");
+        }
     }
     let step = talk.say(&option(opt::EXPORT_NAME, b"disk"));
     assert_eq!(step, Step::End(HandshakeEnd::ShuttingDown));
