@@ -120,3 +120,35 @@ impl Drop for Seat {
         self.taken[self.id.index()].store(false, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They go in the order in which the host refused them, each once, from a completion until the
+    /// host refuses one again. Behind them come those that wait for tags.
+    #[test]
+    fn those_that_a_full_host_refused_go_in_turn_when_there_is_room() {
+        let config = TagSetConfig { hctxs: 2, queues: 2, ..TagSetConfig::single(1) };
+        let mut host = Host::new((), (), config);
+        let [a, b, c] =
+            [(0, 1), (1, 0), (0, 0)].map(|(queue, hctx)| (QueueId(queue), HctxId(hctx)));
+        host.tags.starve(c.0, c.1, false);
+        assert_eq!((host.next_starved(), host.next_starved()), (Some(c), None), "a tag is free");
+        for (queue, hctx) in [a, b, a] {
+            host.starve(queue, hctx);
+        }
+        host.tags.starve(c.0, c.1, false);
+        assert_eq!((host.next_starved(), host.next_starved()), (Some(c), None), "no room yet");
+        host.note_room();
+        host.tags.starve(c.0, c.1, false);
+        assert_eq!([(); 4].map(|()| host.next_starved()), [Some(a), Some(b), Some(c), None]);
+        [a, b].into_iter().for_each(|(queue, hctx)| host.starve(queue, hctx));
+        host.note_room();
+        assert_eq!(host.next_starved(), Some(a));
+        host.starve(a.0, a.1);
+        assert_eq!(host.next_starved(), None, "refused again");
+        host.note_room();
+        assert_eq!([(); 3].map(|()| host.next_starved()), [Some(b), Some(a), None]);
+    }
+}

@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_run_that_has_begun_is_not_asked_for_again() {
         let (mut runs, h0) = (RunList::new(2), HctxId(0));
-        let begun: [fn(&mut RunList); 2] = [RunList::give_turn, RunList::restart_all];
+        let begun: [Cause; 2] = [RunList::give_turn, RunList::restart_all];
         for restart in begun {
             runs.restart_on_completion(h0);
             runs.begin_run(h0);
@@ -209,13 +209,16 @@ mod tests {
         assert_eq!((runs.poll_at(), runs.next()), (None, None));
     }
 
+    /// Something that asks for a run.
+    type Cause = fn(&mut RunList);
+
     /// Only a submitter runs a hardware queue itself: what a completion, the clock or the end of a
     /// pause asks for is left to a worker.
     #[test]
     fn a_run_that_no_submitter_asked_for_is_deferred() {
         let mut runs = RunList::new(1);
         let h0 = HctxId(0);
-        let causes: [(&str, fn(&mut RunList)); 4] = [
+        let causes: [(&str, Cause); 4] = [
             ("a turn", |runs| {
                 runs.restart_on_completion(HctxId(0));
                 runs.give_turn();

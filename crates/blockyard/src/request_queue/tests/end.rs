@@ -1,5 +1,6 @@
 use super::*;
 use crate::driver::{Busy, Finished, Outcome};
+use crate::policy::{ElevatorKind, KyberTunables};
 
 #[test]
 fn a_requeued_request_goes_before_all_others() {
@@ -145,5 +146,29 @@ fn a_request_that_the_driver_gives_back_restarts_those_who_wait() {
         rig.now = rig.now + Duration::from_secs(31);
         rig.settle();
         assert!(rig.sent_sectors().contains(&64), "{outcome:?}: {:?}", rig.sent_sectors());
+    }
+}
+
+/// A request given back prepared has left the elevator for good, and its token is free; one given
+/// back undone goes through the elevator again, which withholds the other write.
+#[test]
+fn a_request_given_back_prepared_holds_no_token_of_the_elevator() {
+    for (outcome, sent) in [(Outcome::AgainPrepared, &[0, 64][..]), (Outcome::Again, &[0])] {
+        let one_write = KyberTunables { write_depth: 1, ..KyberTunables::default() };
+        let policies = Policies { elevator: ElevatorKind::Kyber(one_write), ..Policies::NONE };
+        let mut rig = Rig::new(1, 4, policies, Limits::new(CAPACITY_SECTORS));
+        rig.submit(CPU, Bio::write(0, 8, 0)).unwrap();
+        rig.submit(CPU, Bio::write(64, 8, 1)).unwrap();
+        rig.settle();
+        assert_eq!(rig.sent_sectors(), [0]);
+        rig.host.driver.timeouts.push_back(TimedOut::Ended(outcome));
+        rig.now = rig.now + Duration::from_secs(31);
+        rig.settle();
+        assert_eq!(rig.sent_sectors(), sent, "{outcome:?}");
+        while !rig.host.driver.sent.is_empty() {
+            rig.complete();
+            rig.settle();
+        }
+        assert_eq!(rig.ended(), [(0, Status::Ok), (1, Status::Ok)]);
     }
 }

@@ -3,6 +3,7 @@
 mod dispatch;
 mod end;
 mod enter;
+mod events;
 mod expire;
 mod pause;
 mod sequence;

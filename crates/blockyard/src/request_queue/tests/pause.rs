@@ -1,4 +1,5 @@
 use super::*;
+use crate::hardware_queue::RunStop;
 
 fn rigs() -> [Rig; 2] {
     [Rig::none(4), Rig::mq_deadline(4)]
@@ -10,6 +11,9 @@ fn a_frozen_queue_drains_and_takes_nothing_until_the_last_unfreeze() {
         rig.queue.plug(CPU);
         rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
         rig.queue.freeze(&mut rig.host, rig.now);
+        let next = rig.queue.next_run(&mut rig.host, rig.now).expect("what was on the plug");
+        assert!(next.deferred && rig.queue.run(&mut rig.host, next.hctx, rig.now) == RunStop::Idle);
+        assert_eq!(rig.host.driver.sent.len(), 1, "what was on the plug is out");
         rig.queue.freeze(&mut rig.host, rig.now);
         let late = Bio::read(64, 8, 1);
         assert_eq!(rig.submit(CPU, late), Err(SubmitError::Frozen));
@@ -18,7 +22,7 @@ fn a_frozen_queue_drains_and_takes_nothing_until_the_last_unfreeze() {
         rig.queue.wait(&mut rig.host, CPU, &late, 7, rig.now).unwrap();
         rig.settle();
         rig.complete();
-        assert_eq!(rig.ended(), [(0, Status::Ok)], "what was on the plug is out");
+        assert_eq!(rig.ended(), [(0, Status::Ok)]);
         assert!(rig.queue.is_empty() && rig.queue.is_frozen());
         rig.queue.unfreeze();
         assert_eq!(
@@ -38,5 +42,27 @@ fn a_quiesced_queue_asks_for_no_poll() {
         rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();
         rig.settle();
         assert_eq!(rig.queue.poll_at(), None);
+    }
+}
+
+/// What came while the queue was quiesced goes when the last quiesce ends: every hardware queue is
+/// run, by a worker ([quiesced-sends-none]).
+#[test]
+fn the_last_unquiesce_runs_every_hardware_queue() {
+    for policies in [Policies::NONE, Policies::mq_deadline()] {
+        let mut rig = Rig::new(2, 4, policies, Limits::new(CAPACITY_SECTORS));
+        rig.queue.quiesce();
+        rig.queue.quiesce();
+        rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+        rig.submit(OTHER_CPU, Bio::read(64, 8, 1)).unwrap();
+        rig.settle();
+        rig.queue.unquiesce();
+        assert_eq!((rig.settle(), rig.host.driver.sent.len()), (0, 0), "one quiesce is left");
+        rig.queue.unquiesce();
+        let next = rig.queue.next_run(&mut rig.host, rig.now);
+        assert_eq!(next.map(|run| (run.hctx, run.deferred)), Some((H0, true)));
+        let _ = rig.queue.run(&mut rig.host, H0, rig.now);
+        rig.settle();
+        assert_eq!(rig.host.driver.sent.len(), 2);
     }
 }
