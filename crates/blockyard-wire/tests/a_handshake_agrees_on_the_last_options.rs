@@ -8,7 +8,7 @@ use blockyard_wire::nbd::{
     Export, ExportFlags, ExportIndex, Exports, Handshake, HandshakeEnd, Headers, Limits, Step, Tls,
 };
 use nbd::client::{
-    OptionReply, counted, flags, go, info_data, option, option_replies, set_contexts,
+    OptionReply, context_data, counted, flags, go, info_data, option, option_replies, set_contexts,
 };
 use nbd::talk::Talk;
 use nbd::{export, exports};
@@ -53,8 +53,11 @@ fn half_an_option_before_tls_is_not_completed_after_it() {
 fn without_required_tls_no_option_is_answered() {
     let mut talk = Talk::new(Tls::Required);
     for kind in [opt::LIST, opt::STRUCTURED_REPLY, opt::EXTENDED_HEADERS, 999] {
-        assert_eq!(talk.last(kind, &[]), rep::ERR_TLS_REQD, "{kind}");
+        for len in [0, 70_000] {
+            assert_eq!(talk.last(kind, &vec![0; len]), rep::ERR_TLS_REQD, "{kind}");
+        }
     }
+    assert_eq!(talk.last(opt::STARTTLS, &[0; 70_000]), rep::ERR_TOO_BIG);
     for kind in [opt::INFO, opt::GO] {
         assert_eq!(talk.last(kind, &info_data("disk", &[])), rep::ERR_TLS_REQD);
         assert_eq!(talk.last(kind, &info_data("none", &[])), rep::ERR_TLS_REQD);
@@ -147,6 +150,92 @@ fn the_information_about_an_export_is_correct() {
         (rep::SERVER, [counted(name.as_bytes()), format!("the disk {name}").into()].concat())
     };
     assert_eq!(servers, [server("disk"), server("other"), (rep::ACK, vec![])]);
+}
+
+/// Besides NBD_INFO_EXPORT, which is always sent, each kind is sent if it is wanted and the export has it.
+#[test]
+fn info_tells_what_is_wanted() {
+    let mut talk = Talk::new(Tls::Off);
+    let silent = Export { description: String::new(), ..export("silent") };
+    talk.exports = Exports::new(vec![export("disk"), silent]).unwrap();
+    for wanted in 0..16u16 {
+        for name in ["disk", "silent"] {
+            let wants: Vec<_> = (0..4).filter(|kind| wanted & (1 << kind) != 0).collect();
+            let replies = talk.ask(opt::INFO, &info_data(name, &wants));
+            let (last, told) = replies.split_last().unwrap();
+            assert_eq!(last, &(opt::INFO, rep::ACK, vec![]));
+            let mut told: Vec<_> = told.iter().map(|(_, _, data)| data.clone()).collect();
+            told.sort_unstable();
+            let description = format!("the disk {name}");
+            let (flags, size) = (nbd::all_flags().number() | 1, (1u64 << 20).to_be_bytes());
+            let sizes = [1u32, 4096, 32 << 20].map(u32::to_be_bytes);
+            let all = [
+                [&size[..], &flags.to_be_bytes()].concat(),
+                name.into(),
+                description.into(),
+                sizes.concat(),
+            ];
+            let sent =
+                |kind: &u16| *kind == 0 || wants.contains(kind) && (*kind != 2 || name == "disk");
+            let kinds: Vec<_> = (0..4u16).filter(sent).collect();
+            let expected: Vec<_> = kinds
+                .iter()
+                .map(|kind| [&kind.to_be_bytes()[..], &all[usize::from(*kind)]].concat())
+                .collect();
+            assert_eq!(told, expected, "{name} {wants:?}");
+        }
+    }
+}
+
+/// The protocol limits strings to 4096 bytes.
+#[test]
+fn names_and_queries_have_at_most_4096_bytes() {
+    let mut talk = Talk::new(Tls::Off);
+    let (longest, longer) = ("n".repeat(4096), "n".repeat(4097));
+    let long = Export { name: longest.clone(), ..export("") };
+    talk.exports = Exports::new(vec![long]).unwrap();
+    assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
+    assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
+    let info = |name: &str| (opt::INFO, info_data(name, &[info::NAME]));
+    let set = |name: &str, query: &str| (opt::SET_META_CONTEXT, context_data(name, &[query]));
+    let list = |name: &str, query: &str| (opt::LIST_META_CONTEXT, context_data(name, &[query]));
+    for ((kind, data), last) in [
+        (info(&longest), rep::ACK),
+        (info(&longer), rep::ERR_INVALID),
+        (info(&longest[1..]), rep::ERR_UNKNOWN),
+        (set(&longest, &longest), rep::ACK),
+        (set(&longer, &longest), rep::ERR_INVALID),
+        (set(&longest, &longer), rep::ERR_INVALID),
+        (list(&longest, &longest), rep::ACK),
+        (list(&longer, &longest), rep::ERR_INVALID),
+        (list(&longest, &longer), rep::ERR_INVALID),
+    ] {
+        assert_eq!(talk.last(kind, &data), last, "{kind}, {} bytes", data.len());
+    }
+    let step = talk.say(&option(opt::EXPORT_NAME, longest.as_bytes()));
+    assert!(matches!(step, Step::Transmit(_)), "{step:?}");
+}
+
+/// Each limit of the handshake: what reaches it passes, one more does not.
+#[test]
+fn options_are_limited() {
+    let limits = Limits { option_bytes: 100, skipped_bytes: 200, queries: 2, ..Limits::DEFAULT };
+    let mut talk = Talk::limited(Tls::Off, limits);
+    assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
+    for (len, error) in [(100, rep::ERR_UNSUP), (101, rep::ERR_TOO_BIG), (200, rep::ERR_TOO_BIG)] {
+        assert_eq!(talk.last(999, &vec![0; len]), error, "{len}");
+    }
+    for (queries, last) in [(2, rep::ACK), (3, rep::ERR_TOO_BIG)] {
+        let data = context_data("disk", &vec!["a:b"; queries]);
+        assert_eq!(talk.last(opt::SET_META_CONTEXT, &data), last);
+        assert_eq!(talk.last(opt::LIST_META_CONTEXT, &data), last);
+    }
+    let name = option(opt::EXPORT_NAME, &[b'n'; 100]);
+    assert_eq!(Talk::limited(Tls::Off, limits).say(&name), Step::End(HandshakeEnd::NoSuchExport));
+    for (kind, len) in [(opt::EXPORT_NAME, 101), (999, 201)] {
+        let step = Talk::limited(Tls::Off, limits).say(&option(kind, &vec![b'n'; len]));
+        assert_eq!(step, Step::End(HandshakeEnd::TooLong), "{kind}");
+    }
 }
 
 /// [structured-before-offers].
@@ -248,7 +337,9 @@ fn a_server_that_shuts_down_says_so() {
     let mut talk = Talk::new(Tls::Required);
     talk.handshake.shut_down();
     for kind in [opt::GO, opt::LIST, opt::STARTTLS, 999] {
-        assert_eq!(talk.last(kind, &[]), rep::ERR_SHUTDOWN);
+        for len in [0, 70_000] {
+            assert_eq!(talk.last(kind, &vec![0; len]), rep::ERR_SHUTDOWN, "{kind}");
+        }
     }
     let step = talk.say(&option(opt::EXPORT_NAME, b"disk"));
     assert_eq!(step, Step::End(HandshakeEnd::ShuttingDown));

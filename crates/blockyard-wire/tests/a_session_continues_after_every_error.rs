@@ -7,7 +7,7 @@ mod nbd;
 use blockyard_wire::nbd::number::{cmd, cmd_flag};
 use blockyard_wire::nbd::{
     ANSWER_BYTES_MAX, BlockSizes, Command, Errno, Event, Export, Headers, Limits, Part,
-    TransmissionEnd,
+    Transmission, TransmissionEnd,
 };
 use nbd::client::{Ask, Reply, replies};
 use nbd::server::{Server, server, server_of};
@@ -141,7 +141,7 @@ fn past_a_limit_no_request_is_taken_until_replies_are_sent() {
         let limits = Limits { requests: 3, request_bytes: 12288, ..Limits::DEFAULT };
         let mut server = Server::limited(agreed, limits);
         let transmission = &mut server.transmission;
-        let next = |transmission: &mut blockyard_wire::nbd::Transmission, kind, len| {
+        let next = |transmission: &mut Transmission, kind, len| {
             let next = transmission.next(&Ask::new(kind, 0, len).bytes(headers));
             match next.event {
                 Event::Request(request) | Event::Settled(request, _) => Some(request),
@@ -230,6 +230,72 @@ fn a_bad_magic_number_ends_the_session() {
         let mut server = server(headers);
         server.receive(&Ask::new(cmd::READ, 0, 512).bytes(other)[..4]);
         assert_eq!(server.end, Some(TransmissionEnd::BadMagic));
+    }
+}
+
+/// Bytes after the end are ignored, in the same call and in later ones.
+#[test]
+fn an_ended_session_takes_all_bytes() {
+    for headers in HEADERS {
+        let long = Ask::new(cmd::WRITE, 0, (32 << 20) + 1).bytes(headers);
+        for (bytes, end) in [
+            (Ask::new(cmd::DISC, 0, 0).bytes(headers), TransmissionEnd::Disconnected),
+            (vec![0; 4], TransmissionEnd::BadMagic),
+            (long, TransmissionEnd::TooLong),
+        ] {
+            let mut transmission = server(headers).transmission;
+            for bytes in [[&bytes[..], &[7; 100]].concat(), bytes] {
+                let next = transmission.next(&bytes);
+                assert!(matches!(next.event, Event::End(found) if found == end));
+                assert_eq!(next.taken, bytes.len(), "{headers:?} {end:?}");
+            }
+        }
+    }
+}
+
+/// A connection has room for at least one request, with the longest data of its export.
+#[test]
+fn limits_below_one_request_are_an_error_of_the_caller() {
+    let agreed = agree(export("disk"), Headers::Simple, &[]);
+    for (requests, request_bytes, legal) in
+        [(1, 32 << 20, true), (0, 32 << 20, false), (1, (32 << 20) - 1, false)]
+    {
+        let limits = Limits { requests, request_bytes, ..Limits::DEFAULT };
+        let new = std::panic::catch_unwind(|| Transmission::new(agreed, limits));
+        assert_eq!(new.is_ok(), legal, "{limits:?}");
+    }
+}
+
+/// Reads up to the shortest possible one, and what parts have left of them.
+#[test]
+fn a_read_may_end_with_one_byte() {
+    for headers in HEADERS {
+        let mut server = server(headers);
+        for len in 1..4 {
+            let reply = server.ask(Ask::new(cmd::READ, 511, len));
+            let data: Vec<u8> = reply.data.into_iter().flat_map(|(_, data)| data).collect();
+            assert_eq!(data, server.disk[511..][..len as usize]);
+        }
+    }
+    for headers in [Headers::Structured, Headers::Extended] {
+        let mut server = server(headers);
+        for hole in 1..=4 {
+            let read = Ask::new(cmd::READ, 510, 4).bytes(headers);
+            let Event::Request(mut request) = server.transmission.next(&read).event else {
+                panic!()
+            };
+            let mut out = [0; ANSWER_BYTES_MAX];
+            let len = server.transmission.part(&mut request, Part::Hole(hole), &mut out);
+            server.sent = out[..len].to_vec();
+            server.answer(request, Ok(()));
+            let (_, reply) = replies(&server.sent, headers, |_| unreachable!()).remove(0);
+            let mut expected = vec![(510, vec![0; hole as usize])];
+            if hole < 4 {
+                let from = 510 + u64::from(hole);
+                expected.push((from, server.disk[from as usize..514].to_vec()));
+            }
+            assert_eq!((reply.data, reply.messages), (expected, 2));
+        }
     }
 }
 

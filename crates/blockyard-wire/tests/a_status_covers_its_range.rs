@@ -87,6 +87,25 @@ fn there_are_at_most_two_to_the_twenty_extents() {
     }
 }
 
+/// The bytes before the first descriptor: the header of the chunk, the context, and the number of descriptors in
+/// extended form.
+fn head_bytes(headers: Headers) -> usize {
+    if headers == Headers::Extended { 32 + 4 + 4 } else { 20 + 4 }
+}
+
+#[test]
+fn as_many_extents_are_reported_as_the_buffer_has_room_for() {
+    for (headers, bytes) in [(Headers::Structured, 8), (Headers::Extended, 16)] {
+        let ask = Ask::new(cmd::BLOCK_STATUS, 0, 1 << 20);
+        for room in STATUS_BYTES_MIN..STATUS_BYTES_MIN + 100 {
+            let extents = (0..30).map(|number| (512, number & 1));
+            let (reported, wanted) = chunk(headers, ask, extents, room);
+            let descriptors = (room - head_bytes(headers)) / bytes;
+            assert_eq!((reported.len(), wanted), (descriptors, false), "{headers:?} {room}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
@@ -97,12 +116,12 @@ proptest! {
         one in any::<bool>(),
         units in 1u64..30,
         extents in prop::collection::vec((1u64..10, 0u32..3), 1..20),
-        descriptors in 0usize..12,
+        more_room in 0usize..50,
     ) {
         let (headers, bytes) = if extended { (BOTH[1], 16) } else { (BOTH[0], 8) };
         let flags = if one { cmd_flag::REQ_ONE } else { 0 };
         let ask = Ask::new(cmd::BLOCK_STATUS, 0, units * 512).flags(flags);
-        let room = STATUS_BYTES_MIN + descriptors * bytes;
+        let room = STATUS_BYTES_MIN + more_room;
         let (reported, wanted) =
             chunk(headers, ask, extents.iter().map(|(len, state)| (len * 512, *state)), room);
         let list = |extents: Vec<(u64, u64)>| -> Vec<u64> {
@@ -116,9 +135,9 @@ proptest! {
         let before_last: u64 = reported[..reported.len() - 1].iter().map(|(len, _)| len).sum();
         prop_assert!(before_last < ask.len);
         prop_assert!(!one || (reported.len() == 1 && reported[0].0 <= ask.len));
-        // The chunk ended with the extents, the request or the room, or after one extent.
+        // The chunk ended with the extents, the request, the room, or after one extent.
         let enough = reported_units.len() as u64 >= units || reported_units.len() == units_now.len() || one;
-        prop_assert!(enough || reported.len() > descriptors);
+        prop_assert!(enough || reported.len() == (room - head_bytes(headers)) / bytes);
         prop_assert!(!wanted || (reported_units.len() == units_now.len() && (reported_units.len() as u64) < units));
     }
 }

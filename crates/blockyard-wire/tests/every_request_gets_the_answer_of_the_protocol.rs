@@ -279,8 +279,8 @@ fn an_extended_write_without_the_payload_flag_is_carried_out() {
 fn ask_with(server: &mut Server, payload: &[u8]) -> Reply {
     server.sent.clear();
     let head = Ask::new(cmd::BLOCK_STATUS, 512, payload.len() as u64);
-    let bytes = head.flags(cmd_flag::PAYLOAD_LEN).bytes(Headers::Extended);
-    server.receive(&[&bytes, payload].concat());
+    server.receive(&head.flags(cmd_flag::PAYLOAD_LEN).bytes(Headers::Extended));
+    server.receive(payload);
     replies(&server.sent, Headers::Extended, |_| unreachable!()).remove(0).1
 }
 
@@ -329,9 +329,9 @@ fn a_status_may_name_all_32_contexts() {
     let export = Export { contexts: names.clone(), ..export("disk") };
     let mut server = Server::new(agree(export, Headers::Extended, &set));
     let numbers: Vec<u32> = (0..32).rev().chain([32]).collect();
-    let longest = list(4096, &numbers);
-    for payload_bytes in 1..=longest.len() {
-        let reply = ask_with(&mut server, &longest[..payload_bytes]);
+    let longer = list(4096, &numbers);
+    for payload_bytes in 1..=longer.len() {
+        let reply = ask_with(&mut server, &longer[..payload_bytes]);
         let named = (payload_bytes / 4).saturating_sub(2);
         let legal = payload_bytes % 4 == 0 && (1..=32).contains(&named);
         assert_eq!(reply.error, if legal { 0 } else { EINVAL }, "{payload_bytes}");

@@ -6,7 +6,7 @@ use blockyard_wire::nbd::number::{cmd, cmd_flag};
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
 use blockyard_wire::nbd::{
     ANSWER_BYTES_MAX, Agreed, BASE_ALLOCATION, Command, Errno, Event, Export, Headers, Limits,
-    Request, STATE_HOLE, STATE_ZERO, Transmission, TransmissionEnd,
+    REQUEST_BYTES_MAX, Request, STATE_HOLE, STATE_ZERO, Transmission, TransmissionEnd,
 };
 
 /// A session, its disk, and the bytes it sent.
@@ -58,6 +58,7 @@ impl Server {
             match next.event {
                 Event::More { at_least } => {
                     assert!(at_least > bytes.len() - at, "more bytes than there are");
+                    assert!(at_least <= REQUEST_BYTES_MAX, "a request fits into a buffer");
                     break;
                 }
                 Event::Payload { left } => {

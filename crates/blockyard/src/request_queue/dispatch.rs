@@ -434,7 +434,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                     }
                     Accept::Queued | Accept::Failed(_) => {
                         sent.count += 1;
-                        uncommitted = (!last).then_some(to);
+                        uncommitted = Some(to);
                         None
                     }
                 }

@@ -18,6 +18,7 @@ type Refusal = (u32, &'static str);
 
 const MALFORMED: Refusal = (rep::ERR_INVALID, "the option is malformed");
 const HAS_DATA: Refusal = (rep::ERR_INVALID, "the option must not have data");
+const TOO_LONG: Refusal = (rep::ERR_TOO_BIG, "the option is too long");
 const NO_SUCH_EXPORT: Refusal = (rep::ERR_UNKNOWN, "there is no such export");
 
 /// Whether the connection is encrypted.
@@ -119,11 +120,8 @@ impl Negotiation {
                 answer.ack();
                 Step::End(HandshakeEnd::Aborted)
             }
-            None => {
-                answer.error(rep::ERR_TOO_BIG, "the option is too long");
-                Step::Answer
-            }
-            Some((error, why)) => {
+            refusal => {
+                let (error, why) = refusal.unwrap_or(TOO_LONG);
                 answer.error(error, why);
                 Step::Answer
             }

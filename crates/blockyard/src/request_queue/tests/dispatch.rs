@@ -60,6 +60,32 @@ fn a_hardware_queue_with_the_busy_bit_pulls_nothing_until_a_completion() {
     }
 }
 
+/// One refusal makes all hardware queues busy that share a dispatch list, and only the refused one if
+/// each has its own. The first sends what was refused; the other is busy until a completion.
+#[test]
+fn a_refusal_makes_those_busy_that_share_a_dispatch_list() {
+    for elevated in [Policies::NONE, Policies::mq_deadline()] {
+        for (dispatch, stop) in [
+            (Dispatch::SharedList, RunStop::Held(Hold::Device)),
+            (Dispatch::HoldUntilFlushed, RunStop::Idle),
+        ] {
+            let policies = Policies { dispatch, busy: BusyTrack::Bit, ..elevated };
+            let mut rig = Rig::new(2, 4, policies, Limits::new(CAPACITY_SECTORS));
+            rig.submit(CPU, Bio::read(0, 8, 0)).unwrap();
+            rig.settle();
+            rig.host.driver.answers.push_back(Accept::Busy(Busy::Device));
+            rig.submit(CPU, Bio::read(64, 8, 1)).unwrap();
+            let refused = rig.queue.run(&mut rig.host, H0, rig.now);
+            assert_eq!(refused, RunStop::Held(Hold::Device));
+            assert_eq!(rig.queue.run(&mut rig.host, H0, rig.now), RunStop::Idle);
+            assert_eq!(rig.sent_sectors(), [0, 64]);
+            rig.submit(OTHER_CPU, Bio::read(128, 8, 2)).unwrap();
+            let other = rig.queue.run(&mut rig.host, HctxId(1), rig.now);
+            assert_eq!(other, stop, "{policies:?}");
+        }
+    }
+}
+
 /// Two hardware queues that wait for budget, and one request in flight.
 fn two_wait_for_budget() -> Rig {
     let mut rig = Rig::new(2, 4, Policies::NONE, Limits::new(CAPACITY_SECTORS));
@@ -269,4 +295,83 @@ fn a_request_behind_one_that_lacks_a_tag_still_merges() {
         rig.settle();
     }
     assert_eq!(sizes, [8, 8, 16]);
+}
+
+/// Stages reads that do not touch, and lets none of them go.
+fn staged(mut rig: Rig, reads: &[(CpuId, u64)]) -> Rig {
+    rig.queue.quiesce();
+    for (cpu, sector) in reads {
+        rig.submit(*cpu, Bio::read(*sector, 8, *sector)).unwrap();
+    }
+    rig.settle();
+    rig.queue.unquiesce();
+    rig
+}
+
+/// The driver learns which request is the last of its run, and needs no commit then; a run goes to
+/// one hardware queue ([last-or-commit]).
+#[test]
+fn the_last_request_of_a_run_is_marked_and_no_other() {
+    let new = |hctxs, policies| Rig::new(hctxs, 8, policies, Limits::new(CAPACITY_SECTORS));
+    let at_once = Policies { dequeue: Dequeue::SpliceAll, ..Policies::NONE };
+    let in_turn = Policies { dequeue: Dequeue::RoundRobin, ..Policies::NONE };
+    let deadline = Policies::mq_deadline();
+    let one_by_one = Policies { dispatch: Dispatch::HoldUntilFlushed, ..deadline };
+    let own = [(CPU, 0), (CPU, 100), (CPU, 200)];
+    let mixed = [(CPU, 0), (CPU, 100), (OTHER_CPU, 200)];
+    for (hctxs, policies, reads, last, commits) in [
+        (1, at_once, own, [false, false, true], 0),
+        (1, in_turn, own, [true; 3], 0),
+        (1, deadline, own, [false, false, true], 0),
+        (1, one_by_one, own, [true; 3], 0),
+        (2, deadline, mixed, [false, false, true], 1),
+        (2, one_by_one, mixed, [true; 3], 0),
+    ] {
+        let mut rig = staged(new(hctxs, policies), &reads);
+        assert_eq!(rig.queue.run(&mut rig.host, H0, rig.now), RunStop::Idle);
+        rig.check();
+        let marked: Vec<_> = rig.host.driver.sent.iter().map(|sent| sent.last).collect();
+        assert_eq!((marked, rig.host.driver.commits), (last.to_vec(), commits), "{policies:?}");
+    }
+    // Refused at the first, the second, the last: a commit where something went before.
+    for (accepted, commits) in [(0, 0), (1, 1), (2, 1)] {
+        let mut rig = staged(new(1, deadline), &own);
+        rig.host.driver.answers.extend([Accept::Queued; 2].into_iter().take(accepted));
+        rig.host.driver.answers.push_back(Accept::Busy(Busy::Device));
+        let stop = rig.queue.run(&mut rig.host, H0, rig.now);
+        assert_eq!(stop, RunStop::Held(Hold::Device));
+        assert_eq!((rig.host.driver.sent.len(), rig.host.driver.commits), (accepted, commits));
+    }
+}
+
+/// A request that was to go directly and could not makes the hardware queue busy: requests are then
+/// taken one by one, so that a refusal leaves the others where they can merge.
+#[test]
+fn a_direct_request_that_cannot_go_makes_its_hardware_queue_busy() {
+    let refused = Accept::Busy(Busy::Device);
+    let all = [(CPU, 0), (CPU, 100), (CPU, 200)];
+    // Neither: all of them leave.
+    let mut rig = staged(Rig::none(8), &all);
+    rig.host.driver.answers.push_back(refused);
+    let _ = rig.queue.run(&mut rig.host, H0, rig.now);
+    assert_eq!(rig.queue.hctxs[0].dispatch.len(), 3);
+    // No budget.
+    let mut rig = Rig::none(8);
+    rig.host.driver.budget = 0;
+    for (cpu, sector) in all {
+        rig.submit(cpu, Bio::read(sector, 8, sector)).unwrap();
+    }
+    rig.host.driver.budget = 8;
+    rig.host.driver.answers.push_back(refused);
+    let _ = rig.queue.run(&mut rig.host, H0, rig.now);
+    assert_eq!(rig.queue.hctxs[0].dispatch.len(), 1);
+    // Refused: the request goes first, and the device is busy for another run.
+    let mut rig = Rig::none(8);
+    rig.host.driver.answers.push_back(refused);
+    for (cpu, sector) in all {
+        rig.submit(cpu, Bio::read(sector, 8, sector)).unwrap();
+    }
+    rig.host.driver.answers.extend([Accept::Queued, refused]);
+    let _ = rig.queue.run(&mut rig.host, H0, rig.now);
+    assert_eq!((rig.sent_sectors(), rig.queue.hctxs[0].dispatch.len()), (alloc::vec![0], 1));
 }

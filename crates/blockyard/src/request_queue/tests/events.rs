@@ -31,6 +31,13 @@ impl Sink for Notes {
                 _ => (request.sector, request.end_sector()) == (start, end),
             };
             assert!(is_edge, "{event:?}");
+            let ends = matches!(event.action, Action::Complete(_) | Action::SequenceEnd(_));
+            let state = match event.action {
+                Action::Issue | Action::TimedOut => State::InFlight,
+                _ if ends => State::Complete,
+                _ => State::Staged,
+            };
+            assert_eq!(request.state(), state, "{event:?}");
             assert_eq!((request.op, request.flags), (event.op, event.flags));
         }
         self.seen.push((event.action, event.op, event.sector, event.sectors));

@@ -35,6 +35,7 @@ struct Sent {
     flags: Flags,
     sector: u64,
     sectors: u32,
+    last: bool,
     pieces: Vec<Piece>,
 }
 
@@ -68,8 +69,8 @@ impl Driver for Obedient {
         if answer == Accept::Queued {
             let Request { op, flags, sector, sectors, .. } = *issue.request();
             let pieces = issue.pieces().collect();
-            let (hctx, tag) = (issue.hctx, issue.tag);
-            self.sent.push_back(Sent { hctx, tag, op, flags, sector, sectors, pieces });
+            let (hctx, tag, last) = (issue.hctx, issue.tag, issue.last);
+            self.sent.push_back(Sent { hctx, tag, op, flags, sector, sectors, last, pieces });
         }
         answer
     }
