@@ -47,7 +47,7 @@ pub const ENOUGH: usize = 97;
 const TELLING: usize = 100_usize.div_ceil(100 - ENOUGH);
 
 /// Returns the most survivors that a sample may have: as many as leave [`ENOUGH`] of 100 caught. In a sample of fewer than
-/// [`TELLING`] faults one survivor would be too many, so it may have what chance explains: if the tests catch
+/// 34 faults one survivor would be too many, so it may have what chance explains: if the tests catch
 /// [`ENOUGH`] of 100, at most one such sample of forty has more.
 #[must_use]
 pub fn survivors_max(sampled: usize) -> usize {
