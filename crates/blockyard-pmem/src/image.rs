@@ -4,6 +4,7 @@ use crate::durability::Durability;
 use crate::error::ImageError;
 use crate::lines::Copying;
 use crate::memory::ImageMemory;
+use crate::new_files::NewFiles;
 use crate::parts::{Headers, Parts};
 use crate::pool::{HEADER_BYTES, POOL_BYTES, Pool, check_ring};
 use crate::pool_set::{PoolPart, PoolSet};
@@ -16,7 +17,7 @@ use blockyard_btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Poli
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,9 @@ pub struct ImageOptions {
     pub durability: Durability,
     /// A new image gets the space of all its bytes, so that no later write fails for the lack of it.
     pub allocated: bool,
+    /// The permission bits of new files, whatever the umask of the process; `None` for those that the process gives to
+    /// new files.
+    pub mode: Option<u32>,
     /// How bytes of a mapping are copied.
     pub copying: Copying,
     /// The design of the BTT.
@@ -52,6 +56,7 @@ impl Default for ImageOptions {
             unlocked: false,
             durability: Durability::Process,
             allocated: false,
+            mode: None,
             copying: Copying::NonTemporal,
             policy,
             container: None,
@@ -187,16 +192,11 @@ impl Image {
     ) -> Result<Btt<ImageMemory>, ImageError> {
         let format = format(new.container, new.sector_bytes, true)?;
         format.plan(new.bytes).map_err(OpenError::from)?; // before there is a file
-        let file = FileOptions::new().read(true).write(true).create_new(true).open(path)?;
-        let fill = || {
-            file.set_len(new.bytes)?;
-            file.sync_all()?;
-            Self::fill(Parts::whole(file)?, options, |_| Ok(format))
-        };
-        fill().inspect_err(|_| {
-            // The incomplete file is ours, because it was created just now.
-            let _ = std::fs::remove_file(path);
-        })
+        let mut made = NewFiles::new(options.mode);
+        let parts = Parts::whole(made.make(path, new.bytes)?)?;
+        let btt = Self::fill(parts, options, |_| Ok(format))?;
+        made.keep()?;
+        Ok(btt)
     }
 
     /// Writes an empty BTT into an existing file, of any size, and allocates its space. The first page of the file must
@@ -214,30 +214,23 @@ impl Image {
         container: Container,
         options: &ImageOptions,
     ) -> Result<Btt<ImageMemory>, ImageError> {
-        let mut made = Vec::new();
+        let mut made = NewFiles::new(options.mode);
         let parts = match PoolSet::read(path)?.transpose()? {
-            None => FileOptions::new().read(true).write(true).open(path).and_then(Parts::whole),
+            None => FileOptions::new().read(true).write(true).open(path).and_then(Parts::whole)?,
             Some(_) if container != Container::Pool => {
                 return Err(ImageError::Pool("a pool set has room for a pool only"));
             }
-            Some(set) => Parts::of_set(&set, |part| make_part(part, &mut made)),
+            Some(set) => Parts::of_set(&set, |part| part_file(part, &mut made))?,
         };
-        let fill = |parts: Parts| {
-            Self::fill(parts, options, |memory| {
-                let mut first = vec![0; HEADER_BYTES];
-                format(container, sector_bytes, false)?
-                    .plan(memory.len())
-                    .map_err(OpenError::from)?;
-                memory.read(0, &mut first).map_err(FindError::from)?;
-                refuse_bytes(&first)?;
-                Ok(format(container, sector_bytes, is_hole(memory))?)
-            })
-        };
-        parts.map_err(ImageError::File).and_then(fill).inspect_err(|_| {
-            for path in made {
-                let _ = std::fs::remove_file(path); // it was made just now
-            }
-        })
+        let btt = Self::fill(parts, options, |memory| {
+            let mut first = vec![0; HEADER_BYTES];
+            format(container, sector_bytes, false)?.plan(memory.len()).map_err(OpenError::from)?;
+            memory.read(0, &mut first).map_err(FindError::from)?;
+            refuse_bytes(&first)?;
+            Ok(format(container, sector_bytes, is_hole(memory))?)
+        })?;
+        made.keep()?;
+        Ok(btt)
     }
 
     /// Writes an empty BTT with the format that `format` chooses, and then the headers of the pool, that of the first part
@@ -277,16 +270,12 @@ impl Image {
     }
 }
 
-/// Makes the file of a part, or opens the one that is there. A new one is added to `made`.
-fn make_part(part: &PoolPart, made: &mut Vec<PathBuf>) -> io::Result<File> {
-    let PoolPart { bytes, ref path } = *part;
-    let existing = FileOptions::new().read(true).write(true).clone();
-    let Some(bytes) = bytes.filter(|_| !path.exists()) else { return existing.open(path) };
-    let file = existing.clone().create_new(true).open(path)?;
-    made.push(path.clone());
-    file.set_len(bytes)?;
-    file.sync_all()?;
-    Ok(file)
+/// Opens the file of a part, or makes one if there is none.
+fn part_file(part: &PoolPart, made: &mut NewFiles) -> io::Result<File> {
+    match part.bytes {
+        Some(bytes) if !part.path.exists() => made.make(&part.path, bytes),
+        _ => FileOptions::new().read(true).write(true).open(&part.path),
+    }
 }
 
 /// Writes the headers of a new pool. If this fails, there are none.

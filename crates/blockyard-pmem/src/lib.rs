@@ -34,6 +34,7 @@ pub mod image;
 mod lines;
 pub mod mapped;
 pub mod memory;
+mod new_files;
 mod parts;
 pub mod pool;
 pub mod pool_set;

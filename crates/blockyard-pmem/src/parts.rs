@@ -3,12 +3,13 @@
 use crate::device;
 use crate::file::{hole, len, lock, take_room};
 use crate::pool::HEADER_BYTES;
-use crate::pool_set::{PoolPart, PoolSet};
+use crate::pool_set::{PoolPart, PoolSet, kind_of};
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// The smallest part of a pool set.
 const PART_BYTES_MIN: u64 = 2 << 20;
@@ -34,9 +35,16 @@ pub(crate) struct Headers {
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) file: File,
+    /// Its path, if a pool set names it.
+    path: Option<PathBuf>,
     pub(crate) skipped: u64,
     pub(crate) start: u64,
     pub(crate) len: u64,
+}
+
+/// Names the file of an error.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 impl Parts {
@@ -48,7 +56,7 @@ impl Parts {
     pub(crate) fn whole(file: File) -> io::Result<Self> {
         let device = device::bytes(&file)?;
         let len = device.map_or_else(|| len(&file), Ok)?;
-        let part = Part { file, skipped: 0, start: 0, len };
+        let part = Part { file, path: None, skipped: 0, start: 0, len };
         Ok(Self { parts: vec![part], is_device: device.is_some(), single_header: false })
     }
 
@@ -67,11 +75,11 @@ impl Parts {
             let path = part.path.display();
             let refuse = |kind, why: String| Err(io::Error::new(kind, format!("{path}: {why}")));
             let unsupported = |why: &str| refuse(io::ErrorKind::Unsupported, why.into());
-            if part.path.is_dir() {
+            let name = |error| named(&part.path, &error);
+            if part.path.exists() && kind_of(&part.path).map_err(name)?.is_dir() {
                 return unsupported("a directory as a part of a pool is not supported");
             }
-            let file = open(part)
-                .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))?;
+            let file = open(part).map_err(name)?;
             let Self { parts: whole, is_device, .. } = Self::whole(file)?;
             if is_device && parts.len() > 1 {
                 return unsupported("a pool of several parts is not supported on a device DAX");
@@ -86,7 +94,8 @@ impl Parts {
                 let start = all.len();
                 let skipped = if start > 0 && !single_header { HEADER_BYTES as u64 } else { 0 };
                 let len = len - len % rustix::param::page_size() as u64 - skipped;
-                all.parts.push(Part { file, skipped, start, len });
+                let path = Some(part.path.clone());
+                all.parts.push(Part { file, path, skipped, start, len });
             }
             all.is_device = is_device;
         }
@@ -130,25 +139,26 @@ impl Parts {
         }
     }
 
-    /// Each part with bytes of `len` bytes at `at`: its file, their position there, and which of the bytes they are.
-    fn pieces(&self, at: u64, len: u64) -> impl Iterator<Item = (&File, u64, Range<usize>)> {
+    /// Each part with bytes of `len` bytes at `at`, their position in its file, and which of the bytes they are.
+    fn pieces(&self, at: u64, len: u64) -> impl Iterator<Item = (&Part, u64, Range<usize>)> {
         debug_assert!(at <= self.len() && len <= self.len() - at, "bytes of the parts");
         self.parts.iter().filter_map(move |part| {
             let (from, to) = (at.max(part.start), (at + len).min(part.start + part.len));
             let within = |end: u64| usize::try_from(end - at).expect("length in memory");
             let position = part.skipped + from.saturating_sub(part.start);
-            (from < to).then(|| (&part.file, position, within(from)..within(to)))
+            (from < to).then(|| (part, position, within(from)..within(to)))
         })
     }
 
     pub(crate) fn read_exact_at(&self, to: &mut [u8], at: u64) -> io::Result<()> {
-        self.pieces(at, to.len() as u64)
-            .try_for_each(|(file, position, bytes)| file.read_exact_at(&mut to[bytes], position))
+        self.pieces(at, to.len() as u64).try_for_each(|(part, position, bytes)| {
+            part.file.read_exact_at(&mut to[bytes], position)
+        })
     }
 
     pub(crate) fn write_all_at(&self, from: &[u8], at: u64) -> io::Result<()> {
         self.pieces(at, from.len() as u64)
-            .try_for_each(|(file, position, bytes)| file.write_all_at(&from[bytes], position))
+            .try_for_each(|(part, position, bytes)| part.file.write_all_at(&from[bytes], position))
     }
 
     /// Allocates the space for `len` bytes at `at`, so that no store meets a hole that cannot be filled.
@@ -157,8 +167,13 @@ impl Parts {
     ///
     /// The space is not available.
     pub(crate) fn take_room(&self, at: u64, len: u64) -> io::Result<()> {
-        self.pieces(at, len)
-            .try_for_each(|(file, position, bytes)| take_room(file, position, bytes.len() as u64))
+        self.pieces(at, len).try_for_each(|(part, position, bytes)| {
+            let taken = take_room(&part.file, position, bytes.len() as u64);
+            taken.map_err(|error| match &part.path {
+                Some(path) => named(path, &error),
+                None => error,
+            })
+        })
     }
 
     pub(crate) fn sync_data(&self) -> io::Result<()> {

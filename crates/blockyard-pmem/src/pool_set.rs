@@ -8,7 +8,7 @@
 //! of the first part, and then those of each other part after its header, all in complete pages.
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
@@ -70,11 +70,7 @@ impl PoolSet {
     /// [`Self::parse`].
     pub fn read(path: &Path) -> io::Result<Option<Result<Self, PoolSetError>>> {
         let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-        let kind = std::fs::metadata(path)?.file_type();
-        if kind.is_fifo() || kind.is_socket() {
-            return refuse("a pipe or socket has no bytes"); // opening a pipe would wait for a writer
-        }
-        if !kind.is_file() {
+        if !kind_of(path)?.is_file() {
             return Ok(None);
         }
         let file = File::open(path)?;
@@ -147,6 +143,20 @@ impl PoolSet {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the kind of the file at `path`.
+///
+/// # Errors
+///
+/// There is none, or it is a pipe or socket. To open a pipe would wait for a writer.
+pub(crate) fn kind_of(path: &Path) -> io::Result<FileType> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_fifo() || kind.is_socket() {
+        let why = "a pipe or socket has no bytes";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    Ok(kind)
 }
 
 /// The words of a line, separated by spaces and tabs.

@@ -8,7 +8,9 @@ use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, P
 use libpmemblk::{check, is_there, peer, sector, write};
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The sizes of three parts, the last of which has no complete page at its end.
@@ -178,6 +180,49 @@ fn sets_that_do_not_fit_their_parts_are_refused() {
     fs::copy(other.part(1), set.part(1)).expect("space on the test disk");
     set.write(&lines.join("\n"));
     assert!(refused(&set).contains("different pools"));
+}
+
+#[test]
+fn a_pipe_is_no_part_and_nothing_waits_for_its_writer() {
+    let _alone = alone();
+    let set = Set::new("pipe", "");
+    let made = Command::new("mkfifo").arg(set.part(0)).status().expect("mkfifo of coreutils");
+    assert!(made.success());
+    assert!(refused(&set).ends_with("part0: a pipe or socket has no bytes"), "{}", refused(&set));
+    let error = set.create(512, &ImageOptions::default()).expect_err("a pipe as a part");
+    assert!(error.to_string().ends_with("part0: a pipe or socket has no bytes"), "{error}");
+    assert!(!set.part(1).exists(), "a new part is left");
+}
+
+#[test]
+fn a_part_without_space_is_named() {
+    let _alone = alone();
+    let set = Set::new("full", "");
+    set.write(&format!("8M {}\n4T {}\n", set.part(0).display(), set.part(1).display()));
+    let options = ImageOptions { allocated: true, ..ImageOptions::default() };
+    let error = set.create(512, &options).expect_err("4 TiB on the test disk");
+    let text = error.to_string();
+    let ImageError::File(error) = error else { panic!("{text}") };
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{text}");
+    assert!(text.contains("/part1: No space left"), "{text}");
+    assert!(!set.part(0).exists() && !set.part(1).exists(), "a new part is left");
+}
+
+/// The permissions of an existing part are its owner's business.
+#[test]
+fn new_parts_get_the_permissions_that_were_asked_for() {
+    let _alone = alone();
+    for mode in [0o600, 0o640, 0o666] {
+        let set = Set::new("mode", "");
+        let last = fs::File::create(set.part(2)).expect("our folder");
+        last.set_len(SIZES[2]).expect("space on the test disk");
+        fs::set_permissions(set.part(2), fs::Permissions::from_mode(0o604)).expect("our file");
+        let options = ImageOptions { mode: Some(mode), ..ImageOptions::default() };
+        drop(set.create(512, &options).expect("space on the test disk"));
+        let found = [0, 1, 2]
+            .map(|nth| fs::metadata(set.part(nth)).expect("a part").permissions().mode() & 0o777);
+        assert_eq!(found, [mode, mode, 0o604]);
+    }
 }
 
 #[test]

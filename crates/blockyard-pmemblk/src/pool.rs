@@ -6,9 +6,7 @@ use blockyard_btt::{Btt, Container, IoError, Policy, Worker};
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions, NewImage, PoolSet};
 use core::cell::UnsafeCell;
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statvfs, statx};
-use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,28 +64,20 @@ impl Pool {
             return Err(Failure::argument("a block has at least one byte"));
         }
         if bytes == 0 {
-            let parts = PoolSet::read(path)?
-                .transpose()
-                .map_err(ImageError::from)?
-                .map_or(Vec::new(), |set| set.parts);
-            let new: Vec<_> = parts.iter().filter(|part| !part.path.exists()).collect();
-            let options = ImageOptions { allocated: setting::allocates(), ..options(path)? };
+            let allocated = setting::allocates();
+            let options = ImageOptions { allocated, mode: Some(mode), ..options(path)? };
             let made = Image::create_in(path, sector_bytes, Container::Pool, &options)?;
-            for part in new {
-                std::fs::set_permissions(&part.path, Permissions::from_mode(mode))?;
-            }
             return Ok(Self::new(made, path));
         }
         let new = NewImage { bytes, sector_bytes, container: Container::Pool };
         let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let options = options(beside.unwrap_or(Path::new(".")))?;
+        let options =
+            ImageOptions { mode: Some(mode), ..options(beside.unwrap_or(Path::new(".")))? };
         let folder = statvfs(beside.unwrap_or(Path::new("."))).map_err(io::Error::from)?;
         if bytes / folder.f_frsize.max(1) > folder.f_bfree {
             return Err(Failure::new(libc::ENOSPC, "the file system has no space for the pool"));
         }
-        let pool = Self::new(Image::create(path, &new, &options)?, path);
-        std::fs::set_permissions(path, Permissions::from_mode(mode))?;
-        Ok(pool)
+        Ok(Self::new(Image::create(path, &new, &options)?, path))
     }
 
     fn new(btt: Btt<ImageMemory>, path: &Path) -> Self {
