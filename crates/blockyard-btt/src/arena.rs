@@ -3,10 +3,10 @@
 use super::address::{PostmapAba, PremapAba};
 use super::container::Dialect;
 use super::flog::{FlogEntry, FlogError, GroupBytes, SlotLayout, newest};
-use super::info_block::{InfoBlock, InfoBytes, InfoError};
-use super::layout::{FLOG_GROUP_BYTES, INFO_BYTES, Layout, MAP_ENTRY_BYTES};
+use super::info_block::{InfoBlock, InfoError};
+use super::layout::{FLOG_GROUP_BYTES, Layout, MAP_ENTRY_BYTES};
 use super::map_entry::MapEntry;
-use super::memory::{MediaError, Memory};
+use super::memory::{MediaError, Memory, read_array};
 
 /// The position of an arena and the form of its log.
 #[derive(Clone, Copy, Debug)]
@@ -83,9 +83,7 @@ impl Arena {
     ///
     /// Returns the medium's error.
     pub fn read_group<M: Memory>(&self, memory: &M, lane: u32) -> Result<GroupBytes, MediaError> {
-        let mut bytes = [0; FLOG_GROUP_BYTES as usize];
-        memory.read(self.group_at(lane), &mut bytes)?;
-        Ok(bytes)
+        read_array(memory, self.group_at(lane))
     }
 
     /// Returns the slot and the entry that is the newest one of a log group.
@@ -119,7 +117,5 @@ pub fn read_info<M: Memory>(
     at: u64,
     room: u64,
 ) -> Result<Result<InfoBlock, InfoError>, MediaError> {
-    let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
-    memory.read(at, &mut bytes)?;
-    Ok(InfoBlock::parse(&bytes, room))
+    Ok(InfoBlock::parse(&read_array(memory, at)?, room))
 }

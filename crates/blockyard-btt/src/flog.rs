@@ -228,6 +228,21 @@ mod tests {
 
     /// [entry-in-two-words].
     #[test]
+    fn each_byte_of_a_group_belongs_to_an_entry_or_is_padding() {
+        for at in 0..64 {
+            let mut group: GroupBytes = [0; 64];
+            group[at] = 1;
+            let expected = match at {
+                0..16 => Ok(None),
+                16..32 => Ok(Some(SlotLayout::Standard)),
+                32..48 => Ok(Some(SlotLayout::OldLinux)),
+                _ => Err(FlogError::Padding),
+            };
+            assert_eq!(SlotLayout::shown_by(&group), expected, "byte {at}");
+        }
+    }
+
+    #[test]
     fn the_two_words_are_the_bytes_of_an_entry() {
         let entry = FlogEntry { lba: 1, old_map: 0xc000_0002, new_map: 3, seq: 2 };
         let mut bytes = [0; 16];

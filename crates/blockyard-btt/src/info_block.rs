@@ -303,6 +303,13 @@ mod tests {
 
     /// [info-fields-consistent].
     #[test]
+    fn a_uuid_is_written_in_groups() {
+        let bytes = core::array::from_fn(|n| 0x10 + n as u8);
+        let text = alloc::format!("{}", Uuid(bytes));
+        assert_eq!(text, "10111213-1415-1617-1819-1a1b1c1d1e1f");
+    }
+
+    #[test]
     fn an_impossible_field_is_named() {
         type Change = fn(&mut InfoBlock);
         let refused = |change: Change| {
@@ -310,7 +317,7 @@ mod tests {
             change(&mut info);
             InfoBlock::parse(&info.to_bytes(), ROOM).expect_err("info block with a bad field")
         };
-        let cases: [(Change, &str); 13] = [
+        let cases: [(Change, &str); 14] = [
             (|i| i.layout.external_lbasize = 0, "external_lbasize"),
             (|i| i.layout.external_lbasize = 1 << 31, "external_lbasize"),
             (|i| i.layout.internal_lbasize = 519, "internal_lbasize"),
@@ -318,6 +325,10 @@ mod tests {
             (|i| i.layout.nfree = 0, "nfree"),
             (|i| i.layout.nfree = u32::MAX, "nfree"),
             (|i| i.layout.external_nlba += 1, "external_nlba"),
+            (
+                |i| (i.layout.external_nlba, i.layout.internal_nlba) = (0, i.layout.nfree),
+                "external_nlba",
+            ),
             (|i| i.layout.infooff = u64::MAX - 7, "infooff"),
             (|i| i.layout.flogoff = i.layout.infooff, "flogoff"),
             (|i| i.layout.mapoff = i.layout.flogoff, "mapoff"),

@@ -120,6 +120,16 @@ pub trait Memory {
     }
 }
 
+/// Reads an array of bytes at `at`.
+pub(crate) fn read_array<const N: usize>(
+    memory: &impl Memory,
+    at: u64,
+) -> Result<[u8; N], MediaError> {
+    let mut bytes = [0; N];
+    memory.read(at, &mut bytes)?;
+    Ok(bytes)
+}
+
 /// An error of the medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaError {

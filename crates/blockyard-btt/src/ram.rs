@@ -116,6 +116,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn memory_without_bytes_is_empty() {
+        assert!(Ram::new(0).is_empty() && !Ram::new(1).is_empty());
+        assert_eq!(Ram::new(8).hole(0), 0, "nothing is known of holes");
+    }
+
+    #[test]
     fn bytes_are_where_they_were_written_and_nowhere_else() {
         let ram = Ram::new(32);
         ram.write(5, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]).expect("write to ram");

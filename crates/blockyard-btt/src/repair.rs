@@ -16,7 +16,7 @@ use super::flog::FlogEntry;
 use super::info_block::{InfoBytes, clear_error};
 use super::layout::{FLOG_GROUP_BYTES, INFO_BYTES, MAP_ENTRY_BYTES};
 use super::map_entry::MapEntry;
-use super::memory::{MediaError, Memory};
+use super::memory::{MediaError, Memory, read_array};
 use alloc::vec::Vec;
 
 /// A number that no reader accepts ([rewritten-log-unreadable]). Linux notices that the sum of both numbers is
@@ -173,8 +173,7 @@ impl Step {
     fn apply<M: Memory>(&self, memory: &M) -> Result<(), MediaError> {
         match *self {
             Self::CopyInfo { from, to, .. } => {
-                let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
-                memory.read(from, &mut bytes)?;
+                let bytes: InfoBytes = read_array(memory, from)?;
                 // Zeroing repairs bytes that the medium lost.
                 debug_assert_ne!(from, to, "an info block and its copy");
                 memory.zero(to, INFO_BYTES)?;
@@ -183,8 +182,7 @@ impl Step {
                 memory.fence()
             }
             Self::ClearError { first, copy, .. } => {
-                let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
-                memory.read(first, &mut bytes)?;
+                let mut bytes: InfoBytes = read_array(memory, first)?;
                 clear_error(&mut bytes);
                 // One of the two is whole at every moment.
                 for at in [copy, first] {

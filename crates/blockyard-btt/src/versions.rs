@@ -208,6 +208,22 @@ mod tests {
     }
 
     #[test]
+    fn each_change_is_the_next_version() {
+        let versions = Versions::new();
+        let at = Versions::at(4);
+        for change in 0..6 {
+            let seen = versions.observe(at);
+            assert_eq!(seen.0 >> VERSION_SHIFT, change);
+            assert!(versions.try_lock(at, seen));
+            if change % 2 == 0 {
+                versions.unlock_pending(at, seen, 4, 1);
+            } else {
+                versions.unlock_new_version(at, seen);
+            }
+        }
+    }
+
+    #[test]
     fn an_unlock_without_a_change_leaves_no_trace() {
         let versions = Versions::new();
         let at = Versions::at(3);

@@ -274,11 +274,7 @@ impl Seat {
             btt.memory.touched(Touch::Stored(Word::Counter));
         }
         let set = btt.lanes.for_call(self.home);
-        let mut turn = 0;
-        while !btt.lanes.try_take(set) {
-            btt.memory.relax(turn);
-            turn += 1;
-        }
+        btt.wait_until(|| btt.lanes.try_take(set));
         btt.memory.touched(Touch::Locked(Word::Lanes(set.0)));
         let done = act(set, &mut self.pending);
         let settled = btt.settle(&mut self.pending);

@@ -184,17 +184,12 @@ impl<M: Memory> Btt<M> {
     fn wait_for_readers(&self, set: SetId, arena: usize, lane: u32) {
         let state = self.lanes.state(arena, lane);
         let id = |lane| BlockId::new(arena, self.lanes.state(arena, lane).free());
-        let mut turn = 0;
-        let mut again = || {
-            self.memory.relax(turn);
-            turn += 1;
-        };
         match self.policy.tracking {
             ReadTracking::Versions if self.lanes.rotates() => {}
             // The block may have been freed just now ([same-version-same-block]).
             ReadTracking::Versions => fence(Ordering::SeqCst),
-            ReadTracking::Indexed => {
-                while !state.is_unread() {
+            ReadTracking::Indexed => self.wait_until(|| {
+                if !state.is_unread() {
                     self.lanes
                         .lanes_of(set)
                         .for_each(|lane| self.lanes.state(arena, lane).set_unread(true));
@@ -202,24 +197,28 @@ impl<M: Memory> Btt<M> {
                         let lanes = self.lanes.lanes_of(set).filter(|&lane| id(lane) == read);
                         lanes.for_each(|lane| self.lanes.state(arena, lane).set_unread(false));
                     });
-                    if !state.is_unread() {
-                        again();
-                    }
                 }
-            }
+                state.is_unread()
+            }),
             ReadTracking::Scan | ReadTracking::ScanPadded => {
                 self.wait_until_unread(id(lane));
             }
         }
     }
 
+    /// Returns once `is_over`, at which another thread is at work.
+    pub(super) fn wait_until(&self, mut is_over: impl FnMut() -> bool) {
+        for turn in 0.. {
+            if is_over() {
+                return;
+            }
+            self.memory.relax(turn);
+        }
+    }
+
     /// Returns once no reader publishes this block.
     pub(super) fn wait_until_unread(&self, block: BlockId) {
-        let mut turn = 0;
-        while self.is_read(block) {
-            self.memory.relax(turn);
-            turn += 1;
-        }
+        self.wait_until(|| !self.is_read(block));
     }
 
     /// Locks the word of the first of `staged`, and as many others as it can without waiting

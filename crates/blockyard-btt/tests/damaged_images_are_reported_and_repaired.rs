@@ -2,9 +2,10 @@
 //! the damage and its position, and a repair corrects what is certain, whenever the power goes meanwhile.
 
 mod images;
+mod intercepted_memory;
 
 use blockyard_btt::arena::Arena;
-use blockyard_btt::check::{Options, Problem, Report, Severity, check};
+use blockyard_btt::check::{Options, Problem, Progress, Report, Severity, check};
 use blockyard_btt::find::FindError;
 use blockyard_btt::flog::{FlogEntry, FlogError, SlotLayout};
 use blockyard_btt::info_block::{InfoBlock, InfoError};
@@ -14,10 +15,14 @@ use blockyard_btt::{
     Btt, Container, Dialect, IoError, MapEntry, Memory, OpenError, OpenOptions, PostmapAba,
     PremapAba, Uuid, Version,
 };
+use core::cell::RefCell;
 use images::{
     BYTES, PAGE, Sparse, WRITTEN, arena, change_info, content, empty, entries, found, put_entry,
     put_map, used,
 };
+
+use intercepted_memory::{Call, Intercepted};
+use std::collections::BTreeSet;
 
 const NAMESPACE: Container = Container::LabelledNamespace;
 const SECTOR: u32 = 4096;
@@ -118,6 +123,57 @@ fn equal_pair(image: &Sparse, arena: &Arena, lane: u32) {
     pair[0].seq = 1;
     pair[1].seq = 1;
     (0..2).for_each(|slot| put_entry(image, arena.entry_at(lane, slot), pair[slot]));
+}
+
+/// Progress is told every 16384 sectors, and at the end of an arena.
+#[test]
+fn a_check_tells_its_progress() {
+    for image in [empty(NAMESPACE, 512, 2 * BYTES), used(NAMESPACE, 512)] {
+        let of = arena(&image, NAMESPACE).layout.external_nlba;
+        let told = RefCell::new(Vec::new());
+        let tell = &mut |progress: Progress| told.borrow_mut().push((progress.done, progress.of));
+        check(&image, &Options::new(NAMESPACE), tell).expect("check of a readable image");
+        let steps = (1..=of / 16384).map(|step| step * 16384);
+        let expected: BTreeSet<_> = steps.chain([of]).map(|done| (done, of)).collect();
+        assert!(expected.len() > 1, "an image of {of} sectors");
+        assert_eq!(told.borrow().iter().copied().collect::<BTreeSet<_>>(), expected);
+    }
+}
+
+/// The copy is where the size of the image puts it. An info block there that puts it elsewhere is of another BTT.
+#[test]
+fn a_copy_that_puts_itself_elsewhere_does_not_count() {
+    let image = empty(NAMESPACE, SECTOR, 2 * BYTES);
+    let smaller = found(&empty(NAMESPACE, SECTOR, BYTES), NAMESPACE)[0].info;
+    let arena = arena(&image, NAMESPACE);
+    image.put(arena.start, &[0; 4096]);
+    image.put(arena.start + arena.layout.infooff, &smaller.to_bytes());
+    let Err(OpenError::Find(FindError::NoInfo { copy, .. })) = open(&image) else {
+        panic!("{:?}", open(&image).err())
+    };
+    assert_eq!(copy, InfoError::Field("infooff"));
+}
+
+/// [repair-steps-durable]: nothing is written before what was written elsewhere is durable.
+#[test]
+fn each_step_of_a_repair_waits_until_the_one_before_is_durable() {
+    let marked = good().0;
+    change_info(&marked, NAMESPACE, |info| info.error = true);
+    let (_, mut plan) = checked(&marked, NAMESPACE);
+    plan.clear_error_marks();
+    assert!(!plan.steps().is_empty());
+    let calls = RefCell::new(Vec::new());
+    let intercept = |call| {
+        match call {
+            Call::Write(_) => calls.borrow_mut().push('w'),
+            Call::Fence => calls.borrow_mut().push('f'),
+            _ => {}
+        }
+        Ok(())
+    };
+    plan.apply(&Intercepted { memory: &marked, intercept }, &mut || {}).expect("success");
+    let calls: String = calls.into_inner().into_iter().collect();
+    assert!(calls.starts_with("wfwf") && !calls.contains("ww"), "{calls}");
 }
 
 #[test]
@@ -505,7 +561,10 @@ fn lanes_with_bad_entries_or_padding_get_a_new_log() {
     let [a, b] = entries(&whole, &arena, 2);
     let slot = if b.seq == a.seq % 3 + 1 { 1 } else { 0 };
     let newest = [a, b][slot];
+    // No write of a sector that does not exist was cut, whatever the bytes behind the map look like.
+    let behind = FlogEntry { lba: sectors, old_map: sectors, new_map: newest.old_map, ..newest };
     let changes = [
+        (behind, FlogError::Sector(sectors)),
         (FlogEntry { lba: sectors, ..newest }, FlogError::Sector(sectors)),
         (FlogEntry { old_map: blocks, ..newest }, FlogError::Block(blocks)),
         (FlogEntry { new_map: 0x3fff_ffff, ..newest }, FlogError::Block(0x3fff_ffff)),

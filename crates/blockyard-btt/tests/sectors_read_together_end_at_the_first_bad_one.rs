@@ -3,11 +3,10 @@
 mod intercepted_memory;
 
 use blockyard_btt::ram::Ram;
-use blockyard_btt::{
-    Btt, Container, Format, IoError, LaneChoice, MediaError, Policy, ReadTracking, Uuid,
-};
-use core::cell::Cell;
-use intercepted_memory::{Call, Intercepted};
+use blockyard_btt::{IoError, LaneChoice, MediaError, Policy, ReadTracking};
+use core::cell::{Cell, RefCell};
+use intercepted_memory::{Call, Intercepted, create};
+use std::collections::BTreeSet;
 
 /// More than one batch.
 const COUNT: usize = 150;
@@ -27,16 +26,8 @@ fn the_sectors_before_are_read_and_those_after_are_left_alone() {
                 }
                 _ => Ok(()),
             };
-            let format = Format {
-                container: Container::LabelledNamespace,
-                sector_bytes: 512,
-                uuid: Uuid([1; 16]),
-                parent_uuid: Uuid::NIL,
-                blank: true,
-            };
             let policy = Policy { tracking, lanes: LaneChoice::Own { sets: 16 } };
-            let memory = Intercepted { memory: Ram::new(16 << 20), intercept };
-            let btt = Btt::create(memory, &format, policy).expect("a new BTT in ram");
+            let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, policy);
             let mut worker = btt.worker();
             for lba in 0..COUNT {
                 worker.write(lba as u64, &[mark(lba); 512]).expect("write to ram");
@@ -52,6 +43,31 @@ fn the_sectors_before_are_read_and_those_after_are_left_alone() {
             }
         }
     }
+}
+
+/// The map entry and the block of each sector are fetched while others are read.
+#[test]
+fn sectors_that_are_read_together_are_prefetched() {
+    let fetched = RefCell::new(Vec::new());
+    let intercept = |call| {
+        if let Call::Prefetch(at) = call {
+            fetched.borrow_mut().push(at);
+        }
+        Ok(())
+    };
+    let policy = Policy::for_threads(1);
+    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, policy);
+    let mut worker = btt.worker();
+    (0..COUNT).for_each(|lba| worker.write(lba as u64, &[1; 512]).expect("write to ram"));
+    let mut read = [[0; 512]; COUNT];
+    let mut sectors: Vec<_> = (0..).zip(read.iter_mut().map(|to| &mut to[..])).collect();
+    fetched.borrow_mut().clear();
+    worker.read_many(&mut sectors).expect("read from ram");
+    let fetched = fetched.take();
+    let apart: BTreeSet<_> = fetched.iter().collect();
+    assert_eq!((fetched.len(), apart.len()), (2 * COUNT, 2 * COUNT));
+    let map = fetched.iter().filter(|at| at.is_multiple_of(4) && !at.is_multiple_of(512)).count();
+    assert!(map > COUNT / 2, "{map} entries, four bytes each");
 }
 
 fn mark(lba: usize) -> u8 {

@@ -4,7 +4,7 @@
 mod intercepted_memory;
 
 use blockyard_btt::ram::Ram;
-use blockyard_btt::{Btt, Container, Format, LaneChoice, Memory, Policy, ReadTracking, Uuid};
+use blockyard_btt::{Btt, IoError, LaneChoice, MediaError, Memory, Policy, ReadTracking};
 use core::sync::atomic::{AtomicU32, Ordering};
 use intercepted_memory::{Call, Intercepted};
 use std::sync::{Mutex, mpsc};
@@ -12,15 +12,8 @@ use std::sync::{Mutex, mpsc};
 const SECTOR: usize = 512;
 
 fn create<M: Memory>(memory: M, sets: u32) -> Btt<M> {
-    let format = Format {
-        container: Container::LabelledNamespace,
-        sector_bytes: 512,
-        uuid: Uuid([1; 16]),
-        parent_uuid: Uuid::NIL,
-        blank: true,
-    };
     let policy = Policy { tracking: ReadTracking::Versions, lanes: LaneChoice::Own { sets } };
-    Btt::create(memory, &format, policy).expect("a new BTT in ram")
+    intercepted_memory::create(memory, policy)
 }
 
 /// Counts the fences for sectors that are written together by a thread with one of `sets` sets to itself.
@@ -67,6 +60,39 @@ fn sectors_that_share_a_word_take_turns() {
     assert_eq!(fences(2, [7, 7, 7, 8]), 6, "waiting sectors stay in order");
 }
 
+/// The words of the sectors before it are locked then.
+#[test]
+fn a_sector_without_a_map_entry_leaves_no_other_one_locked() {
+    let loads_left = AtomicU32::new(u32::MAX);
+    let intercept = |call| match call {
+        Call::Load(_) if loads_left.load(Ordering::Relaxed) == 0 => Err(MediaError::Failed),
+        Call::Load(_) => {
+            loads_left.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
+        }
+        Call::Relax(_) => panic!("no other thread is at work"),
+        _ => Ok(()),
+    };
+    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
+    let mut worker = btt.worker();
+    loads_left.store(2, Ordering::Relaxed);
+    let many: Vec<_> = (0..3).map(|lba| (lba, &[7; SECTOR][..])).collect();
+    assert_eq!(worker.write_many(&many), Err(IoError::Media(MediaError::Failed)));
+    loads_left.store(u32::MAX, Ordering::Relaxed);
+    worker.write_many(&many).expect("write to ram");
+}
+
+#[test]
+fn each_sector_has_the_length_of_a_sector() {
+    let btt = create(Ram::new(16 << 20), 2);
+    let mut worker = btt.worker();
+    for bytes in [0, SECTOR - 1, SECTOR + 1, 2 * SECTOR] {
+        let (from, mut to) = (vec![1; bytes], vec![1; bytes]);
+        assert_eq!(worker.write_many(&[(0, &from)]), Err(IoError::Length), "{bytes} bytes");
+        assert_eq!(worker.read_many(&mut [(0, &mut to)]), Err(IoError::Length), "{bytes} bytes");
+    }
+}
+
 /// A sector is written twice in a batch. Another thread holds its word when the first write is to be logged, and
 /// no longer when the second one is: the second write must not come first ([lock-holder-never-waits]).
 #[test]
@@ -95,8 +121,9 @@ fn the_later_of_two_writes_wins_despite_a_locked_word() {
         Ok(())
     };
     let btt = &create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
-    let arena = blockyard_btt::find::find(btt.memory(), Container::LabelledNamespace, None)
-        .expect("BTT that was just created")[0];
+    let arena =
+        blockyard_btt::find::find(btt.memory(), blockyard_btt::Container::LabelledNamespace, None)
+            .expect("BTT that was just created")[0];
     let at = arena.start + arena.info.layout.mapoff + 2 * 4;
     map_entry_2.store(u32::try_from(at).expect("position within 16 MiB"), Ordering::Relaxed);
     std::thread::scope(|scope| {

@@ -201,19 +201,15 @@ impl ArenaCheck {
 
     fn report_info(&self, report: &mut Report) {
         let (first, copy) = self.info_blocks();
-        let (at, problem, severity) = match self.link.repair {
-            InfoRepair::Nothing => (0, None, Severity::Note),
+        let mut add = |at, problem, severity| self.add(report, at, problem, severity);
+        match self.link.repair {
+            InfoRepair::Nothing => {}
             InfoRepair::First(error) => {
-                (first, Some(Problem::FirstInfo(error)), Severity::Repairable)
+                add(first, Problem::FirstInfo(error), Severity::Repairable);
             }
-            InfoRepair::Neither(error) => {
-                (first, Some(Problem::FirstInfo(error)), Severity::Broken)
-            }
-            InfoRepair::Copy(error) => (copy, Some(Problem::CopyInfo(error)), Severity::Repairable),
-            InfoRepair::CopyIfSound(problem) => (copy, Some(problem), self.if_certain()),
-        };
-        if let Some(problem) = problem {
-            self.add(report, at, problem, severity);
+            InfoRepair::Neither(error) => add(first, Problem::FirstInfo(error), Severity::Broken),
+            InfoRepair::Copy(error) => add(copy, Problem::CopyInfo(error), Severity::Repairable),
+            InfoRepair::CopyIfSound(problem) => add(copy, problem, self.if_certain()),
         }
         for &(at, problem) in &self.link.problems {
             let severity = match problem {

@@ -5,7 +5,7 @@ use crate::container::Container;
 use crate::find;
 use crate::info_block::{InfoBlock, InfoBytes, InfoError, Uuid};
 use crate::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, INFO_BYTES};
-use crate::memory::{MediaError, Memory};
+use crate::memory::{MediaError, Memory, read_array};
 use alloc::vec::Vec;
 
 /// An arena, and what is wrong with its info blocks.
@@ -161,12 +161,11 @@ fn no_info(start: u64, first: &Half, error: InfoError, copy: Option<InfoError>) 
 }
 
 fn half<M: Memory>(memory: &M, at: u64, room: u64) -> Result<Half, MediaError> {
-    let mut bytes: InfoBytes = [0; INFO_BYTES as usize];
-    match memory.read(at, &mut bytes) {
+    let bytes: InfoBytes = match read_array(memory, at) {
         // Lost bytes count as an info block without a signature.
-        Err(MediaError::Bad) => bytes.fill(0),
+        Err(MediaError::Bad) => [0; INFO_BYTES as usize],
         other => other?,
-    }
+    };
     Ok(Half { parsed: InfoBlock::parse(&bytes, room), bytes })
 }
 

@@ -1,7 +1,19 @@
 //! Memory of a BTT with a function that sees each call before it is carried out, and may fail it.
 #![allow(dead_code, reason = "each test looks at only some of the calls")]
 
-use blockyard_btt::{MediaError, Memory, Touch};
+use blockyard_btt::{Btt, Container, Format, MediaError, Memory, Policy, Touch, Uuid};
+
+/// Creates a BTT with sectors of 512 bytes.
+pub(crate) fn create<M: Memory>(memory: M, policy: Policy) -> Btt<M> {
+    let format = Format {
+        container: Container::LabelledNamespace,
+        sector_bytes: 512,
+        uuid: Uuid([1; 16]),
+        parent_uuid: Uuid::NIL,
+        blank: true,
+    };
+    Btt::create(memory, &format, policy).expect("a new BTT in memory")
+}
 
 /// A call, and its position.
 pub(crate) enum Call {
@@ -12,10 +24,12 @@ pub(crate) enum Call {
     WriteBack(core::ops::Range<u64>),
     Fence,
     Touched(Touch),
+    Relax(u32),
+    Prefetch(u64),
 }
 
 /// Memory over another one. A call that `intercept` fails is not carried out. It must not fail
-/// `WriteBack` or `Touched`.
+/// `WriteBack`, `Touched`, `Relax` or `Prefetch`.
 pub(crate) struct Intercepted<M, F> {
     pub(crate) memory: M,
     pub(crate) intercept: F,
@@ -59,5 +73,13 @@ impl<M: Memory, F: Fn(Call) -> Result<(), MediaError>> Memory for Intercepted<M,
     fn touched(&self, touch: Touch) {
         (self.intercept)(Call::Touched(touch)).expect("success of a report, which cannot fail");
         self.memory.touched(touch);
+    }
+    fn prefetch(&self, at: u64, len: u64) {
+        (self.intercept)(Call::Prefetch(at)).expect("success of a hint, which cannot fail");
+        self.memory.prefetch(at, len);
+    }
+    fn relax(&self, turn: u32) {
+        (self.intercept)(Call::Relax(turn)).expect("success of a wait, which cannot fail");
+        self.memory.relax(turn);
     }
 }
