@@ -23,10 +23,10 @@ pub struct Area {
 
 /// Every part. The tests must catch at least [`ENOUGH`] faults of 100 in each.
 pub const AREAS: [Area; 5] = [
-    area("core", "blockyard", "src", "--tests", "--test=swarm"),
-    area("mmc", "blockyard-mmc", "src", "--tests", "--test=swarm_mmc"),
-    area("btt", "blockyard-btt", "src", "--tests", ""),
-    area("wire", "blockyard-wire", "src", "--tests", ""),
+    area("core", "blockyard", "src", "--test=*", "--test=swarm"),
+    area("mmc", "blockyard-mmc", "src", "--test=*", "--test=swarm_mmc"),
+    area("btt", "blockyard-btt", "src", "--test=*", ""),
+    area("wire", "blockyard-wire", "src", "--test=*", ""),
     area("sim/data", "blockyard-sim", "src/data", "--test=acknowledged*", "--test=swarm*"),
 ];
 

@@ -138,7 +138,8 @@ fn program(message: &Value) -> Option<Program> {
 }
 
 /// The faults to which an error points: those whose own code it names, or else those around its place, or else
-/// the statements between its first and last place, as without a `return` the code behind it must be valid too.
+/// the statements between its first and last place, as without a `return` the code behind it must be valid too, or else
+/// the next statement.
 fn blamed(error: &Value, planted: &BTreeMap<String, Vec<Planted>>) -> Vec<usize> {
     let spans = error["spans"].as_array().into_iter().flatten();
     let places = spans.filter_map(|span| {
@@ -166,6 +167,13 @@ fn blamed(error: &Value, planted: &BTreeMap<String, Vec<Planted>>) -> Vec<usize>
         let between = statements
             .filter(|fault| fault.is_statement && (first..last).contains(&fault.whole.start));
         found = between.map(|fault| fault.number).collect();
+        if found.is_empty() {
+            // In a loop, what goes before depends on the statement at its end.
+            let behind = places.iter().flat_map(|(here, _)| here.iter());
+            let behind = behind.filter(|fault| fault.is_statement && fault.whole.start >= last);
+            let next = behind.min_by_key(|fault| fault.whole.start);
+            found.extend(next.map(|fault| fault.number));
+        }
     }
     found
 }
@@ -175,6 +183,20 @@ mod tests {
     use super::*;
     use crate::fault::faults;
     use serde_json::json;
+
+    #[test]
+    fn an_error_in_a_loop_is_blamed_on_the_statement_at_its_end() {
+        let text = "fn f(mut a: &mut [u8]) { while b(a) { let (c, d) = a.split_at_mut(1); e(c); a = d; } }";
+        let found = faults("f.rs", text);
+        let removed: Vec<_> =
+            found.iter().filter(|fault| fault.block().contains("a = d;")).collect();
+        let [removed] = removed[..] else { panic!("{found:?}") };
+        let (text, planted) = plant(text, &[(7, removed)]);
+        let planted = BTreeMap::from([("f.rs".to_owned(), planted)]);
+        let start = text.find("a.split_at_mut").expect("code with a span");
+        let span = json!({ "file_name": "f.rs", "byte_start": start, "byte_end": start + 1 });
+        assert_eq!(blamed(&json!({ "spans": [span] }), &planted), [7]);
+    }
 
     /// An error of the compiler is blamed on a fault, or else the whole sample is lost.
     #[test]
