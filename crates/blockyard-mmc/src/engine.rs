@@ -51,7 +51,13 @@ impl TaskSet {
     /// The set of `task` alone.
     #[must_use]
     pub const fn of(task: TaskId) -> Self {
-        Self(1 << task.number())
+        Self::NONE.with(task)
+    }
+
+    /// The set with `task` too.
+    #[must_use]
+    pub const fn with(self, task: TaskId) -> Self {
+        Self(self.0 | 1 << task.number())
     }
 
     /// Returns whether `task` is in the set.

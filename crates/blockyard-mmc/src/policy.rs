@@ -11,17 +11,17 @@
 //! | two-slot-map-overlap | 2 | settle, cleanup, complete, start, prepare | | | after `A` is complete |
 //! | post-before-start | 2 | settle, cleanup, start, complete, prepare | | | after `A` is cleaned up |
 //! | two-slot-full | 2 | start, prepare, settle, cleanup, complete | | | at once |
-//! | issue-on-completion | 2 | start, prepare | settle, cleanup, complete, start | | after `A` is complete |
+//! | issue-on-completion | 2 | start, prepare | settle, cleanup, complete | | when the cleanup of `A` begins |
 //! | blkmq-wait | 2 | start, prepare, settle, cleanup, complete | settle, cleanup, complete | | at once |
 //! | hsq | limit | start, prepare | settle, start, cleanup, complete | start | at once |
 //! | cqe | depth | start, prepare | settle, cleanup, complete | | beside `A` |
 //!
 //! *Settle* is what the card needs before the bus is free: checks whether it is still busy, and recovery
 //! after an error. A bus that is to be tuned is tuned right before the next start. Tuning takes long, so that
-//! start is deferred work's, if deferred work can start requests at all. In two pipelines more than one
-//! context can end `A`: with issue-on-completion and hsq, deferred work ends it; with blkmq-wait, the
-//! dispatching thread ends it if a `B` waits, as that thread sleeps for the bus, and otherwise deferred work.
-//! The thread starts a request of those pipelines when it finds the bus free, as at the beginning of a burst.
+//! start is deferred work's, if deferred work can start requests at all. With blkmq-wait, the
+//! dispatching thread ends `A` if a `B` waits, as that thread sleeps for the bus, and otherwise deferred work.
+//! With issue-on-completion, deferred work takes up `A` and wakes the thread, which starts `B`: two wake-ups in a row.
+//! With hsq, the thread starts a request when it finds the bus free, as at the beginning of a burst.
 //!
 //! With cqe the controller's engine has the bus, and to start a request is to give it to the engine. The
 //! engine holds as many requests as card and host have places for, and ends them in any order. To settle is
@@ -54,8 +54,8 @@ pub enum Pipeline {
     /// As [`Self::TwoSlotFull`], but a request is posted before the next one starts: the fourth step of the
     /// multiqueue series of 2017.
     PostBeforeStart,
-    /// At the end of a request, deferred work completes it and starts the next one: the fifteenth step of
-    /// that series.
+    /// At the end of a request, deferred work wakes the thread, which starts the next one while deferred work
+    /// cleans up and completes the first: the fifteenth step of that series.
     IssueOnCompletion,
     /// The dispatching thread prepares its request, sleeps until the bus is free, starts the request, and
     /// ends the one before: blk-mq since Linux 4.16.
@@ -203,6 +203,8 @@ pub(super) enum Overlap {
     AfterComplete,
     /// The request is posted.
     AfterPost,
+    /// The context that ends the request has taken it up.
+    AfterTaken,
     /// Nothing: the next request may start at once.
     AtOnce,
 }
@@ -312,10 +314,10 @@ impl Plan {
             }
             Pipeline::IssueOnCompletion => Self {
                 slots: 2,
-                overlap: Overlap::AfterComplete,
+                overlap: Overlap::AfterTaken,
                 ended_by: EndedBy::Deferred,
                 thread: &[Start, Prepare],
-                deferred: &[Settle, Post, Complete, Start],
+                deferred: &[Settle, Post, Complete],
                 interrupt: &[],
             },
             Pipeline::BlkMqWait => Self {

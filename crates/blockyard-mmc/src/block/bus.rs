@@ -8,7 +8,7 @@ use super::slot::{Kind, Stage};
 use super::unconfirmed::UnconfirmedWrite;
 use crate::command::{BlockCount, Command, Direction};
 use crate::controller::{HostController, HostEvent, MmcRequest, NotNow, Payload, SlotId};
-use crate::exchange::{Cause, Exchange, Progress};
+use crate::exchange::{Exchange, Progress};
 use crate::host::BusyDetect;
 use crate::policy::{Bounce, Job};
 use blockyard::status::Status;
@@ -216,8 +216,7 @@ impl<H: HostController> Mmc<H> {
         if exchange.exception() {
             self.bus.as_mut().expect("claim of an MMC request").note_exception();
         }
-        if self.card_gone || exchange.failure().is_some_and(|failure| failure.cause == Cause::Gone)
-        {
+        if self.card_gone {
             return self.release_bus(Status::Gone);
         }
         match step {
@@ -347,10 +346,8 @@ impl<H: HostController> Mmc<H> {
         // Deferred work that recovered the card does the next start itself: no interrupt follows that could.
         let is_deferred = self.defers_starts || (settled && bus.by == Context::Deferred);
         let is_exclusive = self.slots[bus.slot.index()].is_exclusive();
-        self.start_deferred = is_deferred
-            && !is_exclusive
-            && !self.card_gone
-            && self.plan.deferred.contains(&Job::Start);
+        self.start_deferred =
+            is_deferred && !is_exclusive && self.plan.deferred.contains(&Job::Start);
     }
 
     /// Returns whether a recovery or a background operation is under way ([no-intake-in-recovery]).

@@ -52,3 +52,23 @@ impl Cache {
         if hides_loss { Status::IoError } else { status }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_counts_for_what_was_asked_until_then_and_is_told_once() {
+        let at = Instant::from_ns;
+        let mut cache = Cache::default();
+        assert!(!cache.note_reset(at(5)) && !cache.lost_since(at(0)), "nothing was in the cache");
+        cache.note_write();
+        assert!(cache.note_reset(at(10)));
+        assert_eq!([9, 10, 11].map(|asked| cache.lost_since(at(asked))), [true, true, false]);
+        assert!(!cache.note_reset(at(20)), "the first reset has emptied the cache");
+        assert!(!cache.lost_since(at(11)));
+        assert_eq!(cache.note_flush(Status::Ok, false), Status::IoError);
+        assert_eq!(cache.note_flush(Status::Timeout, true), Status::Timeout);
+        assert_eq!(cache.note_flush(Status::Ok, true), Status::Ok, "the loss was covered");
+    }
+}

@@ -140,10 +140,9 @@ impl<H: HostController> Mmc<H> {
         }
         let capabilities = controller.capabilities();
         let defers_starts = match hsq.map(|hsq| hsq.defer) {
-            None => policy.pipeline == Pipeline::IssueOnCompletion,
             Some(HsqDefer::Always) => true,
             Some(HsqDefer::Removable) => !capabilities.non_removable,
-            Some(HsqDefer::Never) => false,
+            Some(HsqDefer::Never) | None => false,
         };
         let walks = hsq.is_some_and(|hsq| hsq.order == HsqOrder::TagWalk);
         let pack_limit = pack_limit.unwrap_or_default();
@@ -272,7 +271,6 @@ impl<H: HostController> Mmc<H> {
     /// Ends all waiting requests after the card was removed. Nothing is started from now on.
     pub(super) fn lose_card(&mut self) {
         self.card_gone = true;
-        self.start_deferred = false;
         self.ready.clear();
         self.fresh.clear();
         let by = self.ending_context();

@@ -94,8 +94,9 @@ impl<H: HostController> Mmc<H> {
             let address = target.addressing.argument(of.sector);
             (BlockCount::new(blocks), address.expect("address of an accepted request"))
         };
-        let direction = slots[pack[0].index()].direction();
-        let (_, address) = entry(&pack[0]);
+        let first = pack.first().expect("request of a pack");
+        let direction = slots[first.index()].direction();
+        let (_, address) = entry(first);
         let header_sent = bus.as_ref().is_some_and(|bus| bus.pack_step == PackStep::HeaderSent);
         if !header_sent {
             write_header(controller.block(), direction, pack.iter().map(entry));
@@ -144,7 +145,7 @@ impl<H: HostController> Mmc<H> {
 
     /// Acts on a transfer of the pack of which the card has reported no error.
     pub(super) fn packed_transfer_succeeded(&mut self, now: Instant) {
-        let reads = self.slots[self.pack[0].index()].direction() == Direction::Read;
+        let reads = !self.packs_writes();
         let bus = self.bus.as_mut().expect("claim of a pack");
         if reads && bus.pack_step != PackStep::HeaderSent {
             bus.pack_step = PackStep::HeaderSent;
@@ -159,8 +160,8 @@ impl<H: HostController> Mmc<H> {
 
     /// Acts on the `failure` of the pack, after the card has been recovered.
     pub(super) fn packed_failed(&mut self, failure: Failure, now: Instant) {
+        let writes = self.packs_writes();
         let bus = self.bus.as_mut().expect("claim of a pack");
-        let writes = self.slots[self.pack[0].index()].direction() == Direction::Write;
         let is_told = writes && matches!(failure.cause, Cause::Card(_)) && bus.has_exception();
         if is_told && bus.pack_step != PackStep::Judging {
             bus.recovered();
@@ -182,6 +183,12 @@ impl<H: HostController> Mmc<H> {
         self.end_pack(done);
     }
 
+    /// Returns whether the requests of the pack are writes.
+    fn packs_writes(&self) -> bool {
+        let first = self.pack.first().expect("request of a pack");
+        self.slots[first.index()].direction() == Direction::Write
+    }
+
     /// Ends the pack, whose first `done` requests are done. The bus is free.
     fn end_pack(&mut self, done: u8) {
         debug_assert!(!self.pack.is_empty(), "no pack to end");
@@ -199,7 +206,6 @@ impl<H: HostController> Mmc<H> {
         for at in 0..ended {
             let slot = self.pack[at];
             if status == Status::Ok && at < done {
-                self.slots[slot.index()].done = self.slots[slot.index()].sectors;
                 self.retire(slot, Status::Ok, by);
             } else {
                 self.retire(slot, if status == Status::Ok { Status::Gone } else { status }, by);

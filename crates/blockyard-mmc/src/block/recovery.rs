@@ -161,7 +161,6 @@ impl<H: HostController> Mmc<H> {
             Err(error) => {
                 let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
                 self.recover_with(failure, BusStep::Reset, now); // [damage-forces-tuning]
-                self.retune_needed = false;
             }
         }
     }

@@ -290,6 +290,7 @@ impl<H: HostController> Mmc<H> {
         let is_at = |stages: &[Stage]| self.slots.iter().any(|slot| stages.contains(&slot.stage));
         match self.plan.overlap {
             Overlap::AtOnce => true,
+            Overlap::AfterTaken => !is_at(&[Stage::Ended]),
             Overlap::AfterPost => !is_at(&[Stage::Ended, Stage::Posting]),
             Overlap::AfterComplete => {
                 !is_at(&[Stage::Ended, Stage::Posting, Stage::Posted, Stage::Completing])

@@ -305,7 +305,6 @@ impl Slot {
     /// Notes that the transfer of the next blocks went well. Returns whether it was the last one.
     pub(super) fn note_transfer(&mut self) -> bool {
         self.done += self.next_blocks();
-        self.restart_tries();
         self.left() == 0
     }
 

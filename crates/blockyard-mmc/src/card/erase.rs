@@ -89,7 +89,7 @@ impl Card {
         self.ext_csd()
             .filter(|ext_csd| ext_csd.erase_group_on())
             .and_then(|ext_csd| u32::try_from(ext_csd.erase_group_sectors()).ok())
-            .filter(|&sectors| sectors > 0)
+            .filter(|&sectors| sectors != 0)
             .unwrap_or(self.csd.erase_sectors)
     }
 

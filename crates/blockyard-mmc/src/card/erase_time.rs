@@ -36,10 +36,7 @@ impl EraseTime {
 fn touched(sector: u64, sectors: u64, unit: u32) -> u64 {
     let unit = u64::from(unit);
     debug_assert!(unit > 0, "units of no sectors");
-    match sectors {
-        0 => 0,
-        _ => (sector.saturating_add(sectors - 1)) / unit - sector / unit + 1,
-    }
+    sector.saturating_add(sectors).div_ceil(unit) - sector / unit
 }
 
 /// Returns `span` multiplied by `factor`. Saturates.

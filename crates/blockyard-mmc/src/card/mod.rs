@@ -96,11 +96,10 @@ impl Card {
     /// Returns whether transfers between `host` and the card can be announced with CMD23.
     #[must_use]
     pub fn set_block_count(&self, host: &HostCapabilities) -> bool {
-        let card = match (&self.kind, self.csd.layout) {
-            (CardKind::Sd { scr, .. }, _) => scr.set_block_count,
+        let card = match &self.kind {
+            CardKind::Sd { scr, .. } => scr.set_block_count,
             // JESD84: since 3.1.
-            (CardKind::Mmc { .. }, Layout::Mmc { spec_version }) => spec_version >= 3,
-            (CardKind::Mmc { .. }, _) => false,
+            CardKind::Mmc { .. } => matches!(self.csd.layout, Layout::Mmc { spec_version: 3.. }),
         };
         card && host.set_block_count
     }
@@ -121,7 +120,7 @@ impl Card {
     /// Returns whether the cache is on, so that a write that has ended is not durable yet.
     #[must_use]
     pub fn cache_on(&self) -> bool {
-        self.ext_csd().is_some_and(|ext_csd| ext_csd.cache_on() && ext_csd.cache_bytes() > 0)
+        self.ext_csd().is_some_and(|ext_csd| ext_csd.cache_on() && ext_csd.cache_bytes() != 0)
     }
 
     /// Returns the number of requests that card and host's engine both hold, 1 to 32; 0 if one of the two has

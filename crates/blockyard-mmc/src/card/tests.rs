@@ -177,6 +177,7 @@ fn an_erase_is_three_commands_over_whole_units() {
     assert_eq!(commands.map(|command| command.argument), [1024, 3071, 0]);
     assert_eq!(erase.commands(1024, 100), None);
     assert_eq!(erase.commands(100, 1024), None);
+    assert_eq!(erase.commands(1000, 2048), None, "more than the whole units in it");
     assert_eq!(erase.commands(0, 0), None);
     assert_eq!(erase.whole_units(100, 2048), Some((1024, 1024)));
     assert_eq!(erase.whole_units(100, 1000), None);
@@ -222,5 +223,75 @@ fn a_card_without_the_class_or_the_size_of_erases_does_without() {
     for (sectors, limit) in [(1 << 26, time::SD_WRITE), ((1 << 26) + 1, time::SDXC_WRITE)] {
         card.sectors = sectors;
         assert_eq!(card.write_limit(), limit);
+    }
+}
+
+#[test]
+fn a_feature_begins_at_its_limit() {
+    let host = HostCapabilities::full();
+    let mut card = emmc(emmc_5_1(), &[]);
+    // CMD23 since 3.1, which the CSD calls version 3.
+    for (spec_version, has) in [(2, false), (3, true), (4, true)] {
+        card.csd.layout = Layout::Mmc { spec_version };
+        assert_eq!(card.set_block_count(&host), has, "{spec_version}");
+    }
+    // A header of 512 bytes has 63 entries after its first 8 bytes.
+    for (stated, most) in [(5, 5), (62, 62), (63, 63), (64, 63), (255, 63)] {
+        let mut bytes = emmc_5_1();
+        bytes[usize::from(index::EXCEPTION_EVENTS_CTRL)] = 0b1000;
+        bytes[usize::from(index::MAX_PACKED_WRITES)] = stated;
+        bytes[usize::from(index::MAX_PACKED_READS)] = 5;
+        assert_eq!(emmc(bytes, &[]).max_packed(&host), (most, 5));
+        bytes[usize::from(index::MAX_PACKED_READS)] = stated;
+        assert_eq!(emmc(bytes, &[]).max_packed(&host), (most, most));
+    }
+    // A cache without a size is none.
+    let mut bytes = emmc_5_1();
+    bytes[usize::from(index::CACHE_SIZE)..][..4].fill(0);
+    assert!(!emmc(bytes, &[index::CACHE_CTRL]).cache_on());
+    bytes[usize::from(index::CACHE_SIZE)] = 1;
+    assert!(emmc(bytes, &[index::CACHE_CTRL]).cache_on());
+    // Without EXT_CSD a device has none of its features.
+    for card in [
+        Card { kind: CardKind::Mmc { ext_csd: None }, ..emmc(emmc_5_1(), &[]) },
+        sd(example::CSD_SAMSUNG_32G, &[], SCR),
+    ] {
+        assert_eq!((card.queue_depth(&host), card.cache_bytes()), (0, 0));
+        assert_eq!((card.max_packed(&host), card.data_sector_sectors()), ((0, 0), 1));
+    }
+    // The least that a host can transfer.
+    let least = HostCapabilities { max_blocks: 1, max_segments: 1, ..HostCapabilities::full() };
+    let limits = emmc(emmc_5_1(), &[]).limits(&least).unwrap();
+    assert_eq!((limits.max_sectors, limits.max_segments), (1, 1));
+}
+
+/// TAAC is a time and NSAC a number of clocks; both count. Larger SD cards do not use them.
+#[test]
+fn time_limits_follow_from_both_parts_of_the_access_time() {
+    let stated = |mut card: Card| {
+        let clocks = 200;
+        card.csd.read_access.span = Duration::from_us(100);
+        card.csd.read_access.clocks = clocks;
+        card.csd.write_factor = 4;
+        let access = Duration::from_us(100) + card.mode.time(clocks.into());
+        let times = move |factor: u64| Duration::from_ns(access.as_ns() * factor);
+        ((card.read_limit(), card.write_limit()), times)
+    };
+    let (limits, times) = stated(emmc(emmc_5_1(), &[]));
+    assert_eq!(limits, (times(10), times(40)));
+    let (limits, times) = stated(sd(example::CSD_SANDISK_2G, &[], "0025000000000000"));
+    assert_eq!(limits, (times(100), times(400)));
+    let (limits, _) = stated(sd(example::CSD_SAMSUNG_32G, &[], SCR));
+    assert_eq!(limits, (time::SD_READ, time::SD_WRITE));
+}
+
+/// A full erase takes as long as an erase of each allocation unit: two of 4 MiB in 3 s, plus 1 s.
+#[test]
+fn a_full_erase_may_take_as_long_as_that_of_all_sectors() {
+    let mut card = sd(example::CSD_SAMSUNG_32G, &[(10, 0x90), (12, 2), (13, 0b0000_1101)], SCR);
+    for units in [2_u64, 3, 4] {
+        card.sectors = units * 8192;
+        let full = card.erase_way(Erase::Sd(SdErase::Full)).unwrap().limit(0, 8);
+        assert_eq!(full, Duration::from_ms(1000 + 1500 * units));
     }
 }

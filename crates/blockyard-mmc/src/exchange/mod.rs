@@ -97,7 +97,7 @@ impl Exchange {
         debug_assert_ne!(awaited, 0, "every request has a command");
         Self {
             awaited,
-            blocks_planned: data.map_or(0, |data| data.blocks),
+            blocks_planned: data.map(|data| data.blocks).unwrap_or_default(),
             reads: data.is_some_and(|data| data.direction == Direction::Read),
             ends_busy: transaction.ends_busy(),
             announced: transaction.announce.is_some(),

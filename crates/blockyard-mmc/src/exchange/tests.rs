@@ -195,3 +195,31 @@ fn a_timeout_names_the_part_that_was_awaited() {
         }
     }
 }
+
+/// An event of a part that is not awaited, or of any part after the end, is stray and changes nothing.
+#[test]
+fn an_event_that_is_not_awaited_changes_nothing() {
+    const PARTS: [Part; 5] = [Part::Announce, Part::Command, Part::Data, Part::Stop, Part::Busy];
+    for (transaction, parts) in ways() {
+        for known in 0..=parts.len() {
+            let mut exchange = Exchange::new(&transaction, BusyDetect::Status);
+            for &part in &parts[..known] {
+                let _ = exchange.event(done(part));
+            }
+            let awaits = |part| parts[known..].contains(&part);
+            for part in PARTS.into_iter().filter(|part| !awaits(*part)) {
+                let error = HostEvent::Error { part, error: HostError::Damaged, blocks: 1 };
+                for event in [done(part), error] {
+                    let before = exchange;
+                    assert_eq!(exchange.event(event), Progress::Stray, "{event:?} after {known}");
+                    assert_eq!(exchange, before, "{event:?} after {known} of {parts:?}");
+                }
+            }
+            if known == parts.len() {
+                let before = exchange;
+                assert_eq!(exchange.event(HostEvent::CardGone), Progress::Stray);
+                assert_eq!(exchange, before, "[request-ends-once]");
+            }
+        }
+    }
+}

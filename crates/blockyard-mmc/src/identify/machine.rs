@@ -30,15 +30,21 @@ pub struct Identify {
     pub(super) low_voltage: bool,
     /// The moves to come. The first one is under way.
     pub(super) moves: VecDeque<Move>,
-    /// Whether CMD55 was sent for the application command of the first move.
-    pub(super) prefixed: bool,
-    /// How often the first move was tried.
-    pub(super) tries: u8,
+    pub(super) progress: Progress,
     /// How often identification has started since a mode was given up.
     pub(super) starts: u8,
     /// What is known of the card.
     pub(super) found: Found,
     pub(super) failed: Option<Failure>,
+}
+
+/// How far the first move has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Whether CMD55 was sent for its application command.
+    pub(super) prefixed: bool,
+    /// How often it was tried.
+    tries: u8,
 }
 
 /// What is known of a card so far.
@@ -92,8 +98,7 @@ impl Identify {
             low_voltage: host.signal_1v8 && host.power_cycle && host.width >= Width::Four,
             host,
             moves: VecDeque::new(),
-            prefixed: false,
-            tries: 0,
+            progress: Progress::default(),
             starts: 0,
             found: Found::nothing(),
             failed: None,
@@ -136,12 +141,12 @@ impl Identify {
         }
         let Some(&first) = self.moves.front() else { return };
         match self.take(first, answer) {
-            Ok(Taken::Prefix) => self.prefixed = true,
+            Ok(Taken::Prefix) => self.progress.prefixed = true,
             Ok(Taken::Move) => self.advance(),
             Err(problem) => {
-                self.prefixed = false;
-                self.tries += 1;
-                if self.tries >= TRIES || !first.is_repeatable(problem) {
+                let tries = self.progress.tries + 1;
+                self.progress = Progress { tries, ..Progress::default() };
+                if tries >= TRIES || !first.is_repeatable(problem) {
                     self.give_up(first, problem);
                 }
             }
@@ -152,8 +157,7 @@ impl Identify {
     fn advance(&mut self) {
         debug_assert!(!self.moves.is_empty(), "no move to end");
         self.moves.pop_front();
-        self.tries = 0;
-        self.prefixed = false;
+        self.progress = Progress::default();
     }
 
     /// Begins at power-up, with the modes that have not failed yet.
@@ -162,8 +166,7 @@ impl Identify {
         self.found = Found::nothing();
         self.moves.clear();
         self.starts = self.starts.saturating_add(1);
-        self.tries = 0;
-        self.prefixed = false;
+        self.progress = Progress::default();
         if self.host.power_cycle {
             self.moves.extend([Move::Power(false), Move::Wait(Duration::from_ms(10))]);
         } else if changed {
@@ -191,7 +194,7 @@ impl Identify {
     /// Returns the command of a move, or CMD55 if that must come first ([only-legal-commands]).
     fn command(&self, of: &Move) -> Command {
         let command = self.bare_command(of);
-        if command.opcode.is_application() && !self.prefixed {
+        if command.opcode.is_application() && !self.progress.prefixed {
             return Command::application(self.found.rca);
         }
         command
@@ -223,7 +226,7 @@ impl Identify {
     /// Decides what the final failure of `first` means.
     fn give_up(&mut self, first: Move, problem: Failure) {
         debug_assert!(self.failed.is_none(), "identification has already failed");
-        debug_assert!(self.tries <= TRIES, "[identification-ends]: {} tries", self.tries);
+        debug_assert!(self.progress.tries <= TRIES, "[identification-ends]: {:?}", self.progress);
         let bus = matches!(problem, Failure::Bus { .. });
         if first.is_optional() {
             return self.advance();
@@ -284,7 +287,7 @@ impl Identify {
         };
         let ext_csd = found.ext_csd.as_ref();
         let (kind, cid) = if found.mmc {
-            let revision = ext_csd.map_or(0, |ext_csd| ext_csd.revision());
+            let revision = ext_csd.map(|ext_csd| ext_csd.revision()).unwrap_or_default();
             (CardKind::Mmc { ext_csd: ext_csd.cloned() }, Cid::mmc(cid, revision))
         } else {
             let (Some(scr), Some(ssr)) = (found.scr, found.ssr) else {

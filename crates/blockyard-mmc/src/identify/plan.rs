@@ -170,11 +170,11 @@ impl Identify {
         debug_assert!(self.found.mmc, "settings of eMMC");
         let Some(ext_csd) = &self.found.ext_csd else { return };
         let settings = [
-            (index::ERASE_GROUP_DEF, 1, ext_csd.erase_group_sectors() > 0),
+            (index::ERASE_GROUP_DEF, 1, ext_csd.erase_group_sectors() != 0),
             (index::HPI_MGMT, 1, ext_csd.hpi().is_some()),
-            (index::CACHE_CTRL, 1, ext_csd.cache_bytes() > 0),
+            (index::CACHE_CTRL, 1, ext_csd.cache_bytes() != 0),
             // Without this event, a packed write that failed looks like one that did not.
-            (index::EXCEPTION_EVENTS_CTRL, PACKED_EVENTS, ext_csd.max_packed_writes() > 0),
+            (index::EXCEPTION_EVENTS_CTRL, PACKED_EVENTS, ext_csd.max_packed_writes() != 0),
         ];
         for (at, value, _) in settings.into_iter().filter(|&(.., has)| has) {
             self.moves.extend([Move::Setting(at, value), Move::CheckSetting]);

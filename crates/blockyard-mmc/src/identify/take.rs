@@ -37,7 +37,7 @@ impl Identify {
         if let Answer::Error(error) = answer {
             return Err(Failure::Bus { opcode: Some(opcode), error });
         }
-        if opcode.is_application() && !self.prefixed {
+        if opcode.is_application() && !self.progress.prefixed {
             // Errors in this response are those of the probes before it.
             return Ok(Taken::Prefix);
         }

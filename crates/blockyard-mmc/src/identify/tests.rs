@@ -20,6 +20,9 @@ use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
 
+mod ends;
+mod ways;
+
 /// The flaws of a slot or a card.
 #[derive(Clone, Debug, Default)]
 struct Flaws {
@@ -41,6 +44,8 @@ struct Flaws {
     locked: bool,
     /// The card echoes a wrong CMD8 pattern.
     deaf: bool,
+    /// From this start of identification on, counted from 1, the card does not answer this command.
+    mute: Option<(usize, Opcode)>,
 }
 
 #[derive(Clone, Debug)]
@@ -290,6 +295,11 @@ impl Slot {
 
     /// Returns what the host receives, which is nothing for a command without a response.
     fn send(&mut self, command: Command) -> Result<(Response, Vec<u8>), BusError> {
+        let starts = self.steps.iter().filter(|step| *step == "Power(true)").count();
+        if self.flaws.mute.is_some_and(|(start, of)| starts >= start && of == command.opcode) {
+            self.log.push(command);
+            return Err(BusError::NoResponse);
+        }
         let answer = self.hear(command);
         if command.response == ResponseKind::None { Ok((Response::None, vec![])) } else { answer }
     }

@@ -119,6 +119,18 @@ mod tests {
     use super::super::example;
     use super::*;
 
+    /// A name is cut at its padding; two names are equal if they print alike.
+    #[test]
+    fn a_name_ends_where_its_padding_begins() {
+        for (name, text) in
+            [(&b""[..], ""), (b"   ", ""), (b"A", "A"), (b"A B \0", "A B"), (b"ABCDEFG", "ABCDEF")]
+        {
+            assert_eq!(ProductName::new(name).as_str(), text);
+            assert_eq!(ProductName::new(name), ProductName::new(text.as_bytes()));
+            assert_eq!(ProductName::new(name).bytes[text.len()..], b"      "[text.len()..]);
+        }
+    }
+
     #[test]
     fn the_cid_of_an_sd_card_has_the_sd_layout() {
         // MID 03, OID "SD", PNM "SU08G", PRV 8.0, PSN 0x1234abcd, MDT 0x0cb (2012, November).

@@ -96,9 +96,10 @@ impl Csd {
             Layout::Sd3 => (u64::from(bits.field(75, 48)) + 1) << 10,
             Layout::Sd1 | Layout::Mmc { .. } => small_capacity(bits, csd.read_block_bytes),
         });
-        let single_blocks = layout != Layout::Sd1 || bits.bit(46);
-        csd.erase_sectors =
-            if single_blocks { 1 } else { (bits.field(45, 39) + 1) * write_block_sectors(bits)? };
+        let erases_single_blocks = bits.bit(46);
+        if layout == Layout::Sd1 && !erases_single_blocks {
+            csd.erase_sectors = (bits.field(45, 39) + 1) * write_block_sectors(bits)?;
+        }
         Ok(csd)
     }
 
@@ -192,6 +193,16 @@ fn small_capacity(bits: &Bits<16>, block_bytes: u32) -> u64 {
 mod tests {
     use super::super::example;
     use super::*;
+
+    /// A refused code is named without the bits of its neighbours.
+    #[test]
+    fn a_reserved_code_is_refused_with_its_own_bits() {
+        for (start, field) in [("00260100", "TRAN_SPEED"), ("01000132", "TAAC")] {
+            let text = std::format!("{start}{}", &example::CSD_SANDISK_2G[8..]);
+            let refused = RegisterError { register: Register::Csd, field, value: 0 };
+            assert_eq!(Csd::sd(&example::bits(&text)).err(), Some(refused));
+        }
+    }
 
     #[test]
     fn standard_capacity_is_c_size_times_its_multiplier() {

@@ -141,11 +141,8 @@ impl Bits<16> {
     /// form in which most hosts deliver it.
     #[must_use]
     pub fn from_words(words: [u32; 4]) -> Self {
-        let mut bytes = [0; 16];
-        for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
-            chunk.copy_from_slice(&word.to_be_bytes());
-        }
-        Self(bytes)
+        let [first, second, third, last] = words.map(u128::from);
+        Self((first << 96 | second << 64 | third << 32 | last).to_be_bytes())
     }
 
     /// A register from the four response registers of an SDHCI controller, the lowest address (the least
@@ -154,23 +151,15 @@ impl Bits<16> {
     /// zero byte.
     #[must_use]
     pub fn from_sdhci(response: [u32; 4]) -> Self {
-        let mut bytes = [0; 16];
-        for (chunk, word) in bytes.rchunks_exact_mut(4).zip(response) {
-            chunk.copy_from_slice(&word.to_be_bytes());
-        }
-        bytes.rotate_left(1);
-        bytes[15] = 0;
-        Self(bytes)
+        let [last, third, second, first] = response;
+        let Self(delivered) = Self::from_words([first, second, third, last]);
+        Self((u128::from_be_bytes(delivered) << 8).to_be_bytes())
     }
 
     /// Returns the words of [`Self::from_words`].
     #[must_use]
     pub fn to_words(self) -> [u32; 4] {
-        let mut words = [0; 4];
-        for (word, at) in words.iter_mut().zip((0..4).rev()) {
-            *word = self.field(32 * at + 31, 32 * at);
-        }
-        words
+        [96, 64, 32, 0].map(|low| self.field(low + 31, low))
     }
 }
 
@@ -202,6 +191,17 @@ pub(super) mod example {
 mod tests {
     use super::*;
     use std::string::ToString;
+
+    /// Four words, in the order of a bus and in that of SDHCI, which drops the last byte and shifts the others down.
+    #[test]
+    fn words_are_taken_in_the_order_of_their_controller() {
+        let words = [0x0f0e_0d0c, 0x0b0a_0908, 0x0706_0504, 0x0302_0100];
+        let bits = Bits::from_words(words);
+        assert_eq!(bits, Bits([15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]));
+        assert_eq!(bits.to_words(), words);
+        let response = [0x0403_0201, 0x0807_0605, 0x0c0b_0a09, 0xff0f_0e0d];
+        assert_eq!(Bits::from_sdhci(response), bits);
+    }
 
     /// x^7 + x^3 + 1 over the first 120 bits, one bit at a time.
     fn crc7(bits: &Bits<16>) -> u8 {

@@ -90,6 +90,21 @@ mod tests {
     use super::super::example::hex;
     use super::*;
 
+    /// CMD_SUPPORT is in bits 32 and up: CMD20, CMD23, CMD48.
+    #[test]
+    fn each_optional_command_has_its_bit() {
+        for (low, expected) in [
+            ("00", [false, false, false]),
+            ("01", [true, false, false]),
+            ("02", [false, true, false]),
+            ("04", [false, false, true]),
+        ] {
+            let scr = Scr::parse(&hex(&std::format!("023580{low}00000000"))).unwrap();
+            let found = [scr.speed_class_control, scr.set_block_count, scr.extension_registers];
+            assert_eq!(found, expected, "{low}");
+        }
+    }
+
     #[test]
     fn the_version_combines_four_fields() {
         let version = |text: &str| Scr::parse(&hex(text)).map(|scr| scr.version);

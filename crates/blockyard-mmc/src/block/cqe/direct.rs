@@ -60,7 +60,7 @@ impl<H: HostController> Mmc<H> {
     /// Ends the direct command with `end`. A flush that sent it goes on. Returns `false` if the engine has no
     /// direct command.
     pub(super) fn end_direct(&mut self, end: DirectEnd) -> bool {
-        let Some(cqe) = self.cqe.as_mut() else { return false };
+        let cqe = self.cqe.as_mut().expect("engine of a direct command");
         if !cqe.direct.end(end) {
             return false;
         }

@@ -63,10 +63,9 @@ impl<H: HostController> Mmc<H> {
         failure: Failure,
         now: Instant,
     ) -> bool {
-        let names_some = (0..self.plan.slots).any(|number| {
-            let task = task_of(SlotId(number));
-            tasks.contains(task) && self.open_task(task).is_some()
-        });
+        let is_open = |slot: SlotId| self.slots[slot.index()].mark == Mark::None;
+        let names = |slot| tasks.contains(task_of(slot)) && is_open(slot);
+        let names_some = self.cqe.as_ref().is_some_and(|cqe| cqe.tasks.iter().any(names));
         let names_direct = tasks.contains(DIRECT) && self.has_direct();
         let oldest = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first());
         let tasks = match oldest {
@@ -305,16 +304,16 @@ impl<H: HostController> Mmc<H> {
         }
         let is_late = |slot: &SlotId| self.slots[slot.index()].since + TASK_LIMIT <= now;
         let late = cqe.tasks.iter().take_while(is_late);
-        let late = late.fold(0, |tasks, slot| tasks | TaskSet::of(task_of(slot)).0);
+        let late = late.fold(TaskSet::NONE, |tasks, slot| tasks.with(task_of(slot)));
         let is_direct_late = cqe.direct.is_late(now);
         let is_flush_late = is_direct_late && self.flushes_directly();
-        let direct = if is_direct_late { TaskSet::of(DIRECT).0 } else { 0 };
+        let late = if is_direct_late { late.with(DIRECT) } else { late };
         let failure = Failure { part: Part::Data, cause: Cause::Host(HostError::Timeout) };
         if is_direct_late {
             // The command was the first after the write, and nobody has read the response.
             self.unconfirmed_write_in_doubt();
         }
-        self.tasks_failed(State::On, TaskSet(late | direct), failure, now);
+        self.tasks_failed(State::On, late, failure, now);
         if let Some(recovery) = self.recovery() {
             recovery.overdue = is_flush_late;
         }

@@ -39,7 +39,7 @@ impl<H: HostController> Mmc<H> {
     pub(in crate::block) fn engine_may_step(&self, cqe: &Cqe, request_waits: bool) -> bool {
         match &cqe.state {
             State::Changing(change) => matches!(change.phase, Phase::Due(_)),
-            State::On => (request_waits && self.retune_needed) || self.engine_must_leave(),
+            State::On => self.retune_needed || self.engine_must_leave(),
             State::Off => request_waits,
         }
     }

@@ -694,3 +694,19 @@ fn a_drifted_bus_is_tuned_before_an_operation_and_not_within_it() {
         assert_eq!(bench.script().retunes, 1);
     }
 }
+
+/// CMD23, which asks for a reliable write, goes before CMD25 only, however short the write is.
+#[test]
+fn a_short_reliable_write_is_a_write_of_several_blocks() {
+    for busy in EVERY_BUSY {
+        let mut bench = simple(busy);
+        bench.submit([
+            Bio::write(100, 1, 1),
+            Bio::write(200, 1, 2).with_flags(Flags::FUA),
+            Bio::write(300, 8, 3),
+        ]);
+        bench.settle();
+        let commands = [100, 200, 300].map(|sector| bench.span(sector).command);
+        assert_eq!(commands, [Opcode::WriteSingle, Opcode::WriteMultiple, Opcode::WriteMultiple]);
+    }
+}

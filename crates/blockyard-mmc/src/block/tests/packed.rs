@@ -1,7 +1,9 @@
 //! Packed commands: which requests are packed, and how each ends when one fails.
 
 use super::*;
+use crate::block::pack_limit::PackLimit;
 use crate::command::Opcode;
+use crate::command::packed::MAX_ENTRIES;
 use crate::command::status::Status as CardStatus;
 use crate::controller::{HostError, Part};
 use crate::policy::Packed;
@@ -157,7 +159,11 @@ fn requests_before_the_failed_entry_are_done_and_the_others_are_retried_alone() 
 /// The recovery is over when EXT_CSD is read for the failed entry: an error of that read is another failure.
 #[test]
 fn a_pack_fails_once_more_when_the_read_that_names_its_entry_fails() {
-    for policy in packing(Packed::Write) {
+    let lost = Fault::Error(Part::Data, HostError::Damaged, 0);
+    let refused = Fault::Bits(Part::Command, CardStatus::ERROR);
+    for (policy, unread) in
+        packing(Packed::Write).into_iter().flat_map(|of| [(of, lost), (of, refused)])
+    {
         let run = |faults: &BTreeMap<usize, Fault>| {
             let mut bench = bench(policy, 8);
             bench.script().bad_entry = Some((1200, true));
@@ -170,20 +176,21 @@ fn a_pack_fails_once_more_when_the_read_that_names_its_entry_fails() {
         let mut faults = BTreeMap::new();
         for (command, fault) in [
             (Opcode::SendStatus, Fault::Bits(Part::Command, CardStatus::ERROR)),
-            (Opcode::SendExtCsd, Fault::Error(Part::Data, HostError::Damaged, 0)),
+            (Opcode::SendExtCsd, unread),
         ] {
             let bench = run(&faults);
             let mut spans = bench.spans().iter();
-            let holds = |span: &Span| {
-                let first = span.sector.unwrap_or(u64::MAX);
-                first <= 1200 && 1200 < first.saturating_add(100 * span.requests as u64)
-            };
             let pack = spans.position(holds).expect("a pack should hold the bad entry");
             let after = spans.position(|span| span.command == command);
             faults.insert(pack + 1 + after.expect("the pack's end should be judged"), fault);
         }
         let mut bench = run(&faults);
         assert_eq!(bench.mmc().counts().failures, 2, "{policy:?}");
+        // Nothing names the entry, so every request of the pack goes again.
+        let mut packs = bench.spans().iter().filter(|span| span.requests > 0);
+        let pack = packs.find(|span| holds(span)).expect("a pack should hold the bad entry");
+        let sent: usize = bench.spans().iter().map(|span| span.requests).sum();
+        assert_eq!(sent, 30 + pack.requests, "{policy:?}");
     }
 }
 
@@ -300,4 +307,142 @@ fn a_failed_header_of_a_packed_read_is_stopped_like_a_write() {
         let stops = bench.script().commands.get(&12).copied();
         assert_eq!((stops, bench.script().resets), (Some(1), 0), "{policy:?}");
     }
+}
+
+/// Each write of a pack may keep the card busy for as long as a write that comes alone. A read waits for its first data only.
+#[test]
+fn a_pack_has_the_time_of_its_requests() {
+    for policy in packing(Packed::ReadWrite) {
+        let mut bench = bench(policy, 8);
+        let Target { read_limit, write_limit, .. } = bench.mmc().target;
+        assert_ne!(read_limit, write_limit);
+        bench.submit((0..60).map(|at| match at / 30 {
+            0 => Bio::read(100 * at, 8, at),
+            _ => Bio::write(100 * at, 8, at),
+        }));
+        bench.settle();
+        assert_eq!(packs(&bench).into_iter().max(), Some(8), "{policy:?}");
+        for span in bench.spans().iter().filter(|span| span.limit > Duration::ZERO) {
+            let expected = match span.command {
+                Opcode::ReadMultiple => read_limit,
+                // The header of a packed read is a write of no request.
+                Opcode::WriteMultiple => {
+                    Duration::from_ns(write_limit.as_ns() * span.requests.max(1) as u64)
+                }
+                _ => continue,
+            };
+            assert_eq!(span.limit, expected, "{policy:?}: {span:?}");
+        }
+    }
+}
+
+/// The exception of a card that wants background operations says nothing about the pack.
+#[test]
+fn a_pack_is_done_if_the_exception_is_not_its_own() {
+    for policy in packing(Packed::Write) {
+        let mut bench = bench(policy, 8);
+        bench.script().level = 2;
+        bench.script().level_after = 2;
+        bench.writes(30);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 30);
+        let judged = bench.spans().iter().any(|span| span.command == Opcode::SendExtCsd);
+        assert!(judged, "{policy:?}");
+        assert_eq!(packs(&bench).iter().sum::<usize>(), 30, "no write goes again: {policy:?}");
+    }
+}
+
+/// EXT_CSD names the entry that failed only of packed writes that the card itself reports as failed.
+#[test]
+fn a_pack_of_which_ext_csd_says_nothing_is_not_judged_by_it() {
+    let exception = CardStatus::ERROR | CardStatus::EXCEPTION_EVENT;
+    for (packed, fault, expected) in [
+        // Once, to see whether the card wants background operations.
+        (Packed::ReadWrite, Fault::Bits(Part::Command, exception), 1),
+        (Packed::Write, Fault::Error(Part::Data, HostError::Damaged, 0), 0),
+    ] {
+        for policy in packing(packed) {
+            let run = |fault: Option<(usize, Fault)>| {
+                let mut bench = bench(policy, 8);
+                bench.script().faults.extend(fault);
+                match packed {
+                    Packed::Write => bench.writes(30),
+                    _ => bench.reads(30),
+                }
+                bench.settle();
+                bench.all_ended_with(Status::Ok, 30);
+                bench
+            };
+            let well = run(None);
+            let pack = well.spans().iter().position(|span| span.requests > 1);
+            let bench = run(Some((pack.expect("a pack"), fault)));
+            let asked = bench.spans().iter().filter(|it| it.command == Opcode::SendExtCsd).count();
+            assert_eq!(asked, expected, "{policy:?}");
+        }
+    }
+}
+
+/// Returns whether the transfer `span` holds the bad entry of the tests.
+fn holds(span: &Span) -> bool {
+    let first = span.sector.unwrap_or(u64::MAX);
+    first <= 1200 && 1200 < first.saturating_add(100 * span.requests as u64)
+}
+
+/// An error bit in the status after a pack does not hide which entry failed.
+#[test]
+fn a_pack_of_which_the_status_has_an_error_bit_is_judged_by_its_entry() {
+    for policy in packing(Packed::Write).into_iter().filter(|of| of.busy == BusyDetect::Status) {
+        let run = |fault: Option<usize>| {
+            let mut bench = bench(policy, 8);
+            bench.script().bad_entry = Some((1200, true));
+            if let Some(at) = fault {
+                let error = Fault::Bits(Part::Command, CardStatus::ERROR);
+                bench.script().faults.insert(at, error);
+            }
+            bench.writes(30);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 30);
+            bench
+        };
+        let well = run(None);
+        let pack = well.spans().iter().position(holds).expect("a pack should hold the bad entry");
+        let status = well.spans()[pack..].iter().position(|it| it.command == Opcode::SendStatus);
+        let mut bench = run(Some(pack + status.expect("each pack should have a status")));
+        assert_eq!(bench.mmc().counts().failures, 1, "{policy:?}");
+        let first = bench.spans()[pack].sector.unwrap();
+        let again = |span: &&Span| span.sector.is_some_and(|at| (first..1200).contains(&at));
+        let sent: Vec<_> = bench.spans().iter().filter(again).map(|span| span.sector).collect();
+        assert_eq!(sent, [Some(first)], "{policy:?}: what is done is not sent again");
+        let next = bench.spans()[pack + 1..].iter().find(|span| span.requests > 0).unwrap();
+        assert_eq!((next.sector, next.requests), (Some(1200), 1), "{policy:?}");
+    }
+}
+
+/// A pack has at least two requests and at most as many entries as its header. A card that is asked for packed reads too
+/// must take both. A command queue is not packed.
+#[test]
+fn a_pack_is_as_long_as_card_and_header_allow() {
+    let limit = |pipeline, packed, writes, reads| {
+        let policy = HostPolicy { packed, ..HostPolicy::new(pipeline, BusyDetect::Status) };
+        let target = Target { packed_writes: writes, packed_reads: reads, ..emmc() };
+        let controller = Scripted::new(policy.transfer, policy.busy).with_segments(128);
+        let of = PackLimit::of(&policy, &target, controller.capabilities());
+        of.map(|of| (of.writes, of.reads, of.largest()))
+    };
+    for (packed, writes, reads, expected) in [
+        (Packed::Off, 8, 5, Some((0, 0, 0))),
+        (Packed::Write, 8, 5, Some((8, 0, 8))),
+        (Packed::Write, 2, 0, Some((2, 0, 2))),
+        (Packed::Write, 1, 8, None),
+        (Packed::Write, 255, 0, Some((MAX_ENTRIES, 0, MAX_ENTRIES))),
+        (Packed::ReadWrite, 8, 5, Some((8, 5, 8))),
+        (Packed::ReadWrite, 2, 6, Some((2, 6, 6))),
+        (Packed::ReadWrite, 8, 1, None),
+        (Packed::ReadWrite, 1, 8, None),
+    ] {
+        let found = limit(Pipeline::TwoSlotFull, packed, writes, reads);
+        assert_eq!(found, expected, "{packed:?} {writes} {reads}");
+    }
+    assert_eq!(limit(Pipeline::Cqe, Packed::Write, 8, 8), None);
+    assert!(limit(Pipeline::Cqe, Packed::Off, 8, 8).is_some());
 }

@@ -21,9 +21,12 @@ fn a_drifted_bus_is_tuned_once_right_before_the_next_start() {
         let retune = bench.the(ActKind::Retune, 300);
         let start = bench.the(ActKind::Start, 300);
         assert!(bench.span(200).to <= retune.from && retune.to <= start.from, "{pipeline:?}");
-        let deferred = Plan::of(pipeline, DEPTH).deferred.contains(&Job::Start);
-        let expected = if deferred { Context::Deferred } else { Context::Thread };
-        assert_eq!((retune.context, start.context), (expected, expected), "{pipeline:?}");
+        let plan = Plan::of(pipeline, DEPTH);
+        let thread_if = |is| if is { Context::Thread } else { Context::Deferred };
+        let tunes = thread_if(!plan.deferred.contains(&Job::Start));
+        // What follows on the bus is done by the context that settles.
+        let starts = thread_if(plan.thread.contains(&Job::Settle));
+        assert_eq!((retune.context, start.context), (tunes, starts), "{pipeline:?}");
         assert_eq!(bench.script().retunes, 1);
     }
 }
@@ -108,4 +111,21 @@ fn the_status_is_read_after_a_write_before_the_bus_is_tuned() {
         assert_eq!((counts.lost_writes, counts.failures), (1, 0), "{pipeline:?}");
         assert_eq!(bench.script().retunes, 1, "{pipeline:?}");
     }
+}
+
+/// A bus that needs tuning before the engine is turned on, again after each reset, and cannot be tuned.
+#[test]
+fn a_task_on_a_bus_that_is_never_tuned_ends_with_the_error_of_tuning() {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    (bench.script().tuned, bench.script().deaf) = (true, u32::MAX);
+    bench.submit([Bio::write(0, 1, 0)]);
+    bench.mmc().retune_needed = true;
+    while let Some(next) = bench.turn() {
+        bench.mmc().retune_needed = true;
+        bench.now = next;
+    }
+    bench.all_ended_with(Status::IoError, 1);
+    let (failures, resets) = (bench.mmc().counts().failures, bench.script().resets);
+    assert!(resets > 0);
+    assert_eq!(failures, u64::from(resets), "each failed tuning is a failure");
 }

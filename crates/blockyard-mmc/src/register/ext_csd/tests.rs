@@ -431,3 +431,15 @@ fn some_bytes_need_another() {
     expected.sort_unstable();
     assert_eq!(differing, expected);
 }
+
+/// A size of 0 says that the CSD has it; any other is the size.
+#[test]
+fn the_size_of_the_user_area_is_any_number_but_zero() {
+    for (count, sectors) in [(0, None), (1, Some(1)), (2, Some(2))] {
+        let mut bytes = emmc_5_1();
+        bytes[usize::from(index::SEC_COUNT)..][..4].copy_from_slice(&u32::to_le_bytes(count));
+        let ext = ExtCsd::parse(&bytes).unwrap();
+        assert_eq!(ext.sectors(), sectors);
+        assert_eq!(ext.partition_sectors(Partition::User), count.into());
+    }
+}

@@ -1,0 +1,54 @@
+//! The card is removed.
+
+use super::*;
+use std::collections::BTreeSet;
+
+/// A bench with writes, a flush, a read and a discard under way, up to `end`.
+fn at_work(policy: HostPolicy, end: Instant) -> Bench {
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    let mut bench = Bench::with(Policies::NONE, controller, emmc(), policy);
+    bench.writes(2);
+    bench.submit([Bio::new(Op::Flush, 0, 0, 900), Bio::read(500, 8, 2)]);
+    bench.submit([Bio::new(Op::Discard, 1024, 4096, 901), Bio::read(700, 8, 3)]);
+    bench.until(end);
+    bench
+}
+
+/// Returns the instants at which something begins or ends.
+fn instants(policy: HostPolicy) -> BTreeSet<Instant> {
+    let bench = at_work(policy, Instant::ZERO + Duration::from_ms(20));
+    assert_eq!(bench.ended.len(), 6, "{policy:?}");
+    let acts = bench.did.iter().flat_map(|did| [did.from, did.to]);
+    let spans = bench.spans().iter().flat_map(|span| [span.from, span.to]);
+    acts.chain(spans).collect()
+}
+
+/// Whatever the host does at that moment.
+#[test]
+fn everything_ends_soon_after_the_card_is_removed() {
+    for policy in every_policy() {
+        for at in instants(policy) {
+            let mut bench = at_work(policy, at);
+            let before = (bench.ended.clone(), bench.spans().len());
+            bench.pull_out();
+            bench.settle();
+            let case = format!("{policy:?} at {at}");
+            assert!(bench.now <= at + Duration::from_ms(2), "{case}: it took to {}", bench.now);
+            assert_eq!(bench.spans().len(), before.1, "{case}: a request to no card");
+            assert_eq!(bench.ended.len(), 6, "{case}");
+            for (cookie, status) in &bench.ended {
+                let expected = match before.0.get(cookie) {
+                    Some(status) => *status,
+                    // What was done waited to be told only.
+                    None if *status == Status::Ok => Status::Ok,
+                    None => Status::Gone,
+                };
+                assert_eq!(*status, expected, "{case}: {cookie}");
+            }
+            bench.submit([Bio::read(900, 8, 5)]);
+            bench.settle();
+            assert_eq!(bench.ended[&5], Status::Gone, "{case}");
+            assert_eq!(bench.spans().len(), before.1, "{case}: a request to no card");
+        }
+    }
+}
