@@ -163,6 +163,16 @@ pub enum Candidate {
 mod tests {
     use super::*;
 
+    /// A discard is one range; as many join as the device takes in one command.
+    #[test]
+    fn discards_join_up_to_the_limit_of_ranges() {
+        let limits = Limits { max_discard_sectors: 64, max_discard_segments: 2, ..Limits::new(64) };
+        let discard = |sector| Extent::from(&Bio::new(Op::Discard, sector, 8, 0));
+        let two = Extent { ranges: 2, ..discard(0) };
+        assert_eq!(fit(&discard(0), &discard(40), &limits), Fit::Join(Merge::Discard));
+        assert_eq!(fit(&two, &discard(40), &limits), Fit::TooBig);
+    }
+
     /// Only reads and writes have a limit of segments; the others must not overflow their count.
     #[test]
     fn segments_of_other_ops_merge_up_to_what_their_count_holds() {

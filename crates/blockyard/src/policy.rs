@@ -166,6 +166,17 @@ pub enum KyberAdjust {
     Steps,
 }
 
+/// Where requests wait that kyber has not yet taken up. Bios join them there, and only there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KyberStaging {
+    /// In a list of their domain and processor, as since Linux 4.18. Those of one domain are taken up when it has a
+    /// token and nothing else to send.
+    ByDomain,
+    /// In the list of their processor, as in Linux 4.12 to 4.17. All of them are taken up when any domain whose turn
+    /// comes has nothing else to send, before it looks for a token.
+    Together,
+}
+
 /// The tunables of kyber, with Linux's defaults. Linux lets a user set the two latencies only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KyberTunables {
@@ -183,6 +194,8 @@ pub struct KyberTunables {
     pub other_depth: u32,
     /// How depths follow latencies.
     pub adjust: KyberAdjust,
+    /// Where requests wait, and bios join them.
+    pub staging: KyberStaging,
 }
 
 impl Default for KyberTunables {
@@ -195,6 +208,7 @@ impl Default for KyberTunables {
             discard_depth: 64,
             other_depth: 16,
             adjust: KyberAdjust::Percentiles,
+            staging: KyberStaging::ByDomain,
         }
     }
 }
@@ -218,6 +232,8 @@ pub struct Policies {
     pub plug: Plugging,
     /// How much the elevator may hold.
     pub sched_depth: SchedDepth,
+    /// Whether bios and requests join others at all. Linux's `nomerges` of 2 turns this off.
+    pub merges: bool,
 }
 
 impl Policies {
@@ -231,6 +247,7 @@ impl Policies {
         swq_merge: SwqMerge::Last8,
         plug: Plugging::EveryBio,
         sched_depth: SchedDepth::FromDeviceDepth,
+        merges: true,
     };
 
     /// Whether a lone request without an elevator is offered to the driver at once instead of being
@@ -288,6 +305,7 @@ mod tests {
             discard_depth: 64,
             other_depth: 16,
             adjust: KyberAdjust::Percentiles,
+            staging: KyberStaging::ByDomain,
         };
         assert_eq!(KyberTunables::default(), kyber);
         let elevators = [Policies::mq_deadline(), Policies::mq_kyber()].map(|all| all.elevator);

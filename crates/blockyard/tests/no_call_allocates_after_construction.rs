@@ -209,6 +209,7 @@ fn designs() -> Vec<Policies> {
                     swq_merge,
                     plug,
                     sched_depth,
+                    merges: true,
                 });
             }
         }

@@ -212,9 +212,6 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 self.keep_batch(hctx, &mut list, hold);
                 return RunStop::Held(hold);
             }
-            if let Some(hold) = stopped {
-                return self.hold_run(hctx, hold);
-            }
             if total >= self.queue.run_batch_max || self.queue.has_bypassing(hctx) {
                 self.queue.runs.mark(hctx, true);
                 return RunStop::Batch;

@@ -95,7 +95,8 @@ impl RequestQueue {
         let has_no_data = bio.op == Op::Flush || bio.op.is_passthrough();
         let means_nothing = !self.limits.write_cache || bio.op.is_read() || has_no_data;
         let dropped = if means_nothing { durable } else { Flags::NONE };
-        let bio = Bio { flags: bio.flags.without(dropped), ..bio };
+        let added = if self.policies.merges { Flags::NONE } else { Flags::NO_MERGE };
+        let bio = Bio { flags: bio.flags.without(dropped) | added, ..bio };
         if bio.op == Op::Flush {
             return if bio.sectors == 0 { Ok(bio) } else { Err(SubmitError::OutOfRange) };
         }
@@ -609,5 +610,6 @@ fn is_within(bio: &Bio, limits: &Limits) -> bool {
         op if op.is_passthrough() => limits.max_sectors_of(op),
         _ => max_part_sectors(bio, bio.sector, limits),
     };
-    bio.sectors <= max_sectors && bio.segments <= limits.max_segments
+    let moves_data = matches!(bio.op, Op::Read | Op::Write) || bio.op.is_passthrough();
+    bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !moves_data)
 }

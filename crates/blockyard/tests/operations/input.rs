@@ -204,5 +204,6 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
             SchedDepth::Fixed(1),
             SchedDepth::Fixed(3),
         ]),
+        merges: true,
     }
 }

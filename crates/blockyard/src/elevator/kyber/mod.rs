@@ -16,9 +16,11 @@
 //!
 //! - **[domain-lists-in-order]** A request waits in a list of its domain and software queue. A bio joins
 //!   one of the last eight there; requests do not join each other. When a domain of a hardware queue has
-//!   nothing else to send, all these lists are emptied, in the order of the software queues, into one
-//!   list, from which requests go first in, first out, and in which nothing merges. [`Place::Head`] is
-//!   the front of that list.
+//!   a token and nothing else to send, all these lists are emptied, in the order of the software queues,
+//!   into one list, from which requests go first in, first out, and in which nothing merges.
+//!   [`Place::Head`] is the front of that list. With [`KyberStaging::Together`], the domains share the
+//!   list of a software queue, and a domain that has nothing else to send empties those of all domains,
+//!   once in each [`Kyber::dispatch`], even if it has no token.
 //! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none
 //!   if no domain with work has a token left, until a completion ([work-is-given]). While more tokens
 //!   are out than a reduced depth allows, none is given. Hardware queues take tokens as they are run.
@@ -33,10 +35,8 @@
 //! before each of them and before itself, by at most one batch of every other domain: 25 requests by
 //! default.
 //!
-//! Two things differ from Linux. These tokens are numbered, so that after a cut one with a low number
-//! may be given although too many are out ([token-per-request]). And before 4.18 the software queues of
-//! Linux were not kept by domain, so that the last eight requests were those of all domains together
-//! ([domain-lists-in-order]).
+//! One thing differs from Linux. Its tokens are numbered, so that after a cut one with a low number may be
+//! given although too many are out ([token-per-request]).
 
 mod adjust;
 mod domain;
@@ -51,7 +51,7 @@ use super::{Ctx, Elevator, Place};
 use crate::hardware_queue::{Bits, QueueMap};
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Merge};
-use crate::policy::{KyberAdjust, KyberTunables, SwqMerge};
+use crate::policy::{KyberAdjust, KyberStaging, KyberTunables, SwqMerge};
 use crate::request::{List, Request, Requests, State};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
@@ -65,7 +65,8 @@ use alloc::vec::Vec;
 struct Lane {
     /// Requests that have left the software queues, by domain ([domain-lists-in-order]).
     lists: [List; DOMAINS],
-    /// Which software queues hold requests of each domain.
+    /// Which software queues hold requests of each domain; with [`KyberStaging::Together`], those of all
+    /// domains are at the first.
     pending: [Bits; DOMAINS],
     /// The domain whose turn it is, and how many requests of its batch have gone
     /// ([domain-batches-in-turn]).
@@ -79,8 +80,9 @@ struct Lane {
 #[derive(Debug)]
 pub struct Kyber {
     kind: KyberAdjust,
+    staging: KyberStaging,
     map: QueueMap,
-    /// One for each kind of map, processor and domain.
+    /// One for each kind of map, processor and domain, of which [`KyberStaging::Together`] uses the first.
     staged: Vec<[SoftwareQueue; DOMAINS]>,
     /// Unused by software queues that look at the last eight, but required by their calls.
     nodes: HashNodes,
@@ -112,6 +114,7 @@ impl Kyber {
         let queue = || SoftwareQueue::new(SwqMerge::Last8);
         Self {
             kind: tunables.adjust,
+            staging: tunables.staging,
             map: map.clone(),
             staged: (0..ctxs).map(|_| core::array::from_fn(|_| queue())).collect(),
             nodes: HashNodes::new(0),
@@ -142,19 +145,44 @@ impl Kyber {
         }
     }
 
+    /// Returns the index of the list in which requests of `domain` wait in a software queue.
+    const fn shelf_of(&self, domain: Domain) -> usize {
+        match self.staging {
+            KyberStaging::ByDomain => domain.index(),
+            KyberStaging::Together => 0,
+        }
+    }
+
     /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both
-    /// ([dispatched-once]).
-    fn take(&mut self, requests: &mut Requests, hctx: HctxId, domain: Domain) -> Option<RequestId> {
-        let lane = &mut self.lanes[hctx.index()];
-        let (list, pending) = (&mut lane.lists[domain.index()], &mut lane.pending[domain.index()]);
-        let has_work = !list.is_empty() || !pending.is_empty();
-        if !has_work || !self.tokens[domain.index()].take() {
+    /// ([dispatched-once]). `emptied`: this call of [`Self::dispatch`] has emptied all software queues.
+    fn take(
+        &mut self,
+        requests: &mut Requests,
+        hctx: HctxId,
+        domain: Domain,
+        emptied: &mut bool,
+    ) -> Option<RequestId> {
+        let at = domain.index();
+        let lane = &self.lanes[hctx.index()];
+        let has_staged = match self.staging {
+            KyberStaging::ByDomain => !lane.pending[at].is_empty(),
+            KyberStaging::Together => {
+                if lane.lists[at].is_empty() && !core::mem::replace(emptied, true) {
+                    self.empty_together(requests, hctx);
+                }
+                false
+            }
+        };
+        let has_work = has_staged || !self.lanes[hctx.index()].lists[at].is_empty();
+        if !has_work || !self.tokens[at].take() {
             return None;
         }
+        let lane = &mut self.lanes[hctx.index()];
+        let (list, pending) = (&mut lane.lists[at], &mut lane.pending[at]);
         if list.is_empty() {
-            while let Some(at) = pending.next_wrapping(0) {
-                self.staged[at][domain.index()].drain_into(&mut self.nodes, requests, list); // [domain-lists-in-order]
-                pending.remove(at);
+            while let Some(ctx) = pending.next_wrapping(0) {
+                self.staged[ctx][at].drain_into(&mut self.nodes, requests, list); // [domain-lists-in-order]
+                pending.remove(ctx);
             }
         }
         debug_assert!(
@@ -166,6 +194,21 @@ impl Kyber {
         lane.len -= 1;
         self.len -= 1;
         list.pop_front(requests)
+    }
+
+    /// Moves what waits in the software queues of `hctx` to the lists of all domains.
+    fn empty_together(&mut self, requests: &mut Requests, hctx: HctxId) {
+        let mut all = List::new();
+        let lane = &mut self.lanes[hctx.index()];
+        let [shared, ..] = &mut lane.pending;
+        while let Some(ctx) = shared.next_wrapping(0) {
+            self.staged[ctx][0].drain_into(&mut self.nodes, requests, &mut all);
+            shared.remove(ctx);
+        }
+        while let Some(id) = all.pop_front(requests) {
+            let domain = Domain::of(self.kind, requests[id].op, requests[id].flags);
+            lane.lists[domain.index()].push_back(requests, id);
+        }
     }
 }
 
@@ -182,8 +225,8 @@ impl Elevator for Kyber {
         if !fronts {
             return None; // [domain-lists-in-order]: inserted requests do not join others
         }
-        let domain = self.domain_of(other);
-        let queue = &self.staged[self.staged_at(ctx)][domain.index()];
+        let shelf = self.shelf_of(self.domain_of(other));
+        let queue = &self.staged[self.staged_at(ctx)][shelf];
         queue.find_merge(&self.nodes, requests, limits, other)
     }
 
@@ -204,14 +247,14 @@ impl Elevator for Kyber {
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, _now: Instant) {
         let ctx = Ctx::of(&requests[id]);
-        let domain = self.domain_of(&requests[id].extent()).index();
-        let at = self.staged_at(ctx);
+        let domain = self.domain_of(&requests[id].extent());
+        let (at, shelf) = (self.staged_at(ctx), self.shelf_of(domain));
         let lane = &mut self.lanes[ctx.hctx.index()];
         match place {
-            Place::Head => lane.lists[domain].push_front(requests, id),
+            Place::Head => lane.lists[domain.index()].push_front(requests, id),
             Place::Sorted => {
-                self.staged[at][domain].insert(&mut self.nodes, requests, id);
-                lane.pending[domain].insert(at);
+                self.staged[at][shelf].insert(&mut self.nodes, requests, id);
+                lane.pending[shelf].insert(at);
             }
         }
         lane.len += 1;
@@ -227,14 +270,15 @@ impl Elevator for Kyber {
     ) -> Option<RequestId> {
         self.adjust_if_due(now);
         let Lane { turn, batched, .. } = self.lanes[hctx.index()];
+        let mut emptied = false;
         if batched < turn.batch(self.kind)
-            && let Some(id) = self.take(requests, hctx, turn)
+            && let Some(id) = self.take(requests, hctx, turn, &mut emptied)
         {
             self.lanes[hctx.index()].batched += 1;
             return Some(id);
         }
         for turn in turn.round() {
-            if let Some(id) = self.take(requests, hctx, turn) {
+            if let Some(id) = self.take(requests, hctx, turn, &mut emptied) {
                 let lane = &mut self.lanes[hctx.index()];
                 (lane.turn, lane.batched) = (turn, 1); // [domain-batches-in-turn]
                 return Some(id);

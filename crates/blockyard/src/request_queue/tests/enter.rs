@@ -1,6 +1,7 @@
 use super::*;
 use crate::bio::{Flags, Op};
 use crate::driver::Busy;
+use crate::policy::Model;
 use crate::trace::{Action, Event, Sink};
 
 #[test]
@@ -50,10 +51,10 @@ fn a_bio_is_cut_into_as_many_parts_as_its_segments_need() {
     ] {
         let mut rig = Rig::new(1, 16, Policies::NONE, limits.clone());
         let bio = Bio { segments, ..Bio::new(op, 0, 32, 0) };
-        if parts.len() == 1 && segments <= 4 {
-            let nowait = bio.with_flags(Flags::NOWAIT);
-            assert_eq!(rig.submit(CPU, nowait), Ok(()), "{op:?}: in one piece");
-        } else {
+        let nowait = bio.with_flags(Flags::NOWAIT);
+        let whole = if parts.len() == 1 { Ok(()) } else { Err(SubmitError::WouldBlock) };
+        assert_eq!(rig.submit(CPU, nowait), whole, "{op:?} of {segments} segments");
+        if whole.is_err() {
             rig.submit(CPU, bio).unwrap();
         }
         rig.settle();
@@ -61,8 +62,6 @@ fn a_bio_is_cut_into_as_many_parts_as_its_segments_need() {
         assert_eq!(sent, parts, "{op:?} of {segments} segments");
     }
     let mut rig = Rig::new(1, 16, Policies::NONE, limits);
-    let read = Bio { segments: 5, ..Bio::read(0, 32, 0) };
-    assert_eq!(rig.submit(CPU, read.with_flags(Flags::NOWAIT)), Err(SubmitError::WouldBlock));
     let command = Bio { segments: 5, ..Bio::new(Op::DriverOut, 0, 32, 0) };
     assert_eq!(rig.submit(CPU, command), Err(SubmitError::OutOfRange));
 }
@@ -112,6 +111,25 @@ fn a_bio_that_finds_no_memory_changes_nothing() {
     }
     assert_eq!(rig.submit(CPU, Bio::read(0, 8, 64)), Err(SubmitError::TooManyBios));
     assert_eq!((rig.queue.bios_in_use(), rig.host.tags().in_use(H0)), (64, 64));
+}
+
+/// A split bio that waits for memory goes on when the caller has taken a bio that ended.
+#[test]
+fn a_split_bio_that_lacks_memory_goes_on_when_an_ended_bio_is_taken() {
+    let limits = Limits { max_sectors: 8, ..Limits::new(CAPACITY_SECTORS) };
+    let usual = QueueConfig::new(2, 1, limits, Policies::NONE);
+    let config = QueueConfig { max_bios: 3, ..usual };
+    let host = host(tags(1, 8, 0, 1), &config);
+    let queue = RequestQueue::new(QueueId(0), config, &host);
+    let mut rig = Rig { host, queue, now: Instant::ZERO };
+    rig.submit(CPU, Bio::read(100, 8, 0)).unwrap();
+    rig.submit(CPU, Bio::read(0, 16, 1)).unwrap();
+    assert_eq!(rig.sent_sectors(), [100, 0], "no memory for the second part");
+    rig.complete();
+    rig.settle();
+    assert_eq!(rig.sent_sectors(), [0], "the bio has ended, but is not taken");
+    assert_eq!(rig.ended(), [(0, Status::Ok)]);
+    assert_eq!((rig.settle(), rig.sent_sectors()), (1, alloc::vec![0, 8]));
 }
 
 #[test]
@@ -345,4 +363,43 @@ fn a_refusal_within_a_batch_ends_the_run() {
     rig.queue.unplug(&mut rig.host, CPU, rig.now);
     rig.check();
     assert_eq!((rig.sent_sectors(), rig.host.driver.commits), (alloc::vec![0], 1));
+}
+
+/// Contiguous bios, in a plug and without one, in every design that merges them.
+#[test]
+fn without_merges_each_bio_is_a_request_of_its_own() {
+    let designs = [
+        Policies::NONE,
+        Policies::mq_deadline(),
+        Policies::mq_kyber(),
+        Policies { swq_merge: SwqMerge::Hash, ..Policies::NONE },
+        Policies { model: Model::SingleLock, ..Policies::mq_deadline() },
+    ];
+    for policies in designs {
+        for plugs in [true, false] {
+            let requests = |merges| {
+                let policies = Policies { merges, ..policies };
+                let mut rig = Rig::new(1, 8, policies, Limits::new(CAPACITY_SECTORS));
+                rig.host.driver.budget = 0; // so that all wait where they are
+                if plugs {
+                    rig.queue.plug(CPU);
+                }
+                for at in 0..4 {
+                    rig.submit(CPU, Bio::write(8 * at, 8, at)).unwrap();
+                }
+                if plugs {
+                    rig.queue.unplug(&mut rig.host, CPU, rig.now);
+                }
+                rig.host.driver.budget = 100;
+                rig.settle();
+                while rig.host.driver.sent.is_empty() {
+                    rig.now = rig.queue.poll_at().expect("a run to come");
+                    rig.settle();
+                }
+                rig.host.driver.sent.len()
+            };
+            assert_eq!(requests(false), 4, "{policies:?}");
+            assert!(requests(true) < 4, "{policies:?}");
+        }
+    }
 }

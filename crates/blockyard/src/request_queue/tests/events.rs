@@ -11,6 +11,7 @@ const H1: HctxId = HctxId(1);
 #[derive(Default)]
 struct Notes {
     seen: Vec<(Action, Op, u64, u32)>,
+    flushed: Duration,
     now: Instant,
 }
 
@@ -38,6 +39,7 @@ impl Sink for Notes {
                 _ => State::Staged,
             };
             assert_eq!(request.state(), state, "{event:?}");
+            self.flushed = request.times.flushed;
             assert_eq!((request.op, request.flags), (event.op, event.flags));
         }
         self.seen.push((event.action, event.op, event.sector, event.sectors));
@@ -250,4 +252,24 @@ fn merges_on_the_plug_and_in_the_elevator_are_reported() {
     ];
     // It closes the gap between two requests; the one inserted last is tried first.
     assert_eq!(heard.host.sink.seen, expected);
+}
+
+/// A sequence waits for the flush before its data and the one behind it, not while data moves.
+#[test]
+fn the_time_of_a_sequence_in_flushes_is_that_of_both() {
+    let limits = Limits { write_cache: true, ..Limits::new(CAPACITY_SECTORS) };
+    let mut heard = Heard::new(Policies::mq_deadline(), limits);
+    heard.pass(Duration::from_ms(5));
+    heard.submit(Bio::write(8, 8, 0).with_flags(Flags::PREFLUSH | Flags::FUA)).unwrap();
+    for ms in [2, 7, 4] {
+        heard.settle();
+        heard.pass(Duration::from_ms(ms));
+        heard.conclude(DONE);
+        let now = heard.host.sink.now;
+        if let Some(run) = heard.queue.next_run(&mut heard.host, now) {
+            assert!(run.deferred, "the next step is left to a worker");
+            let _ = heard.queue.run(&mut heard.host, run.hctx, now);
+        }
+    }
+    assert_eq!(heard.host.sink.flushed, Duration::from_ms(2 + 4));
 }

@@ -213,6 +213,7 @@ prop_compose! {
         read_ms in 0..500_u64,
         write_ms in 0..500_u64,
         adjust in prop_oneof![Just(KyberAdjust::Percentiles), Just(KyberAdjust::Steps)],
+        staging in prop_oneof![Just(KyberStaging::ByDomain), Just(KyberStaging::Together)],
     ) -> KyberTunables {
         let [read_depth, write_depth, discard_depth, other_depth] = depths;
         KyberTunables {
@@ -223,6 +224,7 @@ prop_compose! {
             discard_depth,
             other_depth,
             adjust,
+            staging,
         }
     }
 }
@@ -337,6 +339,28 @@ fn without_a_token_a_request_waits_for_a_completion_and_others_go() {
     assert_eq!(rig.dispatch(hctx), first, "what came back goes first, with the token it gave back");
     rig.finish(1, false);
     assert!(rig.dispatch(hctx).is_some());
+}
+
+/// Before Linux 4.18 a domain without a token took up the requests of all domains, and bios joined them no more.
+#[test]
+fn a_bio_joins_what_waits_for_a_token_only_where_domains_have_their_own_lists() {
+    for (staging, requests) in [(KyberStaging::ByDomain, 2), (KyberStaging::Together, 4)] {
+        let tunables = KyberTunables { write_depth: 1, staging, ..KyberTunables::default() };
+        let mut rig = Rig::new(QueueMap::even(1, 1), tunables);
+        let (cpu, hctx) = (CpuId(0), HctxId(0));
+        rig.submit(cpu, Bio::write(0, 1, 0), Place::Sorted);
+        assert!(rig.dispatch(hctx).is_some());
+        rig.submit(cpu, Bio::write(100, 1, 0), Place::Sorted);
+        assert_eq!(rig.dispatch(hctx), None, "the only token is out");
+        rig.submit(cpu, Bio::write(101, 1, 0), Place::Sorted);
+        rig.submit(cpu, Bio::new(Op::Discard, 500, 1, 0), Place::Sorted);
+        // The turn comes to the writes again.
+        let discard = rig.dispatch(hctx).expect("discards have tokens");
+        assert_eq!(rig.requests[discard].op, Op::Discard);
+        rig.submit(cpu, Bio::write(102, 1, 0), Place::Sorted);
+        rig.finish(0, false);
+        assert_eq!(rig.fast.len() + 1, requests, "{staging:?}");
+    }
 }
 
 /// [one-finished-per-dispatch]: a request that the driver failed at once spent no time in the

@@ -20,6 +20,7 @@ type Turn = (Domain, u32);
 #[derive(Debug)]
 pub(super) struct Slow {
     kind: KyberAdjust,
+    staging: KyberStaging,
     /// Requests that have left their software queue, in the order in which they will go; the others
     /// in the order of arrival.
     held: Vec<Held>,
@@ -41,6 +42,7 @@ impl Slow {
         ];
         Self {
             kind: tunables.adjust,
+            staging: tunables.staging,
             held: Vec::new(),
             turns: alloc::vec![(Domain::Read, 0); 8],
             out: [0; DOMAINS],
@@ -76,8 +78,8 @@ impl Slow {
         other: &Extent,
     ) -> Option<Candidate> {
         let domain = Domain::of(self.kind, other.op, other.flags);
-        let is_staged_there =
-            |held: &&Held| !held.is_out && held.ctx == ctx && held.domain == domain;
+        let shares = |of: Domain| of == domain || self.staging == KyberStaging::Together;
+        let is_staged_there = |held: &&Held| !held.is_out && held.ctx == ctx && shares(held.domain);
         let newest = self.held.iter().rev().filter(is_staged_there).take(8);
         newest.into_iter().find_map(|held| match fit(&requests[held.id].extent(), other, limits) {
             Fit::Join(merge) => Some(Candidate::Join(held.id, merge)),
@@ -103,28 +105,38 @@ impl Slow {
         self.held.insert(at, held);
     }
 
-    /// The position of the first request of `domain` that has left its software queue, after
-    /// letting the waiting ones out if there is none.
-    fn first_out(&mut self, hctx: HctxId, domain: Domain) -> Option<usize> {
-        let concerns = |held: &Held| held.ctx.hctx == hctx && held.domain == domain;
-        let is_first = |held: &Held| concerns(held) && held.is_out;
-        if !self.held.iter().any(is_first) {
-            let (mut let_out, rest): (Vec<Held>, Vec<Held>) =
-                self.held.iter().partition(|held| concerns(held));
-            let_out.sort_by_key(|held| held.order); // stable: by arrival within a software queue
-            let_out.iter_mut().for_each(|held| held.is_out = true);
-            self.held = rest;
-            self.held.extend(let_out);
-        }
+    /// The position of the first request of `domain` that has left its software queue.
+    fn first_out(&self, hctx: HctxId, domain: Domain) -> Option<usize> {
+        let is_first = |held: &Held| held.ctx.hctx == hctx && held.domain == domain && held.is_out;
         self.held.iter().position(is_first)
     }
 
-    fn take(&mut self, hctx: HctxId, domain: Domain) -> Option<RequestId> {
+    /// Lets the waiting requests that `concerns` names out of their software queues.
+    fn let_out(&mut self, concerns: impl Fn(&Held) -> bool) {
+        let (mut let_out, rest): (Vec<Held>, Vec<Held>) =
+            self.held.iter().partition(|held| !held.is_out && concerns(held));
+        let_out.sort_by_key(|held| held.order); // stable: by arrival within a software queue
+        let_out.iter_mut().for_each(|held| held.is_out = true);
+        self.held = rest;
+        self.held.extend(let_out);
+    }
+
+    fn take(&mut self, hctx: HctxId, domain: Domain, emptied: &mut bool) -> Option<RequestId> {
         let at = domain as usize;
-        if self.out[at] >= self.tokens[at].depth() {
-            return None;
+        let has_token = self.out[at] < self.tokens[at].depth();
+        if self.first_out(hctx, domain).is_none() {
+            match self.staging {
+                KyberStaging::ByDomain if has_token => {
+                    self.let_out(|held| held.ctx.hctx == hctx && held.domain == domain);
+                }
+                KyberStaging::Together if !*emptied => {
+                    *emptied = true;
+                    self.let_out(|held| held.ctx.hctx == hctx);
+                }
+                _ => {}
+            }
         }
-        let first = self.first_out(hctx, domain)?;
+        let first = self.first_out(hctx, domain).filter(|_| has_token)?;
         self.out[at] += 1;
         Some(self.held.remove(first).id)
     }
@@ -135,8 +147,9 @@ impl Slow {
             KyberAdjust::Steps => [16, 8, 0, 8],
         };
         let (turn, sent) = self.turns[hctx.index()];
+        let mut emptied = false;
         if sent < batches[turn as usize]
-            && let Some(id) = self.take(hctx, turn)
+            && let Some(id) = self.take(hctx, turn, &mut emptied)
         {
             self.turns[hctx.index()] = (turn, sent + 1);
             return Some(id);
@@ -145,7 +158,7 @@ impl Slow {
         let behind = Domain::ALL.into_iter().filter(|domain| *domain as usize > turn as usize);
         let before = Domain::ALL.into_iter().filter(|domain| *domain as usize <= turn as usize);
         for domain in behind.chain(before) {
-            if let Some(id) = self.take(hctx, domain) {
+            if let Some(id) = self.take(hctx, domain, &mut emptied) {
                 self.turns[hctx.index()] = (domain, 1);
                 return Some(id);
             }
