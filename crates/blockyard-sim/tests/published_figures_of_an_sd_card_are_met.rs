@@ -24,6 +24,25 @@ fn published_figures_of_an_sd_card_are_met() {
     });
 }
 
+/// dd takes 45.13 s before, and 46.24, 49.31 and 52.17 s after steps 16, 15 and 4.
+#[test]
+fn the_steps_of_the_series_change_dd_as_published() {
+    const DESIGNS: [&str; 4] =
+        ["mmc-double-buffer-full", "mmc-mq-step16", "mmc-mq-step15", "mmc-mq-step4"];
+    let mut experiment = measured("mmc-mq", &DESIGNS);
+    experiment.tables.truncate(1);
+    experiment.tables[0].variants = &[];
+    experiment.tables[0].workloads.retain(|workload| workload.name == "dd");
+    let cells = run(&experiment, 1, &|| {}).unwrap().cells;
+    let mut before = 0.0;
+    for (design, published) in DESIGNS.into_iter().zip([45.13, 46.24, 49.31, 52.17]) {
+        let ours = cells.iter().find(|cell| cell.design == design).unwrap().ours;
+        assert!((ours / published - 1.0).abs() < 0.03, "{design}: {ours}");
+        assert!(ours > before * 1.005, "{design}: {ours} s, the one before {before} s");
+        before = ours;
+    }
+}
+
 /// 1.75 s of the 3.61 s were neither user nor system time.
 #[test]
 fn find_waits_for_as_long_as_measured() {

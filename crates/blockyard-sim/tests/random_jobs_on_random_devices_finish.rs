@@ -121,6 +121,7 @@ fn design(prng: &mut Prng) -> Design {
         busy: prng.pick(&[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
         swq_merge: prng.pick(&[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
         sched_depth: prng.pick(&[SchedDepth::Fixed(2), SchedDepth::FromDeviceDepth]),
+        merges: true,
         plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
     };
     if let ElevatorKind::Deadline(tunables) = &mut design.policies.elevator {

@@ -54,6 +54,64 @@ fn assert_near(value: u64, expected: u64, percent: u64) {
     assert!(off <= expected * percent, "{value} is not within {percent} % of {expected}");
 }
 
+/// fio's libaio engine has no asynchronous trim or sync: the job's thread sleeps in a call for each. What is in flight goes
+/// on meanwhile. `io_uring` has both.
+#[test]
+fn trims_and_syncs_of_libaio_are_calls() {
+    let timer = TIMER.replace("100us", "1ms") + "[limits]\nwrite-cache = true\n";
+    let run = |engine: &str, options: &str| {
+        run(&format!("--ioengine={engine} --iodepth=16 --bs=4k {options}"), &timer)
+    };
+    let figures = |report: &Report| {
+        let us = report.span.as_ns() / 1000;
+        (report.jobs[0].stats.syncs(), us)
+    };
+    // 512 trims of 1 ms, one after the other.
+    let (_, us) = figures(&run("libaio", "--rw=trim --size=2m"));
+    assert_near(us, 512 * 1000, 1);
+    let (_, us) = figures(&run("io_uring", "--rw=trim --size=2m"));
+    assert!(us < 512 * 1000 / 16 * 2, "{us} us for trims, 16 at a time");
+    // 63 flushes of 1 ms, and the last writes. The writes in between take no time of their own.
+    for option in ["--fdatasync=4", "--fsync=4"] {
+        let (syncs, us) = figures(&run("libaio", &format!("--rw=write --size=1m {option}")));
+        assert_eq!(syncs, 63, "256 writes, and no sync after the last four");
+        assert_near(us, 64 * 1000, 2);
+    }
+    let (syncs, us) = figures(&run("io_uring", "--rw=write --size=1m --fdatasync=4"));
+    assert_eq!(syncs, 63);
+    assert!(us < 64 * 1000 / 2, "{us} us for flushes that share");
+}
+
+/// A sync that is to be submitted together with other I/Os waits until those are submitted and as many have completed as
+/// the job reaps at once.
+#[test]
+fn a_call_waits_for_the_batch_before_it() {
+    let timer = TIMER.replace("100us", "1ms") + "[limits]\nwrite-cache = true\n";
+    let options = "--ioengine=libaio --iodepth=8 --iodepth_batch=8 --iodepth_batch_complete_min=3 \
+                   --bs=4k --rw=write --size=64k --fsync=3";
+    let report = run(options, &timer);
+    assert_eq!(report.jobs[0].stats.syncs(), 5);
+    // Three writes and then the sync, five times, and the last write: each takes 1 ms.
+    assert_near(report.span.as_ns() / 1000, (5 * 2 + 1) * 1000, 2);
+}
+
+/// A job that sleeps for each I/O is switched to after each, also if its processor has idled meanwhile.
+#[test]
+fn each_sleep_of_a_job_is_a_context_switch() {
+    let switches = |options: &str| {
+        let report = run(options, TIMER);
+        (report.jobs[0].stats.context_switches, report.totals.context_switches)
+    };
+    for (reads, size) in [(256, "1m"), (1024, "4m")] {
+        let options = format!("--rw=read --ioengine=psync --size={size}");
+        assert_eq!(switches(&options), (reads + 1, reads + 1), "{reads} reads, and the start");
+    }
+    // Two jobs on one processor sleep as often as one.
+    let report = run("--rw=read --ioengine=psync --size=1m --numjobs=2 --cpus_allowed=0", TIMER);
+    let each: Vec<_> = report.jobs.iter().map(|job| job.stats.context_switches).collect();
+    assert_eq!(each, [257, 257]);
+}
+
 /// [completions-before-threads]
 #[test]
 fn a_lone_synchronous_read_waits_for_the_device_and_little_else() {

@@ -46,13 +46,13 @@ fn stages_with_flushes_add_up_too() {
     let cached = "base = \"null\"\n[limits]\nwrite-cache = true\n[cache]\nflush = \"2ms\"\n\
                   [null]\ncompletion = \"timer\"\ncompletion-time = \"50us\"\n";
     let device = Device::parse("cached", cached).unwrap();
-    for (option, commands_per_write) in [("--sync=1", 2.0), ("--fsync=4", 1.25)] {
+    for (option, commands) in [("--sync=1", 128), ("--fsync=4", 64 + 15)] {
         let args = ["--name=x", "--rw=write", "--bs=4k", "--direct=1", "--size=256k", option];
         let jobs = parse_args(args, &NoSource).unwrap();
         let design = Design::lookup("mq-deadline").unwrap();
         let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
         let figures = Figures::of(&report, 1);
-        assert_eq!(figures.commands as f64, 64.0 * commands_per_write, "{option}");
+        assert_eq!(figures.commands, commands, "{option}");
         assert_eq!(report.stages.count_of(Direction::Write, Action::Complete(Status::Ok)), 64);
         let life = figures.life_ns;
         let parts = [life.queued, life.dequeued, life.in_driver, life.waiting_for_flush];

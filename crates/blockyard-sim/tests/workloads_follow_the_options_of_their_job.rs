@@ -121,6 +121,38 @@ fn a_mix_has_its_proportion_and_each_kind_its_own_place() {
     assert_eq!(count(&ios("rw=randrw rwmixread=100 size=1m"), IoOp::Write), 0);
 }
 
+/// Each block of a pass is visited once, also by I/Os of several lengths, which end where another one begins.
+#[test]
+fn random_ios_of_several_lengths_visit_each_block_once() {
+    for options in ["rw=randread bsrange=4k-32k size=16m", "rw=randrw bsrange=4k-64k size=8m"] {
+        let all = ios(options);
+        let mut visited = BTreeMap::new();
+        for io in &all {
+            assert!(io.offset_bytes % 4096 == 0 && io.len_bytes % 4096 == 0, "{io:?}");
+            for block in 0..u64::from(io.len_bytes) / 4096 {
+                *visited.entry(io.offset_bytes / 4096 + block).or_insert(0) += 1;
+            }
+        }
+        let bytes: u64 = all.iter().map(|io| u64::from(io.len_bytes)).sum();
+        assert_eq!(visited.len() as u64 * 4096, bytes, "{options}");
+        assert!(visited.values().all(|count| *count == 1), "{options}");
+    }
+    // fio 3.33 on its null engine: 1183, 1219, 1191, 1209 and 1178 for these seeds.
+    let count = |seed| ios(&format!("rw=randread bsrange=4k-32k size=16m randseed={seed}")).len();
+    let mean = (1..=5).map(count).sum::<usize>() / 5;
+    assert!(mean.abs_diff(1196) < 1196 / 20, "{mean} I/Os");
+}
+
+/// An offset that is used again has visited blocks behind it, and the I/O has its full length all the same.
+#[test]
+fn repeated_random_ios_keep_their_length() {
+    let options = "rw=randread:5 rw_sequencer=identical bsrange=4k-32k size=16m";
+    // fio 3.33 on its null engine: 908, 933, 895, 913 and 911 for these seeds.
+    let count = |seed| ios(&format!("{options} randseed={seed}")).len();
+    let mean = (1..=5).map(count).sum::<usize>() / 5;
+    assert!(mean.abs_diff(912) < 912 / 20, "{mean} I/Os");
+}
+
 #[test]
 fn a_trim_precedes_its_write() {
     for rw in ["trimwrite", "randtrimwrite"] {
@@ -139,13 +171,13 @@ fn a_sync_follows_a_trimmed_write() {
     let (trim, write) = (IoOp::Trim, IoOp::Write);
     let sync = IoOp::Sync { datasync: false };
     let ops: Vec<_> = ios("rw=trimwrite size=16k fsync=2").iter().map(|io| io.op).collect();
-    let two = [trim, write, trim, write, sync];
-    assert_eq!(ops, [two, two].concat());
+    let two = [trim, write, trim, write];
+    assert_eq!(ops, [&two[..], &[sync], &two].concat());
 }
 
 #[test]
 fn syncs_follow_their_writes() {
-    // In fio's own log, both syncs are due at write 12, and the full one is done.
+    // In fio's own log, both syncs are due at write 12, and the full one is done. None follows the last write.
     let all = ios("rw=write size=64k fsync=4 fdatasync=3");
     let mut writes = 0;
     let mut syncs = BTreeMap::new();
@@ -156,7 +188,7 @@ fn syncs_follow_their_writes() {
         }
     }
     let expected = [(3, true), (4, false), (6, true), (8, false), (9, true), (12, false)];
-    assert!(syncs.into_iter().eq(expected.into_iter().chain([(15, true), (16, false)])));
+    assert!(syncs.into_iter().eq(expected.into_iter().chain([(15, true)])));
     let ended = ios("rw=write size=16k end_fsync=1");
     assert_eq!(ended.last().map(|io| io.op), Some(IoOp::Sync { datasync: false }));
     assert_eq!(ended.len(), 5);

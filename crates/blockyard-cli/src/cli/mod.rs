@@ -215,6 +215,16 @@ pub(crate) struct Whatif {
     #[arg(long = "design", value_name = "DESIGN,...", required = true, value_delimiter = ',')]
     pub(crate) designs: Vec<String>,
 
+    /// Run each design with N seeds, and say whether the designs differ by more than chance
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub(crate) seeds: Option<u32>,
+
+    /// Vary what the device's profile assumes, N times, and say how often the ranking holds
+    ///
+    /// Without this option, 8 times if the designs issue at most 200,000 I/Os together.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) readings: Option<u32>,
+
     #[command(flatten)]
     pub(crate) setting: Setting,
 

@@ -23,7 +23,9 @@ pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> 
             if outputs.logs != JobLogs::default() {
                 return Err(of_one_design("a log"));
             }
-            return whatif::whatif(&Whatif { job, device, designs, setting, output_format }, out);
+            let (seeds, readings) = (None, None);
+            let whatif = Whatif { job, device, designs, setting, output_format, seeds, readings };
+            return whatif::whatif(&whatif, out);
         }
     };
     run::run(&Run { job, device, design, setting, outputs }, out)

@@ -1,5 +1,6 @@
 //! Renders answers, for people and as JSON. The values and their numbers are those of `blockyard_sim::answer`.
 
+mod certainty;
 pub(crate) mod control;
 pub(crate) mod device;
 pub(crate) mod faults;

@@ -5,22 +5,23 @@ use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time}
 use blockyard_sim::answer::{Answer, Outcome};
 
 use super::table::{Cell, Table, WIDTH};
-use super::{device, job_time, life};
+use super::{certainty, device, job_time, life};
 
 const COLUMNS: [&str; 9] =
     ["IOPS", "MiB/s", "p50", "p99", "p99.9", "CPU %", "wakes/I/O", "I/Os/cmd", "ratio"];
 
 const DEVICE_COLUMNS: [&str; 3] = ["commands", "busy %", "mean gap"];
 
-/// Formats `answer` with escape sequences for a terminal.
-pub(crate) fn text(answer: &Answer) -> String {
+/// Formats `answer` with escape sequences for a terminal. `command` is the job for fio.
+pub(crate) fn text(answer: &Answer, command: &str) -> String {
     let designs = || answer.designs.iter().map(|of| (of.name.as_str(), &of.figures));
     let mut text = format!(
-        "{} on {}, seed {}\n\n{}\nDevice utilisation:\n{}\nWhere requests spend their time, on \
+        "{} on {}, seed {}\n{}\n\n{}\nDevice utilisation:\n{}\nWhere requests spend their time, on \
          average:\n{}",
         answer.job,
         answer.device,
         answer.seed,
+        wrapped(&certainty::rests(answer.rests)),
         figures(answer),
         utilisation(answer),
         life::lives(designs().map(|(name, figures)| (name, &figures.life_ns))),
@@ -36,6 +37,10 @@ pub(crate) fn text(answer: &Answer) -> String {
     let named: Vec<_> = answer.designs.iter().map(|of| (Some(of.name.as_str()), of)).collect();
     text += &device::text(&named);
     let why = wrapped(&answer.why);
+    let sure: Vec<_> = certainty::lines(answer, command).iter().map(|line| wrapped(line)).collect();
+    if !sure.is_empty() {
+        text += &format!("\n{}\n", sure.join("\n"));
+    }
     text + &format!("\n{why}\n`blockyard whatif --help` explains the columns.\n")
 }
 
@@ -125,6 +130,7 @@ fn wrapped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use blockyard::trace::Hold;
+    use blockyard_sim::answer::certainty::Rests;
     use blockyard_sim::answer::{
         Explanation, Factor, Figures, Held, Holds, JobTime, Latency, Life,
     };
@@ -202,6 +208,7 @@ mod tests {
         Answer {
             job: "seq.fio".to_owned(),
             device: "srp".to_owned(),
+            rests: Rests { fitted: 9, stated: 4, assumed: 20, varied: 18 },
             seed: 1,
             designs: vec![
                 outcome("legacy-deadline", 587_000.0, 1.0),
@@ -216,6 +223,8 @@ mod tests {
                 evidence: Vec::new(),
             },
             why: "mq-deadline-2017 reaches 26 % of legacy-deadline's IOPS.".to_owned(),
+            seeds: None,
+            readings: None,
         }
     }
 
@@ -227,6 +236,7 @@ mod tests {
     fn people_get_aligned_tables_and_the_reason() {
         let expected = "\
 seq.fio on srp, seed 1
+Of 33 figures of the device: 9 fitted to measurements, 4 stated by documents, 20 assumed.
 
 design            IOPS  MiB/s      p50      p99    p99.9  CPU %  wakes/I/O  I/Os/cmd  ratio
 legacy-deadline   587k   2293  6.97 ms  8.10 ms  12.3 ms   41.3       0.03      5.10   1.00
@@ -252,10 +262,12 @@ legacy-deadline   0.21  99 %  0.21   0 %
 mq-deadline-2017  0.21  99 %  0.21   0 %
 mq-deadline       0.21  99 %  0.21   0 %
 
+No assumed figure was varied. --readings 32 says whether they decide the ranking.
+
 mq-deadline-2017 reaches 26 % of legacy-deadline's IOPS.
 `blockyard whatif --help` explains the columns.
 ";
-        let text = text(&answer());
+        let text = text(&answer(), "fio seq.fio");
         assert_eq!(plain(&text), expected);
         assert!(
             text.contains("\u{1b}[32m1.00\u{1b}[0m") && text.contains("\u{1b}[31m0.26\u{1b}[0m")
@@ -299,7 +311,7 @@ mq-deadline-2017 reaches 26 % of legacy-deadline's IOPS.
         };
         let wide = Outcome { figures: wide, ..outcome(longest, 1_234_567.0, 123.0) };
         let why = "words of a reason ".repeat(30);
-        let text = plain(&text(&Answer { designs: vec![wide], why, ..answer() }));
+        let text = plain(&text(&Answer { designs: vec![wide], why, ..answer() }, "fio x"));
         let longest = text.lines().map(|line| line.chars().count()).max();
         assert!(longest <= Some(100), "{text}");
         assert!(longest > Some(90), "it is as wide as it may get: {text}");
@@ -308,6 +320,6 @@ mq-deadline-2017 reaches 26 % of legacy-deadline's IOPS.
     #[test]
     fn equal_designs_are_not_coloured() {
         let designs = vec![outcome("a", 1.0, 1.0), outcome("b", 1.0, 1.0)];
-        assert!(!text(&Answer { designs, ..answer() }).contains('\u{1b}'));
+        assert!(!text(&Answer { designs, ..answer() }, "fio x").contains('\u{1b}'));
     }
 }

@@ -5,6 +5,7 @@
 //! [`Serialize`], and with the feature `schema` has a JSON schema. Tables and sentences are renderings
 //! of these values; [`number`] formats the numbers in both.
 
+pub mod certainty;
 mod explanation;
 mod figures;
 mod host;
@@ -33,6 +34,7 @@ pub use outcome::Outcome;
 pub use pmem::{PmemFigures, PmemParts};
 pub use verified::{PowerCut, Verified};
 
+use certainty::{Readings, Rests, Seeds};
 use serde::Serialize;
 
 use crate::job::JobFile;
@@ -47,6 +49,8 @@ pub struct Answer {
     pub job: String,
     /// The name of the device.
     pub device: String,
+    /// What the device's figures rest on.
+    pub rests: Rests,
     /// The seed of all random draws.
     pub seed: u64,
     /// What each design made of the job, in the order asked for.
@@ -55,6 +59,12 @@ pub struct Answer {
     pub explanation: Explanation,
     /// The explanation in sentences.
     pub why: String,
+    /// What runs with other seeds say, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<Seeds>,
+    /// What other readings of the device say, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readings: Option<Readings>,
 }
 
 /// The JSON schema of an [`Answer`].
@@ -113,9 +123,12 @@ pub fn whatif_by<E>(
     Ok(Answer {
         job: names.join(","),
         device: device.name.clone(),
+        rests: Rests::of(device),
         seed: conditions.seed,
         designs: outcomes,
         why: explanation.to_string(),
         explanation,
+        seeds: None,
+        readings: None,
     })
 }

@@ -94,6 +94,19 @@ pub struct Cpu {
     /// The MMC driver's work that the processor pays for.
     pub doing: Option<Doing>,
     last: Option<Thread>,
+    /// Whether the processor has idled since a thread last ran.
+    idled: bool,
+}
+
+/// What a piece of work means to the thread that ran before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    /// That thread goes on, or the work is no thread's.
+    None,
+    /// The processor has idled, and the thread that ran last goes on.
+    FromIdle,
+    /// Another thread ran last.
+    FromThread,
 }
 
 impl Cpu {
@@ -112,6 +125,7 @@ impl Cpu {
             busy: Duration::ZERO,
             doing: None,
             last: None,
+            idled: false,
         }
     }
 
@@ -175,20 +189,32 @@ impl Cpu {
         self.pollers.iter().find(ran_last).or(self.pollers.last()).copied()
     }
 
-    /// Records the thread of `work` as the last thread. Returns whether another thread ran before it.
-    pub fn switches_to(&mut self, work: &Work) -> bool {
+    /// Notes that the processor idles until it gets work.
+    pub fn idle(&mut self) {
+        self.idled = true;
+    }
+
+    /// Records the thread of `work` as the last thread. Returns what that means to the one before.
+    pub fn switches_to(&mut self, work: &Work) -> Switch {
         debug_assert!(
             self.spinning.is_none(),
             "a processor that waits for the lock must not begin {work:?}"
         );
         let thread = match work {
-            Work::Complete { .. } | Work::Interrupt | Work::Timer | Work::Act(..) => return false,
-            Work::Host(Context::Interrupt) => return false,
+            Work::Complete { .. } | Work::Interrupt | Work::Timer | Work::Act(..) => {
+                return Switch::None;
+            }
+            Work::Host(Context::Interrupt) => return Switch::None,
             Work::Host(Context::Deferred) => Thread::Deferred,
             Work::Run { .. } | Work::Host(Context::Thread) => Thread::Worker,
             Work::Step(task) | Work::Copy(task) | Work::Look(task) => Thread::Task(*task),
         };
-        self.last.replace(thread) != Some(thread)
+        let has_idled = core::mem::take(&mut self.idled);
+        match self.last.replace(thread) {
+            Some(last) if last == thread && !has_idled => Switch::None,
+            Some(last) if last == thread => Switch::FromIdle,
+            _ => Switch::FromThread,
+        }
     }
 }
 

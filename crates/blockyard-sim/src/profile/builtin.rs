@@ -1,6 +1,7 @@
 //! Built-in profiles, and the choice between one of them and a file.
 
 use super::error::ProfileError;
+use super::reading::Notes;
 use super::source::{Source, read};
 
 /// A profile that comes with the program.
@@ -13,8 +14,8 @@ pub struct Builtin {
 }
 
 impl Builtin {
-    pub(super) const fn source(&self) -> Source<'static> {
-        Source { name: self.name, text: self.text }
+    pub(super) const fn source<'a>(&self, notes: &'a Notes) -> Source<'a> {
+        Source::new(self.name, self.text, notes)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Designs: named sets of policies, and the tables `[queue]` of their files.
 
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Model, Plugging, Policies, SchedDepth, SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
+    KyberTunables, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
@@ -13,6 +13,7 @@ use super::builtin::{Builtin, builtins, text_of};
 use super::error::{Problem, ProfileError};
 use super::host::{HostLines, host};
 use super::read_ahead::{ReadAheadPolicy, read_ahead};
+use super::reading::Notes;
 use super::source::Source;
 use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
@@ -85,6 +86,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "mmc-double-buffer-bounce",
     "mmc-mq-step4",
     "mmc-mq-step15",
+    "mmc-mq-step16",
     "mmc-blkmq",
     "hsq-v8",
     "hsq-v8-atomic",
@@ -117,6 +119,7 @@ const QUEUE: &[&str] = &[
     "swq-merge",
     "plug",
     "sched-depth",
+    "nomerges",
     "timeout",
     "read-ahead",
     "read-ahead-cap",
@@ -141,6 +144,7 @@ const KYBER: &[&str] = &[
     "discard-depth",
     "other-depth",
     "adjust",
+    "staging",
 ];
 
 const MODEL: &[(&str, Model)] = &[("single-lock", Model::SingleLock), ("multi", Model::Multi)];
@@ -162,6 +166,8 @@ const SWQ_MERGE: &[(&str, SwqMerge)] =
 const PLUG: &[(&str, Plugging)] =
     &[("batches", Plugging::Batches), ("every-bio", Plugging::EveryBio)];
 
+const STAGING: &[(&str, KyberStaging)] =
+    &[("by-domain", KyberStaging::ByDomain), ("together", KyberStaging::Together)];
 const ADJUST: &[(&str, KyberAdjust)] =
     &[("percentiles", KyberAdjust::Percentiles), ("steps", KyberAdjust::Steps)];
 
@@ -209,7 +215,8 @@ impl Design {
     ///
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
-        let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
+        let notes = Notes::default();
+        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN)?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
         let queue = top.table("queue", QUEUE)?;
@@ -265,6 +272,7 @@ fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
         swq_merge: queue.need("swq-merge", OneOf(SWQ_MERGE))?,
         plug: queue.need("plug", OneOf(PLUG))?,
         sched_depth: queue.need("sched-depth", SchedDepthKind)?,
+        merges: merges(queue)?,
     };
     if policies.model == Model::SingleLock && policies.dispatch != Dispatch::Budget {
         let words = "`model = \"single-lock\"` goes only with `dispatch = \"budget\"`: \
@@ -272,6 +280,15 @@ fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
         return Err(queue.wrong("dispatch", Problem::Contradiction(words)));
     }
     Ok(policies)
+}
+
+/// Reads `nomerges`, of which Linux has 0, 1 and 2.
+fn merges(queue: &Table<'_>) -> Result<bool, ProfileError> {
+    match queue.take_or("nomerges", Count(0..=2), 0_u8)? {
+        0 => Ok(true),
+        1 => Err(queue.wrong("nomerges", Problem::NotBuilt("`nomerges = 1`".to_owned()))),
+        _ => Ok(false),
+    }
 }
 
 fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {
@@ -335,5 +352,6 @@ fn kyber(table: &Table<'_>) -> Result<KyberTunables, ProfileError> {
         discard_depth: depth("discard-depth", linux.discard_depth)?,
         other_depth: depth("other-depth", linux.other_depth)?,
         adjust,
+        staging: table.take_or("staging", OneOf(STAGING), linux.staging)?,
     })
 }

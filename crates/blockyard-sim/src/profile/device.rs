@@ -12,6 +12,7 @@ use super::error::{Problem, ProfileError};
 use super::machine::{MachineProfile, machine};
 use super::mmc::{MmcProfile, mmc};
 use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
+use super::reading::{Figure, Notes, Reading};
 use super::source::Source;
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
@@ -31,6 +32,8 @@ pub struct Device {
     pub cache: Option<CacheProfile>,
     /// The machine.
     pub machine: MachineProfile,
+    /// The figures that say where they come from, by key.
+    pub figures: Vec<Figure>,
 }
 
 /// The time of a flush of a volatile write cache, beyond that of the command itself.
@@ -251,7 +254,28 @@ impl Device {
     ///
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
-        let top = Table::open(Source { name, text }, KEYS, BUILTIN)?;
+        Self::parse_as(name, text, None)
+    }
+
+    /// Returns `count` other [readings](Reading) of the device with this name, or of the file at this path.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::lookup`]; or figures within their ranges contradict each other.
+    pub fn readings(name_or_path: &str, seed: u64, count: u32) -> Result<Vec<Self>, ProfileError> {
+        let text = text_of("device", name_or_path, BUILTIN)?;
+        let readings = (0..count).map(|number| Reading { seed, number });
+        readings.map(|reading| Self::parse_as(name_or_path, &text, Some(reading))).collect()
+    }
+
+    fn parse_as(name: &str, text: &str, reading: Option<Reading>) -> Result<Self, ProfileError> {
+        let notes = Notes::of(reading);
+        let device = Self::noted(name, text, &notes)?;
+        Ok(Self { figures: notes.into_figures(), ..device })
+    }
+
+    fn noted(name: &str, text: &str, notes: &Notes) -> Result<Self, ProfileError> {
+        let top = Table::open(Source::new(name, text, notes), KEYS, BUILTIN)?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let model = model(&top)?;
         let limits = limits(&top, &model)?;
@@ -270,6 +294,7 @@ impl Device {
             cache: cache(&top, &limits)?,
             limits,
             machine: machine(&top)?,
+            figures: Vec::new(),
         })
     }
 }

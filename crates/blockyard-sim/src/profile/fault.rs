@@ -53,6 +53,7 @@ use toml::de::DeValue;
 use super::device::{Device, DeviceModel};
 use super::error::{Problem, ProfileError};
 use super::mmc::{MmcFaults, mmc_faults};
+use super::reading::Notes;
 use super::source::{Source, read};
 use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
@@ -194,7 +195,8 @@ impl FaultRules {
     ///
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
-        let top = Table::open(Source { name, text }, KEYS, &[])?;
+        let notes = Notes::default();
+        let top = Table::open(Source::new(name, text, &notes), KEYS, &[])?;
         let mut rules: Vec<FaultRule> = Vec::new();
         for table in top.tables("rule", RULE)? {
             let rule = rule(&table)?;

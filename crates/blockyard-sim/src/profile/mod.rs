@@ -24,6 +24,7 @@ mod machine;
 mod mmc;
 mod pmem;
 mod read_ahead;
+mod reading;
 mod source;
 mod table;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use mmc::{
 };
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
+pub use reading::{Basis, Figure, Reading};
 pub use value::time;
 
 /// Returns the built-in designs, oldest first.

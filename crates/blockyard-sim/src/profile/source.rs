@@ -4,15 +4,21 @@ use std::fs::File;
 use std::io::Read;
 
 use super::error::{MAX_FILE_BYTES, Problem, ProfileError};
+use super::reading::Notes;
 
-/// A file and its text.
+/// A file, its text, and what was read of it.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
+    pub(super) notes: &'a Notes,
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    pub(super) const fn new(name: &'a str, text: &'a str, notes: &'a Notes) -> Self {
+        Self { name, text, notes }
+    }
+
     /// Returns the error `problem` at the line of byte `offset`.
     pub(super) fn wrong(self, offset: usize, problem: Problem) -> ProfileError {
         ProfileError::Wrong { file: self.name.to_owned(), line: self.line(offset), problem }

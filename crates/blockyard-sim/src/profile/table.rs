@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::builtin::Builtin;
 use super::error::{Problem, ProfileError};
 use super::source::Source;
-use super::value::{Kind, OneOf, Text};
+use super::value::{Kind, OneOf, Spread, Text, unsuitable, written};
 
 /// The key that names the base of a file.
 const BASE: &str = "base";
@@ -18,7 +18,7 @@ const BASE: &str = "base";
 const OWN: &[&str] = &["title", "origin"];
 
 /// The keys of a figure with its origin.
-const FIGURE: &[&str] = &["value", "origin"];
+const FIGURE: &[&str] = &["value", "origin", "range"];
 
 /// A table of a file, together with the same table of the file's base.
 pub(super) struct Table<'a> {
@@ -88,7 +88,7 @@ impl<'a> Table<'a> {
         }
         let names: Vec<_> = builtins.iter().map(|builtin| (builtin.name, builtin)).collect();
         if let Some(base) = table.take(BASE, OneOf(&names))? {
-            let mut base = Self::open(base.source(), known, builtins)?;
+            let mut base = Self::open(base.source(source.notes), known, builtins)?;
             OWN.iter().for_each(|key| drop(base.entries.remove(*key)));
             table.base = Some(Box::new(base));
         }
@@ -137,10 +137,33 @@ impl<'a> Table<'a> {
         if !K::FIGURE || !value.get_ref().is_table() {
             return self.read(key, value, kind).map(Some);
         }
-        let figure = self.part("", key, value, FIGURE)?;
-        figure.need("origin", Text)?;
-        let value = figure.value("value").ok_or_else(|| figure.missing("value"))?;
-        self.read(key, value, kind).map(Some)
+        self.take_figure(key, value, &kind).map(Some)
+    }
+
+    /// Returns the value of a figure: the stated one, or the one of this reading.
+    fn take_figure<K: Kind>(
+        &self,
+        key: &str,
+        figure: &Spanned<DeValue<'a>>,
+        kind: &K,
+    ) -> Result<K::Out, ProfileError> {
+        let figure = self.part("", key, figure, FIGURE)?;
+        let origin = figure.need("origin", Text)?;
+        let stated = figure.value("value").ok_or_else(|| figure.missing("value"))?;
+        let wrong = |problem| self.source.wrong(stated.span().start, problem);
+        let value = kind.read(key, stated.get_ref()).map_err(wrong)?;
+        let range = figure.value("range").map(|range| match range.get_ref() {
+            DeValue::Array(ends) if ends.len() == 2 => Ok([0, 1].map(|end| ends[end].get_ref())),
+            other => Err(wrong(unsuitable("range", other, "a lowest and a highest value"))),
+        });
+        let range = range.transpose()?;
+        let path = [self.path, key].into_iter().filter(|part| !part.is_empty());
+        let words = range.map(|ends| ends.map(written));
+        let place = self.source.notes.add(path.collect::<Vec<_>>().join("."), origin, words);
+        let Some([low, high]) = range else { return Ok(value) };
+        let spread = Spread { key, low, high, place: place.unwrap_or_default() };
+        let varied = kind.vary(&spread).map_err(wrong)?;
+        Ok(if place.is_some() { varied } else { value })
     }
 
     /// Returns the value of the required `key`, as [`Self::take`] does.

@@ -2,8 +2,8 @@
 
 use super::Reach;
 use blockyard::policy::{
-    BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables, Model, Policies,
-    SchedDepth, SwqMerge,
+    BusyTrack, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging, KyberTunables, Model,
+    Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard_btt::{LaneChoice, Policy, ReadTracking};
@@ -79,6 +79,7 @@ fn kyber_of_2017_has_more_tokens_for_others_and_goes_by_steps() {
     let kyber = ElevatorKind::Kyber(KyberTunables {
         other_depth: 64,
         adjust: KyberAdjust::Steps,
+        staging: KyberStaging::Together,
         ..KyberTunables::default()
     });
     let elsewise = Design::lookup("mq-none-2017").unwrap().policies;
@@ -89,7 +90,7 @@ fn kyber_of_2017_has_more_tokens_for_others_and_goes_by_steps() {
 fn each_tunable_of_kyber_is_its_own() {
     let text = "base = \"mq-kyber\"\n[queue.kyber]\nread-latency = \"1ms\"\n\
                 write-latency = \"3ms\"\nread-depth = 1\nwrite-depth = 2\n\
-                discard-depth = 3\nother-depth = 4\n";
+                discard-depth = 3\nother-depth = 4\nstaging = \"together\"\n";
     let kyber = KyberTunables {
         read_latency: Duration::from_ms(1),
         write_latency: Duration::from_ms(3),
@@ -98,6 +99,7 @@ fn each_tunable_of_kyber_is_its_own() {
         discard_depth: 3,
         other_depth: 4,
         adjust: KyberAdjust::Percentiles,
+        staging: KyberStaging::Together,
     };
     let design = Design::parse("mine", text).unwrap();
     assert_eq!(design.policies.elevator, ElevatorKind::Kyber(kyber));
@@ -121,6 +123,7 @@ fn the_series_of_2017_changes_only_its_own_policies() {
             busy: BusyTrack::Bit,
             swq_merge: SwqMerge::Hash,
             sched_depth: SchedDepth::FromDeviceDepth,
+            merges: true,
             ..before
         };
         assert_eq!(after, patched);
@@ -606,4 +609,114 @@ fn each_mode_of_refusal_has_a_builtin_device() {
     assert_eq!(refusal("lpfc-host-full"), RefusalMode::HostFull);
     assert_eq!(refusal("lpfc-target-full"), RefusalMode::TargetFull);
     assert!(matches!(refusal("lpfc-lun-full"), RefusalMode::LunFull { .. }));
+}
+
+/// Figures that describe what is modelled, rather than how fast it is.
+const NOT_VARIED: &[&str] = &[
+    "capacity",
+    "cpus",
+    "luns",
+    "hw-queues",
+    "max-sectors",
+    "max-segments",
+    "queue-engine-depth",
+    "queue-depth",
+    "packed-writes",
+    "channels",
+    "loads-of-word",
+    "limit",
+    "width",
+    "open",
+    "page",
+];
+
+/// Each assumed figure has a range, or is a choice of what to model, or is the 0 of what is not there.
+#[test]
+fn an_assumed_figure_has_a_range() {
+    for builtin in builtin_devices() {
+        let device = Device::lookup(builtin.name).unwrap();
+        for Figure { key, origin, range, place } in &device.figures {
+            let own = key.rsplit('.').next().unwrap();
+            let is_assumed = origin.starts_with("assumed");
+            let zero = ["window", "cache", "unmap", "context-switch"].contains(&own);
+            let missing = is_assumed && range.is_none() && !NOT_VARIED.contains(&own) && !zero;
+            assert!(!missing, "{}: {key} has no range", builtin.name);
+            assert!(is_assumed || range.is_none(), "{}: {key} is not assumed", builtin.name);
+            assert_eq!(*place, None, "the stated values");
+        }
+    }
+}
+
+#[test]
+fn every_reading_of_a_device_is_sound_and_has_other_figures() {
+    for builtin in builtin_devices() {
+        let stated = Device::lookup(builtin.name).unwrap();
+        let readings = Device::readings(builtin.name, 1, 8).unwrap();
+        let varies = stated.figures.iter().any(|figure| figure.range.is_some());
+        for reading in &readings {
+            let keys = |device: &Device| {
+                device.figures.iter().map(|of| of.key.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(keys(reading), keys(&stated), "{}", builtin.name);
+            let differs = (&reading.model, &reading.machine) != (&stated.model, &stated.machine);
+            assert_eq!(differs, varies, "{}", builtin.name);
+        }
+        assert_eq!(readings[..2], Device::readings(builtin.name, 1, 2).unwrap());
+    }
+}
+
+#[test]
+fn a_reading_stays_within_the_range() {
+    let text = "base = \"null\"\n[null]\ncompletion = \"timer\"\ndepth = 64\n\
+                completion-time = { value = \"100us\", range = [\"50us\", \"200us\"], origin = \"assumed: x\" }\n\
+                bandwidth-limit = { value = \"1GB/s\", range = [\"500MB/s\", \"2GB/s\"], origin = \"assumed: x\" }\n\
+                submit-queues = { value = 2, range = [1, 4], origin = \"assumed: x\" }\n";
+    let path = std::env::temp_dir().join(format!("a-reading-{}.toml", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    let readings = Device::readings(path.to_str().unwrap(), 7, 200).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let null = |device: &Device| match device.model {
+        DeviceModel::Null(null) => null,
+        _ => unreachable!("a null device"),
+    };
+    let times: Vec<_> = readings.iter().map(|of| null(of).completion_time.as_ns()).collect();
+    assert!(times.iter().all(|ns| (50_000..=200_000).contains(ns)));
+    let below = times.iter().filter(|ns| **ns < 100_000).count();
+    assert!((75..125).contains(&below), "{below} of 200 below the geometric mean");
+    assert!(readings.iter().all(|of| {
+        null(of).bandwidth_limit.is_some_and(|rate| (500_000_000..=2_000_000_000).contains(&rate))
+    }));
+    let queues: std::collections::BTreeSet<_> =
+        readings.iter().map(|of| null(of).submit_queues).collect();
+    assert!(queues.iter().eq(&[1, 2, 3, 4]), "{queues:?}");
+}
+
+#[test]
+fn a_range_that_is_none_is_refused() {
+    let figure = |range: &str| {
+        format!(
+            "base = \"null\"\n[null]\ncompletion-time = {{ value = \"1us\", range = {range}, origin = \"assumed: x\" }}"
+        )
+    };
+    for (range, words) in [
+        ("\"1us\"", "a lowest and a highest value"),
+        ("[\"1us\"]", "a lowest and a highest value"),
+        ("[\"2us\", \"1us\"]", "the lowest value of a range is above the highest"),
+        ("[\"1us\", 3]", "a time with its unit"),
+    ] {
+        let error = Device::parse("my.toml", &figure(range)).unwrap_err().to_string();
+        assert!(error.starts_with("my.toml:3: ") && error.contains(words), "{range}: {error}");
+    }
+}
+
+#[test]
+fn nomerges_has_linuxs_values() {
+    let merges = |value: &str| {
+        let text = format!("base = \"mq-none\"\n[queue]\nnomerges = {value}\n");
+        Design::parse("my.toml", &text).map(|design| design.policies.merges)
+    };
+    assert_eq!((merges("0").unwrap(), merges("2").unwrap()), (true, false));
+    let one = merges("1").unwrap_err().to_string();
+    assert!(one.starts_with("my.toml:3: ") && one.contains("`nomerges = 1`"), "{one}");
+    assert!(merges("3").is_err());
 }

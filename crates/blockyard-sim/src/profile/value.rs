@@ -4,9 +4,10 @@ use core::fmt::Display;
 use core::ops::RangeInclusive;
 
 use blockyard::time::Duration;
-use toml::de::DeValue;
+use toml::de::{DeInteger, DeValue};
 
 use super::error::Problem;
+use super::reading::between;
 
 /// A kind of value.
 pub(super) trait Kind {
@@ -17,6 +18,36 @@ pub(super) trait Kind {
 
     /// Reads `value` of `key`.
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Self::Out, Problem>;
+
+    /// Returns the value in its place of a range.
+    fn vary(&self, spread: &Spread<'_>) -> Result<Self::Out, Problem> {
+        debug_assert!(Self::FIGURE, "`{}` is no figure", spread.key);
+        Err(Problem::Contradiction("a value of this kind has no range"))
+    }
+}
+
+/// The range of a figure, and a place in it.
+pub(super) struct Spread<'v> {
+    pub(super) key: &'v str,
+    pub(super) low: &'v DeValue<'v>,
+    pub(super) high: &'v DeValue<'v>,
+    /// From 0, the lowest value, to 255.
+    pub(super) place: u8,
+}
+
+impl Spread<'_> {
+    /// Reads both ends.
+    fn ends<K: Kind>(&self, kind: &K) -> Result<(K::Out, K::Out), Problem> {
+        Ok((kind.read(self.key, self.low)?, kind.read(self.key, self.high)?))
+    }
+}
+
+/// Returns the value at `place` between two amounts, the first of which must not be the larger one.
+fn within(low: u64, high: u64, place: u8) -> Result<u64, Problem> {
+    match low <= high {
+        true => Ok(between(low, high, place)),
+        false => Err(Problem::Contradiction("the lowest value of a range is above the highest")),
+    }
 }
 
 /// Any string.
@@ -89,13 +120,41 @@ where
         let DeValue::Integer(digits) = value else {
             return Err(unsuitable(key, value, "a whole number"));
         };
-        let number = u64::from_str_radix(digits.as_str(), digits.radix()).ok();
-        let number = number.and_then(|number| N::try_from(number).ok());
+        let number = whole(digits).and_then(|number| N::try_from(number).ok());
         number.filter(|number| self.0.contains(number)).ok_or_else(|| Problem::OutOfRange {
             key: key.to_owned(),
             given: digits.to_string(),
             allowed: format!("{} to {}", self.0.start(), self.0.end()),
         })
+    }
+
+    fn vary(&self, spread: &Spread<'_>) -> Result<N, Problem> {
+        let amount = |value: &DeValue<'_>| match value {
+            DeValue::Integer(digits) => whole(digits),
+            _ => None,
+        };
+        let (first, _) = spread.ends(self)?;
+        let (low, high) = amount(spread.low).zip(amount(spread.high)).unwrap_or_default();
+        within(low, high, spread.place)?;
+        let step = u128::from(high - low + 1) * u128::from(spread.place) / 256; // each number is as likely
+        let value = low + u64::try_from(step).expect("a part of 64 bits");
+        Ok(N::try_from(value).unwrap_or(first))
+    }
+}
+
+/// Returns a whole number of at most 64 bits.
+fn whole(digits: &DeInteger<'_>) -> Option<u64> {
+    u64::from_str_radix(digits.as_str(), digits.radix()).ok()
+}
+
+/// Returns `value` as a profile writes it, without quotes.
+pub(super) fn written(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(digits) => digits.to_string(),
+        DeValue::Float(digits) => digits.to_string(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        other => other.type_str().to_owned(),
     }
 }
 
@@ -119,6 +178,11 @@ impl Kind for Time {
         scaled(key, value, TIME_UNITS, wanted, &(0..=HOUR_NS), "at most 3600s")
             .map(Duration::from_ns)
     }
+
+    fn vary(&self, spread: &Spread<'_>) -> Result<Duration, Problem> {
+        let (low, high) = spread.ends(self)?;
+        within(low.as_ns(), high.as_ns(), spread.place).map(Duration::from_ns)
+    }
 }
 
 impl Kind for Bytes {
@@ -131,6 +195,15 @@ impl Kind for Bytes {
         let allowed = format!("{}B to {}B", self.0.start(), self.0.end());
         let wanted = "a size with its unit, such as \"512KiB\" or \"1TiB\"";
         scaled(key, value, UNITS, wanted, &self.0, &allowed)
+    }
+
+    fn vary(&self, spread: &Spread<'_>) -> Result<u64, Problem> {
+        let (low, high) = spread.ends(self)?;
+        if low.is_power_of_two() && high.is_power_of_two() && low <= high {
+            let steps = high.ilog2() - low.ilog2() + 1;
+            return Ok(low << (steps * u32::from(spread.place) / 256));
+        }
+        within(low, high, spread.place)
     }
 }
 
@@ -150,6 +223,11 @@ impl Kind for Rate {
         ];
         let wanted = "a rate with its unit, such as \"2400MB/s\"";
         scaled(key, value, UNITS, wanted, &(1..=u64::MAX), "at least 1B/s")
+    }
+
+    fn vary(&self, spread: &Spread<'_>) -> Result<u64, Problem> {
+        let (low, high) = spread.ends(self)?;
+        within(low, high, spread.place)
     }
 }
 
@@ -205,14 +283,7 @@ fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 }
 
 pub(super) fn unsuitable(key: &str, value: &DeValue<'_>, wanted: &'static str) -> Problem {
-    let given = match value {
-        DeValue::String(text) => text.to_string(),
-        DeValue::Integer(digits) => digits.to_string(),
-        DeValue::Float(digits) => digits.to_string(),
-        DeValue::Boolean(flag) => flag.to_string(),
-        other => other.type_str().to_owned(),
-    };
-    Problem::Unsuitable { key: key.to_owned(), given, wanted }
+    Problem::Unsuitable { key: key.to_owned(), given: written(value), wanted }
 }
 
 #[cfg(test)]

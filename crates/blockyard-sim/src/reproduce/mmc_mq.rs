@@ -6,7 +6,8 @@ use super::{Against, Experiment, Table, Tolerance, Unit, Variant, Workload, opti
 const BEFORE: &str = include_str!("../../reference/mmc-mq-2017-before.csv");
 const AFTER: &str = include_str!("../../reference/mmc-mq-2017-after.csv");
 const DEVICE: &str = "sd-ux500";
-const DESIGNS: &[&str] = &["mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-blkmq"];
+const DESIGNS: &[&str] =
+    &["mmc-double-buffer-full", "mmc-mq-step4", "mmc-mq-step15", "mmc-mq-step16", "mmc-blkmq"];
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "mapping is all that memory costs",
@@ -17,6 +18,14 @@ const VARIANTS: &[Variant] = &[
         name: "a quarter of what memory costs is mapping",
         text: "base = \"sd-ux500\"\n[host]\nmap-per-kib = \"2630ns\"\nunmap-per-kib = \"7890ns\"\n\
                [card.write]\nprogram = \"730us\"\n",
+    },
+    Variant {
+        name: "the thread always starts the next request beside the clean-up",
+        text: "base = \"sd-ux500\"\n[cpu]\nwake-on-waker = 0\n",
+    },
+    Variant {
+        name: "the thread always starts the next request after the clean-up",
+        text: "base = \"sd-ux500\"\n[cpu]\nwake-on-waker = 100\n",
     },
 ];
 

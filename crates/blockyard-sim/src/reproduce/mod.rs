@@ -186,7 +186,7 @@ mod tests {
         };
         // Both readings of the workload have the same figures.
         assert_eq!(figures("scsi"), 2 * (12 + 8) + 4);
-        assert_eq!(figures("mmc-mq"), 4 * (6 * 13 + 3));
+        assert_eq!(figures("mmc-mq"), 5 * (6 * 13 + 3));
         // Both ways to complete have the same outcomes; one of them is unusable.
         assert_eq!(figures("hsq"), 8 + 2 * 7);
         assert_eq!(figures("mmc-double-buffer"), (2 + 3) * 6 * 13);

@@ -104,6 +104,8 @@ enum Asleep {
     Page,
     /// A tag.
     Tag,
+    /// The end of the I/O of its call.
+    Call,
 }
 
 /// An I/O that was completed and reaped.
@@ -152,6 +154,10 @@ pub struct Task {
     polled: u32,
     /// The slots that the current step has submitted.
     submitting: Vec<u32>,
+    /// The I/O of a call that returns when it has ended.
+    in_call: InCall,
+    /// The engine refused the next I/O until others have completed.
+    busy: bool,
     call: Call,
     /// The next I/O from the source.
     drawn: Option<Ask>,
@@ -189,6 +195,17 @@ pub struct Call {
     pub left: u32,
     /// Whether the call plugs its I/Os.
     pub plugs: bool,
+}
+
+/// The I/O of a call that returns when it has ended, beside others that are in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InCall {
+    /// No such call is under way.
+    None,
+    /// The I/O of this slot is in flight.
+    Waits(u32),
+    /// The I/O of this slot has ended.
+    Returns(u32),
 }
 
 /// The pauses between I/Os.
@@ -280,6 +297,8 @@ impl Task {
             completed: VecDeque::with_capacity(depth as usize),
             polled: 0,
             submitting: Vec::with_capacity(depth as usize),
+            in_call: InCall::None,
+            busy: false,
             call: Call::default(),
             drawn: None,
             exhausted: false,
@@ -319,8 +338,8 @@ impl Task {
 
     /// Whether the task polls while it waits, because polled I/Os are in flight.
     #[must_use]
-    pub const fn polls(&self) -> bool {
-        self.polled > 0
+    pub fn polls(&self) -> bool {
+        self.polled > 0 && self.in_call == InCall::None
     }
 
     /// Returns the number of I/Os that were submitted and not reaped.
@@ -333,6 +352,14 @@ impl Task {
     pub fn plan(&mut self, now: Instant) -> Plan {
         self.asleep = Asleep::No;
         self.taking = false;
+        match self.in_call {
+            InCall::None => {}
+            InCall::Waits(_) => {
+                self.asleep = Asleep::Call;
+                return Plan::AwaitCompletions;
+            }
+            InCall::Returns(_) => return Plan::Go,
+        }
         if now >= self.stop_at {
             self.exhausted = true;
             self.drawn = None;
@@ -370,7 +397,8 @@ impl Task {
             self.asleep = Asleep::Instant;
             return Plan::AwaitInstant(due);
         }
-        if self.draining {
+        let refused = core::mem::take(&mut self.busy) && outstanding > 0;
+        if self.draining || refused {
             return self.await_completions(self.shape.complete_min.min(outstanding));
         }
         Plan::Go
@@ -436,13 +464,23 @@ impl Task {
         }
     }
 
+    /// Returns the result of a call that has returned.
+    pub fn take_returned(&mut self, now: Instant) -> Option<Taken> {
+        let InCall::Returns(at) = self.in_call else { return None };
+        self.in_call = InCall::None;
+        Some(self.take(at, now))
+    }
+
     /// Reaps one result. A step reaps at most `complete_max`.
     pub fn take_completed(&mut self, now: Instant) -> Option<Taken> {
-        let at = self.completed.pop_front()?;
+        self.completed.pop_front().map(|at| self.take(at, now))
+    }
+
+    fn take(&mut self, at: u32, now: Instant) -> Taken {
         debug_assert!(self.free.len() < self.slots.len(), "slot {at} is in use");
         let slot = self.slots[at as usize];
         self.free.push(at);
-        Some(Taken {
+        Taken {
             op: slot.op,
             len_bytes: slot.len_bytes,
             offset_bytes: slot.offset_bytes,
@@ -450,7 +488,7 @@ impl Task {
             clat: now.since(slot.submitted),
             completed: slot.completed,
             status: slot.status,
-        })
+        }
     }
 
     /// Returns the maximum number of results that one step reaps.
@@ -462,8 +500,10 @@ impl Task {
     /// Returns the call of this step: a new call, or one that slept.
     pub fn call(&mut self) -> Call {
         if self.call.left == 0 {
+            self.draw();
             let room = u32::try_from(self.free.len()).expect("free slots should fit the depth");
-            let left = self.shape.batch.min(room);
+            let most = if self.drawn.is_some_and(|ask| ask.in_call) { 1 } else { self.shape.batch };
+            let left = most.min(room);
             debug_assert!(self.shape.batch > 0, "a batch must have an I/O");
             self.call = Call { left, plugs: left > UNPLUGGED_MAX };
         }
@@ -487,6 +527,10 @@ impl Task {
         let slot = *self.free.last()?;
         self.draw();
         let ask = self.drawn?;
+        if ask.in_call && !self.submitting.is_empty() {
+            self.busy = true;
+            return None;
+        }
         if self.next_due().is_none_or(|due| due > now) {
             return None;
         }
@@ -520,6 +564,9 @@ impl Task {
             recorded_end: ask.recorded_end,
         };
         self.submitting.push(at);
+        if ask.in_call {
+            self.in_call = InCall::Waits(at);
+        }
         debug_assert!(self.call.left > 0, "a call must not submit more than its batch");
         self.call.left -= 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
@@ -601,6 +648,12 @@ impl Task {
         let done = &mut self.slots[slot as usize];
         (done.status, done.completed) = (status, now);
         self.polled -= u32::from(done.polled);
+        if self.in_call == InCall::Waits(slot) {
+            self.in_call = InCall::Returns(slot);
+            let wakes = self.asleep == Asleep::Call;
+            self.asleep = if wakes { Asleep::No } else { self.asleep };
+            return wakes;
+        }
         self.completed.push_back(slot);
         if let Source::Recorded(recorded) = &mut self.source {
             recorded.completed(now);
@@ -608,7 +661,7 @@ impl Task {
         let wakes = match self.asleep {
             Asleep::Completions(wanted) => self.completed.len() >= wanted as usize,
             Asleep::InstantOrCompletion(_) | Asleep::Record => true,
-            Asleep::No | Asleep::Instant | Asleep::Page | Asleep::Tag => false,
+            Asleep::No | Asleep::Instant | Asleep::Page | Asleep::Tag | Asleep::Call => false,
         };
         if wakes {
             self.asleep = Asleep::No;

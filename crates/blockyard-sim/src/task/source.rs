@@ -1,6 +1,6 @@
 //! The source of a task's I/Os: its job, or a trace.
 
-use crate::job::{Job, Op, Resolved, SyncMode};
+use crate::job::{Engine, Job, Op, Resolved, SyncMode};
 use crate::placement::Placement;
 use crate::replay::{Delivery, Due};
 use crate::workload::{Generator, Io, IoOp, Pacer};
@@ -26,6 +26,8 @@ pub(super) struct Ask {
     /// Offset in its file, or on the disk of its trace.
     pub(super) offset_bytes: u64,
     pub(super) when: When,
+    /// The call that issues the I/O returns when the I/O has ended.
+    pub(super) in_call: bool,
     /// When the trace issued the I/O.
     pub(super) recorded_at: Option<Instant>,
     /// When the trace completed the I/O.
@@ -57,6 +59,7 @@ pub(super) struct Generated {
     issued: [(u64, u64); 3],
     prio: IoPrio,
     flags: Flags,
+    engine: Engine,
 }
 
 impl Generated {
@@ -76,6 +79,7 @@ impl Generated {
             issued: [(0, 0); 3],
             prio: prio_of(job),
             flags: Flags::SYNC | durable | polled,
+            engine: job.engine,
         }
     }
 
@@ -97,6 +101,7 @@ impl Generated {
             len_bytes: io.len_bytes,
             offset_bytes: io.offset_bytes,
             when: When::Paced,
+            in_call: self.engine == Engine::Libaio && matches!(kind, None | Some(Op::Trim)),
             recorded_at: None,
             recorded_end: None,
         })
@@ -191,6 +196,7 @@ impl Recorded {
             len_bytes,
             offset_bytes: bio.sector * u64::from(SECTOR_BYTES),
             when,
+            in_call: false,
             recorded_at: Some(at),
             recorded_end: ended,
         });

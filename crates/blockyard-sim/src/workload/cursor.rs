@@ -5,6 +5,7 @@ use crate::job::{Distribution, FileRange, Job, Op, PerOp, Sequencer};
 use super::distribution::Sampler;
 use super::permutation::Permutation;
 use super::prng::Prng;
+use super::random_map::RandomMap;
 
 /// The offsets in the region of one file.
 #[derive(Clone, Debug)]
@@ -41,7 +42,20 @@ enum Choice {
         order: Permutation,
         index: u64,
     },
+    /// The same for I/Os of several lengths: one ends before the first block that was visited, as in fio.
+    Map(RandomMap),
     Any(Sampler),
+}
+
+/// Where the next I/O of a job with random offsets starts.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// At this offset, which was drawn now.
+    Drawn(u64),
+    /// At this offset, which was drawn before. The I/O keeps its length, visited blocks or not.
+    Again(u64),
+    /// Behind the previous I/O.
+    Follow,
 }
 
 impl FileCursor {
@@ -71,12 +85,16 @@ impl FileCursor {
             Op::Write => &mut self.follow.write,
             Op::Trim => &mut self.follow.trim,
         };
-        let random = self.random.as_mut().and_then(|random| random.next(op));
+        let place = self.random.as_mut().map_or(Place::Follow, |random| random.next(op));
         let region = self.range.len_bytes;
-        let mut at = random.unwrap_or(*follow);
+        let mut at = match place {
+            Place::Drawn(at) | Place::Again(at) => at,
+            Place::Follow => *follow,
+        };
         if region.saturating_sub(at) < min_bytes.into() {
             // At the end, go back to the start; a random offset moves to the last place that fits.
-            at = if random.is_some() { region.saturating_sub(min_bytes.into()) } else { 0 };
+            let last = region.saturating_sub(min_bytes.into());
+            at = if matches!(place, Place::Follow) { 0 } else { last };
         }
         debug_assert!(at <= region, "[io-in-its-region]");
         let room = region - at;
@@ -85,6 +103,10 @@ impl FileCursor {
             _ => len_bytes,
         };
         debug_assert!(u64::from(len_bytes) <= room, "[io-in-its-region]");
+        let len_bytes = match (&mut self.random, place) {
+            (Some(random), Place::Drawn(_)) => random.cut(at, len_bytes),
+            _ => len_bytes,
+        };
         let end = at.saturating_add(len_bytes.into());
         let next = end.checked_add_signed(self.skip_bytes);
         *follow = next.unwrap_or_else(|| region.saturating_add_signed(self.skip_bytes));
@@ -98,14 +120,19 @@ impl Random {
             |op| job.block_align_bytes.of(op).unwrap_or(job.block.of(op).min_bytes().into());
         let align_bytes =
             PerOp { read: align(Op::Read), write: align(Op::Write), trim: align(Op::Trim) };
-        let ops = job.pattern.mix.ops().iter();
-        let unit_bytes = ops.map(|op| *align_bytes.of(*op)).min().unwrap_or(1).max(1);
+        let mix = || job.pattern.mix.ops().iter();
+        let unit_bytes = mix().map(|op| *align_bytes.of(*op)).min().unwrap_or(1).max(1);
         // The last position has room for the shortest I/O.
         let room = region_bytes.saturating_sub(job.min_block_bytes().into());
         let blocks = room / unit_bytes + 1;
         let aligned = job.block_align_bytes.each().iter().any(|align| align.is_some());
         let mapped = job.distribution == Distribution::Uniform && !job.norandommap && !aligned;
-        let choice = if mapped {
+        let blocks_of = |op: &Op| job.block.of(*op);
+        let has_one_unit = mix().all(|op| *align_bytes.of(*op) == unit_bytes);
+        let has_one_length = mix().all(|op| blocks_of(op).min_bytes() == blocks_of(op).max_bytes());
+        let choice = if mapped && has_one_unit && !has_one_length {
+            Choice::Map(RandomMap::new(blocks))
+        } else if mapped {
             Choice::Each { order: Permutation::new(blocks, &mut prng), index: 0 }
         } else {
             Choice::Any(Sampler::new(&job.distribution, blocks, unit_bytes, &mut prng))
@@ -126,17 +153,25 @@ impl Random {
 
     fn start_over(&mut self) {
         self.ios_left = PerOp::all(0);
-        if let Choice::Each { order, index } = &mut self.choice
-            && *index > 0
-        {
-            *order = Permutation::new(self.blocks, &mut self.prng);
-            *index = 0;
+        match &mut self.choice {
+            Choice::Each { order, index } if *index > 0 => {
+                *order = Permutation::new(self.blocks, &mut self.prng);
+                *index = 0;
+            }
+            Choice::Map(map) => map.free_all(),
+            Choice::Each { .. } | Choice::Any(_) => {}
         }
     }
 
-    /// Returns a random offset in the region; `None` if the I/O follows the previous one.
+    /// Returns the length of an I/O at the offset `at`, which was drawn, and marks its blocks as visited.
+    fn cut(&mut self, at: u64, len_bytes: u32) -> u32 {
+        let Choice::Map(map) = &mut self.choice else { return len_bytes };
+        let taken = map.take(at / self.unit_bytes, u64::from(len_bytes).div_ceil(self.unit_bytes));
+        u32::try_from(taken * self.unit_bytes).map_or(len_bytes, |taken| taken.min(len_bytes))
+    }
+
     #[inline]
-    fn next(&mut self, op: Op) -> Option<u64> {
+    fn next(&mut self, op: Op) -> Place {
         let (ios_left, last) = match op {
             Op::Read => (&mut self.ios_left.read, &mut self.last.read),
             Op::Write => (&mut self.ios_left.write, &mut self.last.write),
@@ -144,16 +179,20 @@ impl Random {
         };
         if *ios_left > 0 {
             *ios_left -= 1;
-            return self.identical.then_some(*last);
+            return if self.identical { Place::Again(*last) } else { Place::Follow };
         }
         let percent = *self.percent.of(op);
         if percent < 100 && self.prng.below(100) >= percent.into() {
-            return None;
+            return Place::Follow;
         }
         debug_assert!(self.ios_per_offset > 0, "a random offset must be used at least once");
         *ios_left = self.ios_per_offset - 1;
         let block = match &mut self.choice {
             Choice::Any(sampler) => sampler.draw(&mut self.prng),
+            Choice::Map(map) => map.draw(&mut self.prng).unwrap_or_else(|| {
+                map.free_all();
+                map.draw(&mut self.prng).expect("a map with blocks")
+            }),
             Choice::Each { order, index } => {
                 if *index == self.blocks {
                     *order = Permutation::new(self.blocks, &mut self.prng);
@@ -166,6 +205,6 @@ impl Random {
         debug_assert!(block < self.blocks, "block {block} of {}", self.blocks);
         let offset = block * self.unit_bytes;
         *last = offset - offset % self.align_bytes.of(op);
-        Some(*last)
+        Place::Drawn(*last)
     }
 }

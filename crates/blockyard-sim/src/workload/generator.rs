@@ -62,6 +62,8 @@ pub struct Generator {
     progress: Progress,
     /// The write that follows a trim.
     write_after: Option<Io>,
+    /// The I/O behind a sync.
+    after_sync: Option<Io>,
     syncs: Syncs,
 }
 
@@ -139,6 +141,7 @@ impl Generator {
             turn: Turn { file: 0, ios_left: 0, file_bytes: 0 },
             progress: Progress::default(),
             write_after: None,
+            after_sync: None,
             syncs: Syncs::new(job),
         }
     }
@@ -147,18 +150,28 @@ impl Generator {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "called in a loop with other state")]
     pub fn next(&mut self) -> Option<Io> {
-        if let Some(op) = self.syncs.due.take() {
-            return Some(self.syncs.io(op));
+        if let Some(io) = self.after_sync.take() {
+            return Some(io);
         }
+        let sync = self.syncs.take_due();
+        let Some(io) = self.next_without_sync() else {
+            // fio looks for a due sync before it issues another I/O, so none follows the last one.
+            self.syncs.dirty |= sync.is_some();
+            return self.syncs.last();
+        };
+        if sync.is_some() {
+            self.after_sync = Some(io);
+        }
+        sync.or(Some(io))
+    }
+
+    fn next_without_sync(&mut self) -> Option<Io> {
         if let Some(write) = self.write_after.take() {
             self.syncs.wrote(write.file);
             return Some(write);
         }
         let op = self.choose_op();
-        match self.choose_len(op) {
-            Some(len_bytes) => Some(self.issue(op, len_bytes)),
-            None => self.syncs.last(),
-        }
+        self.choose_len(op).map(|len_bytes| self.issue(op, len_bytes))
     }
 
     fn choose_op(&mut self) -> Op {
@@ -309,6 +322,11 @@ impl Syncs {
         } else if due(self.fdatasync) {
             self.due = Some(IoOp::Sync { datasync: true });
         }
+    }
+
+    /// Returns the sync that is due, once.
+    fn take_due(&mut self) -> Option<Io> {
+        self.due.take().map(|op| self.io(op))
     }
 
     fn io(&mut self, op: IoOp) -> Io {

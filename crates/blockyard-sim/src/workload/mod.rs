@@ -26,6 +26,7 @@ mod length;
 mod pacer;
 mod permutation;
 mod prng;
+mod random_map;
 
 pub use generator::{Generator, Io, IoOp};
 pub use pacer::Pacer;

@@ -101,21 +101,44 @@ impl<O: Observer> World<O> {
     #[inline]
     pub(super) fn wake_host(&mut self, sleepers: Sleepers, at: Instant) {
         if self.contexts.has_to_wake(sleepers) {
-            self.wake_sleepers(sleepers, at);
+            self.wake_sleepers(sleepers, at, None);
         }
     }
 
-    fn wake_sleepers(&mut self, mut sleepers: Sleepers, at: Instant) {
+    /// Wakes `sleepers` at `at`. `worker` is the processor of the deferred work that wakes them, if it does.
+    fn wake_sleepers(&mut self, mut sleepers: Sleepers, at: Instant, worker: Option<CpuId>) {
         loop {
             let (contexts, mmc) = self.contexts();
             let Some(woken) = contexts.wake_next(mmc, &mut sleepers, at) else { break };
             self.totals.wakeups += 1;
-            self.host_cpus[thread_index(woken.thread)] = self.idle_cpu(woken.thread, at);
+            let behind = worker.filter(|_| self.is_behind_waker());
+            let cpu = behind.unwrap_or_else(|| self.idle_cpu(woken.thread, at));
+            self.host_cpus[thread_index(woken.thread)] = cpu;
             if let Some(begins_at) = woken.begins_at {
-                self.soon(begins_at, Event::HostThread(woken.thread));
+                self.soon(begins_at, Event::HostThread(woken.thread, behind.is_some()));
             }
         }
         self.give_wanted_runs(at);
+    }
+
+    /// Gives a woken thread to its processor. If that has got other work meanwhile, an idle one takes the thread,
+    /// unless it is bound.
+    pub(super) fn host_thread_arrives(&mut self, thread: Context, bound: bool) {
+        if !bound {
+            self.host_cpus[thread_index(thread)] = self.idle_cpu(thread, self.now);
+        }
+        self.give(self.host_cpu(thread), Work::Host(thread));
+    }
+
+    /// Returns whether the thread that deferred work wakes now runs on the processor of that work: as many of
+    /// 100 do as the machine's profile says, evenly spread.
+    fn is_behind_waker(&mut self) -> bool {
+        let is_bound = !self.locks.completing;
+        let share = if is_bound { 0 } else { self.machine.wake_on_waker };
+        self.owed_to_waker += share;
+        let is_due = self.owed_to_waker >= 100;
+        self.owed_to_waker -= if is_due { 100 } else { 0 };
+        is_due
     }
 
     /// Hands the wanted runs to the host's thread, which is awake, from `at` on.
@@ -141,11 +164,7 @@ impl<O: Observer> World<O> {
 
     /// Begins a piece of the driver's work. The processor first pays for the switch to that work.
     pub(super) fn perform_host(&mut self, cpu: CpuId, work: Work) {
-        let mut cost = Duration::ZERO;
-        if self.cpus[cpu.index()].switches_to(&work) {
-            cost += self.machine.context_switch;
-            self.totals.context_switches += 1;
-        }
+        let cost = self.switch(cpu, &work);
         match work {
             Work::Interrupt => {
                 let (contexts, mmc) = self.contexts();
@@ -197,7 +216,10 @@ impl<O: Observer> World<O> {
             let (contexts, mmc) = self.contexts();
             match contexts.next(&mut turn, mmc, now) {
                 Step::LookAtController => self.hear_controller(),
-                Step::Wake(sleepers, at) => self.wake_sleepers(sleepers, at),
+                Step::Wake(sleepers, at) => {
+                    let worker = (context == Context::Deferred).then_some(cpu);
+                    self.wake_sleepers(sleepers, at, worker);
+                }
                 Step::Do(doing, cost) => return self.do_host(cpu, doing, cost),
                 Step::Again => {
                     self.cpus[cpu.index()].push_next(Work::Host(context));

@@ -91,7 +91,7 @@ enum Event {
     /// A thread begins to run a hardware queue.
     Run(Runner, QueueId, HctxId),
     /// A thread of an MMC host's driver runs.
-    HostThread(Context),
+    HostThread(Context, bool),
     /// A queue's requested call is due.
     Poll(QueueId),
     /// A processor that has spun since this instant begins a poll that finds a completion.
@@ -115,7 +115,7 @@ enum Event {
 pub struct Totals {
     /// Threads woken because an I/O or a tag was ready.
     pub wakeups: u64,
-    /// Changes from one thread to another.
+    /// Changes of a processor from one thread to another, or from idling to a thread.
     pub context_switches: u64,
     /// Time that processors spent, running or spinning.
     pub cpu: Duration,
@@ -165,6 +165,8 @@ pub struct World<O = ()> {
     contexts: Contexts,
     /// The processors on which the host's threads run or last ran.
     host_cpus: [CpuId; 2],
+    /// Hundredths of a wake-up that are owed to the waker's processor.
+    owed_to_waker: u32,
     polled: PolledQueues,
     cache: PageCache,
     /// The reach of read-ahead through the page cache, in pages.
@@ -241,6 +243,7 @@ impl<O: Observer> World<O> {
             worker_cpu,
             contexts: Contexts::new(&machine),
             host_cpus: [CpuId(machine.cpus - 1); 2],
+            owed_to_waker: 0,
             polled,
             cache: PageCache::default(),
             reach: Reach { usual: 0, widest: 0 },
@@ -389,10 +392,7 @@ impl<O: Observer> World<O> {
                 let cpu = self.cpu_of_run(by, hctx);
                 self.give(cpu, Work::Run { by, queue, hctx });
             }
-            Event::HostThread(context) => {
-                let cpu = self.host_cpu(context);
-                self.give(cpu, Work::Host(context));
-            }
+            Event::HostThread(context, bound) => self.host_thread_arrives(context, bound),
             Event::Poll(queue) => {
                 self.poll(queue);
                 if self.gives_up() {

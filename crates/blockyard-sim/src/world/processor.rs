@@ -3,7 +3,7 @@
 
 use super::{Event, World};
 use crate::device::terms::Runner;
-use crate::machine::cpu::Work;
+use crate::machine::cpu::{Switch, Work};
 use crate::machine::lock::Ask;
 use crate::observe::Observer;
 use blockyard::time::Duration;
@@ -30,7 +30,11 @@ impl Locks {
 impl<O: Observer> World<O> {
     /// Gives work to a processor. An idle processor begins the work at once.
     pub(super) fn give(&mut self, cpu: CpuId, work: Work) {
+        let now = self.now;
         let state = &mut self.cpus[cpu.index()];
+        if state.is_idle(now) {
+            state.idle();
+        }
         state.push(work);
         if state.running {
             return;
@@ -69,6 +73,22 @@ impl<O: Observer> World<O> {
         }
     }
 
+    /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a thread that goes on
+    /// after a pause is still in the caches.
+    pub(super) fn switch(&mut self, cpu: CpuId, work: &Work) -> Duration {
+        let switch = self.cpus[cpu.index()].switches_to(work);
+        if switch == Switch::None {
+            return Duration::ZERO;
+        }
+        self.totals.context_switches += 1;
+        if let Work::Step(task) | Work::Copy(task) | Work::Look(task) = *work {
+            let task = &self.tasks[task.0 as usize];
+            let counts = self.now >= task.measured_from();
+            self.stats[task.stats].context_switches += u64::from(counts);
+        }
+        if switch == Switch::FromThread { self.machine.context_switch } else { Duration::ZERO }
+    }
+
     /// Grants the free lock to the processor that has waited longest ([lock-before-work]).
     pub(super) fn grant_lock(&mut self) {
         let Some(cpu) = self.lock.grant() else { return };
@@ -90,16 +110,7 @@ impl<O: Observer> World<O> {
     pub(super) fn perform(&mut self, cpu: CpuId, work: Work) {
         debug_assert!(self.cpus[cpu.index()].busy_until <= self.now, "{cpu:?} is still busy");
         self.host.sink.1.work_begins(cpu, &work, self.now);
-        let mut cost = Duration::ZERO;
-        if self.cpus[cpu.index()].switches_to(&work) {
-            cost += self.machine.context_switch;
-            self.totals.context_switches += 1;
-            if let Work::Step(task) | Work::Copy(task) | Work::Look(task) = work {
-                let task = &self.tasks[task.0 as usize];
-                let counts = self.now >= task.measured_from();
-                self.stats[task.stats].context_switches += u64::from(counts);
-            }
-        }
+        let mut cost = self.switch(cpu, &work);
         if let Work::Step(task) | Work::Copy(task) = work {
             self.end_rest(task);
         }

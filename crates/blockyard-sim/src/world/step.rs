@@ -31,6 +31,9 @@ impl<O: Observer> World<O> {
     /// Lets the task reap the results of one call.
     fn take_results(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;
+        if let Some(taken) = self.tasks[at].take_returned(self.now) {
+            self.count(id, &taken);
+        }
         if !self.tasks[at].takes_now() {
             return Duration::ZERO;
         }

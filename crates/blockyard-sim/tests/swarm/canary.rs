@@ -57,13 +57,18 @@ const CANARIES: &[(Flaw, &[&str])] = &[
 
 /// The number of seeds tried for each flaw. A flaw may find no chance to strike at a given seed.
 const SEEDS: u64 = 100;
+/// The number of seeds tried for a flaw that has found no chance at the first ones.
+const SEEDS_MAX: u64 = 2000;
 
 #[test]
 fn each_flaw_is_caught_by_its_checker() {
     let mut wrong = Vec::new();
     for (flaw, checkers) in CANARIES {
         let mut caught = 0;
-        for seed in 0..SEEDS {
+        for seed in 0..SEEDS_MAX {
+            if seed >= SEEDS && caught > 0 {
+                break;
+            }
             let Err(what) = run(seed, Plan::new(seed), Some(*flaw)) else { continue };
             let said = what.trim_start_matches("assertion `left == right` failed: ");
             match checkers.iter().position(|name| said.starts_with(name)) {
@@ -71,7 +76,7 @@ fn each_flaw_is_caught_by_its_checker() {
                 None => wrong.push(format!("{flaw:?} at seed {seed}: {what}")),
             }
         }
-        println!("{flaw:?}: {} at {caught} of {SEEDS} seeds", checkers[0]);
+        println!("{flaw:?}: {} at {caught} of {SEEDS} seeds or more", checkers[0]);
         if caught == 0 {
             wrong.push(format!("{flaw:?} was not caught"));
         }

@@ -349,7 +349,10 @@ impl Contexts {
                 Phase::Do => {
                     turn.phase = Phase::Ended;
                     return match turn.act.take() {
-                        Some((act, cost)) => Step::Do(Doing::Act(act, now), cost + turn.waking),
+                        // The act begins when the wake-ups have been paid for.
+                        Some((act, cost)) => {
+                            Step::Do(Doing::Act(act, now + turn.waking), cost + turn.waking)
+                        }
                         None if turn.waking > Duration::ZERO => {
                             Step::Do(Doing::Wake(context), turn.waking)
                         }

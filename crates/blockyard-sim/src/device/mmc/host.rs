@@ -260,9 +260,10 @@ impl MmcHost {
             _ => None,
         };
         if let Some(overlap) = overlap {
+            let spent = now.since(begun.max(self.measured_from));
             let on_bus = self.mmc.controller.bus.total(now) - self.bus_at_begin[context as usize];
-            overlap.inside += on_bus;
-            overlap.outside += now.since(begun.max(self.measured_from)) - on_bus;
+            overlap.inside += on_bus.min(spent);
+            overlap.outside += spent - on_bus.min(spent);
         }
         if matches!(kind, ActKind::Start | ActKind::SendStatus | ActKind::SendStop) {
             let woken = core::mem::take(&mut self.woken);

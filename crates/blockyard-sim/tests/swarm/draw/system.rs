@@ -3,8 +3,8 @@
 use super::one_in;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Model, Plugging, Policies, SchedDepth, SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
+    KyberTunables, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard_sim::workload::Prng;
@@ -26,6 +26,7 @@ pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
             SchedDepth::Fixed(256),
             SchedDepth::FromDeviceDepth,
         ]),
+        merges: true,
         plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
     }
 }
@@ -70,6 +71,7 @@ fn kyber(prng: &mut Prng) -> KyberTunables {
         read_latency: Duration::from_us(prng.pick(&[0, 50, 2_000])),
         write_latency: Duration::from_us(prng.pick(&[0, 50, 10_000])),
         adjust: prng.pick(&[KyberAdjust::Percentiles, KyberAdjust::Steps]),
+        staging: prng.pick(&[KyberStaging::ByDomain, KyberStaging::Together]),
     }
 }
 

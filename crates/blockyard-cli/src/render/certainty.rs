@@ -1,0 +1,142 @@
+//! How sure an answer is, in sentences.
+
+use blockyard_sim::answer::Answer;
+use blockyard_sim::answer::certainty::{Comparison, Ranking, Rests, Verdict};
+
+/// Says what the figures of the device rest on.
+pub(super) fn rests(of: Rests) -> String {
+    let Rests { fitted, stated, assumed, .. } = of;
+    let all = fitted + stated + assumed;
+    let parts =
+        [(fitted, "fitted to measurements"), (stated, "stated by documents"), (assumed, "assumed")];
+    let parts: Vec<_> = parts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    match all {
+        0 => "No figure of the device says where it comes from.".to_owned(),
+        _ => format!("Of {all} figures of the device: {}.", parts.join(", ")),
+    }
+}
+
+/// Says what other seeds and other readings of the device show.
+///
+/// `command` is the job for fio.
+pub(super) fn lines(answer: &Answer, command: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let (Some(seeds), Some(first)) = (&answer.seeds, answer.designs.first()) {
+        lines.push(format!(
+            "IOPS against {}, with {} seeds, in intervals of 95 %:",
+            first.name, seeds.count
+        ));
+        lines.extend(seeds.comparisons.iter().map(|one| compared(one, &first.name, command)));
+    }
+    match &answer.readings {
+        Some(readings) => {
+            let (count, figures) = (readings.count, answer.rests.varied);
+            lines.push(format!(
+                "With other values of {figures} assumed figures, all at once, in {count} readings:"
+            ));
+            lines.extend(readings.ranking.iter().map(|pair| ranked(pair, count)));
+        }
+        None if answer.rests.varied > 0 && answer.designs.len() > 1 => lines.push(
+            "No assumed figure was varied. --readings 32 says whether they decide the ranking."
+                .to_owned(),
+        ),
+        None => {}
+    }
+    lines
+}
+
+fn compared(one: &Comparison, first: &str, command: &str) -> String {
+    let Comparison { design, ratio, verdict } = one;
+    let verdict = match verdict {
+        Verdict::Faster => "faster".to_owned(),
+        Verdict::Slower => "slower".to_owned(),
+        Verdict::Equal => "equal within 2 %".to_owned(),
+        Verdict::Undecided => {
+            format!(
+                "undecided. On the device, under {first} and under {design}, this decides: {command}"
+            )
+        }
+    };
+    let stop = if one.verdict == Verdict::Undecided { "" } else { "." };
+    format!("{design}: {:.3} to {:.3}, {verdict}{stop}", ratio.low, ratio.high)
+}
+
+fn ranked(pair: &Ranking, count: u32) -> String {
+    let Ranking { first, second, faster, equal, slower, decider } = pair;
+    if *equal == count {
+        return format!("{first} = {second} within 2 % in all {count}.");
+    }
+    let mut text = format!("{first} > {second} in {faster} of {count}");
+    for (count, how) in [(*equal, "equal within 2 %"), (*slower, "slower")] {
+        if count > 0 {
+            text += &format!(", {how} in {count}");
+        }
+    }
+    if !pair.is_decided() {
+        text += ": not decided by what is known of this device";
+        if let Some(decider) = decider {
+            let [low, high] = &decider.range;
+            let favours = if decider.more_favours_first { first } else { second };
+            let key = &decider.key;
+            text +=
+                &format!("; it depends most on {key} ({low} to {high}), more favours {favours}");
+        }
+    }
+    text + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockyard_sim::answer::certainty::{Decider, Interval};
+
+    #[test]
+    fn what_figures_rest_on_is_a_sentence() {
+        let words = |fitted, stated, assumed| rests(Rests { fitted, stated, assumed, varied: 0 });
+        assert_eq!(words(0, 0, 0), "No figure of the device says where it comes from.");
+        assert_eq!(words(0, 1, 2), "Of 3 figures of the device: 1 stated by documents, 2 assumed.");
+    }
+
+    #[test]
+    fn an_undecided_answer_names_the_command_that_decides() {
+        let of = |low, high| {
+            let ratio = Interval { low, mean: 1.0, high };
+            let one = Comparison { design: "hsq".to_owned(), ratio, verdict: ratio.verdict() };
+            compared(&one, "cqe", "fio job.fio")
+        };
+        assert_eq!(of(0.99, 1.01), "hsq: 0.990 to 1.010, equal within 2 %.");
+        assert_eq!(
+            of(0.9, 1.1),
+            "hsq: 0.900 to 1.100, undecided. On the device, under cqe and under hsq, this decides: fio job.fio"
+        );
+    }
+
+    #[test]
+    fn a_ranking_that_depends_on_a_figure_names_it() {
+        let pair = Ranking {
+            first: "cqe".to_owned(),
+            second: "hsq".to_owned(),
+            faster: 19,
+            equal: 3,
+            slower: 10,
+            decider: Some(Decider {
+                key: "card.read.access".to_owned(),
+                range: ["50us".to_owned(), "200us".to_owned()],
+                more_favours_first: false,
+            }),
+        };
+        assert_eq!(
+            ranked(&pair, 32),
+            "cqe > hsq in 19 of 32, equal within 2 % in 3, slower in 10: not decided by what is known of \
+             this device; it depends most on card.read.access (50us to 200us), more favours hsq."
+        );
+        let decided = Ranking { faster: 32, equal: 0, slower: 0, decider: None, ..pair.clone() };
+        assert_eq!(ranked(&decided, 32), "cqe > hsq in 32 of 32.");
+        let equal = Ranking { faster: 0, equal: 32, slower: 0, decider: None, ..pair };
+        assert_eq!(ranked(&equal, 32), "cqe = hsq within 2 % in all 32.");
+    }
+}

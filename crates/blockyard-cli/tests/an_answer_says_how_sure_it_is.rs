@@ -1,0 +1,92 @@
+//! `whatif --seeds` and `--readings`: what chance and what is assumed do to the ranking of designs.
+
+use std::process::Command;
+
+const JOB: &str = "--name=r --rw=randread --bs=4k --size=64m --iodepth=8 --runtime=1 --time_based \
+                   --ioengine=libaio --direct=1";
+
+/// Returns what `whatif` prints for random reads on `device`, run by `program` and its arguments.
+fn whatif_by(before: &[&str], device: &str, designs: &str, more: &str) -> String {
+    let blockyard = env!("CARGO_BIN_EXE_blockyard");
+    let mut words: Vec<&str> = before.to_vec();
+    words.extend([blockyard, "whatif", "--device", device, "--design", designs]);
+    words.extend(JOB.split(' ').chain(more.split(' ')).filter(|word| !word.is_empty()));
+    let output = Command::new(words[0]).args(&words[1..]).output().expect("the program");
+    let errors = String::from_utf8(output.stderr).expect("text");
+    assert_eq!((output.status.code(), errors.as_str()), (Some(0), ""), "{words:?}");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn whatif(device: &str, designs: &str, more: &str) -> String {
+    whatif_by(&[], device, designs, more)
+}
+
+fn line<'a>(text: &'a str, start: &str) -> &'a str {
+    let mut lines = text.lines().filter(|line| line.starts_with(start));
+    let one = lines.next().unwrap_or_else(|| panic!("no line begins with {start:?}:\n{text}"));
+    assert_eq!(lines.next(), None, "{text}");
+    one
+}
+
+#[test]
+fn the_second_line_says_what_the_figures_rest_on() {
+    let text = whatif("emmc-hs400", "mmc-blkmq,hsq", "--readings 0");
+    let second = text.lines().nth(1).expect("a second line");
+    assert!(second.starts_with("Of ") && second.ends_with(" assumed."), "{second}");
+    assert!(text.contains("--readings 32 says whether they decide"), "{text}");
+}
+
+/// A design is equal to itself whatever the seed, and whatever is assumed.
+#[test]
+fn a_design_is_equal_to_itself() {
+    let text = whatif("emmc-hs400", "hsq,hsq", "--seeds 5 --readings 6");
+    assert_eq!(line(&text, "hsq: "), "hsq: 1.000 to 1.000, equal within 2 %.");
+    assert_eq!(line(&text, "hsq ="), "hsq = hsq within 2 % in all 6.");
+}
+
+/// One request at a time is slower than a card with a queue, whatever else is assumed.
+#[test]
+fn a_large_difference_is_decided() {
+    let text = whatif("emmc-hs400", "mmc-serial,cqe", "--seeds 5 --readings 12");
+    let cqe = line(&text, "cqe: ");
+    assert!(cqe.ends_with(", faster."), "{cqe}");
+    assert_eq!(line(&text, "cqe >"), "cqe > mmc-serial in 12 of 12.");
+}
+
+#[test]
+fn a_few_readings_run_unless_there_are_many_ios() {
+    let few = whatif("emmc-hs400", "mmc-blkmq,hsq", "");
+    assert!(few.contains(" assumed figures, all at once, in 8 readings:"), "{few}");
+    let many = whatif("null", "mq-none,mq-deadline", "");
+    assert!(many.contains("No assumed figure was varied."), "{many}");
+}
+
+#[test]
+fn the_number_of_processors_changes_nothing() {
+    let more = "--seeds 4 --readings 6";
+    let all = whatif("sd-hs", "mmc-blkmq,hsq,mmc-serial", more);
+    let one = whatif_by(&["taskset", "-c", "0"], "sd-hs", "mmc-blkmq,hsq,mmc-serial", more);
+    assert_eq!(all, one);
+}
+
+#[test]
+fn an_answer_as_data_has_the_counts() {
+    let text =
+        whatif("emmc-hs400", "mmc-serial,cqe", "--seeds 3 --readings 4 --output-format json");
+    let answer: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert!(answer["rests"]["assumed"].as_u64() >= answer["rests"]["varied"].as_u64());
+    assert_eq!((&answer["seeds"]["count"], &answer["readings"]["count"]), (&3.into(), &4.into()));
+    assert_eq!(answer["seeds"]["comparisons"][0]["verdict"], "faster");
+    let pair = &answer["readings"]["ranking"][0];
+    assert_eq!((&pair["first"], &pair["faster"]), (&"cqe".into(), &4.into()), "{pair}");
+}
+
+#[test]
+fn fewer_than_two_seeds_are_refused() {
+    let blockyard = env!("CARGO_BIN_EXE_blockyard");
+    let args = ["whatif", "--device", "null", "--design", "mq-none", "--seeds", "1"];
+    let output = Command::new(blockyard).args(args).output().expect("the program");
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(told.contains("--seeds") && told.contains("2..=10000"), "{told}");
+}

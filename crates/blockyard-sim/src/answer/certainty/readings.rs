@@ -1,0 +1,189 @@
+//! Other readings of a device: how often the ranking of the designs holds if assumed figures are others.
+
+use super::EQUAL_WITHIN;
+use super::seeds::{iops, ratio};
+use crate::job::JobFile;
+use crate::parallel::each;
+use crate::profile::{Design, Device};
+use crate::simulate::{Conditions, SimulationError};
+use serde::Serialize;
+
+/// What other readings of the device say of the designs.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Readings {
+    /// The number of readings.
+    pub count: u32,
+    /// Each design compared with the next in the ranking of the answer, the fastest first.
+    pub ranking: Vec<Ranking>,
+}
+
+/// How often one design is faster than another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ranking {
+    /// The design that is faster with the figures as the profile states them, or named first if both are equal.
+    pub first: String,
+    /// The other design.
+    pub second: String,
+    /// In how many readings the first is faster by more than 2 %.
+    pub faster: u32,
+    /// In how many readings they are within 2 % of each other.
+    pub equal: u32,
+    /// In how many readings the first is slower by more than 2 %.
+    pub slower: u32,
+    /// The figure that decides, if the readings differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decider: Option<Decider>,
+}
+
+/// The figure on whose value the ranking depends most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Decider {
+    /// Its table and key.
+    pub key: String,
+    /// The lowest and the highest value that it may have.
+    pub range: [String; 2],
+    /// Whether a larger value favours the first design.
+    pub more_favours_first: bool,
+}
+
+impl Ranking {
+    /// Whether all readings agree.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        let all = self.faster + self.equal + self.slower;
+        [self.faster, self.equal, self.slower].contains(&all)
+    }
+}
+
+/// Runs `jobs` under each of `designs` on each of `devices`, which are readings of one device. `stated` are the IOPS with
+/// the figures as the profile states them.
+///
+/// # Errors
+///
+/// The first [`SimulationError`], in the order of readings and designs.
+///
+/// # Panics
+///
+/// If there is no reading, or if `stated` does not have a number for each design.
+pub fn readings(
+    jobs: &JobFile,
+    devices: &[Device],
+    designs: &[Design],
+    stated: &[f64],
+    conditions: &Conditions<'_>,
+) -> Result<Readings, SimulationError> {
+    assert!(!devices.is_empty() && stated.len() == designs.len(), "readings of designs");
+    let runs: Vec<_> = devices
+        .iter()
+        .flat_map(|device| designs.iter().map(move |design| (device, design)))
+        .collect();
+    let iops = each(&runs, |(device, design)| iops(jobs, device, design, *conditions));
+    let iops: Vec<f64> = iops.into_iter().collect::<Result<_, _>>()?;
+    let by_reading: Vec<_> = iops.chunks(designs.len()).collect();
+    let mut order: Vec<usize> = (0..designs.len()).collect();
+    order.sort_by(|a, b| stated[*b].total_cmp(&stated[*a]));
+    let compared = |pair: &[usize]| {
+        let ratios: Vec<f64> =
+            by_reading.iter().map(|of| ratio(of[pair[0]], of[pair[1]])).collect();
+        ranking(&designs[pair[0]].name, &designs[pair[1]].name, &ratios, devices)
+    };
+    let count = u32::try_from(devices.len()).expect("a count of readings");
+    Ok(Readings { count, ranking: order.windows(2).map(compared).collect() })
+}
+
+#[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
+fn ranking(first: &str, second: &str, ratios: &[f64], devices: &[Device]) -> Ranking {
+    let count = |is: fn(f64) -> bool| {
+        let found = ratios.iter().filter(|ratio| is(**ratio)).count();
+        u32::try_from(found).expect("a count of readings")
+    };
+    let faster = count(|ratio| ratio > 1.0 + EQUAL_WITHIN);
+    let slower = count(|ratio| ratio < 1.0 - EQUAL_WITHIN);
+    let equal = count(|_| true) - faster - slower;
+    let ranking = Ranking {
+        first: first.to_owned(),
+        second: second.to_owned(),
+        faster,
+        equal,
+        slower,
+        decider: None,
+    };
+    let decider = if ranking.is_decided() { None } else { decider(ratios, devices) };
+    Ranking { decider, ..ranking }
+}
+
+/// Returns the figure whose places order the readings most like the ratios do, by Kendall's rank correlation. Returns
+/// `None` if chance could make one of the figures so alike: if the sum of agreements is below four times its deviation
+/// among independent orders, which is at 0.5 of all pairs for 32 readings, and never exceeded by 8.
+fn decider(ratios: &[f64], devices: &[Device]) -> Option<Decider> {
+    let figures = &devices.first()?.figures;
+    let count = i64::try_from(ratios.len()).expect("a count of readings");
+    let variance_by_18 = count * (count - 1) * (2 * count + 5);
+    let correlation = |at: usize| -> i64 {
+        let place = |device: &Device| device.figures[at].place.unwrap_or_default();
+        let mut sum = 0;
+        for (n, (one, of_one)) in devices.iter().zip(ratios).enumerate() {
+            for (other, of_other) in devices.iter().zip(ratios).take(n) {
+                let places = place(one).cmp(&place(other)) as i64;
+                sum += places * (of_one.total_cmp(of_other) as i64);
+            }
+        }
+        sum
+    };
+    let varied = (0..figures.len()).filter(|at| figures[*at].range.is_some());
+    let (at, sum) = varied.map(|at| (at, correlation(at))).max_by_key(|(_, sum)| sum.abs())?;
+    let is_strong = 18 * sum * sum >= 16 * variance_by_18;
+    let range = figures[at].range.clone().filter(|_| is_strong)?;
+    Some(Decider { key: figures[at].key.clone(), range, more_favours_first: sum > 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NULL: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\n\
+                        completion-time = { value = \"100us\", range = [\"50us\", \"200us\"], \
+                        origin = \"assumed: a test\" }\n";
+
+    fn devices(count: u32) -> Vec<Device> {
+        let path =
+            std::env::temp_dir().join(format!("readings-{}-{count}.toml", std::process::id()));
+        std::fs::write(&path, NULL).expect("space for a small file");
+        let devices = Device::readings(path.to_str().expect("a path in UTF-8"), 1, count);
+        std::fs::remove_file(&path).expect("our file");
+        devices.expect("readings of a sound profile")
+    }
+
+    #[test]
+    fn the_figure_that_orders_the_readings_decides() {
+        let devices = devices(32);
+        let at = devices[0].figures.iter().position(|of| of.key == "null.completion-time");
+        let at = at.expect("a figure with a range");
+        let place = |device: &Device| f64::from(device.figures[at].place.expect("a reading"));
+        let rising: Vec<f64> = devices.iter().map(|device| 0.5 + place(device) / 256.0).collect();
+        let of = ranking("a", "b", &rising, &devices);
+        assert!(of.faster > 0 && of.slower > 0 && !of.is_decided(), "{of:?}");
+        let decider = of.decider.expect("a figure that decides");
+        assert_eq!(
+            (decider.key.as_str(), decider.more_favours_first),
+            ("null.completion-time", true)
+        );
+        let falling: Vec<f64> = rising.iter().map(|ratio| 2.0 - ratio).collect();
+        let decider = ranking("a", "b", &falling, &devices).decider.expect("the same figure");
+        assert!(!decider.more_favours_first);
+    }
+
+    #[test]
+    fn few_readings_name_no_figure_and_agreeing_ones_decide() {
+        let few = devices(8);
+        let ratios: Vec<f64> = (0..8).map(|n| 0.6 + f64::from(n) / 10.0).collect();
+        assert_eq!(ranking("a", "b", &ratios, &few).decider, None);
+        let of = ranking("a", "b", &[1.5; 8], &few);
+        assert_eq!((of.faster, of.equal, of.slower, of.is_decided()), (8, 0, 0, true));
+        let of = ranking("a", "b", &[1.019; 8], &few);
+        assert_eq!((of.equal, of.is_decided()), (8, true));
+    }
+}
