@@ -215,7 +215,7 @@ impl InfoBlock {
         let map_bytes = u64::from(external_nlba) * MAP_ENTRY_BYTES;
         all(mapoff.is_multiple_of(FLOG_GROUP_BYTES) && mapoff <= flogoff, "mapoff")?;
         all(flogoff - mapoff >= map_bytes, "mapoff")?;
-        all(dataoff >= INFO_BYTES && dataoff.is_multiple_of(8) && dataoff <= mapoff, "dataoff")?;
+        all(dataoff >= INFO_BYTES && dataoff.is_multiple_of(8) && dataoff < mapoff, "dataoff")?;
         let data_bytes = u64::from(internal_nlba).checked_mul(u64::from(internal));
         all(data_bytes.is_some_and(|bytes| bytes <= mapoff - dataoff), "internal_nlba")?;
         // [info-fields-consistent]: the next arena starts behind this one.
@@ -317,7 +317,7 @@ mod tests {
             change(&mut info);
             InfoBlock::parse(&info.to_bytes(), ROOM).expect_err("info block with a bad field")
         };
-        let cases: [(Change, &str); 14] = [
+        let cases: [(Change, &str); 16] = [
             (|i| i.layout.external_lbasize = 0, "external_lbasize"),
             (|i| i.layout.external_lbasize = 1 << 31, "external_lbasize"),
             (|i| i.layout.internal_lbasize = 519, "internal_lbasize"),
@@ -333,7 +333,10 @@ mod tests {
             (|i| i.layout.flogoff = i.layout.infooff, "flogoff"),
             (|i| i.layout.mapoff = i.layout.flogoff, "mapoff"),
             (|i| i.layout.dataoff = 0, "dataoff"),
+            (|i| i.layout.dataoff = i.layout.mapoff, "dataoff"),
             (|i| i.nextoff = 4096, "nextoff"),
+            // The arena's own second info block begins there.
+            (|i| i.nextoff = i.layout.infooff, "nextoff"),
             (|i| i.nextoff = u64::MAX, "nextoff"),
         ];
         for (change, field) in cases {

@@ -264,4 +264,23 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn what_is_known_of_a_free_block_is_kept_apart() {
+        let found = RecoveredLane { free: PostmapAba(7), slot: 1, seq: 2, bad: false };
+        let lane = LaneState::new(&found);
+        let known = || (lane.is_bad(), lane.is_unread(), lane.next_entry());
+        assert_eq!(known(), (false, false, (0, 3)));
+        lane.set_unread(true);
+        assert_eq!(known(), (false, true, (0, 3)));
+        lane.advance(PostmapAba(9), true);
+        assert_eq!((lane.free(), known()), (PostmapAba(9), (true, false, (1, 1))));
+        lane.set_unread(true);
+        assert_eq!(known(), (true, true, (1, 1)));
+        lane.set_good();
+        assert_eq!(known(), (false, true, (1, 1)));
+        lane.set_unread(false);
+        assert_eq!(known(), (false, false, (1, 1)));
+        assert!(LaneState::new(&RecoveredLane { bad: true, ..found }).is_bad());
+    }
 }

@@ -4,8 +4,7 @@ use super::device::Btt;
 use super::layout::MAP_ENTRY_BYTES;
 use super::map_entry::{MapEntry, SectorState};
 use super::memory::Memory;
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+use alloc::collections::{BTreeSet, VecDeque};
 use core::ops::Range;
 
 /// Map entries to read at once.
@@ -50,8 +49,7 @@ impl<M: Memory> Runs<'_, M> {
         let lbas = first..self.left.start;
         debug_assert!(!lbas.is_empty(), "each look gets further");
         if in_hole > 0 {
-            let mut cut: Vec<u64> = btt.unfinished().filter(|lba| lbas.contains(lba)).collect();
-            cut.sort_unstable();
+            let cut: BTreeSet<u64> = btt.unfinished().filter(|lba| lbas.contains(lba)).collect();
             return cut.into_iter().for_each(|lba| self.add(lba));
         }
         let mut bytes = [0; PIECE * MAP_ENTRY_BYTES as usize];

@@ -108,3 +108,24 @@ fn sectors_outside_of_runs_read_as_zeroes() {
         assert_eq!(check(&with, part.clone()), check(&without, part));
     }
 }
+
+/// A hole that ends behind one map entry: the entries after it are looked at all the same.
+#[test]
+fn a_hole_of_one_map_entry_hides_no_data() {
+    let ram = Ram::new(32 << 20);
+    let container = Container::LabelledNamespace;
+    let uuid = Uuid([1; 16]);
+    let format =
+        Format { container, sector_bytes: 4096, uuid, parent_uuid: Uuid::NIL, blank: true };
+    let btt = Btt::create(&ram, &format, Policy::DEFAULT).expect("room for a BTT");
+    // A page of the map has 1024 entries; the map begins at a multiple of 64 bytes.
+    let found = find(&ram, container, None).expect("a BTT")[0];
+    let into_page = (found.start + found.info.layout.mapoff) % 4096 / 4;
+    let behind = 1024 - into_page;
+    btt.write(behind, &[7; BYTES]).expect("write to ram");
+    drop(btt);
+    let btt = Btt::open(Pages(&ram), &OpenOptions::new(container)).expect("an undamaged BTT");
+    let runs: Vec<_> = btt.runs(behind - 1..behind + 2).collect();
+    let one = behind..behind + 1;
+    assert_eq!(runs, vec![one]);
+}

@@ -78,20 +78,17 @@ pub(super) fn owners<M: Memory>(
         no_block: Capped::new(keep_no_block),
         lost: Capped::new(keep),
     };
-    pieces(memory, arena, finished, |piece| {
-        match piece {
-            Piece::Initial(run) if owners.blocks.put_run(run.start, run.end) => done(run.end),
-            Piece::Initial(run) => run.for_each(|lba| {
-                owners.put(arena, PremapAba(lba), MapEntry(0));
-                done(lba + 1);
-            }),
-            Piece::Entry(lba, entry) => {
-                owners.put(arena, lba, entry);
-                done(lba.0 + 1);
-            }
-            Piece::Lost(lba) => owners.lost.push(lba),
+    pieces(memory, arena, finished, |piece| match piece {
+        Piece::Initial(run) if owners.blocks.put_run(run.start, run.end) => done(run.end),
+        Piece::Initial(run) => run.for_each(|lba| {
+            owners.put(arena, PremapAba(lba), MapEntry(0));
+            done(lba + 1);
+        }),
+        Piece::Entry(lba, entry) => {
+            owners.put(arena, lba, entry);
+            done(lba.0 + 1);
         }
-        true
+        Piece::Lost(lba) => owners.lost.push(lba),
     })?;
     Ok(owners)
 }
@@ -116,28 +113,28 @@ pub(super) fn first_owners<M: Memory>(
 ) -> Result<BTreeMap<PostmapAba, PremapAba>, MediaError> {
     let mut wanted: BTreeMap<PostmapAba, Option<PremapAba>> =
         blocks.map(|block| (block, None)).collect();
-    let mut left = wanted.len();
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
     let mut found = |block, lba| {
-        if let Some(owner @ None) = wanted.get_mut(&block) {
-            *owner = Some(lba);
-            left -= 1;
+        if let Some(owner) = wanted.get_mut(&block) {
+            owner.get_or_insert(lba);
         }
-        left > 0
     };
     pieces(memory, arena, finished, |piece| match piece {
-        Piece::Initial(mut run) => run.all(|lba| found(PostmapAba(lba), PremapAba(lba))),
+        Piece::Initial(run) => run.for_each(|lba| found(PostmapAba(lba), PremapAba(lba))),
         Piece::Entry(lba, entry) => found(entry.block(lba), lba),
-        Piece::Lost(_) => true,
+        Piece::Lost(_) => {}
     })?;
     Ok(wanted.into_iter().filter_map(|(block, lba)| Some((block, lba?))).collect())
 }
 
-/// Calls `visit` with all parts of a map in order, until it returns false.
+/// Calls `visit` with all parts of a map in order.
 fn pieces<M: Memory>(
     memory: &M,
     arena: &Arena,
     finished: &[(PremapAba, MapEntry)],
-    mut visit: impl FnMut(Piece) -> bool,
+    mut visit: impl FnMut(Piece),
 ) -> Result<(), MediaError> {
     let sectors = arena.layout.external_nlba;
     let mut bytes = vec![0; PIECE * MAP_ENTRY_BYTES as usize];
@@ -153,9 +150,7 @@ fn pieces<M: Memory>(
         }
         let changed = finished.peek().is_some_and(|(lba, _)| lba.0 < end);
         if !changed && at + bytes.len() as u64 <= hole_end {
-            if !visit(Piece::Initial(first..end)) {
-                return Ok(());
-            }
+            visit(Piece::Initial(first..end));
             continue;
         }
         let is_whole = match memory.read(at, bytes) {
@@ -164,9 +159,7 @@ fn pieces<M: Memory>(
             Err(error) => return Err(error),
         };
         if is_whole && !changed && bytes.iter().all(|&byte| byte == 0) {
-            if !visit(Piece::Initial(first..end)) {
-                return Ok(());
-            }
+            visit(Piece::Initial(first..end));
             continue;
         }
         for (lba, entry) in (first..end).map(PremapAba).zip(bytes.chunks_exact(4)) {
@@ -183,9 +176,7 @@ fn pieces<M: Memory>(
             while let Some((_, entry)) = finished.next_if(|(cut, _)| *cut == lba) {
                 piece = Piece::Entry(lba, *entry);
             }
-            if !visit(piece) {
-                return Ok(());
-            }
+            visit(piece);
         }
     }
     Ok(())
