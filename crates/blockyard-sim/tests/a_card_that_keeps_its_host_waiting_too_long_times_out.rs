@@ -14,7 +14,7 @@ fn stalled(design: &str, stall_ms: u64, early: bool) -> (u64, Duration) {
     let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
     let device = format!(
         "base = \"emmc-hs400-sprd\"\n[card.write]\nearly = {early}\nbuffer = \"64KiB\"\n\
-         [card.stall]\none-in-pages = 400\nleast = \"{stall_ms}ms\"\nmost = \"{stall_ms}ms\""
+         [card.stall]\none-in-pages = 400\nlength = \"{stall_ms}ms\""
     );
     let device = Device::parse("card", &device).unwrap();
     let built_in = Design::lookup(design).unwrap();

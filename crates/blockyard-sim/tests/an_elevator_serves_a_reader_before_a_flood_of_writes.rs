@@ -65,7 +65,8 @@ impl<D: blockyard::driver::Device> Lane<D> {
 
 /// Returns the 99th percentile of the read latency in nanoseconds, and the number of writes.
 fn reader_beside_flood(design: &str) -> (u64, u64) {
-    let device = Device::lookup("sd-hs").unwrap();
+    let steady = "base = \"sd-hs\"\n[card]\ndeterministic = true";
+    let device = Device::parse("steady", steady).unwrap();
     let design = Design::lookup(design).unwrap();
     let tags = TagSetConfig::single(simulate::depth(&device, &design));
     let host = Host::new(simulate::live(&device, &design, 1).unwrap(), (), tags);

@@ -36,8 +36,8 @@ use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::machine::cpu::Work;
 use blockyard_sim::observe::Observer;
 use blockyard_sim::profile::{
-    AheadTiming, BackgroundTiming, CardFaults, Design, Device, DeviceModel, HostFaults, MmcProfile,
-    Stall, UnitTiming,
+    AheadTiming, BackgroundTiming, CardFaults, Design, Device, DeviceModel, Gather, HostFaults,
+    MmcProfile, Spread, Stall, UnitTiming,
 };
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use blockyard_sim::workload::Prng;
@@ -153,16 +153,28 @@ fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) 
     let timing = &mut mmc.card.timing;
     timing.write.flush = us(pick(prng, &[0, 2000]));
     timing.read.access = us(pick(prng, &[0, 30, 200]));
-    let per_kib = us(5);
-    timing.read.ahead = pick(prng, &[None, Some(AheadTiming { per_kib, window_bytes: 65_536 })]);
+    let spread = Spread::new(&[(0, 20), (50_000_000, 100), (100_000_000, 400)]);
+    timing.read.spread = pick(prng, &[None, spread]);
+    let ahead = AheadTiming {
+        per_kib: us(5),
+        window_bytes: 65_536,
+        command: us(pick(prng, &[0, 50])),
+        streams: pick(prng, &[1, 3]),
+    };
+    timing.read.ahead = pick(prng, &[None, Some(ahead)]);
     timing.write.page_bytes = pick(prng, &[4096, 16_384]);
     timing.write.buffer_bytes = pick(prng, &[16_384, 1 << 20]);
     timing.write.early = pick(prng, &[false, true]);
     timing.write.program = us(pick(prng, &[0, 20, 700]));
     timing.write.partial = us(pick(prng, &[0, 50]));
+    timing.write.gather = pick(prng, &[Gather::Command, Gather::Sequence, Gather::Any]);
+    timing.write.sequences = pick(prng, &[1, 3]);
+    timing.write.jump = us(pick(prng, &[0, 80]));
+    timing.write.follow = pick(prng, &[None, Some(us(7))]);
+    timing.write.spread = pick(prng, &[None, spread]);
     let units = UnitTiming { bytes: 1 << 19, open: pick(prng, &[1, 4]), copy_per_kib: us(1) };
     timing.units = pick(prng, &[None, Some(units)]);
-    let stall = Stall { one_in_pages: 50, least: us(1000), most: us(300_000) };
+    let stall = Stall { one_in_pages: 50, length: us(75_000), spread };
     timing.stall = pick(prng, &[None, Some(stall)]);
     // The slowest operations are interrupted before they end.
     let per_kib = us(pick(prng, &[10, 10, 10, 2000, 2000, 500_000]));
@@ -179,7 +191,7 @@ fn profile(prng: &mut Prng, mmc: &mut MmcProfile, soldered_in: bool, cpus: u16) 
     if sound {
         timing.faults = CardFaults::default();
         // Even a buffer full of such pages stays within the time limits of every card.
-        timing.stall = timing.stall.map(|stall| Stall { most: us(2000), ..stall });
+        timing.stall = timing.stall.map(|stall| Stall { length: us(500), ..stall });
     }
     sound
 }

@@ -46,8 +46,8 @@ pub use host::{Ask, HostLines};
 pub use machine::MachineProfile;
 pub use mmc::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,
-    ControlTiming, EraseTiming, HostCosts, HostFaults, MemoryCosts, MmcFaults, MmcHostProfile,
-    MmcProfile, PioMisses, ReadTiming, Stall, UnitTiming, WriteTiming,
+    ControlTiming, EraseTiming, Gather, HostCosts, HostFaults, MemoryCosts, MmcFaults,
+    MmcHostProfile, MmcProfile, PioMisses, ReadTiming, Spread, Stall, UnitTiming, WriteTiming,
 };
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};

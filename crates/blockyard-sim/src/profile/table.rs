@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::builtin::Builtin;
 use super::error::{Problem, ProfileError};
 use super::source::Source;
-use super::value::{Kind, OneOf, Spread, Text, unsuitable, written};
+use super::value::{InRange, Kind, OneOf, Text, unsuitable, written};
 
 /// The key that names the base of a file.
 const BASE: &str = "base";
@@ -161,8 +161,8 @@ impl<'a> Table<'a> {
         let words = range.map(|ends| ends.map(written));
         let place = self.source.notes.add(path.collect::<Vec<_>>().join("."), origin, words);
         let Some([low, high]) = range else { return Ok(value) };
-        let spread = Spread { key, low, high, place: place.unwrap_or_default() };
-        let varied = kind.vary(&spread).map_err(wrong)?;
+        let range = InRange { key, low, high, place: place.unwrap_or_default() };
+        let varied = kind.vary(&range).map_err(wrong)?;
         Ok(if place.is_some() { varied } else { value })
     }
 

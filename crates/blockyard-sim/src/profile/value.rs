@@ -20,14 +20,14 @@ pub(super) trait Kind {
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Self::Out, Problem>;
 
     /// Returns the value in its place of a range.
-    fn vary(&self, spread: &Spread<'_>) -> Result<Self::Out, Problem> {
-        debug_assert!(Self::FIGURE, "`{}` is no figure", spread.key);
+    fn vary(&self, range: &InRange<'_>) -> Result<Self::Out, Problem> {
+        debug_assert!(Self::FIGURE, "`{}` is no figure", range.key);
         Err(Problem::Contradiction("a value of this kind has no range"))
     }
 }
 
 /// The range of a figure, and a place in it.
-pub(super) struct Spread<'v> {
+pub(super) struct InRange<'v> {
     pub(super) key: &'v str,
     pub(super) low: &'v DeValue<'v>,
     pub(super) high: &'v DeValue<'v>,
@@ -35,9 +35,9 @@ pub(super) struct Spread<'v> {
     pub(super) place: u8,
 }
 
-impl Spread<'_> {
+impl InRange<'_> {
     /// Reads both ends.
-    fn ends<K: Kind>(&self, kind: &K) -> Result<(K::Out, K::Out), Problem> {
+    pub(super) fn ends<K: Kind>(&self, kind: &K) -> Result<(K::Out, K::Out), Problem> {
         Ok((kind.read(self.key, self.low)?, kind.read(self.key, self.high)?))
     }
 }
@@ -128,15 +128,15 @@ where
         })
     }
 
-    fn vary(&self, spread: &Spread<'_>) -> Result<N, Problem> {
+    fn vary(&self, range: &InRange<'_>) -> Result<N, Problem> {
         let amount = |value: &DeValue<'_>| match value {
             DeValue::Integer(digits) => whole(digits),
             _ => None,
         };
-        let (first, _) = spread.ends(self)?;
-        let (low, high) = amount(spread.low).zip(amount(spread.high)).unwrap_or_default();
-        within(low, high, spread.place)?;
-        let step = u128::from(high - low + 1) * u128::from(spread.place) / 256; // each number is as likely
+        let (first, _) = range.ends(self)?;
+        let (low, high) = amount(range.low).zip(amount(range.high)).unwrap_or_default();
+        within(low, high, range.place)?;
+        let step = u128::from(high - low + 1) * u128::from(range.place) / 256; // each number is as likely
         let value = low + u64::try_from(step).expect("a part of 64 bits");
         Ok(N::try_from(value).unwrap_or(first))
     }
@@ -154,6 +154,10 @@ pub(super) fn written(value: &DeValue<'_>) -> String {
         DeValue::Integer(digits) => digits.to_string(),
         DeValue::Float(digits) => digits.to_string(),
         DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Array(parts) => {
+            let parts: Vec<_> = parts.iter().map(|part| written(part.get_ref())).collect();
+            format!("[{}]", parts.join(", "))
+        }
         other => other.type_str().to_owned(),
     }
 }
@@ -179,9 +183,9 @@ impl Kind for Time {
             .map(Duration::from_ns)
     }
 
-    fn vary(&self, spread: &Spread<'_>) -> Result<Duration, Problem> {
-        let (low, high) = spread.ends(self)?;
-        within(low.as_ns(), high.as_ns(), spread.place).map(Duration::from_ns)
+    fn vary(&self, range: &InRange<'_>) -> Result<Duration, Problem> {
+        let (low, high) = range.ends(self)?;
+        within(low.as_ns(), high.as_ns(), range.place).map(Duration::from_ns)
     }
 }
 
@@ -197,13 +201,13 @@ impl Kind for Bytes {
         scaled(key, value, UNITS, wanted, &self.0, &allowed)
     }
 
-    fn vary(&self, spread: &Spread<'_>) -> Result<u64, Problem> {
-        let (low, high) = spread.ends(self)?;
+    fn vary(&self, range: &InRange<'_>) -> Result<u64, Problem> {
+        let (low, high) = range.ends(self)?;
         if low.is_power_of_two() && high.is_power_of_two() && low <= high {
             let steps = high.ilog2() - low.ilog2() + 1;
-            return Ok(low << (steps * u32::from(spread.place) / 256));
+            return Ok(low << (steps * u32::from(range.place) / 256));
         }
-        within(low, high, spread.place)
+        within(low, high, range.place)
     }
 }
 
@@ -225,9 +229,9 @@ impl Kind for Rate {
         scaled(key, value, UNITS, wanted, &(1..=u64::MAX), "at least 1B/s")
     }
 
-    fn vary(&self, spread: &Spread<'_>) -> Result<u64, Problem> {
-        let (low, high) = spread.ends(self)?;
-        within(low, high, spread.place)
+    fn vary(&self, range: &InRange<'_>) -> Result<u64, Problem> {
+        let (low, high) = range.ends(self)?;
+        within(low, high, range.place)
     }
 }
 
@@ -273,13 +277,19 @@ fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let number = text.strip_suffix(unit)?;
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    scaled_decimal(number, *factor)
+}
+
+/// Returns the decimal `number` times `factor`. Returns `None` if `number` is something else, or the product is not whole
+/// or too large.
+pub(super) fn scaled_decimal(number: &str, factor: u64) -> Option<u64> {
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
     let scale = 10_u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
-    let part = decimals.parse::<u64>().ok()?.checked_mul(*factor)?;
+    let part = decimals.parse::<u64>().ok()?.checked_mul(factor)?;
     if part % scale != 0 {
         return None;
     }
-    whole.parse::<u64>().ok()?.checked_mul(*factor)?.checked_add(part / scale)
+    whole.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(part / scale)
 }
 
 pub(super) fn unsuitable(key: &str, value: &DeValue<'_>, wanted: &'static str) -> Problem {

@@ -11,13 +11,16 @@ use crate::profile::error::{Problem, ProfileError};
 use crate::profile::table::{Table, table_of};
 use crate::profile::value::{Bytes, Count, Flag, Kind, OneOf, Time};
 mod fault;
+mod spread;
 mod timing;
 
 pub(super) use fault::mmc_faults;
 pub use fault::{CardFaults, HostFaults, MmcFaults};
+pub use spread::Spread;
+use spread::spread;
 pub use timing::{
-    AheadTiming, BackgroundTiming, BadTiming, CardTiming, ControlTiming, EraseTiming, ReadTiming,
-    Stall, UnitTiming, WriteTiming,
+    AheadTiming, BackgroundTiming, BadTiming, CardTiming, ControlTiming, EraseTiming, Gather,
+    ReadTiming, Stall, UnitTiming, WriteTiming,
 };
 
 /// A card and its host.
@@ -229,6 +232,7 @@ const CARD: &[&str] = &[
     "packed-reads",
     "hpi",
     "bkops",
+    "deterministic",
     "read",
     "ahead",
     "write",
@@ -238,9 +242,26 @@ const CARD: &[&str] = &[
     "background",
     "control",
 ];
-const READ: &[&str] = &["access", "gap", "parallel"];
-const AHEAD: &[&str] = &["window", "per-kib"];
-const WRITE: &[&str] = &["page", "program", "partial", "buffer", "early", "finish", "flush"];
+const READ: &[&str] = &["access", "gap", "parallel", "spread"];
+const AHEAD: &[&str] = &["window", "per-kib", "command", "streams"];
+const WRITE: &[&str] = &[
+    "page",
+    "program",
+    "partial",
+    "buffer",
+    "early",
+    "finish",
+    "follow",
+    "gather",
+    "sequences",
+    "command",
+    "jump",
+    "spread",
+    "flush",
+];
+const STALL: &[&str] = &["one-in-pages", "length", "spread"];
+const GATHER: &[(&str, Gather)] =
+    &[("command", Gather::Command), ("sequence", Gather::Sequence), ("any", Gather::Any)];
 const ERASE: &[&str] = &["group", "erase", "trim", "discard", "sanitize"];
 /// The tables in `[card]`.
 const CARD_TABLES: &[(&str, &[&str])] = &[
@@ -391,22 +412,25 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
 
 fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {
     let read = card.table("card.read", READ)?;
-    Ok(CardTiming {
+    let timing = CardTiming {
         ncr_clocks: card.take_or("ncr-clocks", Count(NCR_MIN..=NCR_MAX), NCR_MIN)?,
         read: ReadTiming {
             access: read.need("access", Time)?,
             ahead: ahead(&card.table("card.ahead", AHEAD)?)?,
             gap: read.take_or("gap", Time, Duration::ZERO)?,
             parallel: read.take_or("parallel", Count(1..=32), 1)?,
+            spread: spread(&read)?,
         },
         write: write(&card.table("card.write", WRITE)?)?,
         units: units(card)?,
-        stall: stall(card)?,
+        stall: stall(&card.table("card.stall", STALL)?)?,
         erase: erase(&card.table("card.erase", ERASE)?)?,
         background: background(card)?,
         control: control(card)?,
         faults: CardFaults::default(),
-    })
+    };
+    let deterministic = card.take_or("deterministic", Flag, false)?;
+    Ok(if deterministic { timing.without_chance() } else { timing })
 }
 
 fn ahead(ahead: &Table<'_>) -> Result<Option<AheadTiming>, ProfileError> {
@@ -416,6 +440,8 @@ fn ahead(ahead: &Table<'_>) -> Result<Option<AheadTiming>, ProfileError> {
     let timing = AheadTiming {
         per_kib: ahead.need("per-kib", Time)?,
         window_bytes: ahead.need("window", Bytes(0..=1 << 30))?,
+        command: ahead.take_or("command", Time, Duration::ZERO)?,
+        streams: ahead.take_or("streams", Count(1..=64), 1)?,
     };
     Ok((timing.window_bytes > 0).then_some(timing))
 }
@@ -429,6 +455,12 @@ fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {
         buffer_bytes: write.take_or("buffer", Bytes(512..=1 << 32), page)?,
         early: write.take_or("early", Flag, false)?,
         finish: write.take_or("finish", Time, Duration::ZERO)?,
+        follow: write.take("follow", Time)?,
+        gather: write.take_or("gather", OneOf(GATHER), Gather::Command)?,
+        sequences: write.take_or("sequences", Count(1..=64), 1)?,
+        command: write.take_or("command", Time, Duration::ZERO)?,
+        jump: write.take_or("jump", Time, Duration::ZERO)?,
+        spread: spread(write)?,
         flush: write.take_or("flush", Time, Duration::ZERO)?,
     })
 }
@@ -439,11 +471,16 @@ table_of!(UNITS, optional fn units("card.units") -> UnitTiming {
     copy_per_kib: "copy-per-kib" need(Time),
 });
 
-table_of!(STALL, optional fn stall("card.stall") -> Stall {
-    one_in_pages: "one-in-pages" need(Count(1..=u32::MAX)),
-    least: "least" need(Time),
-    most: "most" need(Time),
-});
+fn stall(stall: &Table<'_>) -> Result<Option<Stall>, ProfileError> {
+    if stall.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Stall {
+        one_in_pages: stall.need("one-in-pages", Count(1..=u32::MAX))?,
+        length: stall.need("length", Time)?,
+        spread: spread(stall)?,
+    }))
+}
 
 fn erase(erase: &Table<'_>) -> Result<EraseTiming, ProfileError> {
     let group = erase.take_or("group", Bytes(512..=1 << 40), 512 * 1024)?;

@@ -4,9 +4,9 @@ use super::busy::Work;
 use super::erase::{Kind, keeps_range};
 use super::misuse::Wrong;
 use super::queue::Parameters;
-use super::transfer::{Packed, Transfer, TransferState, What};
+use super::transfer::{Ahead, Packed, Transfer, TransferState, What};
 use super::{Announced, Card, Features, NoAnswer, Reaction, RegistersKind, one_in, task_number};
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::state::CardState;
 use blockyard_mmc::command::status::Status;
@@ -310,14 +310,14 @@ impl Card {
         let Some(sector) = sector else { return true };
         let direction = direction_of(command);
         let entries = if packed { self.packed_read.take() } else { None };
-        let (from, streams) = match (direction, &entries) {
-            (Direction::Write, _) => (end, false),
-            (Direction::Read, None) => self.access(sector, end),
+        let (from, stream) = match (direction, &entries) {
+            (Direction::Write, _) => (end, None),
+            (Direction::Read, None) => self.access(sector, blocks, end),
             // The card begins each packed read in its turn.
-            (Direction::Read, Some(_)) => (end, false),
+            (Direction::Read, Some(_)) => (end, None),
         };
         let mut transfer = Transfer::new(direction, What::Medium, sector, blocks, from);
-        transfer.streams = streams;
+        transfer.stream = stream.map_or(Ahead::No, Ahead::Joined);
         transfer.open_ended = !single && announced.is_none();
         transfer.durable = announced.is_some_and(|announced| announced.durable);
         match direction {
@@ -338,16 +338,30 @@ impl Card {
     }
 
     /// Returns when the card has the first block of a read that starts at `sector` and is asked for at `end`,
-    /// and whether the read continues where the card reads ahead.
-    fn access(&mut self, sector: u64, end: Instant) -> (Instant, bool) {
-        let read = &self.timing.read;
-        match (&read.ahead, &mut self.stream) {
-            (Some(ahead), Some(stream)) if stream.has(ahead, sector) => {
-                stream.continue_at(ahead, end);
-                (end, true)
+    /// and the stream that the read continues.
+    fn access(&mut self, sector: u64, blocks: u32, end: Instant) -> (Instant, Option<u64>) {
+        match self.join(sector, blocks, end) {
+            Some(stream) => (end, Some(stream)),
+            None => {
+                let access = self.access_time();
+                (self.engine.read(end, access), None)
             }
-            _ => (self.engine.read(end, read.access), false),
         }
+    }
+
+    /// Continues the stream that has `sector`, if there is one. Returns its number.
+    fn join(&mut self, sector: u64, blocks: u32, at: Instant) -> Option<u64> {
+        let read = &self.timing.read;
+        let ahead = read.ahead.as_ref()?;
+        let (stream, work) = self.streams.join(ahead, read.access, sector, blocks, at)?;
+        self.memory_time += work;
+        Some(stream)
+    }
+
+    /// Draws the time of an access.
+    pub(super) fn access_time(&mut self) -> Duration {
+        let read = &self.timing.read;
+        read.spread.map_or(read.access, |spread| spread.draw(read.access, &mut self.prng))
     }
 
     /// Carries out CMD38. Returns whether the card refused it.
@@ -374,7 +388,7 @@ impl Card {
         if let Some(fate) = &mut self.fate {
             fate.erased(taken, certain);
         }
-        self.stream = None;
+        self.streams.forget();
         self.set_busy(end, until, Work::Divisible);
         *busy_until = Some(until);
         false
@@ -405,22 +419,20 @@ impl Card {
     fn queue_task(&mut self, argument: u32, end: Instant) -> bool {
         let Some(parameters) = self.tasks.described() else { return true };
         let sector = self.place(argument, parameters.blocks);
-        let (ready_at, streams) = match (parameters.direction, sector) {
-            (Direction::Read, Some(sector)) => match (&self.timing.read.ahead, &mut self.stream) {
-                (Some(ahead), Some(stream)) if stream.has(ahead, sector) => {
-                    stream.continue_at(ahead, end);
-                    (end, true)
-                }
-                _ => {
-                    let begin = self.tasks.access(end, self.timing.read.access);
-                    let ready = self.engine.read(begin, self.timing.read.access);
+        let (ready_at, stream) = match (parameters.direction, sector) {
+            (Direction::Read, Some(sector)) => match self.join(sector, parameters.blocks, end) {
+                Some(stream) => (end, Some(stream)),
+                None => {
+                    let access = self.access_time();
+                    let begin = self.tasks.access(end, access);
+                    let ready = self.engine.read(begin, access);
                     self.write_waits();
-                    (ready, false)
+                    (ready, None)
                 }
             },
-            _ => (end, false),
+            _ => (end, None),
         };
-        self.tasks.queue_described(sector, ready_at, streams);
+        self.tasks.queue_described(sector, ready_at, stream);
         sector.is_none()
     }
 
@@ -435,7 +447,7 @@ impl Card {
         debug_assert!(self.transfer.is_none(), "{command} during another transfer");
         let mut transfer = Transfer::new(direction, What::Medium, task.sector, blocks, end);
         transfer.durable = task.parameters.durable;
-        transfer.streams = task.streams;
+        transfer.stream = task.stream.map_or(Ahead::No, Ahead::Joined);
         match direction {
             Direction::Read => {
                 if one_in(&mut self.prng, self.timing.faults.no_data_one_in) {

@@ -119,9 +119,11 @@ impl Card {
 
     /// Extends the busy time of a write whose pages a read has delayed.
     pub(super) fn write_waits(&mut self) {
-        let done = self.engine.done_at() + self.timing.write.finish;
-        if let Some(Busy { until, work: Work::Write { kept: false, .. }, .. }) = &mut self.busy {
-            *until = done.max(*until);
+        let programmed = self.engine.done_at();
+        if let Some(Busy { until, work: Work::Write { kept: false, finish, .. }, .. }) =
+            &mut self.busy
+        {
+            *until = (programmed + *finish).max(*until);
         }
     }
 
@@ -197,7 +199,7 @@ impl Card {
     /// Carries out CMD6 of eMMC, whose response ends at `at`. Returns the end of the busy time.
     pub(super) fn switch(&mut self, argument: u32, at: Instant) -> Instant {
         let Change { at: byte, value } = self.change(argument);
-        let control = &self.timing.control;
+        let control = self.timing.control;
         let switched = at + control.switch;
         let able = match byte {
             index::CMDQ_MODE_EN => self.features.queue_depth > 0,
@@ -212,12 +214,15 @@ impl Card {
             self.set_busy(at, switched, Work::Indivisible);
             return switched;
         }
-        let emptied = self.engine.done_at().max(at);
         let flushes = byte == index::FLUSH_CACHE && value & 1 != 0
             || byte == index::CACHE_CTRL && value & 1 == 0;
-        if let (true, true, Some(fate)) = (flushes, self.cache_on(), &mut self.fate) {
-            fate.flush(self.engine.last_page()); // [certain-once-programmed]
+        if flushes && self.cache_on() {
+            self.close_pages(at);
+            if let Some(fate) = &mut self.fate {
+                fate.flush(self.engine.last_page()); // [certain-once-programmed]
+            }
         }
+        let emptied = self.engine.done_at().max(at);
         let (until, work) = match byte {
             index::FLUSH_CACHE if value & 1 != 0 && self.cache_on() => {
                 (emptied + self.timing.write.flush, Work::Divisible)
@@ -265,7 +270,7 @@ impl Card {
             fate.interrupt();
         }
         match busy.work {
-            Work::Write { sectors, kept: false } => {
+            Work::Write { sectors, kept: false, .. } => {
                 if let Some(fate) = &mut self.fate {
                     fate.lose();
                 }

@@ -34,9 +34,10 @@
 //! # Not modelled
 //!
 //! Secure erase, the cache barrier, RPMB, SD's command queue, I/O cards, and block sizes other than 512 bytes
-//! are not modelled: a host that asks for one gets a [`Misuse`]. The card accepts any voltage. It does not
-//! combine partial pages of several writes. Erased sectors cost a copy like others. A cache empties by
-//! itself, oldest page first, as fast as pages are programmed.
+//! are not modelled: a host that asks for one gets a [`Misuse`]. The card accepts any voltage.
+//! Erased sectors cost a copy like others. A cache empties by itself, oldest page first, as fast as pages are
+//! programmed; data that waits for the rest of its page counts as programmed once its share of the page's time has
+//! passed.
 
 mod act;
 mod ahead;
@@ -49,6 +50,7 @@ mod function;
 pub mod misuse;
 pub mod packed;
 mod queue;
+mod sequence;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -59,9 +61,10 @@ pub use transfer::{DataError, Transferred};
 
 use crate::data::event::DataEvent;
 use crate::profile::{BadTiming, CardTiming};
-use ahead::Stream;
+use ahead::Streams;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::legal::legal;
 use blockyard_mmc::command::state::{CardState, Queue};
 use blockyard_mmc::command::status::Status;
@@ -76,6 +79,7 @@ use engine::Engine;
 use fate::Fate;
 use function::Functions;
 use queue::{Parameters, Tasks};
+use sequence::Sequences;
 use std::collections::VecDeque;
 use transfer::{Transfer, TransferState};
 use unit::Units;
@@ -225,8 +229,9 @@ pub struct Card {
     tasks: Tasks,
     functions: Functions,
     background: Background,
-    /// The place where the card reads ahead.
-    stream: Option<Stream>,
+    /// The places where the card reads ahead.
+    streams: Streams,
+    sequences: Sequences,
     /// The memory's work that the host does not see.
     memory_time: Duration,
     /// Good blocks of the last write.
@@ -284,7 +289,12 @@ impl Card {
             tasks: Tasks::new(features.queue_depth, timing.read.parallel),
             functions: Functions::default(),
             background: Background::default(),
-            stream: None,
+            streams: Streams::default(),
+            sequences: Sequences::new(
+                timing.write.gather,
+                timing.write.page_bytes / SECTOR_BYTES,
+                timing.write.sequences,
+            ),
             memory_time: Duration::ZERO,
             good_blocks: 0,
             register: Vec::with_capacity(512),
@@ -417,8 +427,7 @@ impl Card {
     /// fetched data ahead.
     #[must_use]
     pub fn memory_time(&self, at: Instant) -> Duration {
-        let to_come = self.stream.map_or(Duration::ZERO, |stream| stream.due().since(at));
-        self.memory_time - self.engine.done_at().since(at) - to_come
+        self.memory_time - self.engine.done_at().since(at) - self.streams.due().since(at)
     }
 
     /// Returns the next instant after `at` at which a queued task will be ready, or `None` if there is none.
@@ -444,7 +453,8 @@ impl Card {
         }
         self.reset();
         self.silent = true;
-        self.stream = None;
+        self.streams.forget();
+        self.sequences.forget();
         if let Some(units) = &mut self.units {
             units.close_all();
         }

@@ -39,8 +39,8 @@ pub(super) struct Task {
     pub(super) sector: u64,
     /// When a read has its data. A write is ready whenever there is room.
     ready_at: Instant,
-    /// A read that continues where the card reads ahead.
-    pub(super) streams: bool,
+    /// The stream that the read continues.
+    pub(super) stream: Option<u64>,
 }
 
 /// The queue.
@@ -98,10 +98,10 @@ impl Tasks {
         &mut self,
         sector: Option<u64>,
         ready_at: Instant,
-        streams: bool,
+        stream: Option<u64>,
     ) {
         if let (Some(parameters), Some(sector)) = (self.described.take(), sector) {
-            let task = Task { parameters, sector, ready_at, streams };
+            let task = Task { parameters, sector, ready_at, stream };
             debug_assert_eq!(self.queued >> parameters.number & 1, 0, "{task:?} is queued twice");
             self.tasks[usize::from(parameters.number)] = Some(task);
             self.queued |= 1 << parameters.number;

@@ -1,10 +1,10 @@
 //! Transfers of data between host and card.
 
-use super::ahead::Stream;
 use super::fate::When;
 use super::misuse::{Misuse, Wrong};
 use super::packed::Entry;
 use super::{Card, one_in};
+use crate::profile::Gather;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::Direction;
@@ -75,8 +75,12 @@ pub(super) struct Transfer {
     pub(super) durable: bool,
     /// The earliest start of the next block.
     pub(super) from: Instant,
-    /// The read continues where the card reads ahead.
-    pub(super) streams: bool,
+    /// The card's stream.
+    pub(super) stream: Ahead,
+    /// The next page begins a write: of the command, or of an entry of a packed one.
+    begins: bool,
+    /// All writes of the command so far continue a sequence.
+    follows: bool,
     pub(super) state: TransferState,
     /// The number of sectors in the page being received, and the number still missing.
     page: (u32, u32),
@@ -84,6 +88,17 @@ pub(super) struct Transfer {
     pub(super) packed: Option<Packed>,
     /// The number of sectors passed on to be programmed or to the host.
     pub(super) handed_on: u32,
+}
+
+/// The stream of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ahead {
+    /// None yet.
+    No,
+    /// The one of this number, which the read has begun.
+    Begun(u64),
+    /// The one of this number, which the read continues.
+    Joined(u64),
 }
 
 /// The progress of a packed command.
@@ -123,7 +138,9 @@ impl Transfer {
             open_ended: false,
             durable: false,
             from,
-            streams: false,
+            stream: Ahead::No,
+            begins: true,
+            follows: true,
             state: TransferState::UnderWay,
             page: (0, 0),
             packed: None,
@@ -293,8 +310,8 @@ impl Card {
             && let Some((sector, blocks)) = packed.entries.as_mut().and_then(VecDeque::pop_front)
         {
             (packed.left, transfer.sector) = (blocks, sector);
-            let found = self.engine.read(at.max(transfer.from), self.timing.read.access);
-            transfer.from = found;
+            let access = self.access_time();
+            transfer.from = self.engine.read(at.max(transfer.from), access);
         }
         packed.left
     }
@@ -319,17 +336,14 @@ impl Card {
         let mut begin = at.max(transfer.from);
         let mut fetched = begin;
         let next = transfer.sector + u64::from(passed);
-        if transfer.what == What::Medium {
-            match (&self.timing.read.ahead, &mut self.stream) {
-                (Some(ahead), Some(stream)) if transfer.streams => {
-                    let first;
-                    (first, fetched) = stream.send(ahead, passed, next);
-                    self.memory_time += ahead.fetch(u64::from(passed));
-                    let block_ns = self.mode.time(self.mode.read_clocks(bytes, 1)).as_ns();
-                    begin = begin.max(Instant::from_ns(first.as_ns().saturating_sub(block_ns)));
-                }
-                _ => {}
-            }
+        if transfer.what == What::Medium
+            && let (Some(ahead), Ahead::Joined(stream)) = (&self.timing.read.ahead, transfer.stream)
+            && let Some((first, last)) = self.streams.send(ahead, stream, passed)
+        {
+            fetched = last;
+            self.memory_time += ahead.fetch(u64::from(passed));
+            let block_ns = self.mode.time(self.mode.read_clocks(bytes, 1)).as_ns();
+            begin = begin.max(Instant::from_ns(first.as_ns().saturating_sub(block_ns)));
         }
         if begin.since(at) > limit {
             return transfer.times_out(0, at, at);
@@ -349,8 +363,12 @@ impl Card {
             }
             transfer.handed_on += good;
             transfer.sector = next;
-            if !transfer.streams {
-                self.stream = Some(Stream::begin(next, end));
+            match (transfer.stream, &self.timing.read.ahead) {
+                (Ahead::No, Some(ahead)) => {
+                    transfer.stream = Ahead::Begun(self.streams.begin(ahead, next, end));
+                }
+                (Ahead::Begun(stream), _) => self.streams.move_on(stream, next, end),
+                (Ahead::No, None) | (Ahead::Joined(_), _) => {}
             }
         }
         let error = failed.then_some(DataError::Crc);
@@ -366,7 +384,7 @@ impl Card {
         at: Instant,
     ) -> Transferred {
         debug_assert_eq!(transfer.what, What::Medium, "a transfer never writes a register");
-        self.stream = None;
+        self.streams.forget();
         let good = self.good_blocks_of(blocks, self.timing.faults.write_crc_one_in);
         let failed = good < blocks;
         let mut begin = None;
@@ -426,7 +444,7 @@ impl Card {
             {
                 packed.entry += 1;
                 packed.left = blocks;
-                transfer.sector = sector;
+                (transfer.sector, transfer.begins) = (sector, true);
             }
             left = packed.left;
         }
@@ -450,21 +468,10 @@ impl Card {
             return;
         }
         let bytes = u64::from(sectors) * u64::from(SECTOR_BYTES);
-        let write = &self.timing.write;
-        let mut cost = write.program;
-        if bytes < u64::from(write.page_bytes) {
-            cost += write.partial;
-        }
         let first = self.unit_sector(transfer.sector - u64::from(sectors));
+        let mut cost = self.programming(transfer, first, sectors);
         if let Some(units) = &mut self.units {
             cost += units.write(first, u64::from(sectors));
-        }
-        if let Some(stall) = &self.timing.stall
-            && one_in(&mut self.prng, Some(stall.one_in_pages))
-        {
-            debug_assert!(stall.least <= stall.most, "the profile's stalls were checked");
-            let spread = stall.most - stall.least;
-            cost += stall.least + Duration::from_ns(self.prng.below(spread.as_ns() + 1));
         }
         let fails = one_in(&mut self.prng, self.timing.faults.program_one_in);
         if fails {
@@ -487,6 +494,58 @@ impl Card {
         transfer.handed_on += sectors;
     }
 
+    /// Returns the time to program `sectors` of a page that begin at `first`, stalls included.
+    fn programming(&mut self, transfer: &mut Transfer, first: u64, sectors: u32) -> Duration {
+        let write = &self.timing.write;
+        let page = write.page_bytes / SECTOR_BYTES;
+        let gathers = write.gather != Gather::Command && self.ends_early(transfer.durable);
+        let (mut charged, mut cost) = (if gathers { sectors } else { page }, Duration::ZERO);
+        if core::mem::take(&mut transfer.begins) {
+            let begun = self.sequences.begin(first);
+            transfer.follows &= begun.follows;
+            charged += begun.rest;
+            cost += if begun.follows { Duration::ZERO } else { write.jump };
+            // Once for a packed command.
+            cost += if transfer.handed_on == 0 { write.command } else { Duration::ZERO };
+        }
+        self.sequences.fill(sectors, gathers);
+        if !gathers && sectors < page {
+            cost += write.partial;
+        }
+        cost + self.pages(charged)
+    }
+
+    /// Draws the time to program `sectors` of pages, stalls included.
+    fn pages(&mut self, sectors: u32) -> Duration {
+        let write = &self.timing.write;
+        let page = write.page_bytes / SECTOR_BYTES;
+        let ns = write.program.as_ns() * u64::from(sectors) / u64::from(page);
+        let figure = Duration::from_ns(ns);
+        let mut cost = write.spread.map_or(figure, |spread| spread.draw(figure, &mut self.prng));
+        if let Some(stall) = &self.timing.stall
+            && self.prng.below(u64::from(stall.one_in_pages) * u64::from(page)) < u64::from(sectors)
+        {
+            let length = stall.length;
+            cost += stall.spread.map_or(length, |spread| spread.draw(length, &mut self.prng));
+        }
+        cost
+    }
+
+    /// Programs all open pages as they are, from `at` on.
+    pub(super) fn close_pages(&mut self, at: Instant) {
+        let rest = self.sequences.close_pages();
+        if rest > 0 {
+            let cost = self.pages(rest);
+            self.engine.push(at, 0, cost);
+            self.memory_time += cost;
+        }
+    }
+
+    /// Returns whether a write ends busy before it is programmed.
+    fn ends_early(&self, durable: bool) -> bool {
+        !durable && (self.cache_on() || self.timing.write.early)
+    }
+
     /// Returns when a page of `transfer` is certain ([certain-once-programmed]).
     fn when_certain(&self, transfer: &Transfer) -> When {
         if transfer.durable {
@@ -504,10 +563,12 @@ impl Card {
     pub(super) fn finish_write(&mut self, transfer: &mut Transfer, at: Instant) -> Instant {
         debug_assert_eq!(transfer.direction, Direction::Write, "{transfer:?}");
         self.page_complete(transfer, at);
-        let early = !transfer.durable && (self.cache_on() || self.timing.write.early);
+        let early = self.ends_early(transfer.durable);
         let done = if early { at } else { self.engine.done_at().max(at) };
-        let until = done + self.timing.write.finish;
-        let work = super::busy::Work::Write { sectors: transfer.handed_on, kept: early };
+        let write = &self.timing.write;
+        let finish = write.follow.filter(|_| transfer.follows).unwrap_or(write.finish);
+        let until = done + finish;
+        let work = super::busy::Work::Write { sectors: transfer.handed_on, kept: early, finish };
         self.set_busy(at, until, work);
         until
     }

@@ -3,7 +3,7 @@
 use super::super::misuse::Wrong;
 use super::super::packed::HeaderError;
 use super::*;
-use crate::profile::{AheadTiming, BackgroundTiming, Stall};
+use crate::profile::{AheadTiming, BackgroundTiming, Gather, Spread, Stall};
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::erase::MmcErase;
 use blockyard_mmc::command::legal::Illegal;
@@ -108,7 +108,8 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
     let at_random = timing;
     // The card reads ahead at 50 us per block, up to 4 blocks.
     let per_kib = Duration::from_us(100);
-    timing.read.ahead = Some(AheadTiming { per_kib, window_bytes: 2048 });
+    timing.read.ahead =
+        Some(AheadTiming { per_kib, window_bytes: 2048, command: Duration::ZERO, streams: 1 });
     let mut host = Host::new(sd(), timing);
     let first = host.send(&Command::read_single(100));
     assert_eq!(first.data_from, Some(first.at + Duration::from_us(100)));
@@ -155,7 +156,8 @@ fn a_card_that_reads_ahead_fetches_while_the_host_is_away() {
 fn blocks_that_are_fetched_as_they_are_sent_flow_alike_in_pieces() {
     let run = |per_kib: Duration, pieces: &[u32]| {
         let mut timing = CardTiming::instant(4096);
-        timing.read.ahead = Some(AheadTiming { per_kib, window_bytes: 2048 });
+        timing.read.ahead =
+            Some(AheadTiming { per_kib, window_bytes: 2048, command: Duration::ZERO, streams: 1 });
         let mut host = Host::new(sd(), timing);
         let _ = host.send(&Command::read_single(0));
         let _ = host.transfer(1);
@@ -218,7 +220,8 @@ fn a_read_waits_for_the_page_in_work_only() {
 fn a_stall_comes_as_often_and_lasts_as_long_as_the_figures_say() {
     let (least, most) = (Duration::from_ms(10), Duration::from_ms(12));
     let mut timing = slow();
-    timing.stall = Some(Stall { one_in_pages: 4, least, most });
+    let spread = Spread::new(&[(0, 100), (100_000_000, 120)]);
+    timing.stall = Some(Stall { one_in_pages: 4, length: least, spread });
     let mut host = Host::new(sd(), timing);
     let usual = PAGE + ONE_MS + Duration::from_us(50) + COMMAND + COMMAND;
     let spans = (0..4000).map(|page| host.run(Direction::Write, page * 8, 8) - usual);
@@ -772,4 +775,86 @@ fn a_busy_card_can_be_left_and_selected_again() {
     assert_eq!(host.card.state(host.now), CardState::Programming);
     host.wait();
     assert!(host.status().is_ready());
+}
+
+/// Writes a page of 8 sectors at each of `sectors`, in two halves, on a card that gathers. Returns the time of its
+/// memory, a flush included, in ms.
+fn gathered(gather: Gather, sequences: u8, sectors: &[u32]) -> u64 {
+    let mut timing = slow();
+    timing.write.gather = gather;
+    timing.write.sequences = sequences;
+    timing.write.jump = Duration::from_ms(100);
+    let mut host = Host::new(emmc(), timing);
+    host.switch(index::CACHE_CTRL, 1);
+    for half in [0, 4] {
+        for sector in sectors {
+            let _ = host.run(Direction::Write, sector + half, 4);
+        }
+    }
+    host.switch(index::FLUSH_CACHE, 1);
+    host.card.memory_time(host.now).as_ns() / 1_000_000
+}
+
+/// A page takes 1 ms, a write that continues nothing 100 ms more.
+#[test]
+fn writes_share_pages_as_their_card_gathers_them() {
+    // Two sequences in turns. Each half of a page costs a page, or the halves of a sequence share one.
+    assert_eq!(gathered(Gather::Command, 2, &[0, 800]), 4 + 200);
+    assert_eq!(gathered(Gather::Sequence, 2, &[0, 800]), 2 + 200);
+    assert_eq!(gathered(Gather::Any, 2, &[0, 800]), 2 + 200);
+    // A card that follows one sequence programs half a page whenever the other sequence goes on.
+    assert_eq!(gathered(Gather::Sequence, 1, &[0, 800]), 4 + 400);
+    assert_eq!(gathered(Gather::Any, 1, &[0, 800]), 2 + 400);
+    // Three halves: the flush programs a page that is half empty.
+    assert_eq!(gathered(Gather::Any, 4, &[0, 800, 1600]), 3 + 300);
+    assert_eq!(gathered(Gather::Sequence, 4, &[0, 800, 1600]), 3 + 300);
+}
+
+/// A write that the host waits for, and a reliable one, cost whole pages.
+#[test]
+fn a_write_that_must_be_programmed_gathers_nothing() {
+    let mut timing = slow();
+    timing.write.gather = Gather::Any;
+    let mut host = Host::new(sd(), timing);
+    let _ = host.run(Direction::Write, 0, 4);
+    let _ = host.run(Direction::Write, 4, 4);
+    assert_eq!(host.card.memory_time(host.now), ONE_MS + ONE_MS);
+}
+
+#[test]
+fn busy_after_a_write_depends_on_what_it_continues() {
+    let mut timing = slow();
+    timing.write.early = true;
+    timing.write.finish = Duration::from_ms(9);
+    timing.write.follow = Some(Duration::from_ms(2));
+    let mut host = Host::new(sd(), timing);
+    let mut spans = [0, 8, 800, 16, 808]
+        .map(|sector| host.run(Direction::Write, sector, 8).as_ns() / 1_000_000);
+    assert_eq!(spans, [9, 2, 9, 9, 9]);
+    timing.write.sequences = 2;
+    let mut host = Host::new(sd(), timing);
+    spans = [0, 8, 800, 16, 808]
+        .map(|sector| host.run(Direction::Write, sector, 8).as_ns() / 1_000_000);
+    assert_eq!(spans, [9, 2, 9, 2, 2]);
+}
+
+#[test]
+fn accesses_spread_around_their_figure() {
+    let mut timing = CardTiming::instant(8192);
+    timing.read.access = Duration::from_us(100);
+    timing.read.spread = Spread::new(&[(0, 50), (100_000_000, 250)]);
+    let mut host = Host::new(sd(), timing);
+    let mut spans: Vec<_> = (0..1000)
+        .map(|at| {
+            let read = host.send(&Command::read_single(at * 100));
+            let span = read.data_from.unwrap().since(read.at).as_ns() / 1000;
+            let _ = host.transfer(1);
+            span
+        })
+        .collect();
+    spans.sort_unstable();
+    assert!(spans[0] >= 50 && spans[0] < 55 && spans[999] > 245 && spans[999] < 250);
+    assert!((135..165).contains(&spans[500]), "{}", spans[500]);
+    timing = timing.without_chance();
+    assert_eq!(timing.read.spread, None);
 }

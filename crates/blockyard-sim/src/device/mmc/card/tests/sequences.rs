@@ -2,7 +2,9 @@
 //! ([misuse-changes-nothing]), and time moves forward ([card-time-moves-forward]).
 
 use super::*;
-use crate::profile::{AheadTiming, BackgroundTiming, CardFaults, Stall, UnitTiming};
+use crate::profile::{
+    AheadTiming, BackgroundTiming, CardFaults, Gather, Spread, Stall, UnitTiming,
+};
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::erase::MmcErase;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
@@ -116,15 +118,20 @@ fn everything() -> CardTiming {
     let mut timing = CardTiming::instant(16_384);
     timing.read.access = Duration::from_us(100);
     let per_kib = Duration::from_us(20);
-    timing.read.ahead = Some(AheadTiming { per_kib, window_bytes: 16_384 });
+    timing.read.ahead =
+        Some(AheadTiming { per_kib, window_bytes: 16_384, command: per_kib, streams: 2 });
     timing.read.parallel = 3;
     timing.write.program = Duration::from_us(200);
     timing.write.partial = Duration::from_us(70);
     timing.write.finish = Duration::from_us(20);
     let copy_per_kib = Duration::from_us(3);
     timing.units = Some(UnitTiming { bytes: 65_536, open: 2, copy_per_kib });
-    let (least, most) = (ONE_MS, Duration::from_ms(4));
-    timing.stall = Some(Stall { one_in_pages: 10, least, most });
+    let spread = Spread::new(&[(0, 100), (100_000_000, 400)]);
+    (timing.read.spread, timing.write.spread) = (spread, spread);
+    timing.write.gather = Gather::Sequence;
+    timing.write.sequences = 2;
+    timing.write.jump = Duration::from_us(30);
+    timing.stall = Some(Stall { one_in_pages: 10, length: ONE_MS, spread });
     timing.erase.trim = ONE_MS;
     let per_kib = Duration::from_us(5);
     timing.background = Some(BackgroundTiming { level_bytes: 32_768, per_kib });

@@ -1,0 +1,180 @@
+//! The spread of a time: how much longer or shorter than its figure it is from case to case.
+//!
+//! A profile writes a spread as points of an inverse table, `[[percentile, percent of the figure], ...]`. A draw
+//! takes an even number and looks up its percent; between two points it lies on the line between them. All numbers are
+//! whole, so a seed draws the same times on every machine.
+
+use blockyard::prng::Prng;
+use blockyard::time::Duration;
+use toml::de::DeValue;
+
+use crate::profile::error::{Problem, ProfileError};
+use crate::profile::table::Table;
+use crate::profile::value::{InRange, Kind, scaled_decimal, unsuitable, written};
+
+/// Points of a spread at most.
+const POINTS: usize = 16;
+/// Percentiles are whole in this part of one.
+const PARTS: u64 = 1_000_000;
+/// A hundred percentiles.
+const WHOLE: u32 = 100 * 1_000_000;
+/// The largest percent of a point: a thousand times the figure.
+const PERCENT_MAX: u32 = 100_000;
+
+/// A distribution of times around a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The millionths of a percentile and the percent of the figure, in rising order from percentile 0 to 100.
+    points: [(u32, u32); POINTS],
+}
+
+impl Spread {
+    /// Returns the spread through `points`, each a percentile in millionths and a percent of the figure; `None` if they
+    /// do not lead from percentile 0 to 100, fall, or are more than 16.
+    #[must_use]
+    pub fn new(points: &[(u32, u32)]) -> Option<Self> {
+        let (first, last) = (*points.first()?, *points.last()?);
+        let rises = points.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 <= two[1].1);
+        if points.len() > POINTS
+            || first.0 != 0
+            || last.0 != WHOLE
+            || !rises
+            || last.1 > PERCENT_MAX
+        {
+            return None;
+        }
+        let mut all = [last; POINTS];
+        all[..points.len()].copy_from_slice(points);
+        Some(Self { points: all })
+    }
+
+    /// Returns the spread at `place` between this one, at 0, and `high`, at 255; `None` if their percentiles differ or a
+    /// percent of `high` is smaller.
+    fn toward(&self, high: &Self, place: u8) -> Option<Self> {
+        let mut points = self.points;
+        for (point, high) in points.iter_mut().zip(&high.points) {
+            let rise = high.1.checked_sub(point.1).filter(|_| high.0 == point.0)?;
+            let part = u64::from(rise) * u64::from(place) / u64::from(u8::MAX);
+            point.1 += u32::try_from(part).expect("a part of 32 bits");
+        }
+        Some(Self { points })
+    }
+
+    /// Draws the time of one case of a figure. Saturates.
+    pub(crate) fn draw(&self, figure: Duration, prng: &mut Prng) -> Duration {
+        let drawn = u32::try_from(prng.below(WHOLE.into())).expect("a number below 100 million");
+        let ns = u128::from(figure.as_ns()) * u128::from(self.percent_e6(drawn)) / 100_000_000;
+        Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the millionths of a percent at `at` millionths of a percentile.
+    fn percent_e6(&self, at: u32) -> u64 {
+        debug_assert!(at < WHOLE, "{at} is beyond percentile 100");
+        let above =
+            self.points.iter().position(|point| point.0 > at).expect("a point at percentile 100");
+        let ((low_at, low), (high_at, high)) = (self.points[above - 1], self.points[above]);
+        let (run, rise) = (u64::from(high_at - low_at), u64::from(high - low));
+        u64::from(low) * PARTS + rise * PARTS * u64::from(at - low_at) / run
+    }
+}
+
+/// Points in a profile.
+struct Points;
+
+impl Kind for Points {
+    type Out = Spread;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Spread, Problem> {
+        let wanted = "up to 16 points `[percentile, percent]` that rise from percentile 0 to 100, to at most 100000 percent";
+        let point = |point: &DeValue<'_>| match point {
+            DeValue::Array(pair) if pair.len() == 2 => {
+                let number = |at: usize, factor| {
+                    let number = scaled_decimal(&written(pair[at].get_ref()), factor)?;
+                    u32::try_from(number).ok()
+                };
+                Some((number(0, PARTS)?, number(1, 1)?))
+            }
+            _ => None,
+        };
+        let points: Option<Vec<_>> = match value {
+            DeValue::Array(points) => points.iter().map(|each| point(each.get_ref())).collect(),
+            _ => None,
+        };
+        points.and_then(|points| Spread::new(&points)).ok_or_else(|| unsuitable(key, value, wanted))
+    }
+
+    fn vary(&self, range: &InRange<'_>) -> Result<Spread, Problem> {
+        let (low, high) = range.ends(self)?;
+        low.toward(&high, range.place).ok_or(Problem::Contradiction(
+            "both ends of the range of a spread have the same percentiles, and the second has no smaller percent",
+        ))
+    }
+}
+
+/// Reads the spread of the times in `table`.
+pub(super) fn spread(table: &Table<'_>) -> Result<Option<Spread>, ProfileError> {
+    table.take("spread", Points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Half of the draws are the figure; a hundredth lies between five and ten times the figure.
+    const TAIL: [(u32, u32); 5] =
+        [(0, 50), (50_000_000, 100), (98_999_999, 100), (99_000_000, 500), (WHOLE, 1000)];
+
+    #[test]
+    fn a_draw_lies_on_the_lines_between_the_points() {
+        let spread = Spread::new(&TAIL).unwrap();
+        let percent = |at| spread.percent_e6(at);
+        assert_eq!(percent(0), 50_000_000);
+        assert_eq!(percent(25_000_000), 75_000_000);
+        assert_eq!(percent(70_000_000), 100_000_000);
+        assert_eq!(percent(99_500_000), 750_000_000);
+        assert_eq!(percent(WHOLE - 1), 999_999_500);
+    }
+
+    #[test]
+    fn draws_have_the_percentiles_of_their_points() {
+        let spread = Spread::new(&TAIL).unwrap();
+        let mut prng = Prng::new(1);
+        let figure = Duration::from_us(100);
+        let mut times: Vec<_> =
+            (0..100_000).map(|_| spread.draw(figure, &mut prng).as_ns() / 1000).collect();
+        times.sort_unstable();
+        assert!((74..=76).contains(&times[25_000]), "{}", times[25_000]);
+        assert_eq!(times[60_000], 100);
+        assert!((720..=780).contains(&times[99_500]), "{}", times[99_500]);
+        assert!(times[0] == 50 && times[99_999] < 1000);
+    }
+
+    #[test]
+    fn a_spread_varies_between_two_with_the_same_percentiles() {
+        let low = Spread::new(&[(0, 100), (WHOLE, 100)]).unwrap();
+        let high = Spread::new(&[(0, 100), (WHOLE, 355)]).unwrap();
+        assert_eq!(low.toward(&high, 0), Some(low));
+        assert_eq!(low.toward(&high, 255), Some(high));
+        assert_eq!(low.toward(&high, 100), Spread::new(&[(0, 100), (WHOLE, 200)]));
+        assert_eq!(high.toward(&low, 1), None);
+        assert_eq!(low.toward(&Spread::new(&TAIL).unwrap(), 1), None);
+    }
+
+    #[test]
+    fn points_that_are_no_distribution_are_refused() {
+        let bad: [&[(u32, u32)]; 6] = [
+            &[],
+            &[(0, 100)],
+            &[(1, 100), (WHOLE, 100)],
+            &[(0, 100), (WHOLE, 99)],
+            &[(0, 0), (5, 1), (5, 2), (WHOLE, 3)],
+            &[(0, 0), (WHOLE, PERCENT_MAX + 1)],
+        ];
+        for points in bad {
+            assert_eq!(Spread::new(points), None, "{points:?}");
+        }
+        let many: Vec<_> = (0..16).map(|at| (at, at)).chain([(WHOLE, 20)]).collect();
+        assert_eq!(Spread::new(&many), None);
+    }
+}
