@@ -192,6 +192,15 @@ mod tests {
     }
 
     #[test]
+    fn an_arena_may_have_one_sector_and_a_sector_one_byte() {
+        assert!(Layout::new(ARENA_BYTES_MIN, 1, 64, NFREE).is_ok());
+        // 257 blocks: 256 are free.
+        let block = u32::try_from((ARENA_BYTES_MIN - (8 << 12)) / 257 - 4).unwrap();
+        let one = Layout::new(ARENA_BYTES_MIN, 512, block, NFREE).expect("room for one sector");
+        assert_eq!((one.internal_nlba, one.external_nlba), (257, 1));
+    }
+
+    #[test]
     fn an_impossible_arena_is_refused() {
         let refused =
             |bytes, external, internal| Layout::new(bytes, external, internal, NFREE).err();

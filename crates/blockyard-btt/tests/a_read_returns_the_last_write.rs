@@ -154,6 +154,8 @@ fn one_thread_reads_its_own_writes() {
                 }
                 if read_only {
                     assert_eq!(btt.write(0, &sector(0, bytes)), Err(IoError::ReadOnly));
+                    assert_eq!(btt.set_zero(0, 1), Err(IoError::ReadOnly));
+                    assert_eq!(btt.set_error(0), Err(IoError::ReadOnly));
                     drop(btt);
                     btt = Btt::open(&ram, &OpenOptions { policy, ..OpenOptions::new(container) })
                         .expect("an undamaged BTT");
@@ -354,6 +356,7 @@ fn sectors_beyond_the_end_are_refused() {
         ] {
             assert_eq!(worker.write(lba, &to[..bytes]), expected, "{lba}, {policy:?}");
             assert_eq!(worker.read(lba, &mut to[..bytes]), expected, "{lba}, {policy:?}");
+            assert_eq!(btt.set_zero(lba, bytes as u64 / 512), expected, "{lba}, {policy:?}");
         }
     }
 }

@@ -387,11 +387,29 @@ fn a_broken_mark_is_removed_if_nothing_else_is_wrong() {
     assert_eq!(planned(&twice).steps(), [], "two sectors with one block");
 }
 
+/// A copy that is sound by itself, but says that the copy is elsewhere, belongs to another arena.
+#[test]
+fn a_copy_that_names_another_place_is_not_used() {
+    let (image, arena, _) = good();
+    let mut other = found(&image, NAMESPACE)[0].info;
+    let copy_at = arena.start + other.layout.infooff;
+    // A shorter log leaves room for the copy to begin earlier.
+    other.layout.nfree -= 6;
+    other.layout.external_nlba += 6;
+    other.layout.infooff -= 8;
+    image.put(copy_at, &other.to_bytes());
+    image.put(arena.start, &[0; 4096]);
+    let (first, copy) = (InfoError::Signature, InfoError::Field("infooff"));
+    assert_eq!(problems(&assert_left_alone(&image)), [Problem::NoInfo { first, copy }]);
+}
+
 #[test]
 fn a_broken_mark_and_nonzero_unused_bytes_are_reported() {
     let (image, arena, good) = good();
     change_info(&image, NAMESPACE, |info| info.error = true);
-    assert_eq!(problems(&assert_left_alone(&image)), [Problem::ErrorFlag]);
+    let report = assert_left_alone(&image);
+    assert_eq!(problems(&report), [Problem::ErrorFlag]);
+    assert_eq!(report.findings()[0].at, arena.start + 48, "the field of flags");
     let btt = open(&image).expect("check of a readable image");
     assert_eq!(read(&btt, 5), good[5]);
     assert_eq!(btt.write(5, &[0; SECTOR as usize]), Err(IoError::ReadOnly));

@@ -79,11 +79,13 @@ pub(super) fn owners<M: Memory>(
         lost: Capped::new(keep),
     };
     pieces(memory, arena, finished, |piece| match piece {
-        Piece::Initial(run) if owners.blocks.put_run(run.start, run.end) => done(run.end),
-        Piece::Initial(run) => run.for_each(|lba| {
-            owners.put(arena, PremapAba(lba), MapEntry(0));
-            done(lba + 1);
-        }),
+        Piece::Initial(run) => {
+            let end = run.end;
+            if !owners.blocks.put_run(run.start, end) {
+                run.for_each(|lba| owners.put(arena, PremapAba(lba), MapEntry(0)));
+            }
+            done(end);
+        }
         Piece::Entry(lba, entry) => {
             owners.put(arena, lba, entry);
             done(lba.0 + 1);
