@@ -499,9 +499,13 @@ includes the time in which the card is busy if the host waits for it:
   awaited wakes/I/O  transactions, for each I/O, that an idle bus waits for
                      because a thread of the driver has to wake up first;
                      wakes/I/O counts all threads
-  ctx/I/O            context switches for each I/O
   unnoticed          time in which a transaction was over, but a fault had lost
                      its interrupt
+
+Interrupts, and the threads that are woken, for each I/O:
+  driver's thread    the thread that starts requests
+  driver's worker    the worker that completes requests after their interrupt
+  jobs               the threads of the jobs
 
 CPU time per I/O, for persistent memory:
   per I/O   CPU time of all CPUs together; the columns up to fences are shares

@@ -10,7 +10,7 @@ use super::table::Table;
 /// The column name of CMD13 with bit 15, which reads the queue status register.
 const QUEUE_STATUS: &str = "CMD13/QSR";
 
-const COLUMNS: [&str; 8] = [
+const COLUMNS: [&str; 7] = [
     "bus %",
     "bus gap",
     "map, bus busy",
@@ -18,7 +18,6 @@ const COLUMNS: [&str; 8] = [
     "unmap, bus busy",
     "unmap, bus idle",
     "awaited wakes/I/O",
-    "ctx/I/O",
 ];
 
 /// Returns the tables of each design, or the lines of a single unnamed run. The text is empty if there are none.
@@ -30,9 +29,11 @@ pub(super) fn text(rows: &[(Option<&str>, &HostFigures)]) -> String {
             let named: Vec<_> = rows.iter().map(|(name, of)| (name.unwrap_or(""), *of)).collect();
             format!(
                 "\nCommands on the bus:\n{}\nThe host (bus % is the time with a transaction; busy % \
-                 above includes a busy card):\n{}",
+                 above includes a busy card):\n{}\nInterrupts, and the threads that are woken, for \
+                 each I/O:\n{}",
                 commands(&named),
-                host(&named)
+                host(&named),
+                woken(&named)
             )
         }
     }
@@ -80,12 +81,23 @@ fn host(rows: &[(&str, &HostFigures)]) -> Table {
             exact_percent(figures.unmap_percent.inside),
             exact_percent(figures.unmap_percent.outside),
             digits(figures.awaited_wakeups_per_io),
-            digits(figures.switches_per_io),
         ]);
     }
     if rows.iter().any(|(_, figures)| figures.unnoticed_ns > 0) {
         let cells = rows.iter().map(|(_, figures)| time(figures.unnoticed_ns));
         table.column("unnoticed", cells);
+    }
+    table
+}
+
+fn woken(rows: &[(&str, &HostFigures)]) -> Table {
+    let heads = ["interrupts", "driver's thread", "driver's worker", "jobs", "context switches"];
+    let mut table = Table::of_numbers("design", heads);
+    for (name, figures) in rows {
+        let woken = &figures.woken_per_io;
+        let counts =
+            [woken.interrupts, woken.thread, woken.worker, woken.jobs, figures.switches_per_io];
+        table.row([(*name).to_owned()].into_iter().chain(counts.map(digits)));
     }
     table
 }
@@ -123,13 +135,18 @@ fn lines(figures: &HostFigures) -> String {
            commands     : {commands}CMD13/write={}\n  \
            bus          : busy={}, gap={}{unnoticed}\n  \
            bus busy/idle: map={}, unmap={}\n  \
-           per I/O      : wakes={}, awaited wakes={}, ctx={}\n{lost}",
+           per I/O      : interrupts={}, wakes={} (thread={}, worker={}, jobs={}), awaited \
+             wakes={}, ctx={}\n{lost}",
         status_per_write(figures),
         exact_percent(figures.bus_busy_percent),
         time(figures.mean_bus_gap_ns),
         pair(figures.map_percent),
         pair(figures.unmap_percent),
+        digits(figures.woken_per_io.interrupts),
         digits(figures.wakeups_per_io),
+        digits(figures.woken_per_io.thread),
+        digits(figures.woken_per_io.worker),
+        digits(figures.woken_per_io.jobs),
         digits(figures.awaited_wakeups_per_io),
         digits(figures.switches_per_io),
     )
@@ -137,7 +154,7 @@ fn lines(figures: &HostFigures) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use blockyard_sim::answer::{CommandCounts, TransferCounts, TransferTimes};
+    use blockyard_sim::answer::{CommandCounts, TransferCounts, TransferTimes, Woken};
     use serde_json::Value;
 
     use super::*;
@@ -162,6 +179,7 @@ pub(super) mod tests {
             map_percent: overlapped(2.49, 0.0),
             unmap_percent: overlapped(0.0, 11.23),
             wakeups_per_io: 3.96,
+            woken_per_io: Woken { interrupts: 2.0, thread: 1.98, worker: 0.98, jobs: 1.0 },
             awaited_wakeups_per_io: 1.98,
             switches_per_io: 0.97,
             transfer_ns: TransferTimes { work: 43e3, idle: 37e3, ..TransferTimes::default() },
@@ -181,9 +199,15 @@ b              -      7      -            -
 
 The host (bus % is the time with a transaction; busy % above includes a busy card):
                                map,      map,    unmap,    unmap,    awaited
-design     bus %  bus gap  bus busy  bus idle  bus busy  bus idle  wakes/I/O  ctx/I/O
-mmc-blkmq   53.2  18.9 us    2.49 %    0.00 %    0.00 %    11.2 %       1.98     0.97
-b           53.2  18.9 us    2.49 %    0.00 %    0.00 %    11.2 %       1.98     0.97
+design     bus %  bus gap  bus busy  bus idle  bus busy  bus idle  wakes/I/O
+mmc-blkmq   53.2  18.9 us    2.49 %    0.00 %    0.00 %    11.2 %       1.98
+b           53.2  18.9 us    2.49 %    0.00 %    0.00 %    11.2 %       1.98
+
+Interrupts, and the threads that are woken, for each I/O:
+                       driver's  driver's         context
+design     interrupts    thread    worker  jobs  switches
+mmc-blkmq        2.00      1.98      0.98  1.00      0.97
+b                2.00      1.98      0.98  1.00      0.97
 ";
         assert_eq!(text(&rows), expected);
         let read_only = text(&[(Some("b"), &others)]);
@@ -212,7 +236,7 @@ MMC host:
   commands     : CMD13=1.20k, CMD18=7, CMD25=1.20k, CMD13/write=1.00
   bus          : busy=53.2 %, gap=18.9 us
   bus busy/idle: map=2.49 % / 0.00 %, unmap=0.00 % / 11.2 %
-  per I/O      : wakes=3.96, awaited wakes=1.98, ctx=0.97
+  per I/O      : interrupts=2.00, wakes=3.96 (thread=1.98, worker=0.98, jobs=1.00), awaited wakes=1.98, ctx=0.97
 ";
         assert_eq!(text(&[(None, &figures(7, 1200))]), expected);
     }
@@ -222,7 +246,8 @@ MMC host:
         let good = figures(7, 0);
         let lossy = HostFigures { unnoticed_ns: 10_000_000_000, ..good.clone() };
         let both = text(&[(Some("a"), &good), (Some("b"), &lossy)]);
-        let ends: Vec<_> = both.lines().rev().take(3).collect();
+        let (host, _) = both.split_once("\n\nInterrupts").unwrap();
+        let ends: Vec<_> = host.lines().rev().take(3).collect();
         let is_last = |(line, end): (&&str, &str)| line.ends_with(end);
         assert!(ends.iter().zip(["  10.0 s", "   0 ns", "unnoticed"]).all(is_last), "{both}");
         let alone = text(&[(None, &lossy)]);

@@ -51,6 +51,8 @@ pub struct HostFigures {
     pub unmap_percent: Overlapped,
     /// Threads woken for each I/O.
     pub wakeups_per_io: f64,
+    /// What was woken, for each I/O.
+    pub woken_per_io: Woken,
     /// Wake-ups of the driver's threads that an idle bus waited for, for each I/O.
     pub awaited_wakeups_per_io: f64,
     /// Context switches for each I/O.
@@ -77,6 +79,20 @@ pub struct Overlapped {
     pub inside: f64,
     /// While the bus was idle.
     pub outside: f64,
+}
+
+/// What an MMC host and its jobs run on: interrupts and woken threads. The last three add up to all wake-ups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Woken {
+    /// Interrupts of the controller.
+    pub interrupts: f64,
+    /// Wake-ups of the thread that starts requests.
+    pub thread: f64,
+    /// Wake-ups of the worker that completes requests after their interrupt.
+    pub worker: f64,
+    /// Wake-ups of jobs.
+    pub jobs: f64,
 }
 
 /// Mean times in nanoseconds. The first three add up to the time from one transfer to the next.
@@ -160,6 +176,8 @@ impl HostFigures {
         let (work, absent) = (ns(report.device_busy), ns(host.absent));
         let awaited_wakeups = approximate(host.awaited_wakeups);
         let each = |amount| ratio(amount, transfers);
+        let of_host = host.thread_wakeups + host.deferred_wakeups;
+        debug_assert!(of_host <= report.totals.wakeups, "all wake-ups are counted");
         Some(Self {
             commands: CommandCounts(host.commands),
             queue_status: host.queue_status,
@@ -174,6 +192,12 @@ impl HostFigures {
             map_percent: overlapped(host.map),
             unmap_percent: overlapped(host.unmap),
             wakeups_per_io: ratio(approximate(report.totals.wakeups), ios),
+            woken_per_io: Woken {
+                interrupts: ratio(approximate(host.interrupts), ios),
+                thread: ratio(approximate(host.thread_wakeups), ios),
+                worker: ratio(approximate(host.deferred_wakeups), ios),
+                jobs: ratio(approximate(report.totals.wakeups - of_host), ios),
+            },
             awaited_wakeups_per_io: ratio(awaited_wakeups, ios),
             switches_per_io: ratio(approximate(report.totals.context_switches), ios),
             transfer_ns: TransferTimes {

@@ -24,7 +24,7 @@ pub use explanation::{
 };
 pub use figures::Figures;
 pub use host::{
-    CommandCounts, CommandNumber, HostFigures, Overlapped, TransferCounts, TransferTimes,
+    CommandCounts, CommandNumber, HostFigures, Overlapped, TransferCounts, TransferTimes, Woken,
 };
 pub use job_figures::{DirectionFigures, JobFigures};
 pub use job_time::JobTime;

@@ -9,7 +9,7 @@ use super::difference::explain;
 use super::*;
 use crate::answer::{
     CommandCounts, Figures, Held, HostFigures, JobTime, Latency, Life, LifeStage, Overlapped,
-    PmemFigures, PmemParts, TransferCounts, TransferTimes,
+    PmemFigures, PmemParts, TransferCounts, TransferTimes, Woken,
 };
 
 /// A run of a second in which `commands` of `ios_per_command` I/Os each spent 440 us at the device.
@@ -228,6 +228,7 @@ fn hosted((transfer_ns, per_transfer): Transfer) -> Figures {
         map_percent: Overlapped::default(),
         unmap_percent: Overlapped::default(),
         wakeups_per_io: 4.0,
+        woken_per_io: Woken::default(),
         awaited_wakeups_per_io: 2.0,
         switches_per_io: 1.0,
         transfer_ns,

@@ -63,6 +63,12 @@ pub struct HostReport {
     pub unmap: Overlap,
     /// MMC requests whose start had to wait for the wake-up of a driver thread, with bus and card idle.
     pub awaited_wakeups: u64,
+    /// Interrupts of the controller.
+    pub interrupts: u64,
+    /// Wake-ups of the driver's thread.
+    pub thread_wakeups: u64,
+    /// Wake-ups of the worker that does what interrupts leave for later.
+    pub deferred_wakeups: u64,
 }
 
 /// The model of a host. See the [module](self).
@@ -82,6 +88,8 @@ pub struct MmcHost {
     map: Overlap,
     unmap: Overlap,
     awaited_wakeups: u64,
+    /// By context: how often it was entered by an interrupt or woken.
+    entered: [u64; 3],
     /// By context: whether it was woken while bus and card were idle, and nothing has started since.
     woken: [bool; 3],
     /// By context: the bus time when its current act began, or when measuring began.
@@ -140,6 +148,7 @@ impl MmcHost {
             map: Overlap::default(),
             unmap: Overlap::default(),
             awaited_wakeups: 0,
+            entered: [0; 3],
             woken: [false; 3],
             bus_at_begin: [Duration::ZERO; 3],
             measured_from: Instant::ZERO,
@@ -176,6 +185,7 @@ impl MmcHost {
 
     /// Begins the interrupt handler. Returns the handler's time, without the cost of the interrupt itself.
     pub fn begin_interrupt(&mut self) -> Duration {
+        self.entered[Context::Interrupt as usize] += 1;
         let copied = self.mmc.controller.begin_interrupt();
         per_kib(self.costs.pio_per_kib, copied.bytes) + copied.wait
     }
@@ -214,6 +224,7 @@ impl MmcHost {
     /// Notes that the thread of `context` is woken.
     pub fn wakes(&mut self, context: Context, now: Instant) {
         debug_assert_ne!(context, Context::Interrupt, "an interrupt handler is never woken");
+        self.entered[context as usize] += 1;
         self.woken[context as usize] = !self.mmc.controller.is_at_work(now);
     }
 
@@ -318,6 +329,7 @@ impl MmcHost {
         self.bus_at_begin = [Duration::ZERO; 3];
         (self.map, self.unmap) = (Overlap::default(), Overlap::default());
         self.awaited_wakeups = 0;
+        self.entered = [0; 3];
         self.absent = Duration::ZERO;
         self.memory_before = self.mmc.controller.memory_time(now);
         self.counts_before = self.counts();
@@ -351,6 +363,9 @@ impl MmcHost {
             map: self.map,
             unmap: self.unmap,
             awaited_wakeups: self.awaited_wakeups,
+            interrupts: self.entered[Context::Interrupt as usize],
+            thread_wakeups: self.entered[Context::Thread as usize],
+            deferred_wakeups: self.entered[Context::Deferred as usize],
         }
     }
 }
