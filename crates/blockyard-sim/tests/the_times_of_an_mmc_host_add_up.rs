@@ -154,6 +154,21 @@ fn an_idle_bus_waits_for_the_threads_of_its_design() {
     }
 }
 
+/// Of random writes: blk-mq has an interrupt for the transfer and one for its CMD13, each of which wakes the
+/// thread; the host software queue leaves completion to a worker.
+#[test]
+fn interrupts_and_wake_ups_are_those_of_the_design() {
+    for (design, interrupts, worker) in [("mmc-blkmq", 2.0, 0.0), ("hsq-v8", 1.0, 1.0)] {
+        let (_, figures) = run(WRITES, design);
+        let woken = figures.woken_per_io;
+        assert!((woken.interrupts - interrupts).abs() < 0.01, "{design}: {woken:?}");
+        assert!((woken.worker - worker).abs() < 0.01, "{design}: {woken:?}");
+        assert!((woken.jobs - 1.0).abs() < 0.01, "{design}: {woken:?}");
+        let sum = woken.thread + woken.worker + woken.jobs;
+        assert!((sum - figures.wakeups_per_io).abs() < 1e-9, "{design}: {woken:?}");
+    }
+}
+
 /// [busy-ends-mmc-request]
 #[test]
 fn a_thread_that_polls_a_busy_card_keeps_no_bus_waiting() {
