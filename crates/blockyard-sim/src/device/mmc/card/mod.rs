@@ -49,6 +49,7 @@ mod fate;
 mod function;
 pub mod misuse;
 pub mod packed;
+mod program;
 mod queue;
 mod sequence;
 #[cfg(test)]
