@@ -7,6 +7,7 @@ use core::time::Duration;
 use nbd::{ESHUTDOWN, READ, Running, WRITE, disk, file, header};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::time::Instant;
 
 #[test]
 fn requests_in_flight_are_answered() {
@@ -98,8 +99,9 @@ fn a_slow_tcp_client_that_goes_on_sending_gets_its_last_reply() {
     gets_every_reply(40, Duration::from_millis(60));
 }
 
-/// A client goes on sending reads while the server ends, which begins after `count` of them. The client waits before it
-/// reads each reply, so the replies queue up: there are some on their way when the server ends the session.
+/// A client goes on sending reads while the server ends, which begins once the server has taken `count` of them. The
+/// client waits before it reads each reply, so the replies queue up: there are some on their way when the server ends the
+/// session.
 fn gets_every_reply(count: u64, pause: Duration) {
     const BYTES: u32 = 1 << 16;
     let any_port = Address::Tcp("127.0.0.1:0".to_owned());
@@ -110,13 +112,21 @@ fn gets_every_reply(count: u64, pause: Duration) {
     stream.read_exact(&mut greeting).unwrap();
     stream.write_all(&[0, 0, 0, 3]).unwrap();
     let mut client = nbd::Client::enter(stream).unwrap();
-    let stopper = server.stopper();
+    let (stopper, gauge) = (server.stopper(), server.gauge());
     let mut sending = client.stream.try_clone().unwrap();
     let sender = std::thread::spawn(move || {
         let mut sent = 0_u64;
         while sending.write_all(&header(READ, sent, 0, BYTES)).is_ok() {
             sent += 1;
             if sent == count {
+                let start = Instant::now();
+                while gauge.read().is_none_or(|traffic| traffic.reads < count) {
+                    assert!(
+                        start.elapsed() < Duration::from_secs(20),
+                        "the server takes {count} reads"
+                    );
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 stopper.stop();
                 std::thread::sleep(pause); // the server takes few of the requests that follow
             }
@@ -139,7 +149,7 @@ fn gets_every_reply(count: u64, pause: Duration) {
         std::thread::sleep(pause);
     };
     assert_eq!(end, ErrorKind::UnexpectedEof, "the connection is not reset");
-    assert!(next >= count, "{next} replies to the requests sent before the end");
+    assert!(next >= count, "{next} replies to the requests taken before the end");
     drop(client);
     server.join().unwrap();
     sender.join().unwrap();
