@@ -42,9 +42,10 @@ fn at(pace: Pace, speed: &str) -> Options {
     Options { pace, speed: speed.parse().unwrap(), ..Options::default() }
 }
 
-/// I/Os of up to four processes in order of time. Each has its own place, so that none merge.
+/// I/Os of up to four processes in order of time. Each has its own place, so that none merge. Those of a process are at
+/// the same instant, or so far apart that they belong to different calls.
 fn ios() -> impl Strategy<Value = Vec<Io>> {
-    let gap = prop_oneof![Just(0_u64), 1..30_u64, 1..500_u64];
+    let gap = prop_oneof![Just(0_u64), 6..30_u64, 6..500_u64];
     proptest::collection::vec((gap, 0..4_u32), 1..60).prop_map(|drawn| {
         let mut at_us = 0;
         let io = |(n, (gap, process)): (usize, (u64, u32))| {

@@ -94,6 +94,9 @@ fn time_that_passes(text: &str) -> Result<Duration, &'static str> {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Playback {
     /// When recorded I/O is issued: `open`, `closed:N` or `think`
+    ///
+    /// What a thread submitted under one plug is submitted together. A trace of blktrace without plugs is judged by
+    /// threads and times.
     #[arg(long, value_name = "PACE", value_parser = pace)]
     pub(crate) pace: Option<Pace>,
 

@@ -135,7 +135,17 @@ mod tests {
 
     fn issue(offset_bytes: u64, len_bytes: u32) -> Issue {
         let (op, flags) = (Op::Write, Flags::NONE);
-        Issue { disk: 0, cpu: 0, pid: 0, op, offset_bytes, len_bytes, flags, took: None }
+        Issue {
+            disk: 0,
+            cpu: 0,
+            pid: 0,
+            op,
+            offset_bytes,
+            len_bytes,
+            flags,
+            took: None,
+            joins: false,
+        }
     }
 
     fn took(completions: &mut Completions, at_end: bool) -> Vec<Option<u64>> {

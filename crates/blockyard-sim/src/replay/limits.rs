@@ -6,6 +6,8 @@ pub const LINE_BYTES_MAX: usize = 4096;
 pub const REORDER_MAX: usize = 4096;
 /// The maximum number of I/Os of a trace that wait for their completion.
 pub const OPEN_MAX: usize = 65_536;
+/// The maximum number of I/Os of a trace that are read ahead to find the calls that submitted them.
+pub const CALLS_RECORDS_MAX: usize = 4096;
 /// The maximum number of disks in a trace.
 pub const DISKS_MAX: usize = 1024;
 /// The maximum number of processes that are replayed with their own think time.

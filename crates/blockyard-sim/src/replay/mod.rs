@@ -1,12 +1,13 @@
 //! Recorded I/O: reads traces and issues their I/Os again in virtual time.
 //!
 //! ```text
-//! file ─► sniff ─► format::* ─► order ─► completions ─► Record ─► Player ─► tasks
+//! file ─► sniff ─► format::* ─► order ─► plugs ─► completions ─► Record ─► Player (calls) ─► tasks
 //! ```
 //!
 //! A [`Trace`] is read at least twice: once when it is opened, so that every fault is reported
 //! before anything runs, and once for each simulation. [`Replay`] adds the pace and the place on a
-//! device; [`Player`] hands the records to the tasks of a world.
+//! device; [`Player`] hands the records to the tasks of a world. What a thread submitted under one
+//! plug is submitted by one call again.
 //!
 //! # Rules
 //!
@@ -20,6 +21,7 @@
 //! - **[wrong-unit-is-refused]** A number that can only be in the wrong unit is an error. A number
 //!   that looks wrong but may be right is a warning.
 
+mod calls;
 mod completions;
 mod disks;
 mod error;
@@ -31,6 +33,7 @@ mod order;
 mod placing;
 mod plan;
 mod player;
+mod plugs;
 mod reader;
 mod record;
 mod sniff;

@@ -6,6 +6,7 @@
 //! foremost submitter is ahead. Memory therefore holds only the records between the slowest and the
 //! fastest submitter.
 
+use super::calls::Calls;
 use super::error::{TraceError, TraceFault};
 use super::limits::{BACKLOG_MAX, OPEN_MAX};
 use super::options::{Options, Pace, Speed};
@@ -18,7 +19,7 @@ use blockyard::bio::{Bio, Op};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
 use core::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Bytes of a memory page, which is one segment of a payload.
 const PAGE_BYTES: u32 = 4096;
@@ -28,6 +29,8 @@ const PAGE_BYTES: u32 = 4096;
 pub enum Due {
     /// As soon as the task has room.
     AtOnce,
+    /// In the call that issues the record before it, under the same plug.
+    Joined,
     /// At this instant.
     At(Instant),
     /// This long after both the task's latest issue and the instant when no more than this many I/Os
@@ -63,9 +66,11 @@ pub struct Delivery {
 #[derive(Debug)]
 pub struct Player {
     reader: Reader,
-    /// The next record of a disk that is replayed.
-    next: Option<Record>,
-    begun: bool,
+    /// The next records of disks that are replayed.
+    calls: Calls,
+    /// The record that was read last.
+    last: Option<Record>,
+    at_end: bool,
     pace: Pace,
     speed: Speed,
     placings: Vec<Option<Placing>>,
@@ -75,6 +80,8 @@ pub struct Player {
     lead: Duration,
     /// Records that were handed out and have not been submitted.
     backlog: usize,
+    /// Records of the call that is being handed out.
+    ready: VecDeque<(TaskId, Delivery)>,
 }
 
 /// The latest event of a submitter in the trace, and its outstanding I/Os.
@@ -113,7 +120,7 @@ impl Thinking {
 }
 
 impl Player {
-    pub(super) const fn new(
+    pub(super) fn new(
         reader: Reader,
         options: &Options,
         placings: Vec<Option<Placing>>,
@@ -121,8 +128,9 @@ impl Player {
     ) -> Self {
         Self {
             reader,
-            next: None,
-            begun: false,
+            calls: Calls::default(),
+            last: None,
+            at_end: false,
             pace: options.pace,
             speed: options.speed,
             placings,
@@ -130,6 +138,7 @@ impl Player {
             thinking: BTreeMap::new(),
             lead: Duration::ZERO,
             backlog: 0,
+            ready: VecDeque::new(),
         }
     }
 
@@ -141,39 +150,40 @@ impl Player {
     ///
     /// If the trace cannot be read any more, or has changed.
     pub fn take(&mut self, now: Instant) -> Result<Option<(TaskId, Delivery)>, TraceError> {
-        if !self.begun {
-            self.begun = true;
-            self.read()?;
+        if let Some(delivery) = self.ready.pop_front() {
+            return Ok(Some(delivery));
         }
-        let Some(record) = self.next else { return Ok(None) };
+        self.read()?;
+        let Some(first) = self.calls.first() else { return Ok(None) };
         let room = match self.pace {
             // Twice the depth, so that the task never runs out of records.
             Pace::Closed(depth) => self.backlog < 2 * depth as usize,
-            Pace::Open | Pace::Think => self.backlog < BACKLOG_MAX && self.known_at(&record) <= now,
+            Pace::Open | Pace::Think => self.backlog < BACKLOG_MAX && self.known_at(first) <= now,
         };
         if !room {
             return Ok(None);
         }
+        let call = self.calls.take().expect("a call that has a first record");
         self.read()?;
-        debug_assert!(self.backlog < BACKLOG_MAX, "[bounded-trace-memory]");
-        self.backlog += 1;
-        let delivered = self.deliver(&record);
-        delivered.map(Some).ok_or_else(|| self.reader.fault(TraceFault::Changed))
+        self.backlog += call.len();
+        let handed_out = self.hand_out(&call);
+        handed_out.ok_or_else(|| self.reader.fault(TraceFault::Changed))?;
+        Ok(self.ready.pop_front())
     }
 
     /// Returns when a task must know the next record; `None` if no record is left, or if that does
     /// not depend on time.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
-        let record = self.next.as_ref()?;
+        let record = self.calls.first()?;
         let waits = self.backlog < BACKLOG_MAX && !matches!(self.pace, Pace::Closed(_));
         waits.then(|| self.known_at(record))
     }
 
     /// Whether every record has been handed out.
     #[must_use]
-    pub const fn ended(&self) -> bool {
-        self.begun && self.next.is_none()
+    pub fn ended(&self) -> bool {
+        self.at_end && self.calls.first().is_none() && self.ready.is_empty()
     }
 
     /// Notes that a task has submitted a record. Returns whether this made room for more records.
@@ -205,37 +215,52 @@ impl Player {
         Instant::from_ns(at.saturating_sub(self.lead.as_ns()))
     }
 
-    /// Advances `next` to the next record of a disk that is replayed.
+    /// Reads until the first call is complete.
     fn read(&mut self) -> Result<(), TraceError> {
-        loop {
-            self.next = self.reader.next()?;
-            let disk = self.next.map(|record| usize::from(record.disk));
-            let wanted = |disk| self.placings.get(disk).is_none_or(Option::is_some);
-            if disk.is_none_or(wanted) {
-                return Ok(());
+        while !self.at_end && self.calls.wants(self.last.as_ref()) {
+            self.last = self.reader.next()?;
+            let Some(record) = self.last else {
+                self.at_end = true;
+                break;
+            };
+            match self.placings.get(usize::from(record.disk)) {
+                Some(None) => self.calls.skip(&record),
+                _ => self.calls.push(record),
             }
         }
+        Ok(())
     }
 
-    /// Returns the task of `record` and its delivery; `None` if its disk, processor or process was
-    /// not in the trace when the trace was opened.
-    fn deliver(&mut self, record: &Record) -> Option<(TaskId, Delivery)> {
-        let placing = self.placings.get(usize::from(record.disk)).copied().flatten()?;
+    /// Makes the records of a call ready. Returns `None` if a disk, processor or process was not in the trace when the
+    /// trace was opened.
+    fn hand_out(&mut self, call: &[Record]) -> Option<()> {
+        let first = call.first()?;
         let task = match &self.submitters {
             Submitters::One => 0,
-            Submitters::Cpus { cpus, tasks } => *tasks.get(&(record.cpu % cpus))?,
-            Submitters::Processes(tasks) => *tasks.get(&record.pid)?,
+            Submitters::Cpus { cpus, tasks } => *tasks.get(&(first.cpu % cpus))?,
+            Submitters::Processes(tasks) => *tasks.get(&first.pid)?,
         };
+        for (n, record) in call.iter().enumerate() {
+            let delivery = self.delivery(record, task, n > 0)?;
+            self.ready.push_back((TaskId(task), delivery));
+        }
+        Some(())
+    }
+
+    /// Returns the delivery of `record` to `task`; `None` if the disk was not in the trace when the trace was opened.
+    fn delivery(&mut self, record: &Record, task: u32, joins: bool) -> Option<Delivery> {
+        let placing = self.placings.get(usize::from(record.disk)).copied().flatten()?;
         let scaled = |instant: Instant| Instant::from_ns(self.speed.scale_ns(instant.as_ns()));
         let at = scaled(record.at);
         let ended = record.took.map(|took| scaled(record.at + took));
         debug_assert!(ended.is_none_or(|ended| at <= ended), "a record must end after its issue");
-        let due = match self.pace {
+        let alone = match self.pace {
             Pace::Open => Due::At(at),
             Pace::Closed(_) => Due::AtOnce,
             Pace::Think => self.thinking.entry(task).or_default().due(at, ended),
         };
-        let delivery = Delivery {
+        let due = if joins { Due::Joined } else { alone };
+        Some(Delivery {
             queue: placing.queue,
             bio: bio_of(record, &placing),
             kind: kind_of(record.op),
@@ -243,8 +268,7 @@ impl Player {
             due,
             at,
             ended,
-        };
-        Some((TaskId(task), delivery))
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use super::format::blktrace::Blktrace;
 use super::format::iolog::Iolog;
 use super::format::msr::Msr;
 use super::order::Order;
+use super::plugs::{Known, Plugs};
 use super::record::{Entry, EntryKind, Issue, Record};
 use super::source::{Part, Source};
 use super::trace_format::Format;
@@ -28,6 +29,9 @@ pub(super) struct Passed {
     pub(super) dispatched: u64,
     pub(super) completed: u64,
     pub(super) remapped: u64,
+    /// Whether bios were taken as part of a call without a recorded plug.
+    pub(super) assumes_calls: bool,
+    pub(super) known: Known,
 }
 
 /// Reads a trace from start to end ([bounded-trace-memory]).
@@ -37,6 +41,7 @@ pub struct Reader {
     order: Order,
     at_end: bool,
     taken: Taken,
+    plugs: Plugs,
     completions: Completions,
     /// The trace's clock at the first record.
     first_ns: Option<u64>,
@@ -97,12 +102,18 @@ impl Parser {
 }
 
 impl Reader {
-    pub(super) fn new(source: &Source, format: Format, taken: Taken) -> Result<Self, TraceError> {
+    pub(super) fn new(
+        source: &Source,
+        format: Format,
+        taken: Taken,
+        known: Known,
+    ) -> Result<Self, TraceError> {
         Ok(Self {
             parser: Parser::new(source, format)?,
             order: Order::default(),
             at_end: false,
             taken,
+            plugs: Plugs::new(known),
             completions: Completions::default(),
             first_ns: None,
             passed: Passed::default(),
@@ -127,22 +138,40 @@ impl Reader {
                 self.at_end = true;
                 continue;
             };
-            self.passed.dispatched += u64::from(matches!(kind, EntryKind::Dispatch(_)));
+            self.look_for_plugs(&kind);
             match (kind, self.taken) {
                 (EntryKind::Queue(issue), Taken::Queued)
                 | (EntryKind::Dispatch(issue), Taken::Dispatched) => {
                     if !self.parser.tells_completions() {
                         return Ok(Some(self.record(at_ns, issue)));
                     }
-                    self.completions.issued(at_ns, issue);
+                    let queued = self.taken == Taken::Queued;
+                    let joins = queued && self.plugs.joins(at_ns, issue.pid);
+                    self.completions.issued(at_ns, Issue { joins, ..issue });
                 }
                 (EntryKind::Complete { disk, offset_bytes, len_bytes }, _) => {
                     self.passed.completed += 1;
                     self.completions.completed(at_ns, disk, offset_bytes, len_bytes);
                 }
                 (EntryKind::Remap, _) => self.passed.remapped += 1,
-                (EntryKind::Queue(_) | EntryKind::Dispatch(_) | EntryKind::Other, _) => {}
+                _ => {}
             }
+        }
+    }
+
+    /// Notes what an entry says about the calls of its thread.
+    fn look_for_plugs(&mut self, kind: &EntryKind) {
+        match *kind {
+            EntryKind::Plug { pid } => self.plugs.plugged(pid),
+            EntryKind::Unplug { pid } | EntryKind::Insert { pid } => self.plugs.passed_on(pid),
+            EntryKind::Dispatch(issue) => {
+                self.passed.dispatched += 1;
+                self.plugs.passed_on(issue.pid);
+            }
+            EntryKind::Queue(_)
+            | EntryKind::Complete { .. }
+            | EntryKind::Remap
+            | EntryKind::Other => {}
         }
     }
 
@@ -165,9 +194,9 @@ impl Reader {
         let first_ns = *self.first_ns.get_or_insert(at_ns);
         debug_assert!(at_ns >= first_ns, "[records-in-time-order]");
         debug_assert!(issue.len_bytes > 0 || issue.op == Op::Flush, "only a flush has no range");
-        let Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took } = issue;
+        let Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins } = issue;
         let at = Instant::from_ns(at_ns - first_ns);
-        Record { at, took, disk, cpu, pid, op, offset_bytes, len_bytes, flags }
+        Record { at, took, disk, cpu, pid, op, offset_bytes, len_bytes, flags, joins }
     }
 
     /// Names of the disks found so far, by number.
@@ -181,7 +210,7 @@ impl Reader {
     }
 
     pub(super) const fn passed(&self) -> Passed {
-        self.passed
+        Passed { assumes_calls: self.plugs.assumes, known: self.plugs.known, ..self.passed }
     }
 
     /// Returns how many entries stood too late in their file, and the largest delay.

@@ -24,6 +24,8 @@ pub struct Record {
     pub len_bytes: u32,
     /// The flags.
     pub flags: Flags,
+    /// The same thread submitted the I/O in the same call as its I/O before it, under one plug.
+    pub joins: bool,
 }
 
 /// An I/O as a parser returns it.
@@ -37,6 +39,8 @@ pub(super) struct Issue {
     pub(super) len_bytes: u32,
     pub(super) flags: Flags,
     pub(super) took: Option<Duration>,
+    /// As in [`Record`]. No parser sets it.
+    pub(super) joins: bool,
 }
 
 /// The content of an entry.
@@ -50,6 +54,12 @@ pub(super) enum EntryKind {
     Complete { disk: u16, offset_bytes: u64, len_bytes: u32 },
     /// A bio was passed on to the disk below: blktrace's `A`.
     Remap,
+    /// A thread began to hold requests back: blktrace's `P`.
+    Plug { pid: u32 },
+    /// A thread passed on the requests that it held back: blktrace's `U`.
+    Unplug { pid: u32 },
+    /// A thread inserted a request into a queue: blktrace's `I`.
+    Insert { pid: u32 },
     /// An event that cannot be replayed, such as a command that is not block I/O.
     Other,
 }

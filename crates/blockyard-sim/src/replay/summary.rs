@@ -104,6 +104,8 @@ pub enum Warning {
         /// Number of remaps.
         times: u64,
     },
+    /// Plugs are not recorded: threads and times decided which bios were submitted in one call.
+    Calls,
     /// All offsets and lengths are multiples of 256 KiB.
     Coarse {
         /// The number of the disk.
@@ -132,6 +134,10 @@ impl fmt::Display for Warning {
                 f,
                 "I/O was remapped from disk to disk {times} times: the trace holds it once for \
                  each disk; choose one disk"
+            ),
+            Self::Calls => f.write_str(
+                "the trace has no plugs (P, U): a bio that closely follows its thread's bio before it \
+                 is taken as part of the same call",
             ),
             Self::Coarse { disk } => write!(
                 f,
@@ -214,6 +220,7 @@ impl Summing {
         let mut warn = |applies: bool, warning| warnings.extend(applies.then_some(warning));
         warn(taken == Taken::Dispatched, Warning::Dispatches);
         warn(moved.0 > 0, Warning::Moved { entries: moved.0, by: moved.1 });
+        warn(passed.assumes_calls, Warning::Calls);
         let stacked = passed.remapped > 0 && summary.disks.len() > 1;
         warn(stacked, Warning::Remapped { times: passed.remapped });
         for (number, disk) in summary.disks.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! A trace that has been read once without a fault.
 
 use super::error::{TraceError, TraceFault};
+use super::plugs::Known;
 use super::reader::{Reader, Taken};
 use super::sniff;
 use super::source::Source;
@@ -13,6 +14,8 @@ pub struct Trace {
     source: Source,
     format: Format,
     taken: Taken,
+    /// What the whole trace says about plugs.
+    known: Known,
     summary: Summary,
 }
 
@@ -26,14 +29,15 @@ impl Trace {
     pub fn open(source: Source) -> Result<Self, TraceError> {
         let format = format_of(&source)?;
         for taken in [Taken::Queued, Taken::Dispatched] {
-            let mut reader = Reader::new(&source, format, taken)?;
+            let mut reader = Reader::new(&source, format, taken, Known::default())?;
             let mut summing = Summing::new(format);
             while let Some(record) = reader.next()? {
                 summing.add(&record);
             }
             let summary = summing.finish(reader.disks(), taken, reader.passed(), reader.moved());
             if summary.records > 0 {
-                return Ok(Self { source, format, taken, summary });
+                let known = reader.passed().known;
+                return Ok(Self { source, format, taken, known, summary });
             }
             if reader.passed().dispatched == 0 {
                 break;
@@ -67,7 +71,7 @@ impl Trace {
     /// If the trace cannot be read any more.
     pub fn records(&self) -> Result<Reader, TraceError> {
         debug_assert!(self.summary.records > 0, "an open trace has a record");
-        Reader::new(&self.source, self.format, self.taken)
+        Reader::new(&self.source, self.format, self.taken, self.known)
     }
 
     /// Returns an error about the trace as a whole.

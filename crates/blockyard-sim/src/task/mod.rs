@@ -502,10 +502,18 @@ impl Task {
         if self.call.left == 0 {
             self.draw();
             let room = u32::try_from(self.free.len()).expect("free slots should fit the depth");
-            let most = if self.drawn.is_some_and(|ask| ask.in_call) { 1 } else { self.shape.batch };
-            let left = most.min(room);
             debug_assert!(self.shape.batch > 0, "a batch must have an I/O");
-            self.call = Call { left, plugs: left > UNPLUGGED_MAX };
+            self.call = match &self.source {
+                Source::Recorded(recorded) => {
+                    let joined = u32::try_from(recorded.joined()).unwrap_or(u32::MAX - 1);
+                    Call { left: room.min(1 + joined), plugs: joined > 0 }
+                }
+                Source::Generated(_) => {
+                    let alone = self.drawn.is_some_and(|ask| ask.in_call);
+                    let left = room.min(if alone { 1 } else { self.shape.batch });
+                    Call { left, plugs: left > UNPLUGGED_MAX }
+                }
+            };
         }
         self.call
     }

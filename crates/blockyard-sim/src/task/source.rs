@@ -186,7 +186,7 @@ impl Recorded {
     pub(super) fn push(&mut self, delivery: &Delivery) {
         let Delivery { queue, bio, kind, len_bytes, due, at, ended } = *delivery;
         debug_assert!(!self.ended, "no record may follow the last one");
-        self.timed |= due != Due::AtOnce;
+        self.timed |= matches!(due, Due::At(_) | Due::After { .. });
         let when = When::Recorded(due);
         self.inbox.push_back(Ask {
             queue,
@@ -204,6 +204,12 @@ impl Recorded {
 
     pub(super) fn next(&mut self) -> Option<Ask> {
         self.inbox.pop_front()
+    }
+
+    /// Returns the number of I/Os in the inbox that the call of the one before them issues, too.
+    pub(super) fn joined(&self) -> usize {
+        let joins = |ask: &&Ask| matches!(ask.when, When::Recorded(Due::Joined));
+        self.inbox.iter().take_while(joins).count()
     }
 
     /// Whether records have their own instants, rather than only an order.
@@ -239,7 +245,7 @@ impl Recorded {
     /// Returns when an I/O with this due time may be submitted; `None` if it must wait for a completion.
     pub(super) fn due(&self, due: Due) -> Option<Instant> {
         match due {
-            Due::AtOnce => Some(Instant::ZERO),
+            Due::AtOnce | Due::Joined => Some(Instant::ZERO),
             Due::At(at) => Some(at),
             Due::After { outstanding, .. } if self.in_flight > outstanding => None,
             Due::After { outstanding, gap } => {

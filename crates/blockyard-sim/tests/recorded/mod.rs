@@ -62,11 +62,13 @@ pub(crate) fn database() -> Vec<Io> {
     ios
 }
 
-/// Reads and writes at whole milliseconds from one process, several at a time, which every format can record.
+/// Reads and writes at whole milliseconds, one from each of three processes, which every format can record.
 pub(crate) fn plain() -> Vec<Io> {
     let io = |n: u64| {
         let op = if n % 3 == 1 { Op::Write } else { Op::Read };
-        Io::new(n / 3 * 1000, op, (n * 6007) % 30_000 * 8, if n.is_multiple_of(5) { 64 } else { 8 })
+        let sectors = if n.is_multiple_of(5) { 64 } else { 8 };
+        let pid = 700 + u32::try_from(n % 3).unwrap();
+        Io { pid, ..Io::new(n / 3 * 1000, op, (n * 6007) % 30_000 * 8, sectors) }
     };
     (0..120).map(io).collect()
 }

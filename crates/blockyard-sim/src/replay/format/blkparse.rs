@@ -91,6 +91,9 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
     let passed_over = |kind| Ok(Entry { at_ns, kind });
     match action {
         "A" => return passed_over(EntryKind::Remap),
+        "P" => return passed_over(EntryKind::Plug { pid }),
+        "U" => return passed_over(EntryKind::Unplug { pid }),
+        "I" => return passed_over(EntryKind::Insert { pid }),
         "Q" | "D" | "C" => {}
         _ if action.len() <= 2 => return passed_over(EntryKind::Other),
         _ => {
@@ -109,7 +112,8 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
         };
         let disk = disks.number(device)?;
         let (offset_bytes, len_bytes, took) = (0, 0, None);
-        let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
+        let issue =
+            Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
         return passed_over(of_action(action, issue));
     };
     let bytes = u64::from(SECTOR_BYTES);
@@ -120,7 +124,8 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
         return passed_over(EntryKind::Other);
     };
     let disk = disks.number(device)?;
-    let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took: None };
+    let issue =
+        Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took: None, joins: false };
     passed_over(of_action(action, issue))
 }
 
@@ -185,7 +190,7 @@ mod tests {
     fn events_that_cannot_be_replayed_are_skipped() {
         for line in [
             "8,0 0 0 0.000065500 0 m N cfq hello",
-            "8,0 0 18 0.000068000 100 P N [fio]",
+            "8,0 0 18 0.000068000 0 UT N [swapper] 1",
             "8,0 0 17 0.000067000 100 D R 36 (12 00 ..) [fio]",
             "8,0 0 16 0.000066000 100 Q N 0 [fio]",
         ] {
@@ -193,6 +198,10 @@ mod tests {
         }
         let remap = read("8,0 0 11 0.000063000 100 A W 16 + 16 <- (8,1) 3").unwrap();
         assert_eq!(remap.kind, EntryKind::Remap);
+        let kind = |line| read(line).unwrap().kind;
+        assert_eq!(kind("8,0 0 1 0.000068000 7 P N [fio]"), EntryKind::Plug { pid: 7 });
+        assert_eq!(kind("8,0 0 2 0.000069000 7 U N [fio] 3"), EntryKind::Unplug { pid: 7 });
+        assert_eq!(kind("8,0 0 3 0.000070000 7 I WS 8 + 8 [fio]"), EntryKind::Insert { pid: 7 });
     }
 
     #[test]

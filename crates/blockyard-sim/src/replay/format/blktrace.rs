@@ -50,6 +50,9 @@ mod action {
     pub(super) const QUEUE: u16 = 1;
     pub(super) const ISSUE: u16 = 7;
     pub(super) const COMPLETE: u16 = 8;
+    pub(super) const PLUG: u16 = 9;
+    pub(super) const UNPLUG: u16 = 10;
+    pub(super) const INSERT: u16 = 12;
     pub(super) const REMAP: u16 = 15;
     pub(super) const OF_CONTROL_GROUP: u16 = 1 << 8;
 }
@@ -319,6 +322,9 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
     let entry = |kind| Ok(Some(Entry { at_ns, kind }));
     match happened {
         action::REMAP => return entry(EntryKind::Remap),
+        action::PLUG => return entry(EntryKind::Plug { pid: raw.pid }),
+        action::UNPLUG => return entry(EntryKind::Unplug { pid: raw.pid }),
+        action::INSERT => return entry(EntryKind::Insert { pid: raw.pid }),
         action::QUEUE | action::ISSUE | action::COMPLETE if !has(category::PASSTHROUGH) => {}
         _ => return entry(EntryKind::Other),
     }
@@ -341,7 +347,7 @@ fn entry(raw: &Raw, disks: &mut Disks) -> Result<Option<Entry>, TraceFault> {
         expected: "a number below 65536",
     })?;
     let (pid, took) = (raw.pid, None);
-    let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
+    let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
     entry(if happened == action::QUEUE {
         EntryKind::Queue(issue)
     } else {

@@ -189,7 +189,8 @@ impl Grammar {
         // A fio job waits for its I/O.
         let flags = Flags::SYNC;
         let (cpu, pid, took) = (0, 0, None);
-        let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
+        let issue =
+            Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
         let empty = len_bytes == 0 && op != Op::Flush;
         let kind = if empty { EntryKind::Other } else { EntryKind::Queue(issue) };
         Ok(Entry { at_ns: self.at_ns, kind })

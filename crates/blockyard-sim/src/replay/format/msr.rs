@@ -94,7 +94,7 @@ fn entry(line: &str, disks: &mut Disks, name: &mut String) -> Result<Entry, Trac
     // The trace has a response time, so the submitter waited for the I/O.
     let (cpu, pid, flags) = (0, u32::from(disk), Flags::SYNC);
     let took = Some(Duration::from_ns(response.saturating_mul(TICK_NS)));
-    let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took };
+    let issue = Issue { disk, cpu, pid, op, offset_bytes, len_bytes, flags, took, joins: false };
     let kind = if len_bytes == 0 { EntryKind::Other } else { EntryKind::Queue(issue) };
     Ok(Entry { at_ns: (at_ticks - TICKS.start) * TICK_NS, kind })
 }
