@@ -246,16 +246,27 @@ impl<H: HostController> Mmc<H> {
         match self.plan.ended_by {
             EndedBy::Thread => Context::Thread,
             EndedBy::Deferred => Context::Deferred,
-            EndedBy::WaitingThread => {
-                let waits = |slot: &Slot| {
-                    matches!(
-                        slot.stage,
-                        Stage::Fresh | Stage::Preparing | Stage::Ready | Stage::Exclusive
-                    )
-                };
-                if self.slots.iter().any(waits) { Context::Thread } else { Context::Deferred }
-            }
+            EndedBy::WaitingThread if self.has_to_start() => Context::Thread,
+            EndedBy::WaitingThread => Context::Deferred,
         }
+    }
+
+    /// Returns whether an accepted request has not reached the bus.
+    fn has_to_start(&self) -> bool {
+        let waits = |slot: &Slot| {
+            matches!(slot.stage, Stage::Fresh | Stage::Preparing | Stage::Ready | Stage::Exclusive)
+        };
+        self.slots.iter().any(waits)
+    }
+
+    /// Returns whether a thread that has dispatched a request, and that sleeps until the driver is done with it, still
+    /// sleeps: a request is to be prepared or transfers nothing, or waits for the bus under a plan in which the thread
+    /// starts it.
+    #[must_use]
+    pub fn holds_dispatcher(&self) -> bool {
+        let starts = self.plan.ended_by == EndedBy::WaitingThread;
+        let is_open = !self.fresh.is_empty() || self.exclusive.is_some();
+        is_open || (starts && self.has_to_start())
     }
 
     /// Adapts a dynamic limit to the requests that are ready, as `first` is sent.

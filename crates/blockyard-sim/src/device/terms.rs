@@ -20,6 +20,8 @@ pub enum Dispatch {
     Direct,
     /// The driver may sleep, so that every run is left to its thread.
     HostThread,
+    /// The driver may sleep, and the submitting thread sleeps in it. Its thread does the deferred runs.
+    HostSubmitter,
 }
 
 impl Dispatch {
@@ -28,7 +30,8 @@ impl Dispatch {
     pub const fn runner(self, is_deferred: bool) -> Runner {
         match self {
             Self::Direct if is_deferred => Runner::Worker,
-            Self::Direct => Runner::Submitter,
+            Self::HostSubmitter if is_deferred => Runner::HostThread,
+            Self::Direct | Self::HostSubmitter => Runner::Submitter,
             Self::HostThread => Runner::HostThread,
         }
     }

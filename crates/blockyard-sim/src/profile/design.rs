@@ -34,6 +34,8 @@ pub struct Design {
     pub host: Option<HostPolicy>,
     /// Whether an MMC host unmaps memory after a transfer. Without that, data is not safe: it shows the cost.
     pub unmaps: bool,
+    /// Whether a thread that submits to an MMC host sleeps in its driver, as since Linux 6.6.
+    pub submitter_sleeps: bool,
     /// The lines of `[host]` in its file.
     pub host_lines: HostLines,
     /// The block translation table over persistent memory; `None`: sectors are copied in place.
@@ -88,6 +90,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "mmc-mq-step15",
     "mmc-mq-step16",
     "mmc-blkmq",
+    "mmc-blkmq-6.6",
     "hsq-v8",
     "hsq-v8-atomic",
     "hsq",
@@ -118,6 +121,7 @@ const QUEUE: &[&str] = &[
     "busy",
     "swq-merge",
     "plug",
+    "submitter-sleeps",
     "sched-depth",
     "nomerges",
     "timeout",
@@ -227,6 +231,7 @@ impl Design {
             origin,
             host: host.policy,
             unmaps: !host.keeps_mappings,
+            submitter_sleeps: queue.take_or("submitter-sleeps", Flag, false)?,
             host_lines: host.lines,
             btt: btt(&top)?,
             hw_queues: queue.take("hw-queues", Count(1..=1024))?,

@@ -135,6 +135,9 @@ pub(super) fn build_world<O: Observer>(
     let polled = PolledQueues::new(&config.map);
     let mut world = World::new(machine, &policies, host, queues, worker_cpu, polled);
     world.read_ahead(design.read_ahead.reach(&device.limits));
+    if design.submitter_sleeps {
+        world.let_submitters_sleep();
+    }
     Ok(world)
 }
 

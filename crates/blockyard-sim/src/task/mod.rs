@@ -106,6 +106,8 @@ enum Asleep {
     Tag,
     /// The end of the I/O of its call.
     Call,
+    /// The start of the requests that it has dispatched.
+    Driver,
 }
 
 /// An I/O that was completed and reaped.
@@ -669,7 +671,12 @@ impl Task {
         let wakes = match self.asleep {
             Asleep::Completions(wanted) => self.completed.len() >= wanted as usize,
             Asleep::InstantOrCompletion(_) | Asleep::Record => true,
-            Asleep::No | Asleep::Instant | Asleep::Page | Asleep::Tag | Asleep::Call => false,
+            Asleep::No
+            | Asleep::Instant
+            | Asleep::Page
+            | Asleep::Tag
+            | Asleep::Call
+            | Asleep::Driver => false,
         };
         if wakes {
             self.asleep = Asleep::No;
@@ -750,6 +757,17 @@ impl Task {
     #[must_use]
     pub fn waits_for_tag(&self) -> bool {
         self.asleep == Asleep::Tag
+    }
+
+    /// Sleeps in the driver, in the middle of a call.
+    pub const fn sleep_in_driver(&mut self) {
+        self.asleep = Asleep::Driver;
+    }
+
+    /// Whether the task sleeps in the driver.
+    #[must_use]
+    pub fn is_in_driver(&self) -> bool {
+        self.asleep == Asleep::Driver
     }
 
     /// Wakes the task.

@@ -21,7 +21,50 @@ impl<O: Observer> World<O> {
     /// Whether the device is an MMC host, so that its driver has its own contexts.
     #[inline]
     fn host_has_contexts(&self) -> bool {
-        self.dispatch == Dispatch::HostThread
+        self.dispatch != Dispatch::Direct
+    }
+
+    /// Makes submitting threads run the hardware queues of an MMC host themselves, and sleep in its driver.
+    pub fn let_submitters_sleep(&mut self) {
+        if self.host_has_contexts() {
+            self.dispatch = Dispatch::HostSubmitter;
+        }
+    }
+
+    /// Lets the task that has done `work` sleep in the driver, if it is to do what `sleepers` say
+    /// ([submitter-sleeps-in-driver]).
+    pub(super) fn enter_driver(&mut self, work: &Work, sleepers: Sleepers) {
+        let Work::Step(id) = *work else { return };
+        let task = &mut self.tasks[id.0 as usize];
+        let is_free = self.in_driver.is_none() && !task.waits_for_tag();
+        if self.dispatch == Dispatch::HostSubmitter && is_free && sleepers.has(Context::Thread) {
+            task.sleep_in_driver();
+            self.in_driver = Some(id);
+            self.contexts.enter();
+        }
+    }
+
+    /// Lets the task in the driver return once its requests have been started ([submitter-sleeps-in-driver]).
+    fn leave_driver(&mut self) {
+        let Some(id) = self.in_driver else { return };
+        let (contexts, mmc) = self.contexts();
+        if contexts.is_awake(Context::Thread)
+            || contexts.has_wanted_runs()
+            || mmc.holds_dispatcher()
+        {
+            return;
+        }
+        self.in_driver = None;
+        let task = &mut self.tasks[id.0 as usize];
+        task.wake();
+        let cpu = task.cpu;
+        self.give(cpu, Work::Step(id));
+    }
+
+    /// Returns the processor of the task that is in the driver, if `thread` is that task.
+    fn cpu_in_driver(&self, thread: Context) -> Option<CpuId> {
+        let id = self.in_driver.filter(|_| thread == Context::Thread)?;
+        Some(self.tasks[id.0 as usize].cpu)
     }
 
     /// Suspends the system at `at`. The system sleeps for `span` from the instant by which an MMC host must
@@ -110,8 +153,9 @@ impl<O: Observer> World<O> {
         loop {
             let (contexts, mmc) = self.contexts();
             let Some(woken) = contexts.wake_next(mmc, &mut sleepers, at) else { break };
-            self.totals.wakeups += 1;
-            let behind = worker.filter(|_| self.is_behind_waker());
+            self.totals.wakeups += u64::from(!woken.enters);
+            let in_driver = self.cpu_in_driver(woken.thread);
+            let behind = in_driver.or_else(|| worker.filter(|_| self.is_behind_waker()));
             let cpu = behind.unwrap_or_else(|| self.idle_cpu(woken.thread, at));
             self.host_cpus[thread_index(woken.thread)] = cpu;
             if let Some(begins_at) = woken.begins_at {
@@ -228,6 +272,7 @@ impl<O: Observer> World<O> {
                 Step::Rest => break,
             }
         }
+        self.leave_driver();
         self.next_work(cpu);
     }
 

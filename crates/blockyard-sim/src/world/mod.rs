@@ -26,6 +26,9 @@
 //! - **[sleeping-driver-has-its-thread]** The driver of an MMC host may sleep, so its thread does every run of
 //!   its hardware queue. A thread of the host wakes on an idle processor, and prefers the one on which it
 //!   last ran.
+//! - **[submitter-sleeps-in-driver]** Where a design says so, a thread that submits to an MMC host is the driver's
+//!   thread until the requests that it dispatches have been started. It sleeps there while the bus is taken. One
+//!   thread at a time does so; another one that finds the host full leaves its requests in the queue.
 //! - **[pmem-completes-in-call]** The submitting processor accesses persistent memory itself, and is busy until
 //!   the I/O is done. Each I/O of a call ends before the next is submitted, and no I/O is plugged.
 
@@ -163,6 +166,8 @@ pub struct World<O = ()> {
     completion: Completion,
     /// The contexts of an MMC host's driver.
     contexts: Contexts,
+    /// The task that sleeps in an MMC host's driver ([submitter-sleeps-in-driver]).
+    in_driver: Option<TaskId>,
     /// The processors on which the host's threads run or last ran.
     host_cpus: [CpuId; 2],
     /// Hundredths of a wake-up that are owed to the waker's processor.
@@ -242,6 +247,7 @@ impl<O: Observer> World<O> {
             queues,
             worker_cpu,
             contexts: Contexts::new(&machine),
+            in_driver: None,
             host_cpus: [CpuId(machine.cpus - 1); 2],
             owed_to_waker: 0,
             polled,

@@ -8,6 +8,7 @@ use crate::machine::lock::Ask;
 use crate::observe::Observer;
 use blockyard::time::Duration;
 use blockyard::unit::CpuId;
+use blockyard_mmc::block::Context;
 
 /// The kinds of work that take the design's lock.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,12 @@ impl<O: Observer> World<O> {
     /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a thread that goes on
     /// after a pause is still in the caches.
     pub(super) fn switch(&mut self, cpu: CpuId, work: &Work) -> Duration {
+        let work = &match (*work, self.in_driver) {
+            (Work::Host(Context::Thread) | Work::Run { by: Runner::HostThread, .. }, Some(id)) => {
+                Work::Step(id) // [submitter-sleeps-in-driver]
+            }
+            (work, _) => work,
+        };
         let switch = self.cpus[cpu.index()].switches_to(work);
         if switch == Switch::None {
             return Duration::ZERO;
@@ -128,6 +135,7 @@ impl<O: Observer> World<O> {
         cost += self.complete_at_once();
         cost += self.host.driver.model_mut().take_spent(); // [pmem-completes-in-call]
         let woken = self.host_sleepers();
+        self.enter_driver(&work, woken);
         cost += self.contexts.cost_of_waking(woken);
         let (free_ns, locked_ns) = self.host.sink.0.0.take();
         let locked = Duration::from_ns(locked_ns);

@@ -133,7 +133,7 @@ impl<O: Observer> World<O> {
         let task = &mut self.tasks[id.0 as usize];
         let stats = &mut self.stats[task.stats];
         let plan = match reads {
-            _ if task.waits_for_tag() => Plan::AwaitCompletions,
+            _ if task.waits_for_tag() || task.is_in_driver() => Plan::AwaitCompletions,
             Some(plan) => plan,
             None => task.plan(end),
         };

@@ -89,6 +89,12 @@ enum Thread {
 pub struct Sleepers([bool; 2]);
 
 impl Sleepers {
+    /// Returns whether `thread` is one of these threads.
+    #[must_use]
+    pub fn has(self, thread: Context) -> bool {
+        self.0[thread_index(thread)]
+    }
+
     /// Returns the first of these threads, if there is one.
     #[must_use]
     pub fn first(self) -> Option<Context> {
@@ -154,6 +160,8 @@ pub enum Step {
 pub struct Woken {
     /// The thread.
     pub thread: Context,
+    /// The thread was running: see [`Contexts::enter`].
+    pub enters: bool,
     /// When the thread's first piece of work begins; `None` if that piece is a wanted run.
     pub begins_at: Option<Instant>,
 }
@@ -170,6 +178,8 @@ pub struct Contexts {
     threads: [Thread; 2],
     /// Wanted runs of hardware queues that the dispatching thread has not been given.
     wanted_runs: VecDeque<(QueueId, HctxId)>,
+    /// The dispatching thread is a submitter that is about to sleep in the driver. Nobody has to wake it.
+    enters: bool,
 }
 
 impl Contexts {
@@ -182,7 +192,14 @@ impl Contexts {
             interrupt: machine.interrupt,
             threads: [Thread::Asleep; 2],
             wanted_runs: VecDeque::new(),
+            enters: false,
         }
+    }
+
+    /// Makes the processor's current thread the dispatching thread, which sleeps: it needs no wake-up.
+    pub fn enter(&mut self) {
+        debug_assert!(!self.is_awake(Context::Thread), "the dispatching thread is at work");
+        self.enters = true;
     }
 
     /// Returns whether `thread` runs or has been woken.
@@ -215,8 +232,12 @@ impl Contexts {
     /// Returns the cost to a processor of waking `sleepers` ([waker-pays]).
     #[must_use]
     pub fn cost_of_waking(&self, sleepers: Sleepers) -> Duration {
-        let wake_ups = sleepers.0.into_iter().filter(|is_one| *is_one);
-        wake_ups.fold(Duration::ZERO, |cost, _| cost + self.wakeup)
+        let wake_up = |(thread, is_one): (Context, bool)| {
+            let enters = self.enters && thread == Context::Thread;
+            if is_one && !enters { self.wakeup } else { Duration::ZERO }
+        };
+        let costs = THREADS.into_iter().zip(sleepers.0).map(wake_up);
+        costs.fold(Duration::ZERO, |sum, cost| sum + cost)
     }
 
     /// Returns whether a call of [`Self::wake_next`] and [`Self::next_run`] would do anything.
@@ -239,11 +260,14 @@ impl Contexts {
             if self.is_awake(thread) {
                 continue;
             }
-            mmc.wakes(thread, at);
-            let there_at = at + self.run_delay;
+            let enters = thread == Context::Thread && core::mem::take(&mut self.enters);
+            if !enters {
+                mmc.wakes(thread, at);
+            }
+            let there_at = if enters { at } else { at + self.run_delay };
             let brings_work = thread == Context::Deferred || !self.has_wanted_runs();
             self.threads[index] = Thread::Awake { there_at, queued: u32::from(brings_work) };
-            return Some(Woken { thread, begins_at: brings_work.then_some(there_at) });
+            return Some(Woken { thread, enters, begins_at: brings_work.then_some(there_at) });
         }
         None
     }

@@ -252,6 +252,12 @@ impl MmcHost {
         self.mmc.pending(context, now)
     }
 
+    /// Returns whether a thread that has dispatched a request still sleeps in the driver.
+    #[must_use]
+    pub fn holds_dispatcher(&self) -> bool {
+        self.mmc.holds_dispatcher()
+    }
+
     /// Begins the next act of `context`, if it has one. Returns the act and its cost.
     pub fn begin_act(&mut self, context: Context, now: Instant) -> Option<(Act, Duration)> {
         let act = self.mmc.begin(context, now)?;
