@@ -180,6 +180,11 @@ pub enum Fault {
         /// Size of the device.
         device_bytes: u64,
     },
+    /// The random maps of the job's instances have more than [`MAPPED_BLOCKS_MAX`](super::MAPPED_BLOCKS_MAX) blocks.
+    MapTooLarge {
+        /// The blocks of all maps.
+        blocks: u64,
+    },
 }
 
 impl fmt::Display for Fault {
@@ -253,6 +258,12 @@ impl fmt::Display for Fault {
                 f,
                 "device smaller than the job: the job ends at byte {needed_bytes}, \
                  the device at {device_bytes}"
+            ),
+            Self::MapTooLarge { blocks } => write!(
+                f,
+                "random blocks of several lengths: the maps of visited blocks would have {blocks} \
+                 bits, and the limit is {}; set `norandommap`, a smaller `size`, or longer blocks",
+                limits::MAPPED_BLOCKS_MAX
             ),
         }
     }

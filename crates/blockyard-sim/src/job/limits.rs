@@ -20,6 +20,8 @@ pub const DEPTH_MAX: u32 = 1 << 20;
 pub const CPUS_MAX: u64 = 4096;
 /// Maximum number of files of an instance.
 pub const FILES_MAX: u16 = 4096;
+/// Maximum number of blocks in the random maps of a job, which take a bit for each: 1 GiB.
+pub const MAPPED_BLOCKS_MAX: u64 = 1 << 33;
 
 // [any-bytes-are-safe]: no product of two bounds may overflow where the parser multiplies them.
 const _: () = assert!(LINE_BYTES_MAX <= FILE_BYTES_MAX && INCLUDE_DEPTH_MAX <= INCLUDES_MAX);

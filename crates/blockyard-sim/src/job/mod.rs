@@ -36,13 +36,14 @@ mod resolve;
 mod source;
 mod structured;
 mod table;
+mod units;
 mod value;
 
 pub use build::{JobFile, parse_args, parse_bytes, parse_file};
 pub use error::{Buffered, Fault, JobError, Note, Place, Remark, ValueFault};
 pub use limits::{
     BLOCK_BYTES_MAX, CPUS_MAX, DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX,
-    INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, SETTINGS_MAX,
+    INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, MAPPED_BLOCKS_MAX, SETTINGS_MAX,
 };
 pub use logging::{LogPrefix, Logging};
 pub use model::{
@@ -54,3 +55,4 @@ pub use option::{Effect, OptionDef};
 pub use resolve::{FileRange, Resolved};
 pub use source::{NoSource, Source, SystemSource};
 pub use table::options;
+pub(crate) use units::{Units, Visits};

@@ -1,7 +1,9 @@
 //! Computes the region that a job instance covers on a device of known size.
 
 use super::error::{Fault, JobError};
+use super::limits::MAPPED_BLOCKS_MAX;
 use super::model::{Amount, Job};
+use super::units::{Units, Visits};
 
 /// The region of an instance in one file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +44,13 @@ impl Job {
     /// # Errors
     ///
     /// [`Fault::DeviceTooSmall`] if the region extends beyond the end of the device,
-    /// [`Fault::SmallerThanBlock`] if the rest of the device holds no block.
+    /// [`Fault::SmallerThanBlock`] if the rest of the device holds no block, [`Fault::MapTooLarge`] if the job
+    /// needs larger random maps than [`MAPPED_BLOCKS_MAX`].
     pub fn resolve(&self, instance: u32, device_bytes: u64) -> Result<Resolved, JobError> {
         debug_assert!(instance < self.numjobs, "instance {instance} of {}", self.numjobs);
         let file = self.region(instance, device_bytes)?;
         debug_assert!(file.end_bytes() <= device_bytes, "{file:?} on {device_bytes} bytes");
+        self.check_maps(file)?;
         let files = vec![file; self.files()];
         let all_bytes = file.len_bytes.saturating_mul(files.len() as u64);
         let io_bytes = match self.io_size {
@@ -58,6 +62,19 @@ impl Job {
         debug_assert!(pass_bytes <= all_bytes, "a pass of {pass_bytes} in {all_bytes} bytes");
         let passes = if self.time_based { u64::MAX } else { self.loops.max(1) };
         Ok(Resolved { files, pass_bytes, passes, io_bytes })
+    }
+
+    /// Checks that the random maps of all instances fit in memory. Each instance has one for each of its files.
+    fn check_maps(&self, file: FileRange) -> Result<(), JobError> {
+        let units = Units::of(self, file.len_bytes);
+        let maps = self.files() as u64 * u64::from(self.numjobs);
+        let blocks = units.blocks.saturating_mul(maps);
+        if !self.pattern.random || units.visits != Visits::Mapped || blocks <= MAPPED_BLOCKS_MAX {
+            return Ok(());
+        }
+        // The later of the two options decides.
+        let place = self.place_of("bsrange").max(self.place_of("bssplit")).clone();
+        Err(JobError { place, fault: Fault::MapTooLarge { blocks } })
     }
 
     fn region(&self, instance: u32, device_bytes: u64) -> Result<FileRange, JobError> {
@@ -154,6 +171,29 @@ mod tests {
         assert_eq!(passes("size=64k\nio_size=50%"), (32, 1, 32));
         assert_eq!(passes("size=64k\nfilesize=16k\nnrfiles=2\nloops=3"), (32, 3, 0));
         assert_eq!(passes("size=64k\ntime_based\nruntime=1"), (64, u64::MAX, 0));
+    }
+
+    /// A job with blocks of 1 to 4 KiB took a map of 32 GiB on a device of 1 TiB when the shortest block had four
+    /// bytes, and the allocation ended the program.
+    #[test]
+    fn random_maps_have_a_limit() {
+        let resolve = |options: &str, device_bytes| {
+            let text = format!("[a]\ndirect=1\nrw=randread\n{options}");
+            let job = parse_bytes("f", text.as_bytes(), &NoSource).unwrap().jobs.remove(0);
+            job.resolve(0, device_bytes).map_err(|error| error.to_string())
+        };
+        // One bit for each 512 bytes: 2^33 bits for 4 TiB.
+        let mixed = "bsrange=512-4k";
+        assert!(resolve(mixed, 4 << 40).is_ok());
+        let refused = resolve(mixed, (4 << 40) + 512).unwrap_err();
+        assert!(refused.starts_with("f:4: random blocks of several lengths"), "{refused}");
+        assert!(resolve("bsrange=4-4k", 1 << 40).is_err());
+        assert!(resolve(&format!("{mixed}\nnumjobs=2"), (2 << 40) + 512).is_err());
+        assert!(resolve(&format!("{mixed}\nnrfiles=2\nsize=8t"), 8 << 40).is_err());
+        // Without a map, nothing is large.
+        assert!(resolve(&format!("{mixed}\nnorandommap"), 1 << 60).is_ok());
+        assert!(resolve(&format!("{mixed}\nrw=read"), 1 << 60).is_ok());
+        assert!(resolve("bs=512", 1 << 60).is_ok());
     }
 
     /// [error-names-line]

@@ -1,6 +1,6 @@
 //! The offset of the next I/O in a file.
 
-use crate::job::{Distribution, FileRange, Job, Op, PerOp, Sequencer};
+use crate::job::{FileRange, Job, Op, PerOp, Sequencer, Units, Visits};
 
 use super::distribution::Sampler;
 use super::permutation::Permutation;
@@ -116,26 +116,13 @@ impl FileCursor {
 
 impl Random {
     fn new(job: &Job, region_bytes: u64, mut prng: Prng) -> Self {
-        let align =
-            |op| job.block_align_bytes.of(op).unwrap_or(job.block.of(op).min_bytes().into());
-        let align_bytes =
-            PerOp { read: align(Op::Read), write: align(Op::Write), trim: align(Op::Trim) };
-        let mix = || job.pattern.mix.ops().iter();
-        let unit_bytes = mix().map(|op| *align_bytes.of(*op)).min().unwrap_or(1).max(1);
-        // The last position has room for the shortest I/O.
-        let room = region_bytes.saturating_sub(job.min_block_bytes().into());
-        let blocks = room / unit_bytes + 1;
-        let aligned = job.block_align_bytes.each().iter().any(|align| align.is_some());
-        let mapped = job.distribution == Distribution::Uniform && !job.norandommap && !aligned;
-        let blocks_of = |op: &Op| job.block.of(*op);
-        let has_one_unit = mix().all(|op| *align_bytes.of(*op) == unit_bytes);
-        let has_one_length = mix().all(|op| blocks_of(op).min_bytes() == blocks_of(op).max_bytes());
-        let choice = if mapped && has_one_unit && !has_one_length {
-            Choice::Map(RandomMap::new(blocks))
-        } else if mapped {
-            Choice::Each { order: Permutation::new(blocks, &mut prng), index: 0 }
-        } else {
-            Choice::Any(Sampler::new(&job.distribution, blocks, unit_bytes, &mut prng))
+        let Units { align_bytes, unit_bytes, blocks, visits } = Units::of(job, region_bytes);
+        let choice = match visits {
+            Visits::Mapped => Choice::Map(RandomMap::new(blocks)),
+            Visits::Once => Choice::Each { order: Permutation::new(blocks, &mut prng), index: 0 },
+            Visits::Any => {
+                Choice::Any(Sampler::new(&job.distribution, blocks, unit_bytes, &mut prng))
+            }
         };
         Self {
             prng,
