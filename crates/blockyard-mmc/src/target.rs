@@ -27,7 +27,7 @@ pub struct Target {
     /// The number of requests that the card's command queue and the controller's engine both hold; 0 if there
     /// is no queue.
     pub queue_depth: u8,
-    /// What a reliable write can cover. If any range, writes past the cache are reliable writes.
+    /// What a reliable write can cover. A write past the cache is one reliable write, or several.
     pub reliable_write: ReliableWrite,
     /// How ranges are discarded, if the card can.
     pub discard: Option<EraseWay>,

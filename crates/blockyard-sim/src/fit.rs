@@ -51,9 +51,10 @@ impl fmt::Display for Unfit {
                 "`{option}` trims, and device `{device}` does not discard: give it `max-discard-sectors` in \
                  `[limits]`"
             ),
-            Self::TooFewDisks { disks } => {
-                write!(f, "more file names than disks: the device has {disks}")
-            }
+            Self::TooFewDisks { disks } => write!(
+                f,
+                "more file names than disks: the device has {disks}; `--disks` gives more to a null device or a SCSI host"
+            ),
             Self::NoPolledQueue { design } => write!(
                 f,
                 "`hipri` polls for completions, and design `{design}` has no hardware queue that is polled: give it `poll-queues` in `[queue]`"

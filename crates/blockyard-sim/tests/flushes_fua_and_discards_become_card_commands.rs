@@ -14,11 +14,16 @@ fn commands(job: &str, design: &str, limits: &str) -> [u64; 64] {
 
 /// Like [`commands`], with keys of the host.
 fn commands_behind(host: &str, job: &str, design: &str, limits: &str) -> [u64; 64] {
+    commands_of("", host, job, design, limits)
+}
+
+/// Like [`commands`], with keys of the card and of the host.
+fn commands_of(card: &str, host: &str, job: &str, design: &str, limits: &str) -> [u64; 64] {
     let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --bs=16k --size=1m";
     let jobs = parse_args(common.split(' ').chain(job.split(' ')), &NoSource).unwrap();
     let device = format!(
         "base = \"emmc-hs400-sprd\"\n[limits]\ncapacity = \"1GiB\"\n{limits}\n\
-         [host]\n{host}\n[card]\ncache = \"512KiB\""
+         [host]\n{host}\n[card]\ncache = \"512KiB\"\n{card}"
     );
     let device = Device::parse("card", &device).unwrap();
     let design = Design::lookup(design).unwrap();
@@ -68,6 +73,25 @@ fn a_durable_write_is_a_reliable_write_or_is_followed_by_a_flush() {
         assert_eq!(with[6], u64::from(design == "cqe"), "{design}: a queue is turned on once");
         assert_eq!(without[6], switches(design, 64, 1), "{design}");
     }
+}
+
+/// An eMMC device without EN_REL_WR takes reliable writes of one sector, or of REL_WR_SEC_C sectors. Linux splits a
+/// write past the cache accordingly: with REL_WR_SEC_C = 1, one of 16 KiB is 32 commands.
+#[test]
+fn a_durable_write_is_split_to_the_reliable_writes_of_the_card() {
+    let only = |sectors: u8| format!("reliable-write-sectors = {sectors}");
+    for design in DESIGNS.into_iter().filter(|design| *design != "cqe") {
+        for (sectors, each) in [(1, 32), (8, 4), (32, 1), (64, 32)] {
+            let job = "--rw=write --sync=dsync";
+            let card = format!("queue-depth = 0\n{}", only(sectors));
+            let commands = commands_of(&card, "", job, design, "fua = true");
+            assert_eq!(commands[25] + commands[24], 64 * each, "{design}, {sectors}");
+            assert_eq!(commands[23], 64 * each, "each reliable write is announced");
+        }
+    }
+    let text = format!("base = \"emmc-hs400-sprd\"\n[card]\nqueue-depth = 32\n{}", only(1));
+    let refused = Device::parse("my.toml", &text).unwrap_err().to_string();
+    assert!(refused.starts_with("my.toml:4: "), "{refused}");
 }
 
 #[test]

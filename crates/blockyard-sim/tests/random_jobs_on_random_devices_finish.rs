@@ -69,6 +69,7 @@ fn device(prng: &mut Prng) -> (Device, Option<FaultRules>) {
             submit_queues: queues,
             depth,
             shared_tags: prng.below(3) == 0,
+            disks: prng.pick(&[1, 2, 4]),
             bandwidth_limit: prng.pick(&[None, Some(200_000_000)]),
         };
         faults = prng.pick(&[None, Some(3), Some(50)]).map(busy_one_in);

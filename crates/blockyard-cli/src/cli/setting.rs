@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use blockyard::time::Duration;
 use blockyard_sim::data::verify::Verify;
-use blockyard_sim::profile::{self, FaultRules};
+use blockyard_sim::profile::{self, DISKS_MAX, Device, FaultRules};
 use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
 use blockyard_sim::simulate::Conditions;
 use clap::{Args, ValueEnum};
@@ -18,6 +18,12 @@ use crate::message::Failure;
 pub(crate) struct Setting {
     #[command(flatten)]
     pub(crate) playback: Playback,
+
+    /// The number of disks on the device's host, which share its tags
+    ///
+    /// Each file name of a job is a disk; files without a name take the disks in turn.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(DISKS_MAX)))]
+    disks: Option<u16>,
 
     /// Faults to inject: a TOML file of rules
     #[arg(long, alias = "fault", value_name = "FILE")]
@@ -47,6 +53,17 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
+    /// Returns `device` with the disks that the options ask for.
+    pub(crate) fn applied_to(&self, device: Device) -> Result<Device, Failure> {
+        let Some(disks) = self.disks else { return Ok(device) };
+        let name = device.name.clone();
+        device.with_disks(disks).ok_or_else(|| {
+            Failure::Input(format!(
+                "--disks: `{name}` is one disk; a null device or a SCSI host can have several"
+            ))
+        })
+    }
+
     /// Reads the files that the options name.
     pub(crate) fn read(&self) -> Result<Subject, Failure> {
         let verify = Verify {

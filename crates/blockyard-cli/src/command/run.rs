@@ -14,7 +14,7 @@ use crate::render;
 use crate::{fio, job, trace, verdict};
 
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
-    let device = Device::lookup(&args.device)?;
+    let device = args.setting.applied_to(Device::lookup(&args.device)?)?;
     let design = Design::lookup(&args.design)?;
     let subject = args.setting.read()?;
     let mut given = job::read(&args.job, &args.setting.playback, &device)?;

@@ -13,7 +13,7 @@ use crate::render;
 use crate::{job, trace, verdict};
 
 pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> {
-    let device = Device::lookup(&args.device)?;
+    let device = args.setting.applied_to(Device::lookup(&args.device)?)?;
     let designs: Vec<_> =
         args.designs.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
     let subject = args.setting.read()?;
@@ -33,7 +33,9 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let readings = match args.readings.unwrap_or_else(|| usual_readings(&answer)) {
         0 => None,
         count => {
-            let devices = Device::readings(&args.device, conditions.seed, count)?;
+            let devices = Device::readings(&args.device, conditions.seed, count)?.into_iter();
+            let devices: Vec<_> =
+                devices.map(|device| args.setting.applied_to(device)).collect::<Result<_, _>>()?;
             let stated: Vec<_> = answer.designs.iter().map(|of| of.figures.iops).collect();
             let jobs = &given.jobs;
             Some(certainty::readings(jobs, &devices, &designs, &stated, &conditions)?)

@@ -141,6 +141,8 @@ pub(super) enum Scope {
     Packable,
     /// Everything that is left, alone: a pack with this request failed.
     Alone,
+    /// This many sectors from a multiple of this number on, or else one sector: a card's reliable write.
+    InPieces(u8),
     /// One of the card's own sectors, which has been tried `tries` times.
     BySector {
         /// How often the present sector has been tried.
@@ -231,10 +233,14 @@ impl Slot {
         };
         let last = sector + u64::from(sectors.checked_sub(1)?);
         let fits = u16::try_from(sectors).is_ok() && target.addressing.argument(last).is_some();
-        let can = kind != Kind::ReliableWrite || target.reliable_write == ReliableWrite::Any;
+        let scope = match (kind, target.reliable_write) {
+            (Kind::ReliableWrite, ReliableWrite::None) => return None,
+            (Kind::ReliableWrite, ReliableWrite::OneOr(sectors)) => Scope::InPieces(sectors),
+            _ => Scope::Packable,
+        };
         let is_whole =
             sector.is_multiple_of(u64::from(slot.unit)) && sectors.is_multiple_of(slot.unit);
-        (fits && can && is_whole).then_some(Self { kind, ..slot })
+        (fits && is_whole).then_some(Self { kind, scope, ..slot })
     }
 
     /// Returns the same slot with `operation`, within what `target` takes. A discard covers the whole units
@@ -291,6 +297,11 @@ impl Slot {
         match self.scope {
             Scope::BySector { .. } => self.unit,
             Scope::Packable | Scope::Alone => self.left(),
+            Scope::InPieces(sectors) => {
+                let piece = u32::from(sectors);
+                let at = self.sector + u64::from(self.done);
+                if at.is_multiple_of(piece.into()) && self.left() >= piece { piece } else { 1 }
+            }
         }
     }
 

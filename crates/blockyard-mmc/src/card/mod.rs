@@ -63,7 +63,7 @@ pub enum CardKind {
 pub enum ReliableWrite {
     /// The card has no reliable write.
     None,
-    /// One sector, or exactly this many.
+    /// One sector, or exactly this many (at least one) from a multiple of this number on.
     OneOr(u8),
     /// Any number of sectors.
     Any,
@@ -144,7 +144,8 @@ impl Card {
         (ext_csd.max_packed_writes().min(63), ext_csd.max_packed_reads().min(63))
     }
 
-    /// Returns the lengths that a reliable write can have; it needs CMD23.
+    /// Returns the lengths that a reliable write can have; it needs CMD23. A task of a command queue transfers its whole
+    /// request, and so does a sector of 4 KiB: there only a reliable write of any length counts.
     #[must_use]
     pub fn reliable_write(&self, host: &HostCapabilities) -> ReliableWrite {
         match self.ext_csd().filter(|_| self.set_block_count(host)) {
@@ -152,6 +153,9 @@ impl Card {
             Some(ext_csd) => match ext_csd.reliable_write_sectors() {
                 None => ReliableWrite::Any,
                 Some(0) => ReliableWrite::None,
+                Some(_) if self.queue_depth(host) > 0 || self.data_sector_sectors() > 1 => {
+                    ReliableWrite::None
+                }
                 Some(sectors) => ReliableWrite::OneOr(sectors),
             },
         }
@@ -212,7 +216,7 @@ impl Card {
             max_discard_sectors: max_if(self.discard_by().is_some()),
             max_write_zeroes_sectors: max_if(self.zero_by().is_some()),
             write_cache,
-            fua: write_cache && self.reliable_write(host) == ReliableWrite::Any,
+            fua: write_cache && self.reliable_write(host) != ReliableWrite::None,
             ..Limits::new(self.sectors)
         })
     }

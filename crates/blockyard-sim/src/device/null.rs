@@ -38,7 +38,7 @@ impl Null {
             handed_over: Vec::new(),
             finished: VecDeque::new(),
             waiting: vec![None; commands],
-            cache: cache.map(|cache| Cache::new(cache, 1)),
+            cache: cache.map(|cache| Cache::new(cache, profile.disks)),
             activity: Activity::default(),
         }
     }

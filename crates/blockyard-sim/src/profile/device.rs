@@ -17,6 +17,9 @@ use super::source::Source;
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
 
+/// The largest number of disks on one host.
+pub const DISKS_MAX: u16 = 1024;
+
 /// A device, and the machine that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
@@ -72,6 +75,8 @@ pub struct NullProfile {
     pub depth: u16,
     /// Whether all hardware queues share one set of tags.
     pub shared_tags: bool,
+    /// Disks, which share the tags (null_blk's `nr_devices` and `shared_tag_set`).
+    pub disks: u16,
     /// The largest rate in bytes per second; `None`: no limit.
     pub bandwidth_limit: Option<u64>,
 }
@@ -225,9 +230,24 @@ impl Device {
     #[must_use]
     pub const fn disks(&self) -> u16 {
         match self.model {
-            DeviceModel::Null(_) | DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => 1,
+            DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => 1,
+            DeviceModel::Null(null) => null.disks,
             DeviceModel::Hba(hba) => hba.luns,
         }
+    }
+
+    /// Returns the device with `disks` disks on its one host, whose tags they share. `None` if a device of its kind is
+    /// always one disk.
+    #[must_use]
+    pub fn with_disks(self, disks: u16) -> Option<Self> {
+        assert!((1..=DISKS_MAX).contains(&disks), "{disks} disks");
+        let model = match self.model {
+            DeviceModel::Null(null) => DeviceModel::Null(NullProfile { disks, ..null }),
+            DeviceModel::Hba(hba) => DeviceModel::Hba(HbaProfile { luns: disks, ..hba }),
+            one @ (DeviceModel::Mmc(_) | DeviceModel::Pmem(_)) if disks == 1 => one,
+            DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => return None,
+        };
+        Some(Self { model, ..self })
     }
 
     /// Returns the device as jobs see it under `design`: the logical blocks of a disk in persistent memory are the
@@ -350,6 +370,7 @@ table_of!(NULL, fn null("null") -> NullProfile {
     submit_queues: "submit-queues" need(Count(1..=1024)),
     depth: "depth" need(Count(1..=10_240)),
     shared_tags: "shared-tags" take_or(Flag, false),
+    disks: "disks" take_or(Count(1..=DISKS_MAX), 1),
     bandwidth_limit: "bandwidth-limit" take(Rate),
 });
 
@@ -357,7 +378,7 @@ table_of!(HBA, fn hba("hba") -> HbaProfile {
     hw_queues: "hw-queues" need(Count(1..=1024)),
     can_queue: "can-queue" need(Count(1..=10_240)),
     cmd_per_lun: "cmd-per-lun" need(Count(1..=10_240)),
-    luns: "luns" need(Count(1..=1024)),
+    luns: "luns" need(Count(1..=DISKS_MAX)),
     command_read: "command-read" need(Time),
     command_write: "command-write" need(Time),
     block_read: "block-read" need(Time),

@@ -36,7 +36,7 @@ pub use builtin::Builtin;
 pub use design::{Design, KindQueues};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::{
-    CacheProfile, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
+    CacheProfile, DISKS_MAX, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
     RefusalMode,
 };
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};

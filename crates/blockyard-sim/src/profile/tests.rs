@@ -211,6 +211,7 @@ fn a_null_device_on_a_host_as_base_keeps_its_machine() {
         submit_queues: 2,
         depth: 8,
         shared_tags: false,
+        disks: 1,
         bandwidth_limit: Some(400 << 20),
     };
     assert_eq!(device.model, DeviceModel::Null(null));

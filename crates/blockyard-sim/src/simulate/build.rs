@@ -188,7 +188,7 @@ pub fn depth(device: &Device, design: &Design) -> u16 {
 /// queues share one depth.
 fn queues(device: &Device, design: &Design) -> (u16, u16, u16, bool) {
     match device.model {
-        DeviceModel::Null(null) => (null.submit_queues, null.depth, 1, null.shared_tags),
+        DeviceModel::Null(null) => (null.submit_queues, null.depth, null.disks, null.shared_tags),
         DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
         DeviceModel::Mmc(mmc) => (1, mmc.tags(design.host), 1, false),
         DeviceModel::Pmem(_) => (1, PMEM_TAGS, 1, false),

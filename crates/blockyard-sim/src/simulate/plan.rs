@@ -102,21 +102,24 @@ fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError
     Ok(CpuId(job.cpus_allowed[number % job.cpus_allowed.len()]))
 }
 
-/// Places files. Each name is a disk. Files without a name follow one another on the first disk.
+/// Places files. Each name is a disk. Files without a name take the disks in turn, and follow one another on a disk.
 struct Files {
     disk_bytes: u64,
     /// Bytes of a logical block.
     block_bytes: u64,
-    disks: u16,
     names: Vec<String>,
-    next_byte: u64,
+    /// The end of the files without a name, on each disk.
+    ends: Vec<u64>,
+    /// The number of files without a name.
+    unnamed: usize,
 }
 
 impl Files {
     fn new(device: &Device) -> Self {
         let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
         let block_bytes = u64::from(device.limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
-        Self { disk_bytes, block_bytes, disks: device.disks(), names: Vec::new(), next_byte: 0 }
+        let ends = vec![0; usize::from(device.disks())];
+        Self { disk_bytes, block_bytes, names: Vec::new(), ends, unnamed: 0 }
     }
 
     fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {
@@ -125,16 +128,18 @@ impl Files {
         }
         let mut placements = Vec::new();
         for file in &resolved.files {
-            let base_bytes = self.next_byte;
+            let disk = self.unnamed % self.ends.len();
+            self.unnamed += 1;
+            let base_bytes = self.ends[disk];
             let end =
                 base_bytes.checked_add(file.end_bytes()).filter(|end| *end <= self.disk_bytes);
-            self.next_byte = end.ok_or_else(|| SimulationError::FilesTooLarge {
+            self.ends[disk] = end.ok_or_else(|| SimulationError::FilesTooLarge {
                 job: job.name.clone(),
                 place: job.place.clone(),
             })?;
             let len_bytes = file.end_bytes().next_multiple_of(self.block_bytes);
-            debug_assert!(self.next_byte <= self.disk_bytes, "a file must end on its disk");
-            placements.push(Placement { queue: QueueId(0), base_bytes, len_bytes });
+            let queue = QueueId(u16::try_from(disk).expect("a device has at most 1024 disks"));
+            placements.push(Placement { queue, base_bytes, len_bytes });
         }
         Ok(placements)
     }
@@ -144,13 +149,14 @@ impl Files {
             self.names.push(name.to_owned());
             self.names.len() - 1
         });
-        match u16::try_from(at).ok().filter(|disk| *disk < self.disks) {
+        let disks = u16::try_from(self.ends.len()).expect("a device has at most 1024 disks");
+        match u16::try_from(at).ok().filter(|disk| *disk < disks) {
             Some(disk) => {
                 Ok(Placement { queue: QueueId(disk), base_bytes: 0, len_bytes: self.disk_bytes })
             }
             None => Err(SimulationError::Unfit {
                 place: job.place_of("filename").clone(),
-                unfit: Unfit::TooFewDisks { disks: self.disks },
+                unfit: Unfit::TooFewDisks { disks },
             }),
         }
     }

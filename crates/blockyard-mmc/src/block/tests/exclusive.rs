@@ -526,12 +526,41 @@ fn only_a_write_past_the_cache_is_a_reliable_write() {
     }
     // Without reliable write on the card, a flush replaces it.
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
-    let target = Target { reliable_write: ReliableWrite::OneOr(8), ..emmc() };
+    let target = Target { reliable_write: ReliableWrite::None, ..emmc() };
     let controller = Scripted::new(policy.transfer, policy.busy);
     let mut bench = Bench::with(Policies::NONE, controller, target, policy);
     bench.submit([Bio::write(0, 8, 0).with_flags(Flags::FUA)]);
     bench.settle();
     assert_eq!(sent(&mut bench), [(6, 0x0320_0100)]);
+}
+
+/// REL_WR_SEC_C: without EN_REL_WR, a card takes reliable writes of one sector, or of that many from a multiple of it on.
+#[test]
+fn a_reliable_write_has_a_length_that_the_card_takes() {
+    let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
+    for (only, sector, sectors, expected) in [
+        (1, 800, 8, vec![1; 8]),
+        (8, 800, 8, vec![8]),
+        (8, 800, 20, vec![8, 8, 1, 1, 1, 1]),
+        (8, 804, 13, vec![1, 1, 1, 1, 8, 1]),
+        (16, 800, 8, vec![1; 8]),
+    ] {
+        let target = Target { reliable_write: ReliableWrite::OneOr(only), ..emmc() };
+        let controller = Scripted::new(policy.transfer, policy.busy);
+        let mut bench = Bench::with(Policies::NONE, controller, target, policy);
+        bench.submit([Bio::write(sector, sectors, 0).with_flags(Flags::FUA)]);
+        bench.settle();
+        assert_eq!(bench.ended[&0], Status::Ok);
+        let writes = bench.script().reliable.clone();
+        let counts: Vec<_> = writes.iter().map(|(_, blocks)| *blocks).collect();
+        assert_eq!(counts, expected, "{only}: {sectors} from {sector}");
+        assert_eq!(writes[0].0, sector);
+        let mut next = sector;
+        for (at, blocks) in writes {
+            assert_eq!(at, next, "the pieces should follow each other");
+            next += u64::from(blocks);
+        }
+    }
 }
 
 /// The driver refuses a durable write that the card cannot do, although the queue may send one.
@@ -540,7 +569,7 @@ fn a_durable_write_that_the_card_cannot_do_is_refused() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
     for (reliable_write, flags, expected) in [
         (ReliableWrite::Any, Flags::FUA, Status::Ok),
-        (ReliableWrite::OneOr(8), Flags::FUA, Status::NotSupported),
+        (ReliableWrite::OneOr(8), Flags::FUA, Status::Ok),
         (ReliableWrite::None, Flags::FUA, Status::NotSupported),
         (ReliableWrite::None, Flags::NONE, Status::Ok),
     ] {

@@ -122,7 +122,7 @@ fn limits(target: &Target) -> Limits {
     let most = |able: bool| if able { u32::MAX } else { 0 };
     Limits {
         write_cache: target.cache_on,
-        fua: target.cache_on && target.reliable_write == ReliableWrite::Any,
+        fua: target.cache_on && target.reliable_write != ReliableWrite::None,
         max_discard_sectors: most(target.discard.is_some()),
         max_write_zeroes_sectors: most(target.write_zeroes.is_some()),
         logical_block_sectors: target.unit_sectors,

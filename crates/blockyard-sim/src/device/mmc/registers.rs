@@ -66,7 +66,10 @@ fn ext_csd(card: &CardProfile) -> Box<[u8; 512]> {
     // A host that turns background operations on has promised to start them.
     set(index::BKOPS_EN, &[u8::from(features.bkops)]);
     set(index::SEC_FEATURE_SUPPORT, &[SANITIZE | TRIM]);
-    set(index::WR_REL_PARAM, &[RELIABLE_WRITES_OF_ANY_SIZE]);
+    match features.reliable_write_sectors {
+        0 => set(index::WR_REL_PARAM, &[RELIABLE_WRITES_OF_ANY_SIZE]),
+        sectors => set(index::REL_WR_SEC_C, &[sectors]),
+    }
     let erase = &card.timing.erase;
     let whole = erase.group_sectors.is_multiple_of(GROUP_SECTORS);
     if let (true, Ok(group)) = (whole, u8::try_from(erase.group_sectors / GROUP_SECTORS)) {

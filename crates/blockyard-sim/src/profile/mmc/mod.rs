@@ -184,6 +184,8 @@ pub struct CardFeatures {
     pub packed_writes: u8,
     /// The largest number of reads in a packed command, 0 to 63.
     pub packed_reads: u8,
+    /// The only length of a reliable write besides one sector (REL_WR_SEC_C); 0: any length.
+    pub reliable_write_sectors: u8,
     /// Whether its operations can be interrupted (HPI).
     pub hpi: bool,
     /// Whether it has background operations.
@@ -230,6 +232,7 @@ const CARD: &[&str] = &[
     "queue-depth",
     "packed-writes",
     "packed-reads",
+    "reliable-write-sectors",
     "hpi",
     "bkops",
     "deterministic",
@@ -398,14 +401,28 @@ fn card(top: &Table<'_>) -> Result<CardProfile, ProfileError> {
         queue_depth: card.take_or("queue-depth", Count(0..=32), 0)?,
         packed_writes: card.take_or("packed-writes", Count(0..=63), 0)?,
         packed_reads: card.take_or("packed-reads", Count(0..=63), 0)?,
+        reliable_write_sectors: card.take_or("reliable-write-sectors", Count(0..=255), 0)?,
         hpi: card.take_or("hpi", Flag, false)?,
         bkops: card.take_or("bkops", Flag, false)?,
     };
     if timing < Timing::MmcLegacy && features != CardFeatures::default() {
-        let words = "an SD card has no cache, queue, packed commands, HPI or background operations";
-        let keys = ["cache", "queue-depth", "packed-writes", "packed-reads", "hpi", "bkops"];
+        let words = "an SD card has no cache, queue, packed commands, reliable writes, HPI or background \
+                     operations";
+        let keys = [
+            "cache",
+            "queue-depth",
+            "packed-writes",
+            "packed-reads",
+            "reliable-write-sectors",
+            "hpi",
+            "bkops",
+        ];
         let key = keys.into_iter().find(|key| card.has(key)).unwrap_or("timing");
         return Err(card.wrong(key, Problem::Contradiction(words)));
+    }
+    if features.reliable_write_sectors > 0 && features.queue_depth > 0 {
+        let words = "a card with a `queue-depth` takes reliable writes of any length";
+        return Err(card.wrong("reliable-write-sectors", Problem::Contradiction(words)));
     }
     Ok(CardProfile { mode: Mode::new(timing, width), timing: timings(&card)?, features })
 }

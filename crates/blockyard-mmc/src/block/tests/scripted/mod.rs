@@ -113,6 +113,8 @@ pub(super) struct Scripted {
     lost: BTreeSet<u64>,
     /// The requests whose data bypassed the cache.
     pub(super) forced: BTreeSet<u64>,
+    /// The first sector and the blocks of each reliable write that is no task.
+    pub(super) reliable: Vec<(u64, u16)>,
     /// How many starts in interrupt context are still to be refused.
     pub(super) refusals: u32,
     /// The card, and how a reset changes it.
@@ -186,6 +188,7 @@ impl Scripted {
             volatile: BTreeSet::new(),
             lost: BTreeSet::new(),
             forced: BTreeSet::new(),
+            reliable: Vec::new(),
             refusals: 0,
             target: CARD,
             at_reset: |_| {},
@@ -482,6 +485,9 @@ impl Scripted {
                 let forced = transaction.announce.is_some_and(|of| of.argument >> 31 != 0);
                 let sector = memory.sector;
                 self.written(sector, forced);
+                if forced {
+                    self.reliable.push((first, data.blocks));
+                }
             }
             self.copied_as_told(data.direction, slot);
             let memory = &mut self.memory[slot.index()];

@@ -1,0 +1,73 @@
+//! Several disks behind one host: each file name is a disk, files without a name take the disks in turn, and all
+//! disks share the tags of the host.
+
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Report, Simulation, SimulationError};
+
+/// The commands that the host takes at a time.
+const TAGS: u64 = 8;
+/// The time of one command in microseconds.
+const COMMAND_US: u64 = 100;
+
+/// Runs jobs on `disks` disks of one host for half a second.
+fn run(disks: u16, options: &str) -> Result<Report, SimulationError> {
+    let text = format!(
+        "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"{COMMAND_US}us\"\n\
+         submit-queues = 1\ndepth = {TAGS}\n[limits]\ncapacity = \"1GiB\"\n"
+    );
+    let device = Device::parse("host", &text).unwrap().with_disks(disks).unwrap();
+    let all = format!(
+        "--direct=1 --rw=randread --bs=4k --ioengine=libaio --time_based --runtime=500ms {options}"
+    );
+    let jobs = parse_args(all.split_whitespace(), &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    Simulation::new(&jobs, &device, &design, 1)?.finish()
+}
+
+fn ios(report: &Report) -> Vec<u64> {
+    report.jobs.iter().map(|job| job.stats.measured().map(|of| of.ios).sum()).collect()
+}
+
+#[test]
+fn two_busy_disks_halve_the_tags_and_one_busy_disk_has_them_all() {
+    let most = TAGS * 500_000 / COMMAND_US;
+    let both = run(
+        2,
+        "--iodepth=32 --size=1g --name=a --filename=/dev/a --name=b --filename=/dev/b --iodepth=32",
+    );
+    let both = ios(&both.unwrap());
+    assert!(both.iter().sum::<u64>() <= most, "more commands than tags: {both:?}");
+    // As in Linux, each active disk may use its part of the tags.
+    assert!(both.iter().all(|ios| ios * 100 > most * 45), "{both:?} of {most}");
+    let alone = ios(&run(2, "--name=a --iodepth=32 --filename=/dev/a").unwrap());
+    assert!(alone[0] * 100 > most * 90 && alone[0] <= most, "{alone:?} of {most}");
+}
+
+#[test]
+fn one_job_on_two_disks_uses_both() {
+    let report = run(2, "--name=a --iodepth=2 --filename=/dev/a:/dev/b").unwrap();
+    let most = 2 * 500_000 / COMMAND_US;
+    let done = ios(&report)[0];
+    assert!(done * 100 > most * 90 && done <= most, "{done} of {most}");
+    let error = run(1, "--name=a --filename=/dev/a:/dev/b").unwrap_err().to_string();
+    assert!(error.contains("more file names than disks: the device has 1"), "{error}");
+}
+
+/// Each of two jobs without a file name covers a whole disk, so both fit only on two disks.
+#[test]
+fn files_without_a_name_take_the_disks_in_turn() {
+    let jobs = "--name=a --numjobs=2 --iodepth=32";
+    let on_two = ios(&run(2, jobs).unwrap());
+    assert!(on_two.iter().all(|ios| *ios > 0), "{on_two:?}");
+    assert!(matches!(run(1, jobs), Err(SimulationError::FilesTooLarge { .. })));
+}
+
+#[test]
+fn a_card_and_persistent_memory_are_one_disk() {
+    for name in ["emmc-hs400", "pmem-dram"] {
+        let device = Device::lookup(name).unwrap();
+        assert_eq!(device.clone().with_disks(1), Some(device.clone()));
+        assert_eq!(device.with_disks(2), None, "{name}");
+    }
+}
