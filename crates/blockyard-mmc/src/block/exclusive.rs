@@ -15,7 +15,10 @@
 //!   it waits and while it is under way, no request is accepted. So exactly the requests that were accepted
 //!   before it go before it, and neither starves the other.
 //! - **[exclusive-asks-status]** An exclusive operation is done when the card, no longer busy, says so in
-//!   response to CMD13. Only that response tells whether the switch or the erase failed.
+//!   response to CMD13. Only that response tells whether the switch or the erase failed. Linux asks neither after a
+//!   discard nor after another erase whose busy time the host has waited out. Here the question stays, for a discard too:
+//!   without it, the next response would carry the error of the erase, and a write would be blamed for it
+//!   ([late-error-is-the-writes]).
 //! - **[overdue-operation-ends]** A command that fails is tried again as
 //!   [`recovery`](super::recovery) says, an erase from its first command on. An operation that takes longer
 //!   than its limit is not tried again: the card is reset, and the operation ends.

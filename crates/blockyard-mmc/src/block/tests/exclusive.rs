@@ -55,7 +55,7 @@ fn each_operation_sends_its_commands() {
             assert!(ends.clone().count() >= busy_ends, "{policy:?}");
             assert!(
                 ends.into_iter().all(|(_, next)| *next == Opcode::SendStatus),
-                "O3: {policy:?}"
+                "[exclusive-asks-status] {policy:?}"
             );
         }
     }
