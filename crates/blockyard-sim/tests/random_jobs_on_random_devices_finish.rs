@@ -3,7 +3,8 @@
 //! as in the swarm.
 
 use blockyard::policy::{
-    BusyTrack, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies, SchedDepth, SwqMerge,
+    BusyTrack, Dequeue, Dispatch, ElevatorKind, Merges, Model, Plugging, Policies, SchedDepth,
+    SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard_sim::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
@@ -122,7 +123,7 @@ fn design(prng: &mut Prng) -> Design {
         busy: prng.pick(&[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
         swq_merge: prng.pick(&[SwqMerge::Off, SwqMerge::Last8, SwqMerge::Hash]),
         sched_depth: prng.pick(&[SchedDepth::Fixed(2), SchedDepth::FromDeviceDepth]),
-        merges: true,
+        merges: prng.pick(&[Merges::All, Merges::All, Merges::Last, Merges::Off]),
         plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
     };
     if let ElevatorKind::Deadline(tunables) = &mut design.policies.elevator {

@@ -213,6 +213,18 @@ impl Default for KyberTunables {
     }
 }
 
+/// Which requests bios and requests may join: Linux's `nomerges`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merges {
+    /// Every request that is found (0).
+    All,
+    /// In an elevator that finds requests by hash or order (mq-deadline), only the one filed last (1). Plugs and software
+    /// queues, which look only at a few requests, merge as with [`Self::All`].
+    Last,
+    /// None (2).
+    Off,
+}
+
 /// The policies of one design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policies {
@@ -232,8 +244,8 @@ pub struct Policies {
     pub plug: Plugging,
     /// How much the elevator may hold.
     pub sched_depth: SchedDepth,
-    /// Whether bios and requests join others at all. Linux's `nomerges` of 2 turns this off.
-    pub merges: bool,
+    /// Which requests bios and requests may join.
+    pub merges: Merges,
 }
 
 impl Policies {
@@ -247,7 +259,7 @@ impl Policies {
         swq_merge: SwqMerge::Last8,
         plug: Plugging::EveryBio,
         sched_depth: SchedDepth::FromDeviceDepth,
-        merges: true,
+        merges: Merges::All,
     };
 
     /// Whether a lone request without an elevator is offered to the driver at once instead of being

@@ -15,7 +15,7 @@ use blockyard::layer::trace::{Ring, Traced};
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberTunables,
-    Model, Plugging, Policies, SchedDepth, SwqMerge,
+    Merges, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -209,7 +209,7 @@ fn designs() -> Vec<Policies> {
                     swq_merge,
                     plug,
                     sched_depth,
-                    merges: true,
+                    merges: Merges::All,
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
-    KyberTunables, Model, Plugging, Policies, SchedDepth, SwqMerge,
+    KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
@@ -288,12 +288,12 @@ fn policies(queue: &Table<'_>) -> Result<Policies, ProfileError> {
 }
 
 /// Reads `nomerges`, of which Linux has 0, 1 and 2.
-fn merges(queue: &Table<'_>) -> Result<bool, ProfileError> {
-    match queue.take_or("nomerges", Count(0..=2), 0_u8)? {
-        0 => Ok(true),
-        1 => Err(queue.wrong("nomerges", Problem::NotBuilt("`nomerges = 1`".to_owned()))),
-        _ => Ok(false),
-    }
+fn merges(queue: &Table<'_>) -> Result<Merges, ProfileError> {
+    Ok(match queue.take_or("nomerges", Count(0..=2), 0_u8)? {
+        0 => Merges::All,
+        1 => Merges::Last,
+        _ => Merges::Off,
+    })
 }
 
 fn elevator(queue: &Table<'_>) -> Result<ElevatorKind, ProfileError> {

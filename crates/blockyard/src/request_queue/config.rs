@@ -98,7 +98,8 @@ impl QueueConfig {
         match self.policies.elevator {
             ElevatorKind::None => None,
             ElevatorKind::Deadline(tunables) => {
-                Some(Box::new(Deadline::new(self.bio_requests(tags), tunables)))
+                let deadline = Deadline::new(self.bio_requests(tags), tunables);
+                Some(Box::new(deadline.merging(self.policies.merges)))
             }
             ElevatorKind::Kyber(tunables) => Some(Box::new(Kyber::new(&self.map, tunables))),
         }

@@ -15,7 +15,7 @@ use crate::elevator::{Ctx, Place};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Fit, Merge, fit};
-use crate::policy::Plugging;
+use crate::policy::{Merges, Plugging};
 use crate::request::{BioId, State, Steps, max_part_sectors, segments_of_part};
 use crate::status::{Status, SubmitError};
 use crate::tag::Full;
@@ -95,7 +95,7 @@ impl RequestQueue {
         let has_no_data = bio.op == Op::Flush || bio.op.is_passthrough();
         let means_nothing = !self.limits.write_cache || bio.op.is_read() || has_no_data;
         let dropped = if means_nothing { durable } else { Flags::NONE };
-        let added = if self.policies.merges { Flags::NONE } else { Flags::NO_MERGE };
+        let added = if self.policies.merges == Merges::Off { Flags::NO_MERGE } else { Flags::NONE };
         let bio = Bio { flags: bio.flags.without(dropped) | added, ..bio };
         if bio.op == Op::Flush {
             return if bio.sectors == 0 { Ok(bio) } else { Err(SubmitError::OutOfRange) };

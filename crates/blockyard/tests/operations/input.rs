@@ -4,8 +4,8 @@ use blockyard::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::limits::Limits;
 use blockyard::policy::{
-    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Model, Plugging, Policies,
-    SchedDepth, SwqMerge,
+    BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, Merges, Model, Plugging,
+    Policies, SchedDepth, SwqMerge,
 };
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
@@ -204,6 +204,6 @@ fn policies(input: &mut Input<'_>, hctxs: u16) -> Policies {
             SchedDepth::Fixed(1),
             SchedDepth::Fixed(3),
         ]),
-        merges: true,
+        merges: input.pick(&[Merges::All, Merges::Last]),
     }
 }

@@ -4,7 +4,7 @@ use super::one_in;
 use blockyard::limits::Limits;
 use blockyard::policy::{
     BusyTrack, DeadlineTunables, Dequeue, Dispatch, ElevatorKind, KyberAdjust, KyberStaging,
-    KyberTunables, Model, Plugging, Policies, SchedDepth, SwqMerge,
+    KyberTunables, Merges, Model, Plugging, Policies, SchedDepth, SwqMerge,
 };
 use blockyard::time::Duration;
 use blockyard_sim::workload::Prng;
@@ -26,7 +26,7 @@ pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
             SchedDepth::Fixed(256),
             SchedDepth::FromDeviceDepth,
         ]),
-        merges: true,
+        merges: prng.pick(&[Merges::All, Merges::All, Merges::Last, Merges::Off]),
         plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
     }
 }

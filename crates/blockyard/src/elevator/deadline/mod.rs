@@ -37,7 +37,7 @@ use crate::bio::{IoPrio, Op, PrioClass};
 use crate::end_index::{EndIndex, candidate};
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Merge};
-use crate::policy::DeadlineTunables;
+use crate::policy::{DeadlineTunables, Merges};
 use crate::request::{Request, Requests};
 use crate::sector_hash::HashNodes;
 use crate::time::Instant;
@@ -48,6 +48,7 @@ use alloc::vec::Vec;
 #[derive(Debug)]
 pub struct Deadline {
     tunables: DeadlineTunables,
+    merges: Merges,
     /// One, or one for each [`PrioClass`] in order.
     classes: Vec<Class>,
     /// When each request was inserted.
@@ -64,6 +65,7 @@ impl Deadline {
     pub fn new(capacity: usize, tunables: DeadlineTunables) -> Self {
         Self {
             tunables,
+            merges: Merges::All,
             classes: alloc::vec![Class::new(); if tunables.classes { 3 } else { 1 }],
             arrived: alloc::vec![Instant::ZERO; capacity],
             order: Order::new(capacity),
@@ -71,6 +73,12 @@ impl Deadline {
             end_nodes: HashNodes::new(capacity),
             len: 0,
         }
+    }
+
+    /// Returns the elevator with another choice of the requests that others may join.
+    #[must_use]
+    pub fn merging(self, merges: Merges) -> Self {
+        Self { merges, ..self }
     }
 
     /// Returns the tunables.
@@ -108,8 +116,8 @@ impl Deadline {
 }
 
 impl Elevator for Deadline {
-    /// Tries the request filed last for every kind of merge, then back merges by the hash, then
-    /// front merges by another hash, unless [`DeadlineTunables::front_merges`] is off.
+    /// Tries the request filed last for every kind of merge, then, unless [`Merges`] says otherwise, back merges by
+    /// the hash, then front merges by another hash, unless [`DeadlineTunables::front_merges`] is off.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -118,6 +126,12 @@ impl Elevator for Deadline {
         other: &Extent,
         fronts: bool,
     ) -> Option<Candidate> {
+        if self.merges != Merges::All {
+            return self
+                .ends
+                .last()
+                .and_then(|last| candidate(requests, limits, last, other, fronts));
+        }
         let found = self.ends.find_merge(&self.end_nodes, requests, limits, other, fronts);
         if found.is_some() || !(fronts && self.tunables.front_merges) {
             return found;

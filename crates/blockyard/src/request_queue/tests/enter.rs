@@ -1,7 +1,7 @@
 use super::*;
 use crate::bio::{Flags, Op};
 use crate::driver::Busy;
-use crate::policy::Model;
+use crate::policy::{Merges, Model};
 use crate::trace::{Action, Event, Sink};
 
 #[test]
@@ -398,8 +398,8 @@ fn without_merges_each_bio_is_a_request_of_its_own() {
                 }
                 rig.host.driver.sent.len()
             };
-            assert_eq!(requests(false), 4, "{policies:?}");
-            assert!(requests(true) < 4, "{policies:?}");
+            assert_eq!(requests(Merges::Off), 4, "{policies:?}");
+            assert!(requests(Merges::All) < 4, "{policies:?}");
         }
     }
 }

@@ -278,3 +278,24 @@ fn asynchronous_requests_get_at_least_one_tag_and_at_most_all() {
     assert_eq!(depth(Some(48), 32), 32);
     assert_eq!(depth(Some(0), 32), 1);
 }
+
+/// Linux's `nomerges` of 1: mq-deadline tries the request filed last, and searches neither for ends nor for starts.
+#[test]
+fn with_only_the_last_request_merging_nothing_is_searched() {
+    let bio = |sector| Bio::write(sector, 8, 0);
+    for (merges, joins_older) in [(Merges::All, true), (Merges::Last, false)] {
+        let mut rig = Rig::new(DeadlineTunables::default(), Limits::new(1 << 20));
+        rig.fast = Deadline::new(REQUESTS as usize, DeadlineTunables::default()).merging(merges);
+        rig.insert(bio(100), Place::Sorted);
+        rig.insert(bio(500), Place::Sorted);
+        let mut joins = |sector, fronts| {
+            let Rig { fast, requests, limits, .. } = &mut rig;
+            fast.find_merge(requests, limits, CTX, &Extent::from(&bio(sector)), fronts).is_some()
+        };
+        assert_eq!(joins(108, true), joins_older, "{merges:?}: the back of the older request");
+        assert_eq!(joins(92, true), joins_older, "{merges:?}: the front of the older request");
+        assert_eq!(joins(108, false), joins_older, "{merges:?}: a request at its back");
+        assert!(joins(508, true) && joins(492, true), "{merges:?}: the request filed last");
+        assert!(joins(508, false) && !joins(492, false), "{merges:?}: a request joins at a back");
+    }
+}

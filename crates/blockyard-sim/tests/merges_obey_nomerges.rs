@@ -1,0 +1,33 @@
+//! `nomerges` of a design says which requests bios may join, as the attribute of that name does in Linux.
+
+use blockyard::trace::Action;
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::Simulation;
+
+/// Returns the merges of two sequential jobs that submit one write at a time to a slow disk.
+fn merges(design: &str, nomerges: u8) -> u64 {
+    let text = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
+                submit-queues = 1\ndepth = 2\n";
+    let device = Device::parse("slow", text).unwrap();
+    let design = format!("base = \"{design}\"\n[queue]\nnomerges = {nomerges}\n");
+    let design = Design::parse("design", &design).unwrap();
+    let all = "--direct=1 --filename=/dev/a --rw=write --bs=4k --ioengine=libaio --iodepth=32 --size=4m \
+               --name=a --name=b --offset=1g";
+    let jobs = parse_args(all.split_whitespace(), &NoSource).unwrap();
+    let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+    let ios: u64 = report.jobs.iter().flat_map(|job| job.stats.measured()).map(|of| of.ios).sum();
+    assert_eq!(ios, 2048, "every write is done, merged or not");
+    report.stages.count(Action::BackMerge) + report.stages.count(Action::FrontMerge)
+}
+
+#[test]
+fn merges_obey_nomerges() {
+    let of = |design| [0, 1, 2].map(|nomerges| merges(design, nomerges));
+    let [all, last, off] = of("mq-deadline");
+    // Two streams alternate, so the request filed last is mostly that of the other one.
+    assert!(all > 1000 && 2 * last < all && off == 0, "mq-deadline: {all}, {last}, {off}");
+    // Software queues look at their newest requests in any case.
+    let [all, last, off] = of("mq-none");
+    assert!(all > 0 && last == all && off == 0, "mq-none: {all}, {last}, {off}");
+}
