@@ -234,7 +234,7 @@ fn a_write_done_in_a_recovery_is_confirmed_by_it() {
     let mut bench = halting();
     bench.interrupt(HostEvent::Engine(EngineEvent::TaskDone(TaskId::new(0))));
     let has_tasks = |cqe: &Cqe| cqe.is_on() && cqe.tasks.iter().count() == 3;
-    while !bench.mmc().cqe.as_ref().is_some_and(has_tasks) {
+    while !bench.mmc().cqe.as_ref().is_some_and(has_tasks) || bench.ended.is_empty() {
         bench.until(bench.now + us(10));
     }
     bench.interrupt(HostEvent::Engine(responded(EXECUTE, 0b0010, CardStatus::ERROR)));

@@ -150,7 +150,7 @@ fn a_direct_flush_ends_at_its_limit() {
 /// busy, but what the recovery asks for, and the flush is repeated.
 #[test]
 fn a_direct_flush_that_is_done_soon_after_its_limit_is_repeated_without_a_reset() {
-    let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Status));
     bench.writes(1);
     bench.settle();
     bench.submit([Bio::read(100, 8, 1)]); // the card confirms the write
