@@ -156,3 +156,39 @@ pub trait HostController {
     /// Fails if no card comes back.
     fn reset(&mut self, now: Instant) -> Result<Target, HostError>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A controller that implements only what every controller has.
+    struct Plain;
+
+    impl HostController for Plain {
+        fn capabilities(&self) -> &HostCapabilities {
+            unreachable!("not asked")
+        }
+        fn accept(&mut self, _: SlotId, _: &Issue<'_>) {}
+        fn prepare(&mut self, _: SlotId) {}
+        fn start(&mut self, _: &MmcRequest, _: Instant) {}
+        fn start_atomic(&mut self, _: &MmcRequest, _: Instant) -> Result<(), NotNow> {
+            Err(NotNow)
+        }
+        fn block(&mut self) -> &mut [u8; 512] {
+            unreachable!("not asked")
+        }
+        fn post(&mut self, _: SlotId) {}
+        fn card_busy(&mut self, _: Instant) -> bool {
+            false
+        }
+        fn abort(&mut self, _: Instant) {}
+        fn reset(&mut self, _: Instant) -> Result<Target, HostError> {
+            Err(HostError::Timeout)
+        }
+    }
+
+    #[test]
+    fn a_controller_that_does_not_say_so_has_no_buffers_no_engine_and_no_tuned_bus() {
+        assert!(!Plain.has_bounce_buffers() && Plain.engine().is_none() && !Plain.is_tuned());
+    }
+}

@@ -56,10 +56,10 @@ impl Pack {
             "a pack of {} requests: a header lists at most {MAX_ENTRIES}",
             slots.len()
         );
-        let mut pack = Self { slots: [SlotId(0); MAX_ENTRIES as usize], count: 0 };
-        pack.slots[..slots.len()].copy_from_slice(slots);
-        pack.count = u8::try_from(slots.len()).expect("length of a pack that fits its array");
-        pack
+        let mut all = [SlotId(0); MAX_ENTRIES as usize];
+        all[..slots.len()].copy_from_slice(slots);
+        let count = u8::try_from(slots.len()).expect("length of a pack that fits its array");
+        Self { slots: all, count }
     }
 
     /// Returns the slots of the requests, in order.

@@ -30,7 +30,7 @@ impl<H: HostController> Mmc<H> {
     /// Returns whether the bus serves an exception of the card before the request, which has ended with `status`,
     /// releases it.
     pub(super) fn begins_background(&mut self, status: Status) -> bool {
-        let Some(bus) = &mut self.bus else { return false };
+        let bus = self.bus.as_mut().expect("claim to release");
         let asks = bus.has_exception() && self.target.bkops;
         if !asks || status == Status::Gone {
             return false;
@@ -94,7 +94,7 @@ impl<H: HostController> Mmc<H> {
     /// Returns whether a card that has been busy for too long is interrupted: once, if it runs background
     /// operations and has just said that it is still at them.
     pub(super) fn interrupts_background(&mut self, now: Instant) -> bool {
-        let Some(bus) = &mut self.bus else { return false };
+        let bus = self.bus.as_mut().expect("claim of a check");
         let Purpose::Background(status) = bus.purpose else { return false };
         if self.target.hpi.is_none() {
             return false;

@@ -252,9 +252,8 @@ impl<H: HostController> Mmc<H> {
             DirectEnd::Done(said) if said.status().is_some_and(CardStatus::is_ready) => {
                 self.retire(slot, Status::Ok, Context::Thread);
             }
-            DirectEnd::Failed(Failure { cause: Cause::Gone, .. }) => {
-                self.retire(slot, Status::Gone, Context::Thread);
-            }
+            // The loss of the card ends all that wait.
+            DirectEnd::Failed(Failure { cause: Cause::Gone, .. }) => {}
             DirectEnd::Done(_) | DirectEnd::Failed(_) | DirectEnd::Cleared => {
                 of.retries += 1;
                 self.counts.failures += 1;

@@ -298,6 +298,8 @@ mod tests {
                     assert_eq!(ready.count(is_such), counted, "{slow:?} in {ready:?}");
                 }
                 assert_eq!(ready.is_empty(), slow.is_empty());
+                let none_goes = on_bus.is_none() && ready.first().is_none();
+                assert!(!none_goes || slow.is_empty(), "{slow:?} wait for nothing in {ready:?}");
             }
         }
     }
@@ -328,6 +330,19 @@ mod tests {
         [5, 6, 40, 0].into_iter().for_each(|slot| fifo.push(SlotId(slot)));
         let order = [1, 2, 3].map(|slot| send(&mut fifo, &[slot]));
         assert_eq!(order, [5, 6, 40], "each waits for those before it, and no others");
+    }
+
+    /// A pack takes several slots. The walk goes on behind the last one.
+    #[test]
+    fn the_tag_walk_goes_on_behind_the_last_slot_of_a_pack() {
+        let mut walk = Ready::tag_walk(8);
+        [5, 6, 1].into_iter().for_each(|slot| walk.push(SlotId(slot)));
+        walk.take(SlotId(5));
+        assert_eq!(walk.behind(SlotId(5)), Some(SlotId(6)));
+        walk.take(SlotId(6));
+        walk.push(SlotId(7));
+        walk.advance();
+        assert_eq!((send(&mut walk, &[]), send(&mut walk, &[])), (7, 1));
     }
 
     #[test]

@@ -208,7 +208,7 @@ impl<H: HostController> Mmc<H> {
         let of_context = |slot: &SlotId| self.slots[slot.index()].ended_by == context;
         let slot = match job {
             Job::Settle => match self.due_on_bus(context, now) {
-                None => return self.due_of_engine(context, now).map(Due::Engine),
+                None => return self.due_of_engine(now).map(Due::Engine),
                 on_bus => on_bus,
             },
             Job::Start => self.ready.first().filter(|_| self.may_start(context)),
@@ -302,11 +302,6 @@ impl<H: HostController> Mmc<H> {
     /// ([one-act-per-request]).
     fn claim(&mut self, kind: ActKind, context: Context, slot: SlotId) {
         let stage = self.slots[slot.index()].stage;
-        let was_start = match stage {
-            Stage::Ready => true,
-            Stage::Ended | Stage::Posted => self.ready.is_empty(),
-            _ => false,
-        };
         self.slots[slot.index()].stage = match stage {
             Stage::Fresh => {
                 self.fresh.remove(slot);
@@ -354,7 +349,8 @@ impl<H: HostController> Mmc<H> {
                 unreachable!("[one-act-per-request]: {kind:?} for a slot that is {stage:?}")
             }
         };
-        if context == Context::Deferred && was_start {
+        // Deferred work has nothing more to start: the next request is its dispatcher's.
+        if context == Context::Deferred && self.ready.is_empty() {
             self.start_deferred = false;
         }
     }

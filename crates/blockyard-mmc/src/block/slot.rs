@@ -248,13 +248,13 @@ impl Slot {
     fn with_operation(self, operation: Operation, target: &Target) -> Option<Self> {
         let slot = Self { stage: Stage::Exclusive, kind: Kind::Operation(operation), ..self };
         let Some(way) = operation.erases(target).first() else { return Some(slot) };
-        let whole = way.whole_units(slot.sector, u64::from(slot.sectors));
-        let (sector, sectors) = match whole {
-            None if operation == Operation::Discard => {
-                return Some(Self { stage: Stage::Posted, sectors: 0, ..slot });
-            }
-            _ if operation == Operation::Discard => whole?,
-            _ => (slot.sector, u64::from(slot.sectors)),
+        let asked = (slot.sector, u64::from(slot.sectors));
+        let (sector, sectors) = match operation {
+            Operation::Discard => match way.whole_units(asked.0, asked.1) {
+                Some(whole) => whole,
+                None => return Some(Self { stage: Stage::Posted, ..slot }),
+            },
+            _ => asked,
         };
         way.commands(sector, sectors)?;
         let sectors = u32::try_from(sectors).expect("whole units within 32 bits of sectors");

@@ -2,6 +2,7 @@ use super::erase::Erase;
 use super::*;
 use crate::command::erase::{MmcErase, SdErase};
 use crate::mode::{Timing, Width};
+use crate::register::csd::Classes;
 use crate::register::example;
 use crate::register::ext_csd::example::{emmc_4_41, emmc_5_1};
 use crate::register::ext_csd::index;
@@ -115,6 +116,11 @@ fn limits_follow_from_card_and_host() {
     let limits = card.limits(&host).unwrap();
     assert!(limits.max_discard_sectors > 0 && limits.max_write_zeroes_sectors > 0);
     assert!(!limits.write_cache && card.partition_sectors(Partition::Boot(0)) == 0);
+    // A card without the erase class of commands.
+    let mut card = card;
+    card.csd.classes = Classes(0);
+    let limits = card.limits(&host).unwrap();
+    assert_eq!((limits.max_discard_sectors, limits.max_write_zeroes_sectors), (0, 0));
 }
 
 #[test]

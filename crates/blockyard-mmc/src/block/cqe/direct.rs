@@ -97,7 +97,7 @@ impl<H: HostController> Mmc<H> {
                 DirectEnd::Failed(Failure { part: Part::Command, cause: Cause::Card(status) })
             }
         };
-        if status.is_some_and(|status| status.has(of_write)) {
+        if status.is_some_and(|status| status.has(Status::OF_WORK_BEFORE)) {
             self.unconfirmed_write_failed();
         } else {
             self.confirm_write();

@@ -1,6 +1,6 @@
 //! What deferred work does for the engine, one step at a time.
 
-use crate::block::act::{ActKind, Context};
+use crate::block::act::ActKind;
 use crate::block::claim::{Phase, REQUEST_LIMIT};
 use crate::block::mmc::Mmc;
 use crate::block::power::Power;
@@ -18,13 +18,9 @@ fn switch_queue(on: bool) -> Command {
 }
 
 impl<H: HostController> Mmc<H> {
-    /// Returns the act that `context` has to do for the engine.
-    pub(in crate::block) fn due_of_engine(
-        &self,
-        context: Context,
-        now: Instant,
-    ) -> Option<ActKind> {
-        let cqe = self.cqe.as_ref().filter(|_| context == Context::Deferred && !self.card_gone)?;
+    /// Returns the act that deferred work has to do for the engine.
+    pub(in crate::block) fn due_of_engine(&self, now: Instant) -> Option<ActKind> {
+        let cqe = self.cqe.as_ref()?;
         match cqe.state {
             State::Changing(Change { step, phase: Phase::Due(at), .. }) if at <= now => {
                 Some(step.act())

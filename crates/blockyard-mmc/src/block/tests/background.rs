@@ -207,6 +207,7 @@ fn an_error_of_background_operations_keeps_the_result_of_a_read() {
     bench.settle();
     let is_look = |span: &Span| span.command == Opcode::SendExtCsd;
     let at = bench.spans().iter().position(is_look).expect("EXT_CSD should be read");
+    let failures = bench.mmc().counts().failures;
     let expected = Outcome::Partial { sectors: 5, status: Status::IoError };
     for error in [0, crate::command::status::Status::ERROR] {
         let mut bench = simple(BusyDetect::Hardware);
@@ -216,7 +217,24 @@ fn an_error_of_background_operations_keeps_the_result_of_a_read() {
         bench.submit([Bio::read(100, 8, 0)]);
         bench.settle();
         assert_eq!(bench.outcomes, [expected]);
+        let more = u64::from(error != 0);
+        assert_eq!(bench.mmc().counts().failures, failures + more, "the read of EXT_CSD failed");
     }
+}
+
+/// The card reports in its response to the read of EXT_CSD that the write before it failed. That write is still held
+/// ([late-write-error-fails-flush]).
+#[test]
+fn a_write_whose_failure_shows_when_background_operations_begin_ends_with_an_error() {
+    let mut bench = simple(BusyDetect::Hardware);
+    bench.script().level = 2;
+    let error = crate::command::status::Status::ERROR;
+    bench.script().faults.insert(1, Fault::Bits(Part::Command, error));
+    bench.submit([Bio::write(0, 8, 0)]);
+    bench.settle();
+    assert_eq!(bench.spans()[1].command, Opcode::SendExtCsd);
+    bench.all_ended_with(Status::IoError, 1);
+    assert_eq!((bench.mmc().counts().lost_writes, bench.mmc().counts().bkops_starts), (0, 1));
 }
 
 #[test]

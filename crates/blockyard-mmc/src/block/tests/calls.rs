@@ -146,6 +146,29 @@ fn part_of_a_sector_or_an_operation_beyond_the_addresses_is_refused() {
     }
 }
 
+/// Only a discard may leave out what it was asked to erase. The card's own sectors have 4 KiB.
+#[test]
+fn an_erase_of_a_part_of_a_sector_is_refused_and_a_discard_leaves_the_part_out() {
+    let card = crate::card::tests::emmc(emmc_5_1(), &[index::DATA_SECTOR_SIZE]);
+    for (op, sector, status, erased) in [
+        (Op::SecureErase, 80, Status::Ok, &[80, 87][..]),
+        (Op::SecureErase, 84, Status::NotSupported, &[]),
+        (Op::Discard, 80, Status::Ok, &[80, 87]),
+        (Op::Discard, 84, Status::Ok, &[]),
+    ] {
+        let policy = HostPolicy::new(Pipeline::Serial, BusyDetect::Status);
+        let controller = Scripted::new(policy.transfer, policy.busy);
+        let mut bench = Bench::with(Policies::NONE, controller, emmc(), policy);
+        let target = Target::of(&card, bench.script().capabilities());
+        (bench.mmc().target, bench.script().target) = (target, target);
+        bench.submit([Bio::new(op, sector, 8, 0)]);
+        bench.settle();
+        assert_eq!(bench.ended[&0], status, "{op:?} at {sector}");
+        let ends: Vec<_> = bench.script().log.iter().map(|command| command.argument).collect();
+        assert_eq!(&ends[..ends.len().min(2)], erased, "{op:?} at {sector}");
+    }
+}
+
 /// What a card reports of urgent background operations says nothing of the pack before.
 #[test]
 fn a_pack_that_went_well_is_done_although_background_operations_are_urgent() {

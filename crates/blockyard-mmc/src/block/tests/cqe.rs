@@ -90,14 +90,18 @@ fn the_depth_is_the_lesser_of_card_and_host_and_at_most_31_with_direct_commands(
 
 #[test]
 fn a_pipeline_without_a_queue_on_both_sides_is_refused() {
-    let new = |card, host, transfer| {
+    let engine = |card, host, transfer, engineless| {
         let mut controller = Scripted::new(transfer, BusyDetect::Status);
         controller.capabilities.queue_engine_depth = host;
+        controller.engineless = engineless;
         let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Status);
         let target = Target { queue_depth: card, ..CARD };
         Mmc::new(controller, target, HostPolicy { transfer, ..policy }).err()
     };
+    let new = |card, host, transfer| engine(card, host, transfer, false);
     assert_eq!(new(8, 8, Transfer::Dma), None);
+    assert_eq!(new(8, 1, Transfer::Dma), None);
+    assert_eq!(engine(8, 8, Transfer::Dma, true), Some(Unsupported::NoEngine));
     assert_eq!(new(0, 8, Transfer::Dma), Some(Unsupported::NoCardQueue));
     assert_eq!(new(8, 0, Transfer::Dma), Some(Unsupported::NoEngine));
     assert_eq!(new(8, 8, Transfer::Pio), Some(Unsupported::EngineCopiesNothing));
@@ -290,6 +294,45 @@ fn a_late_error_is_not_a_failure_of_the_task_whose_command_reports_it() {
             "{opcode} at {when} us"
         );
     }
+}
+
+#[test]
+fn an_exception_in_a_response_to_the_driver_of_the_engine_is_counted() {
+    for at in 0..2 {
+        let mut bench = cqe();
+        bench.script().faults.insert(at, Fault::Bits(Part::Command, CardStatus::EXCEPTION_EVENT));
+        bench.reads(1);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 1);
+        assert_eq!(bench.mmc().counts(), Counts { exceptions: 1, ..Counts::default() });
+    }
+}
+
+/// The first response after a write may be the one to the command that turns the queue off
+/// ([late-error-is-the-writes]). Without such a write, the same bits say that the switch failed.
+#[test]
+fn a_late_error_reported_to_a_switch_of_the_queue_is_the_writes() {
+    let late = Fault::Bits(Part::Command, CardStatus::ERROR);
+    let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware);
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    let mut bench = Bench::with(Policies::NONE, controller, emmc(), policy);
+    bench.writes(1);
+    bench.settle();
+    let next = bench.spans().len();
+    bench.script().faults.insert(next, late);
+    bench.until(bench.now + us(1));
+    bench.submit([Bio::new(Op::Discard, 0, 1024, 1)]);
+    bench.settle();
+    assert_eq!(bench.spans()[next].command, Opcode::Switch);
+    bench.all_ended_with(Status::Ok, 2);
+    assert_eq!((bench.mmc().counts().lost_writes, bench.script().resets), (1, 0));
+    // The status after the queue was turned on.
+    let mut bench = cqe();
+    bench.script().faults.insert(1, late);
+    bench.reads(1);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 1);
+    assert_eq!((bench.mmc().counts().failures, bench.script().resets), (1, 1));
 }
 
 /// The bus drifts at every transfer and at the command that turns the queue on. Each tuning lets one task run.

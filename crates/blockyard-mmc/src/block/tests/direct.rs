@@ -108,6 +108,40 @@ fn a_direct_command_fails_alone_or_is_cleared_with_the_tasks() {
     }
 }
 
+/// The first direct command after a write confirms the write, so the failure of the next one is its own.
+#[test]
+fn a_good_response_to_a_direct_command_confirms_the_write_before() {
+    let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    bench.writes(1);
+    bench.settle();
+    let next = bench.spans().len();
+    bench.script().faults.insert(next + 1, Fault::Bits(Part::Command, CardStatus::ERROR));
+    for is_good in [true, false] {
+        assert_eq!(send(&mut bench), Ok(()));
+        bench.until(bench.now + LIMIT);
+        let end = bench.mmc().next_direct().expect("end of a direct command");
+        assert_eq!(matches!(end, DirectEnd::Done(_)), is_good, "{end:?}");
+    }
+    assert_eq!(bench.mmc().counts().lost_writes, 0);
+}
+
+/// The card is still busy with a direct command that has taken too long. The discard that waits has its own time.
+#[test]
+fn an_operation_that_waits_does_not_end_with_a_direct_command_that_is_late() {
+    let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware);
+    let controller = Scripted::new(policy.transfer, policy.busy);
+    let mut bench = Bench::with(Policies::NONE, controller, emmc(), policy);
+    bench.writes(1);
+    bench.settle();
+    bench.script().busy = LIMIT + Duration::from_ms(10);
+    assert_eq!(send(&mut bench), Ok(()));
+    bench.submit([Bio::new(Op::Discard, 0, 1024, 1)]);
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 2);
+    assert_eq!(bench.script().resets, 0);
+    assert!(matches!(bench.mmc().next_direct(), Some(DirectEnd::Failed(_))));
+}
+
 #[test]
 fn an_exception_in_a_direct_response_is_counted() {
     let (mut bench, before) = with_tasks();

@@ -276,6 +276,9 @@ fn a_card_that_does_not_survive_its_reset_counts_as_removed() {
         assert_eq!(bench.ended.len(), 10);
         assert_eq!((bench.ended[&0], bench.ended[&3]), (Status::Ok, Status::Gone));
         assert_eq!(bench.ended[&9], Status::Gone);
+        let reset = bench.did.iter().find(|did| did.kind == ActKind::Reset).unwrap().to;
+        let starts = |did: &&Did| did.kind == ActKind::Start && did.from >= reset;
+        assert_eq!(bench.did.iter().find(starts), None, "{pipeline:?}: a start for no card");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::block::tasks::mark::Mark;
+use crate::block::tasks::state::Cqe;
 use crate::command::queue::TaskId;
 use crate::command::status::Status as CardStatus;
 use crate::command::{Command, Response};
@@ -57,6 +58,20 @@ fn switching() -> Bench {
     bench
 }
 
+/// The engine is being turned off, and the card has not responded since the last write.
+fn leaving() -> Bench {
+    let mut bench = off();
+    bench.writes(4);
+    bench.settle();
+    let now = bench.now;
+    bench.mmc().disable(now);
+    bench.until(now + us(3));
+    let cqe = bench.mmc().cqe.as_ref().unwrap();
+    assert!(!cqe.is_on() && !cqe.is_off() && !cqe.is_recovering());
+    assert!(bench.mmc().has_unconfirmed_write());
+    bench
+}
+
 fn off() -> Bench {
     Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware))
 }
@@ -93,6 +108,7 @@ fn an_event_that_the_engine_cannot_report_now_is_counted_as_a_stray_and_changes_
                 EngineEvent::Cleared,
             ],
         ),
+        (leaving, "leaving", vec![done(0), responded(EXECUTE, 1, CardStatus::ERROR)]),
         (
             on,
             "on",
@@ -210,6 +226,20 @@ fn tasks_done_in_a_recovery_are_doubted_after_a_report_of_earlier_work() {
     bench.interrupt(done(2));
     assert_eq!(marks(&mut bench), ['f', '-', '-', 'f'], "nor is a later one believed");
     assert_eq!(bench.mmc().counts().strays, strays);
+}
+
+/// The card responds to the recovery after the write is done, so a later report is not about that write.
+#[test]
+fn a_write_done_in_a_recovery_is_confirmed_by_it() {
+    let mut bench = halting();
+    bench.interrupt(HostEvent::Engine(EngineEvent::TaskDone(TaskId::new(0))));
+    let has_tasks = |cqe: &Cqe| cqe.is_on() && cqe.tasks.iter().count() == 3;
+    while !bench.mmc().cqe.as_ref().is_some_and(has_tasks) || bench.ended.is_empty() {
+        bench.until(bench.now + us(10));
+    }
+    bench.interrupt(HostEvent::Engine(responded(EXECUTE, 0b0010, CardStatus::ERROR)));
+    let counts = bench.mmc().counts();
+    assert_eq!((counts.lost_writes, counts.doubtful_writes, counts.failures), (0, 0, 2));
 }
 
 /// A task may take [`TASK_LIMIT`], to the instant.

@@ -1,9 +1,11 @@
 //! Exclusive operations on the card: their commands, order, limits and errors.
 
 use super::*;
+use crate::command::state::CardState;
 use crate::command::status::Status as CardStatus;
-use crate::command::{Command, Opcode};
+use crate::command::{Command, Opcode, Response};
 use crate::controller::{HostError, Part};
+use crate::engine::EngineEvent;
 use crate::register::example;
 
 /// A bench with an eMMC device under `policy`.
@@ -144,6 +146,82 @@ fn a_direct_flush_ends_at_its_limit() {
     }
 }
 
+/// The card becomes ready with a direct flush shortly after the limit. From then on it is not the flush that keeps it
+/// busy, but what the recovery asks for, and the flush is repeated.
+#[test]
+fn a_direct_flush_that_is_done_soon_after_its_limit_is_repeated_without_a_reset() {
+    let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Status));
+    bench.writes(1);
+    bench.settle();
+    bench.submit([Bio::read(100, 8, 1)]); // the card confirms the write
+    bench.settle();
+    bench.script().busy = Duration::from_secs(30) + us(3000);
+    bench.script().queue_busy = us(1000);
+    bench.submit([FLUSH]);
+    bench.settle();
+    assert_eq!((bench.ended[&900], bench.script().resets), (Status::Ok, 0));
+    assert!(bench.count(ActKind::DiscardTasks) == 1 && sent(&mut bench).len() == 2);
+}
+
+/// The status after a direct flush says that the card is still at it.
+#[test]
+fn a_direct_flush_is_done_only_when_the_card_is_ready() {
+    let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    bench.reads(1);
+    bench.settle();
+    bench.submit([FLUSH]);
+    while bench
+        .mmc()
+        .slots
+        .iter()
+        .all(|slot| (slot.stage, slot.commands_done) != (Stage::Direct, 1))
+    {
+        bench.until(bench.now + us(1));
+    }
+    let busy = Response::Short(CardStatus::new(CardState::Programming, false).0);
+    bench.interrupt(HostEvent::Engine(EngineEvent::DirectDone(busy)));
+    bench.settle();
+    bench.all_ended_with(Status::Ok, 2);
+    assert_eq!(sent(&mut bench).len(), 2, "it is repeated without the engine");
+}
+
+/// The card does not come back from the reset that ends a direct flush.
+#[test]
+fn a_late_direct_flush_of_a_card_that_does_not_survive_its_reset_ends_once() {
+    let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+    bench.writes(1);
+    bench.settle();
+    bench.script().busy = Duration::from_secs(33);
+    bench.script().dies_at_reset = true;
+    bench.submit([FLUSH]);
+    bench.settle();
+    assert_eq!((bench.ended[&900], bench.script().resets), (Status::Gone, 1));
+}
+
+/// [retries-bounded]: the direct command is the first try.
+#[test]
+fn a_flush_that_always_fails_is_tried_as_often_with_an_engine_as_without() {
+    let refused = Fault::Bits(Part::Command, CardStatus::SWITCH_ERROR);
+    let mut faults = BTreeMap::new();
+    let mut bench = loop {
+        let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
+        bench.script().faults = faults.clone();
+        bench.reads(1);
+        bench.settle();
+        bench.submit([FLUSH]);
+        bench.settle();
+        // The card refuses the last flush, too: the status after it says so.
+        let of_queue = bench.mmc().target.switch_limit;
+        let is_flush = |span: &Span| span.command == Opcode::Switch && span.limit != of_queue;
+        let last = bench.spans().iter().rposition(is_flush).expect("flush");
+        if faults.insert(last + 1, refused).is_some() {
+            break bench;
+        }
+    };
+    assert_eq!(bench.ended[&900], Status::IoError);
+    assert_eq!(sent(&mut bench).len(), 1 + usize::from(RETRIES_MAX));
+}
+
 /// A write is reported, and the response to the direct flush after it has `bits`, which also concern the write.
 /// This flush and the next one fail, and the third succeeds.
 fn direct_flush_with_response(bits: u32) -> Bench {
@@ -219,6 +297,7 @@ fn a_write_is_in_doubt_if_the_engines_next_response_got_lost() {
         (true, lost, Bio { cookie: 50, ..FLUSH }, Status::IoError),
         (true, Fault::Silence, Bio { cookie: 50, ..FLUSH }, Status::IoError),
         (false, lost, Bio { cookie: 50, ..FLUSH }, Status::IoError),
+        (false, Fault::Silence, Bio { cookie: 50, ..FLUSH }, Status::IoError),
     ] {
         let mut bench = bench(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
         bench.script().capabilities.queue_engine_direct = direct;

@@ -23,6 +23,33 @@ fn instants(policy: HostPolicy) -> BTreeSet<Instant> {
     acts.chain(spans).collect()
 }
 
+/// The flush goes to the engine when the card is removed. Nothing more is begun for it.
+#[test]
+fn a_flush_that_goes_to_the_engine_ends_at_once_when_the_card_is_removed() {
+    let policy = HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware);
+    let mut bench =
+        Bench::with(Policies::NONE, Scripted::new(policy.transfer, policy.busy), emmc(), policy);
+    bench.writes(1);
+    bench.settle();
+    bench.submit([Bio::new(Op::Flush, 0, 0, 900)]);
+    let sends = |bench: &Bench| {
+        let act = bench.running[0].as_ref().map(|(act, ..)| act.kind());
+        act == Some(ActKind::SendCommand)
+    };
+    while !sends(&bench) {
+        bench.until(bench.now + us(1));
+    }
+    bench.pull_out();
+    bench.settle();
+    assert_eq!((bench.ended[&900], bench.count(ActKind::SendCommand)), (Status::Gone, 1));
+}
+
+/// Returns how many acts for the engine have begun.
+fn acts_of_engine(bench: &Bench) -> usize {
+    let running = bench.running.iter().flatten().filter(|(act, ..)| act.slot().is_none());
+    bench.did.iter().filter(|did| did.sector == ENGINE).count() + running.count()
+}
+
 /// Whatever the host does at that moment.
 #[test]
 fn everything_ends_soon_after_the_card_is_removed() {
@@ -30,11 +57,13 @@ fn everything_ends_soon_after_the_card_is_removed() {
         for at in instants(policy) {
             let mut bench = at_work(policy, at);
             let before = (bench.ended.clone(), bench.spans().len());
+            let begun = acts_of_engine(&bench);
             bench.pull_out();
             bench.settle();
             let case = format!("{policy:?} at {at}");
             assert!(bench.now <= at + Duration::from_ms(2), "{case}: it took to {}", bench.now);
             assert_eq!(bench.spans().len(), before.1, "{case}: a request to no card");
+            assert_eq!(acts_of_engine(&bench), begun, "{case}: work for an engine without a card");
             assert_eq!(bench.ended.len(), 6, "{case}");
             for (cookie, status) in &bench.ended {
                 let expected = match before.0.get(cookie) {

@@ -107,6 +107,25 @@ fn offer(mmc: &mut Mmc<Scripted>, tag: u16, now: Instant) -> Accept {
     mmc.queue_rq(&Issue::new(HctxId(0), DriverTag(tag), now, RequestId(0), &requests, &bios))
 }
 
+/// Deferred work has been told to start the next request, and is late. The thread leaves the start to it.
+#[test]
+fn a_request_that_becomes_ready_before_deferred_work_runs_is_not_started_by_the_thread() {
+    let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
+    let mut mmc = Mmc::new(controller, CARD, hsq(HsqPolicy::V8)).unwrap();
+    let mut now = Instant::ZERO;
+    assert_eq!(offer(&mut mmc, 0, now), Accept::Queued);
+    while mmc.step(Context::Thread, now).is_some() {}
+    while let Some(at) = mmc.controller.next_event() {
+        now = at;
+        let event = mmc.controller.event_at(now).unwrap();
+        mmc.interrupt(event, now);
+    }
+    assert_eq!(offer(&mut mmc, 1, now), Accept::Queued);
+    assert_eq!(mmc.step(Context::Thread, now), Some(ActKind::Prepare));
+    assert_eq!(mmc.step(Context::Thread, now), None);
+    assert_eq!(mmc.step(Context::Deferred, now), Some(ActKind::Start));
+}
+
 /// Returns the first `count` tags in the order in which their requests start, or fewer if none is left. The requests
 /// `first` arrive together, and each of `again` arrives again as soon as it has ended.
 fn order_of(order: HsqOrder, first: &[u16], again: &[u16], count: usize) -> Vec<u64> {
@@ -211,6 +230,16 @@ fn deferred_work_starts_the_next_request_after_a_recovery() {
         bench.all_ended_with(Status::Ok, 6);
         assert_eq!(bench.the(ActKind::Start, 200).context, Context::Deferred);
     }
+}
+
+#[test]
+fn an_idle_host_is_disabled_at_once() {
+    let mut bench = Bench::new(hsq(HsqPolicy::TODAY));
+    bench.reads(1);
+    bench.settle();
+    let now = bench.now;
+    bench.mmc().disable(now);
+    assert!(!bench.mmc().is_enabled());
 }
 
 #[test]

@@ -53,6 +53,46 @@ fn a_command_after_which_the_card_works_has_the_limit_of_that_work() {
     assert_eq!(limits(&bench, Opcode::SendExtCsd), [READ]);
 }
 
+/// The card works although its response came damaged. It gets the time of that work, and ten seconds at least.
+#[test]
+fn a_card_whose_response_was_damaged_is_waited_for_as_long_as_its_work_may_take() {
+    let flush = Bio::new(Op::Flush, 0, 0, 0);
+    let discard = Bio::new(Op::Discard, 100, 1000, 0); // two groups of 1.5 s
+    for (bio, first, takes, ends) in [
+        (flush, 0, 29, Status::Ok),
+        (flush, 0, 31, Status::IoError),
+        (discard, 2, 2, Status::Ok),
+        (discard, 2, 9, Status::Timeout), // tried again, it takes longer than its 3 s
+        (discard, 2, 11, Status::IoError),
+    ] {
+        let mut bench = bench(Pipeline::Serial);
+        bench.script().switch_busy = Duration::from_secs(takes);
+        bench.script().erase_busy = Duration::from_secs(takes);
+        bench.script().faults.insert(first, Fault::Garbled(Part::Command));
+        bench.submit([bio]);
+        bench.settle();
+        assert_eq!(bench.ended[&0], ends, "{bio:?} for {takes} s");
+        let erases = bench.spans().iter().filter(|span| span.limit > Duration::ZERO).count();
+        let waited = matches!((bio.op, takes), (Op::Flush, 29) | (Op::Discard, 2 | 9));
+        assert_eq!(erases, if waited { 2 } else { 1 }, "{bio:?} for {takes} s");
+    }
+}
+
+/// No event tells of the flush. The time that the card has had by then counts.
+#[test]
+fn a_card_whose_response_was_lost_gets_no_more_time_than_its_work_may_take() {
+    for (takes, ends, flushes) in [(20, Status::Ok, 2), (45, Status::Timeout, 1)] {
+        let mut bench = bench(Pipeline::Serial);
+        bench.script().switch_busy = Duration::from_secs(takes);
+        bench.script().faults.insert(0, Fault::Lost(Part::Command));
+        bench.submit([Bio::new(Op::Flush, 0, 0, 0)]);
+        bench.settle();
+        assert_eq!((bench.ended[&0], bench.script().log.len()), (ends, flushes), "{takes} s");
+        assert!(bench.now < Instant::ZERO + Duration::from_secs(51));
+        assert_eq!(bench.now < Instant::ZERO + Duration::from_secs(31), flushes == 1);
+    }
+}
+
 #[test]
 fn only_the_last_command_of_an_erase_has_a_limit() {
     let mut bench = bench(Pipeline::Serial);
@@ -62,4 +102,8 @@ fn only_the_last_command_of_an_erase_has_a_limit() {
         assert_eq!(limits(&bench, begin), [Duration::ZERO]);
     }
     assert!(limits(&bench, Opcode::Erase)[0] > Duration::ZERO);
+    // Nor does the host ask whether the card is ready before.
+    let sent: Vec<_> = bench.spans().iter().map(|span| span.command).collect();
+    let begin = [Opcode::MmcEraseStart, Opcode::MmcEraseEnd, Opcode::Erase, Opcode::SendStatus];
+    assert_eq!(sent, begin);
 }

@@ -7,9 +7,11 @@
 mod background;
 mod bounce;
 mod calls;
+mod checked;
 mod counted;
 mod cqe;
 mod direct;
+mod dispatcher;
 mod error;
 mod events;
 mod exclusive;

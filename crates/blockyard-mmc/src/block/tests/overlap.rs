@@ -151,6 +151,26 @@ fn a_second_request_never_starts_before_the_table_allows_it() {
     }
 }
 
+/// Deferred work is late. Linux's dispatcher waits until it has taken up the request that has left the bus.
+#[test]
+fn the_next_start_waits_until_deferred_work_has_taken_up_the_request_before() {
+    let policy = HostPolicy::new(Pipeline::IssueOnCompletion, BusyDetect::Hardware);
+    let mut bench = Bench::new(policy);
+    bench.reads(2);
+    bench.until(Instant::ZERO + us(120));
+    let now = bench.spans()[0].to;
+    let mmc = bench.mmc();
+    while let Some(event) = mmc.controller.event_at(now) {
+        mmc.interrupt(event, now);
+    }
+    let stages = [0, 1].map(|at: usize| mmc.slots[at].stage);
+    assert_eq!(stages, [Stage::Ended, Stage::Ready]);
+    assert!(!mmc.pending(Context::Thread, now));
+    let post = mmc.begin(Context::Deferred, now).expect("request to take up");
+    assert!(mmc.pending(Context::Thread, now));
+    mmc.finish(post, now);
+}
+
 #[test]
 fn a_waiting_dispatcher_reads_the_status_and_otherwise_deferred_work_does() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::BlkMqWait, BusyDetect::Status));

@@ -220,7 +220,7 @@ impl Scripted {
         }
         let fails = |tasks, part, error| EngineEvent::Failed { tasks, part, error };
         let failure = match fault {
-            None | Some(Fault::Drift) => None,
+            None | Some(Fault::Drift | Fault::Garbled(_) | Fault::Lost(_)) => None,
             Some(Fault::Gone) => {
                 self.engine.forget();
                 return self.events.push_back((to, HostEvent::CardGone));

@@ -23,6 +23,10 @@ pub(super) enum Fault {
     Error(Part, HostError, u16),
     /// A response also has these bits.
     Bits(Part, u32),
+    /// The card obeys, and its response comes damaged.
+    Garbled(Part),
+    /// The card obeys, and no event comes from then on.
+    Lost(Part),
     /// The request succeeds, and the bus needs tuning.
     Drift,
     /// An interrupt is lost, so no event comes.
@@ -77,6 +81,8 @@ fn is_queue_switch(command: &Command) -> bool {
 
 pub(super) struct Scripted {
     pub(super) capabilities: HostCapabilities,
+    /// There is no engine, whatever the capabilities say.
+    pub(super) engineless: bool,
     /// Faults by the number of the MMC request, counted from 0.
     pub(super) faults: BTreeMap<usize, Fault>,
     /// Every transfer of this sector has the first fault among other blocks, and the second one alone.
@@ -167,6 +173,7 @@ impl Scripted {
                 queue_engine_direct: true,
                 ..HostCapabilities::plain()
             },
+            engineless: false,
             faults: BTreeMap::new(),
             bad_sector: None,
             busy: us(100),
@@ -408,6 +415,13 @@ impl Scripted {
             if part == Part::Command {
                 self.obey(&command, at);
             }
+            if fault == Some(Fault::Lost(part)) {
+                return;
+            }
+            if fault == Some(Fault::Garbled(part)) {
+                let (error, blocks) = (HostError::Damaged, 0);
+                return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
+            }
             tell(&mut self.events, at, response);
         }
         if let Payload::Packed(pack) = transaction.payload {
@@ -631,7 +645,7 @@ impl HostController for Scripted {
     }
 
     fn engine(&mut self) -> Option<&mut dyn QueueEngine> {
-        (self.capabilities.queue_engine_depth > 0).then_some(self)
+        (self.capabilities.queue_engine_depth > 0 && !self.engineless).then_some(self)
     }
 
     fn has_bounce_buffers(&self) -> bool {
