@@ -138,7 +138,7 @@ impl Format {
         for first in (0..sectors).step_by(PIECE) {
             piece.clear();
             for lba in (first..sectors).take(PIECE).map(PremapAba) {
-                piece.extend_from_slice(&MapEntry(0).zeroed(lba).0.to_le_bytes());
+                piece.extend_from_slice(&MapEntry::default().zeroed(lba).0.to_le_bytes());
             }
             memory.write(arena.map_at(PremapAba(first)), &piece)?;
         }

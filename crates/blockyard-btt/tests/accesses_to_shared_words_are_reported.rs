@@ -94,8 +94,8 @@ fn a_read_reports_versions_or_its_published_block() {
     }
 }
 
-#[test]
-fn the_counter_gives_each_call_the_next_lane() {
+/// Returns the sets of lanes that `calls` writes take as locks, each by a thread without its own set.
+fn locked(lanes: LaneChoice, calls: u64) -> Vec<u32> {
     let reports = RefCell::new(Vec::new());
     let intercept = |call| {
         if let Call::Touched(Touch::Locked(Word::Lanes(lane))) = call {
@@ -103,11 +103,30 @@ fn the_counter_gives_each_call_the_next_lane() {
         }
         Ok(())
     };
-    let policy = Policy { tracking: ReadTracking::Versions, lanes: LaneChoice::Counter };
+    let policy = Policy { tracking: ReadTracking::Versions, lanes };
     let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, policy);
-    (0..600).for_each(|lba| btt.write(lba, &[7; 512]).expect("write to ram"));
+    (0..calls).for_each(|lba| btt.write(lba, &[7; 512]).expect("write to ram"));
+    reports.take()
+}
+
+#[test]
+fn the_counter_gives_each_call_the_next_lane() {
     let expected: Vec<u32> = (0..600).map(|call| call % 256).collect();
-    assert_eq!(reports.take(), expected);
+    assert_eq!(locked(LaneChoice::Counter, 600), expected);
+}
+
+/// Threads without their own lanes share what is left: the last quarter of the sets, the lanes beyond those of the
+/// processors, or all of them if there are not more lanes than processors.
+#[test]
+fn threads_without_lanes_of_their_own_use_all_others_in_turn() {
+    assert_eq!(locked(LaneChoice::Own { sets: 16 }, 6), [12, 13, 14, 15, 12, 13]);
+    assert_eq!(locked(LaneChoice::Own { sets: 1 }, 2), [0, 0]);
+    assert_eq!(locked(LaneChoice::Own { sets: 1000 }, 65)[62..], [254, 255, 192]);
+    assert_eq!(locked(LaneChoice::PerCpu { cpus: 254 }, 3), [254, 255, 254]);
+    assert_eq!(locked(LaneChoice::PerCpu { cpus: 255 }, 2), [255, 255]);
+    for lanes in [LaneChoice::PerCpu { cpus: 256 }, LaneChoice::Mutex] {
+        assert_eq!(locked(lanes, 258)[254..], [254, 255, 0, 1], "{lanes:?}");
+    }
 }
 
 /// A writer locks its entry, leaves it pending until the entry is durable, and looks through the words of all readers if they

@@ -82,7 +82,7 @@ pub(super) fn owners<M: Memory>(
         Piece::Initial(run) => {
             let end = run.end;
             if !owners.blocks.put_run(run.start, end) {
-                run.for_each(|lba| owners.put(arena, PremapAba(lba), MapEntry(0)));
+                run.for_each(|lba| owners.put(arena, PremapAba(lba), MapEntry::default()));
             }
             done(end);
         }
