@@ -210,11 +210,11 @@ impl InfoBlock {
         let end = room.min(ARENA_BYTES_MAX);
         all(infooff.is_multiple_of(8) && infooff <= end.saturating_sub(INFO_BYTES), "infooff")?;
         let log_bytes = u64::from(nfree) * FLOG_GROUP_BYTES;
-        all(flogoff.is_multiple_of(FLOG_GROUP_BYTES) && flogoff <= infooff, "flogoff")?;
-        all(infooff - flogoff >= log_bytes, "flogoff")?;
+        let is_log = infooff.saturating_sub(flogoff) >= log_bytes;
+        all(is_log && flogoff.is_multiple_of(FLOG_GROUP_BYTES), "flogoff")?;
         let map_bytes = u64::from(external_nlba) * MAP_ENTRY_BYTES;
-        all(mapoff.is_multiple_of(FLOG_GROUP_BYTES) && mapoff <= flogoff, "mapoff")?;
-        all(flogoff - mapoff >= map_bytes, "mapoff")?;
+        let is_map = flogoff.saturating_sub(mapoff) >= map_bytes;
+        all(is_map && mapoff.is_multiple_of(FLOG_GROUP_BYTES), "mapoff")?;
         all(dataoff >= INFO_BYTES && dataoff.is_multiple_of(8) && dataoff < mapoff, "dataoff")?;
         let data_bytes = u64::from(internal_nlba).checked_mul(u64::from(internal));
         all(data_bytes.is_some_and(|bytes| bytes <= mapoff - dataoff), "internal_nlba")?;
