@@ -4,7 +4,7 @@ mod intercepted_memory;
 
 use blockyard_btt::ram::Ram;
 use blockyard_btt::{Btt, IoError, LaneChoice, MediaError, Policy, ReadTracking, Touch, Word};
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use intercepted_memory::{Call, Intercepted, create};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -206,6 +206,7 @@ fn a_reader_that_is_overtaken_again_and_again_keeps_writers_out() {
         static COPIES: Cell<u8> = const { Cell::new(0) };
         /// The number of copies before the word was locked.
         static LOCKED: Cell<Option<u8>> = const { Cell::new(None) };
+        static LOOKS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
     }
     let intercept = |call| {
         match call {
@@ -220,7 +221,10 @@ fn a_reader_that_is_overtaken_again_and_again_keeps_writers_out() {
             Call::Touched(Touch::Locked(Word::Entries(1))) if READS.get() => {
                 LOCKED.set(Some(COPIES.get()));
             }
-            Call::Relax(turn) => assert!(turn < 1 << 20, "an endless wait"),
+            Call::Relax(turn) => {
+                assert!(turn < 1 << 20, "an endless wait");
+                LOOKS.with_borrow_mut(|looks| looks.push(turn));
+            }
             _ => {}
         }
         Ok(())
@@ -232,6 +236,7 @@ fn a_reader_that_is_overtaken_again_and_again_keeps_writers_out() {
     assert!(sector(disk, 1) == [9; SECTOR], "the last of the writes that overtook it");
     READS.set(false);
     assert_eq!((COPIES.get(), LOCKED.get()), (10, Some(9)));
+    assert_eq!(LOOKS.take(), [0, 1, 2, 3, 4, 5, 6, 7], "all but the first copy and the last");
     write(disk, 1, 101); // the word is free again
 }
 

@@ -6,11 +6,13 @@ mod intercepted_memory;
 
 use blockyard_btt::arena::Arena;
 use blockyard_btt::check::{Options, Problem, Report, Severity, check};
-use blockyard_btt::flog::{FlogEntry, SlotLayout};
+use blockyard_btt::flog::{FlogEntry, FlogError, SlotLayout};
 use blockyard_btt::info_block::{InfoBlock, InfoError};
+use blockyard_btt::recover::RecoverError;
 use blockyard_btt::repair::{Plan, Step};
 use blockyard_btt::{
-    Container, Dialect, MapEntry, MediaError, PostmapAba, PremapAba, Uuid, Version,
+    Btt, Container, Dialect, MapEntry, MediaError, OpenError, OpenOptions, PostmapAba, PremapAba,
+    Uuid, Version,
 };
 use core::cell::{Cell, RefCell};
 use images::{
@@ -301,6 +303,42 @@ fn a_lost_info_block_is_zeroed_before_it_is_written() {
     };
     plan.apply(&Intercepted { memory: &image, intercept }, &mut || {}).expect("a repaired block");
     assert!(image.same(&whole));
+}
+
+/// Some groups have their second entry where old Linux put it. The most groups decide for a check; no BTT like this can be
+/// opened.
+#[test]
+fn a_log_has_one_layout() {
+    for (old_lanes, wrong) in [(vec![2], vec![2]), ((1..6).collect(), vec![0, 6])] {
+        let image = empty(NAMESPACE, SECTOR, BYTES);
+        let arena = arena(&image, NAMESPACE);
+        let old = Arena { slots: SlotLayout::OldLinux, ..arena };
+        for lane in [0, 6].into_iter().chain(1..6) {
+            let [first, _] = entries(&image, &arena, lane);
+            let arena = if old_lanes.contains(&lane) { &old } else { &arena };
+            put_entry(&image, arena.entry_at(lane, 1), FlogEntry { seq: 2, ..first });
+        }
+        let (report, _) = checked(&image, 1000);
+        let error = FlogError::Padding;
+        let expected = wrong.iter().map(|&lane| Problem::Log { lane, error });
+        let logs = problems(&report).into_iter().filter(|one| matches!(one, Problem::Log { .. }));
+        assert!(logs.eq(expected), "{:?}", report.findings());
+        let first_other = old_lanes[0];
+        let error = RecoverError::Flog { lane: first_other, error };
+        let opened = Btt::open(&image, &OpenOptions::new(NAMESPACE));
+        assert_eq!(opened.err(), Some(OpenError::Arena { start: 0, error }));
+    }
+}
+
+#[test]
+fn a_repair_tells_each_step() {
+    let image = empty(NAMESPACE, SECTOR, BYTES);
+    let arena = arena(&image, NAMESPACE);
+    (0..5).for_each(|lba| put_map(&image, &arena, lba, NO_BLOCK));
+    let (_, plan) = checked(&image, 1000);
+    let mut told = 0;
+    plan.apply(&image, &mut || told += 1).expect("successful write");
+    assert_eq!((told, plan.steps().len()), (5, 5));
 }
 
 /// Each 16384 map entries are read together, unless they are in a hole.
