@@ -174,6 +174,20 @@ fn a_writer_waits_for_the_reader_of_the_block_that_its_lane_freed() {
     }
 }
 
+#[test]
+fn a_writer_does_not_wait_for_the_reader_of_a_block_that_is_not_free() {
+    for tracking in [ReadTracking::Indexed, ReadTracking::Scan, ReadTracking::ScanPadded] {
+        let (looks, _) = looks(
+            policy(tracking, LaneChoice::PerCpu { cpus: 2 }),
+            |disk| write(disk, 1, 1),
+            |call| matches!(call, Call::Read(_)),
+            |disk| disk.worker().read(1, &mut [0; SECTOR]).expect("read from ram"),
+            |disk| disk.worker().write(2, &[2; SECTOR]).expect("write to ram"),
+        );
+        assert_eq!(looks, [], "{tracking:?}");
+    }
+}
+
 /// A reader of a block that is marked as lost meanwhile: zeroing the sector would change the block under the reader.
 #[test]
 fn a_lost_sector_is_zeroed_when_nobody_reads_its_block() {

@@ -341,6 +341,50 @@ fn a_repair_tells_each_step() {
     assert_eq!((told, plan.steps().len()), (5, 5));
 }
 
+/// [repair-steps-durable]: each word that a step stores is written back, and a fence ends the step.
+#[test]
+fn a_repair_writes_back_the_words_that_it_stores() {
+    let image = empty(NAMESPACE, SECTOR, BYTES);
+    let arena = arena(&image, NAMESPACE);
+    let written_back = |image: &Sparse| {
+        let calls = RefCell::new(Vec::new());
+        let intercept = |call| {
+            match call {
+                Call::WriteBack(bytes) => calls.borrow_mut().push(Some(bytes)),
+                Call::Fence => calls.borrow_mut().push(None),
+                _ => {}
+            }
+            Ok(())
+        };
+        let (_, plan) = checked(image, 1000);
+        let memory = Intercepted { memory: image, intercept };
+        plan.apply(&memory, &mut || {}).expect("successful write");
+        calls.into_inner()
+    };
+    let words = |at: u64| [at, at + 8].map(|at| Some(at..at + 8));
+
+    let lost = image.clone();
+    put_map(&lost, &arena, 9, NO_BLOCK);
+    let entry = arena.map_at(PremapAba(9));
+    // The last fence is that of a flush.
+    assert_eq!(written_back(&lost), [Some(entry..entry + 4), None, None]);
+
+    let invalid = image.clone();
+    let first = entries(&invalid, &arena, 3)[0];
+    put_entry(&invalid, arena.entry_at(3, 1), first);
+    let at = arena.group_at(3);
+    let [first, second] = words(at);
+    let all = Some(at..at + 64);
+    let expected = [second.clone(), None, first, None, all, None, second, None, None];
+    assert_eq!(written_back(&invalid), expected, "[rewritten-log-unreadable]");
+
+    let misread = image.clone();
+    let first = entries(&misread, &arena, 3)[0];
+    put_entry(&misread, arena.entry_at(3, 0), FlogEntry { seq: 3, ..first });
+    let [first, second] = words(at);
+    assert_eq!(written_back(&misread), [first, None, second, None, None]);
+}
+
 /// Each 16384 map entries are read together, unless they are in a hole.
 #[test]
 fn a_check_reads_a_map_once_and_no_holes() {
