@@ -5,7 +5,7 @@ use super::arena::Arena;
 use super::container::Container;
 use super::flog::SlotLayout;
 use super::info_block::{InfoBlock, Uuid};
-use super::layout::{INFO_BYTES, Layout, LayoutError, MAP_ENTRY_BYTES, NFREE, arenas};
+use super::layout::{INFO_BYTES, Layout, LayoutError, NFREE, arenas};
 use super::map_entry::MapEntry;
 use super::memory::{MediaError, Memory};
 use alloc::vec::Vec;
@@ -133,12 +133,12 @@ impl Format {
     /// Marks every sector as zero.
     fn mark_zero<M: Memory>(&self, memory: &M, arena: &Arena) -> Result<(), MediaError> {
         const PIECE: usize = 1024;
-        let mut piece = Vec::with_capacity(PIECE * MAP_ENTRY_BYTES as usize);
+        let mut piece = Vec::new();
         let sectors = arena.layout.external_nlba;
         for first in (0..sectors).step_by(PIECE) {
             piece.clear();
             for lba in (first..sectors).take(PIECE).map(PremapAba) {
-                piece.extend_from_slice(&MapEntry(0).zeroed(lba).0.to_le_bytes());
+                piece.extend_from_slice(&MapEntry::default().zeroed(lba).0.to_le_bytes());
             }
             memory.write(arena.map_at(PremapAba(first)), &piece)?;
         }

@@ -203,18 +203,18 @@ impl InfoBlock {
         all((1..=SECTOR_BYTES_MAX).contains(&external), "external_lbasize")?;
         all(internal >= external, "internal_lbasize")?;
         all((1..=NFREE_MAX).contains(&nfree), "nfree")?;
-        all((1..=BLOCKS_MAX).contains(&internal_nlba), "internal_nlba")?;
+        all(internal_nlba <= BLOCKS_MAX, "internal_nlba")?;
         all(external_nlba.checked_add(nfree) == Some(internal_nlba), "external_nlba")?;
         all(external_nlba > 0, "external_nlba")?;
         // Sums and products of what is limited to 2^40 and 2^32 do not overflow.
         let end = room.min(ARENA_BYTES_MAX);
         all(infooff.is_multiple_of(8) && infooff <= end.saturating_sub(INFO_BYTES), "infooff")?;
         let log_bytes = u64::from(nfree) * FLOG_GROUP_BYTES;
-        all(flogoff.is_multiple_of(FLOG_GROUP_BYTES) && flogoff <= infooff, "flogoff")?;
-        all(infooff - flogoff >= log_bytes, "flogoff")?;
+        let is_log = infooff.saturating_sub(flogoff) >= log_bytes;
+        all(is_log && flogoff.is_multiple_of(FLOG_GROUP_BYTES), "flogoff")?;
         let map_bytes = u64::from(external_nlba) * MAP_ENTRY_BYTES;
-        all(mapoff.is_multiple_of(FLOG_GROUP_BYTES) && mapoff <= flogoff, "mapoff")?;
-        all(flogoff - mapoff >= map_bytes, "mapoff")?;
+        let is_map = flogoff.saturating_sub(mapoff) >= map_bytes;
+        all(is_map && mapoff.is_multiple_of(FLOG_GROUP_BYTES), "mapoff")?;
         all(dataoff >= INFO_BYTES && dataoff.is_multiple_of(8) && dataoff < mapoff, "dataoff")?;
         let data_bytes = u64::from(internal_nlba).checked_mul(u64::from(internal));
         all(data_bytes.is_some_and(|bytes| bytes <= mapoff - dataoff), "internal_nlba")?;
@@ -282,8 +282,11 @@ mod tests {
     fn the_checksum_counts_its_own_field_as_zeroes() {
         // By hand: a word of 1 at index `n` of 1024 adds 1 to the low sum, and 1024 - n to the high sum.
         let mut bytes = [0; INFO_BYTES as usize];
-        bytes[4092] = 99;
+        (bytes[4088], bytes[4092]) = (98, 99);
         assert_eq!(checksum(&bytes), 0);
+        bytes[4084] = 1;
+        assert_eq!(checksum(&bytes), 3 << 32 | 1);
+        bytes[4084] = 0;
         bytes[8] = 1;
         assert_eq!(checksum(&bytes), 1022 << 32 | 1);
     }
@@ -301,12 +304,87 @@ mod tests {
         }
     }
 
-    /// [info-fields-consistent].
     #[test]
     fn a_uuid_is_written_in_groups() {
         let bytes = core::array::from_fn(|n| 0x10 + n as u8);
         let text = alloc::format!("{}", Uuid(bytes));
         assert_eq!(text, "10111213-1415-1617-1819-1a1b1c1d1e1f");
+    }
+
+    /// The smallest possible arena: blocks for a sector and a lane, a map of one entry, and a log of one group.
+    const SMALL: Layout = Layout {
+        external_lbasize: 512,
+        external_nlba: 1,
+        internal_lbasize: 512,
+        internal_nlba: 2,
+        nfree: 1,
+        dataoff: 4096,
+        mapoff: 5120,
+        flogoff: 5184,
+        infooff: 5248,
+    };
+
+    fn parsed(layout: Layout, nextoff: u64, room: u64) -> Result<(), InfoError> {
+        let info = InfoBlock { layout, nextoff, ..info() };
+        InfoBlock::parse(&info.to_bytes(), room).map(|parsed| assert_eq!(parsed, info))
+    }
+
+    /// [info-fields-consistent]: each row has a layout at a limit, and one that is a step beyond.
+    #[test]
+    fn a_field_may_have_its_limit_and_no_more() {
+        const GIB: u64 = 1 << 30;
+        let sized = |bytes| Layout { external_lbasize: bytes, internal_lbasize: bytes, ..SMALL };
+        let roomy =
+            |layout| Layout { mapoff: 4 * GIB, flogoff: 9 * GIB, infooff: 10 * GIB, ..layout };
+        let counts = |sectors, nfree, layout| {
+            let internal_nlba = sectors + nfree;
+            Layout { external_nlba: sectors, internal_nlba, nfree, ..layout }
+        };
+        let blocks = |bytes| Layout { external_lbasize: 1, internal_lbasize: bytes, ..SMALL };
+        let info_at = |infooff| Layout { infooff, ..SMALL };
+        let log_at = |flogoff| Layout { flogoff, infooff: 5400, ..SMALL };
+        let map_at = |mapoff| Layout { mapoff, flogoff: 5248, infooff: 5312, ..SMALL };
+        let data_at = |dataoff| Layout { dataoff, ..blocks(4) };
+        let rows = [
+            (sized(1), sized(0), "external_lbasize"),
+            (roomy(sized(1 << 20)), roomy(sized((1 << 20) + 1)), "external_lbasize"),
+            (SMALL, Layout { internal_lbasize: 511, ..SMALL }, "internal_lbasize"),
+            (SMALL, counts(2, 0, SMALL), "nfree"),
+            (counts(1, 4096, roomy(SMALL)), counts(1, 4097, roomy(SMALL)), "nfree"),
+            // 2^30 blocks of one byte, and a map of 4 GiB.
+            (
+                counts((1 << 30) - 1, 1, roomy(blocks(1))),
+                counts(1 << 30, 1, roomy(blocks(1))),
+                "internal_nlba",
+            ),
+            (SMALL, counts(0, 1, SMALL), "external_nlba"),
+            (info_at(512 * GIB - 4096), info_at(512 * GIB - 4088), "infooff"),
+            (info_at(5256), info_at(5252), "infooff"),
+            (SMALL, info_at(5240), "flogoff"),
+            (log_at(5248), log_at(5256), "flogoff"),
+            // 16 map entries fill the 64 bytes before the log.
+            (counts(16, 1, blocks(60)), counts(17, 1, blocks(56)), "mapoff"),
+            (map_at(5184), map_at(5192), "mapoff"),
+            (data_at(4096), data_at(4088), "dataoff"),
+            (data_at(4104), data_at(4100), "dataoff"),
+            (data_at(5112), data_at(5120), "dataoff"),
+            (blocks(512), blocks(513), "internal_nlba"),
+        ];
+        for (limit, beyond, field) in rows {
+            assert_eq!(parsed(limit, 0, 1024 * GIB), Ok(()), "{field}");
+            assert_eq!(parsed(beyond, 0, 1024 * GIB), Err(InfoError::Field(field)));
+        }
+    }
+
+    /// [info-fields-consistent]: the next arena starts at a whole page, behind this one and before the end.
+    #[test]
+    fn the_next_arena_follows_this_one() {
+        let layout = Layout { infooff: 8192, ..SMALL };
+        assert_eq!(parsed(layout, 12288, 12289), Ok(()));
+        for (nextoff, room) in [(8192, 12289), (12288, 12288), (12296, 16384)] {
+            let refused = Err(InfoError::Field("nextoff"));
+            assert_eq!(parsed(layout, nextoff, room), refused, "{nextoff} of {room}");
+        }
     }
 
     #[test]

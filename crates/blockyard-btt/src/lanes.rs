@@ -13,6 +13,7 @@
 use super::address::PostmapAba;
 use super::flog::successor;
 use super::padded::Padded;
+use super::pending::LARGE_BATCH_MAX;
 use super::policy::{self, LaneChoice};
 use super::recover::RecoveredLane;
 use super::sync::{AtomicBool, AtomicU32, Ordering};
@@ -163,7 +164,7 @@ impl Lanes {
 
     /// The largest number of lanes of a set that one batch uses ([freed-block-waits-for-fence]).
     pub(super) fn batch_max(&self) -> usize {
-        (self.lanes_per_set / 2).max(1) as usize
+        (self.lanes_per_set as usize / 2).clamp(1, LARGE_BATCH_MAX)
     }
 
     /// Whether a set has several lanes to use in turn.

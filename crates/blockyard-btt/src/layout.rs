@@ -200,6 +200,23 @@ mod tests {
         assert_eq!((one.internal_nlba, one.external_nlba), (257, 1));
     }
 
+    /// A block takes its bytes and those of a map entry. Two pages are for info blocks, and one for rounding up the map.
+    #[test]
+    fn an_arena_has_at_least_a_sector_and_at_most_2_to_the_30_blocks() {
+        let bytes = |blocks: u64, block: u64, log: u64| blocks * (block + 4) + 3 * 4096 + log;
+        let layout = |bytes, block, nfree| Layout::new(bytes, block, block, nfree);
+        let counts = |layout: Layout| (layout.internal_nlba, layout.external_nlba);
+        let most = bytes(1 << 30, 64, 4096);
+        assert_eq!(layout(most, 64, 64).map(counts), Ok((1 << 30, (1 << 30) - 64)));
+        for blocks in [(1 << 30) + 64, 1 << 31] {
+            let refused = layout(bytes(blocks, 64, 4096), 64, 64);
+            assert_eq!(refused, Err(LayoutError::TooManyBlocks), "{blocks} blocks");
+        }
+        // 16 MiB without 7 pages are 256 times 65424 bytes: blocks for lanes alone. Then a log of 16 MiB.
+        assert_eq!(layout(ARENA_BYTES_MIN, 65_420, NFREE), Err(LayoutError::TooSmall));
+        assert_eq!(layout(ARENA_BYTES_MIN, 512, 1 << 18), Err(LayoutError::TooSmall));
+    }
+
     #[test]
     fn an_impossible_arena_is_refused() {
         let refused =

@@ -57,7 +57,8 @@ impl<M: Memory> Btt<M> {
         }
         debug_assert!(count > 0, "a batch has sectors");
         let mut failed = Ok(());
-        let (mut seen, mut entries) = ([Observed::default(); BATCH_MAX], [MapEntry(0); BATCH_MAX]);
+        let (mut seen, mut entries) =
+            ([Observed::default(); BATCH_MAX], [MapEntry::default(); BATCH_MAX]);
         let mut known = 0;
         for n in 0..count {
             let place = self.place(lbas[n]);

@@ -104,3 +104,27 @@ impl Readers {
         found
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn each_place_tells_the_block_that_its_user_reads() {
+        for padded in [false, true] {
+            let readers = Readers::new(3, padded);
+            let read = || {
+                let mut read = Vec::new();
+                readers.each(|block| read.push(block));
+                read
+            };
+            let block = |n| BlockId::new(2, PostmapAba(n));
+            (0..3).for_each(|place| readers.publish(place, block(place)));
+            assert_eq!(read(), [block(0), block(1), block(2)]);
+            readers.clear(1);
+            assert_eq!(read(), [block(0), block(2)]);
+            assert!(readers.reads(block(2)) && !readers.reads(block(1)));
+        }
+    }
+}

@@ -5,6 +5,7 @@ use super::layout::MAP_ENTRY_BYTES;
 use super::map_entry::{MapEntry, SectorState};
 use super::memory::Memory;
 use alloc::collections::{BTreeSet, VecDeque};
+use core::num::NonZeroU64;
 use core::ops::Range;
 
 /// Map entries to read at once.
@@ -43,12 +44,12 @@ impl<M: Memory> Runs<'_, M> {
         let in_arena = u64::from(place.arena.layout.external_nlba - place.lba.0);
         let left = in_arena.min(self.left.end - first);
         let at = place.arena.map_at(place.lba);
-        let in_hole = btt.memory.hole(at) / MAP_ENTRY_BYTES;
-        let count = if in_hole > 0 { left.min(in_hole) } else { left.min(PIECE as u64) };
+        let in_hole = NonZeroU64::new(btt.memory.hole(at) / MAP_ENTRY_BYTES);
+        let count = left.min(in_hole.map_or(PIECE as u64, NonZeroU64::get));
         self.left.start += count;
         let lbas = first..self.left.start;
         debug_assert!(!lbas.is_empty(), "each look gets further");
-        if in_hole > 0 {
+        if in_hole.is_some() {
             let cut: BTreeSet<u64> = btt.unfinished().filter(|lba| lbas.contains(lba)).collect();
             return cut.into_iter().for_each(|lba| self.add(lba));
         }

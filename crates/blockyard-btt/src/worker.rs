@@ -4,7 +4,7 @@ use super::device::Btt;
 use super::error::IoError;
 use super::lanes::SetId;
 use super::memory::Memory;
-use super::pending::{LARGE_BATCH_MAX, Pending};
+use super::pending::Pending;
 use super::policy::LaneChoice;
 use super::touch::{Touch, Word};
 use core::marker::PhantomData;
@@ -178,7 +178,7 @@ impl Seat {
     pub(super) fn new<M: Memory>(btt: &Btt<M>) -> Self {
         match btt.lanes.take_exclusive() {
             Some(home) => {
-                let pending = Pending::for_batches(btt.lanes.batch_max().min(LARGE_BATCH_MAX));
+                let pending = Pending::for_batches(btt.lanes.batch_max());
                 Self { home, own: true, pending }
             }
             None => Self::shared(btt),

@@ -65,13 +65,87 @@ fn the_mark_of_a_lost_sector_is_durable_when_its_reader_learns_of_it() {
         let mut to = [0; 512];
         assert_eq!(btt.read(0, &mut to), BAD, "{policy:?}");
         let calls = medium.calls.take();
-        let marked = |call: &Call| matches!(call, Call::WriteBack(bytes) if bytes.contains(&MAP));
+        let entry = MAP..MAP + 4;
+        let marked = |call: &Call| matches!(call, Call::WriteBack(bytes) if *bytes == entry);
         let marked = calls.iter().position(marked).expect("the mark is written back");
         let fenced = calls.iter().rposition(|call| matches!(call, Call::Fence));
         assert!(fenced.is_some_and(|fenced| fenced > marked), "{policy:?}: a fence follows");
         medium.lost.set(None);
         assert_eq!(btt.read(0, &mut to), Err(IoError::Lost), "{policy:?}: lost for ever");
     }
+}
+
+fn is_change(call: &Call) -> bool {
+    matches!(call, Call::Write(_) | Call::WriteBack(_) | Call::Zero(_) | Call::Fence)
+}
+
+/// The second look succeeds: another processor's write, or a cable.
+#[test]
+fn a_sector_that_can_be_read_after_all_is_not_marked() {
+    let medium = Medium::default();
+    let intercept = |call| match medium.call(call) {
+        Err(error) => {
+            medium.lost.set(None);
+            Err(error)
+        }
+        done => done,
+    };
+    let memory = Intercepted { memory: Ram::new(BYTES), intercept };
+    let btt = Btt::create(memory, &format(), Policy::DEFAULT).expect("a new BTT");
+    btt.write(0, &[5; 512]).expect("successful write");
+    medium.lose();
+    let mut to = [0; 512];
+    for _ in 0..2 {
+        assert_eq!((btt.read(0, &mut to), to), (Ok(()), [5; 512]));
+        assert!(!medium.calls.take().iter().any(is_change), "nothing is to be made durable");
+    }
+}
+
+#[test]
+fn a_lost_sector_of_a_btt_that_is_not_written_gets_no_mark() {
+    let (medium, ram) = (Medium::default(), Ram::new(BYTES));
+    let memory = || Intercepted { memory: &ram, intercept: |call| medium.call(call) };
+    let btt = Btt::create(memory(), &format(), Policy::DEFAULT).expect("a new BTT");
+    btt.write(0, &[5; 512]).expect("successful write");
+    medium.lose();
+    let options = OpenOptions { read_only: true, ..OpenOptions::new(format().container) };
+    let btt = Btt::open(memory(), &options).expect("the same BTT");
+    for _ in 0..2 {
+        assert_eq!(btt.read(0, &mut [0; 512]), BAD);
+        assert!(!medium.calls.take().iter().any(is_change), "nothing is written");
+    }
+}
+
+/// A mark is durable before the block is zeroed, and the zeroes are before the mark is replaced.
+#[test]
+fn zeroing_a_lost_sector_repairs_its_block_between_fences() {
+    let medium = Medium::default();
+    let memory = Intercepted { memory: Ram::new(BYTES), intercept: |call| medium.call(call) };
+    let btt = Btt::create(memory, &format(), Policy::DEFAULT).expect("a new BTT");
+    btt.write(1, &[5; 512]).expect("successful write");
+    let block = medium.lose();
+    medium.lost.set(None);
+    btt.set_error(1).expect("marking in ram");
+    let entry = MAP + 4..MAP + 8;
+    let changes = || {
+        let mut calls = medium.calls.take();
+        calls.retain(is_change);
+        calls.into_iter().map(|call| match call {
+            Call::WriteBack(bytes) => format!("{bytes:?}"),
+            Call::Zero(at) => format!("zero {at}"),
+            Call::Fence => "fence".to_owned(),
+            _ => "write".to_owned(),
+        })
+    };
+    let written_back = format!("{entry:?}");
+    assert!(changes().eq([&written_back, "fence"]));
+    btt.set_zero(1, 1).expect("zeroing in ram");
+    let zeroed = format!("zero {block}");
+    assert!(changes().eq([&written_back, "fence", &zeroed, "fence", &written_back, "fence"]));
+    // Many map entries are written back 256 at a time.
+    btt.set_zero(0, 300).expect("zeroing in ram");
+    let ranges = [MAP..MAP + 1024, MAP + 1024..MAP + 1200].map(|bytes| format!("{bytes:?}"));
+    assert!(changes().eq([&ranges[0], &ranges[1], "fence"]));
 }
 
 /// The block of a lost sector becomes free when the sector is written again. It is zeroed before it has data

@@ -3,11 +3,11 @@
 mod intercepted_memory;
 
 use blockyard_btt::ram::Ram;
-use blockyard_btt::{Btt, IoError, LaneChoice, MediaError, Policy, ReadTracking};
-use core::cell::Cell;
+use blockyard_btt::{Btt, IoError, LaneChoice, MediaError, Policy, ReadTracking, Touch, Word};
+use core::cell::{Cell, RefCell};
 use intercepted_memory::{Call, Intercepted, create};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 type Intercept = Box<dyn Fn(Call) -> Result<(), MediaError> + Send + Sync>;
@@ -172,6 +172,86 @@ fn a_writer_waits_for_the_reader_of_the_block_that_its_lane_freed() {
         assert_counted(&looks);
         assert!(sector(&disk, 1) == [3; SECTOR], "{tracking:?}");
     }
+}
+
+#[test]
+fn a_writer_does_not_wait_for_the_reader_of_a_block_that_is_not_free() {
+    for tracking in [ReadTracking::Indexed, ReadTracking::Scan, ReadTracking::ScanPadded] {
+        let (looks, _) = looks(
+            policy(tracking, LaneChoice::PerCpu { cpus: 2 }),
+            |disk| write(disk, 1, 1),
+            |call| matches!(call, Call::Read(_)),
+            |disk| disk.worker().read(1, &mut [0; SECTOR]).expect("read from ram"),
+            |disk| disk.worker().write(2, &[2; SECTOR]).expect("write to ram"),
+        );
+        assert_eq!(looks, [], "{tracking:?}");
+    }
+}
+
+/// A reader of a block that is marked as lost meanwhile: zeroing the sector would change the block under the reader.
+#[test]
+fn a_lost_sector_is_zeroed_when_nobody_reads_its_block() {
+    for tracking in [ReadTracking::Indexed, ReadTracking::Scan, ReadTracking::ScanPadded] {
+        let (looks, disk) = looks(
+            policy(tracking, LaneChoice::PerCpu { cpus: 2 }),
+            |disk| write(disk, 1, 1),
+            |call| matches!(call, Call::Read(_)),
+            |disk| {
+                let mut bytes = [0; SECTOR];
+                disk.worker().read(1, &mut bytes).expect("read from ram");
+                assert!(bytes == [1; SECTOR], "a block that is being read is not zeroed");
+            },
+            |disk| {
+                disk.set_error(1).expect("marking in ram");
+                disk.set_zero(1, 1).expect("zeroing in ram");
+            },
+        );
+        assert_counted(&looks);
+        assert!(sector(&disk, 1) == [0; SECTOR], "{tracking:?}");
+    }
+}
+
+/// A reader that is overtaken at its first nine copies locks the word of its sector for the tenth, so it ends.
+#[test]
+fn a_reader_that_is_overtaken_again_and_again_keeps_writers_out() {
+    static DISK: OnceLock<Disk> = OnceLock::new();
+    thread_local! {
+        static READS: Cell<bool> = const { Cell::new(false) };
+        static COPIES: Cell<u8> = const { Cell::new(0) };
+        /// The number of copies before the word was locked.
+        static LOCKED: Cell<Option<u8>> = const { Cell::new(None) };
+        static LOOKS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
+    }
+    let intercept = |call| {
+        match call {
+            Call::Read(_) if READS.get() => {
+                COPIES.set(COPIES.get() + 1);
+                if COPIES.get() <= 9 {
+                    READS.set(false);
+                    write(DISK.get().expect("the disk that is read"), 1, COPIES.get());
+                    READS.set(true);
+                }
+            }
+            Call::Touched(Touch::Locked(Word::Entries(1))) if READS.get() => {
+                LOCKED.set(Some(COPIES.get()));
+            }
+            Call::Relax(turn) => {
+                assert!(turn < 1 << 20, "an endless wait");
+                LOOKS.with_borrow_mut(|looks| looks.push(turn));
+            }
+            _ => {}
+        }
+        Ok(())
+    };
+    let policy = policy(ReadTracking::Versions, TWO_SETS);
+    let disk = DISK.get_or_init(|| disk(policy, Box::new(intercept)));
+    write(disk, 1, 100);
+    READS.set(true);
+    assert!(sector(disk, 1) == [9; SECTOR], "the last of the writes that overtook it");
+    READS.set(false);
+    assert_eq!((COPIES.get(), LOCKED.get()), (10, Some(9)));
+    assert_eq!(LOOKS.take(), [0, 1, 2, 3, 4, 5, 6, 7], "all but the first copy and the last");
+    write(disk, 1, 101); // the word is free again
 }
 
 /// A reader copies again if the sector was written meanwhile, and takes that copy if it was not.

@@ -3,8 +3,9 @@
 mod intercepted_memory;
 
 use blockyard_btt::ram::Ram;
-use blockyard_btt::{LaneChoice, Policy, ReadTracking, Touch, Word};
+use blockyard_btt::{LaneChoice, MediaError, Memory, Policy, ReadTracking, Touch, Word};
 use core::cell::RefCell;
+use core::ops::Range;
 use intercepted_memory::{Call, Intercepted, create};
 
 const LANES: [LaneChoice; 4] = [
@@ -94,8 +95,8 @@ fn a_read_reports_versions_or_its_published_block() {
     }
 }
 
-#[test]
-fn the_counter_gives_each_call_the_next_lane() {
+/// Returns the sets of lanes that `calls` writes take as locks, each by a thread without its own set.
+fn locked(lanes: LaneChoice, calls: u64) -> Vec<u32> {
     let reports = RefCell::new(Vec::new());
     let intercept = |call| {
         if let Call::Touched(Touch::Locked(Word::Lanes(lane))) = call {
@@ -103,11 +104,86 @@ fn the_counter_gives_each_call_the_next_lane() {
         }
         Ok(())
     };
-    let policy = Policy { tracking: ReadTracking::Versions, lanes: LaneChoice::Counter };
+    let policy = Policy { tracking: ReadTracking::Versions, lanes };
     let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, policy);
-    (0..600).for_each(|lba| btt.write(lba, &[7; 512]).expect("write to ram"));
-    let expected: Vec<u32> = (0..600).map(|call| call % 256).collect();
+    (0..calls).for_each(|lba| btt.write(lba, &[7; 512]).expect("write to ram"));
+    reports.take()
+}
+
+#[test]
+fn zeroing_reports_its_lock() {
+    let reports = RefCell::new(Vec::new());
+    let intercept = |call| {
+        if let Call::Touched(touch) = call {
+            reports.borrow_mut().push(touch);
+        }
+        Ok(())
+    };
+    let memory = Intercepted { memory: Ram::new(16 << 20), intercept };
+    let btt = create(memory, Policy::DEFAULT);
+    btt.set_zero(3, 1).expect("zeroing in ram");
+    let word = Word::Entries(3);
+    let expected = [Touch::Loaded(word), Touch::Locked(word), Touch::Unlocked(word)];
     assert_eq!(reports.take(), expected);
+}
+
+/// A BTT may borrow its memory.
+#[test]
+fn a_reference_to_a_memory_passes_every_call_on() {
+    let calls = RefCell::new(String::new());
+    let intercept = |call| {
+        calls.borrow_mut().push(match call {
+            Call::Read(8) => 'r',
+            Call::Write(8) => 'w',
+            Call::Zero(8) => 'z',
+            Call::Load(8) => 'l',
+            Call::WriteBack(Range { start: 8, end: 11 }) => 'b',
+            Call::Prefetch(Range { start: 8, end: 11 }) => 'p',
+            Call::Fence => 'f',
+            Call::Touched(Touch::Stored(Word::Counter)) => 't',
+            Call::Relax(7) => 'x',
+            _ => '?',
+        });
+        Ok(())
+    };
+    let memory = &Intercepted { memory: Ram::new(64), intercept };
+    fn call(memory: impl Memory) -> Result<u32, MediaError> {
+        memory.write(8, &[1])?;
+        memory.read(8, &mut [0])?;
+        memory.zero(8, 1)?;
+        memory.store(16, 5)?;
+        memory.store_long(8, 6)?;
+        memory.write_back(8, 3);
+        memory.prefetch(8, 3);
+        memory.fence()?;
+        memory.flush()?;
+        memory.touched(Touch::Stored(Word::Counter));
+        memory.relax(7);
+        assert_eq!((memory.len(), memory.hole(8), memory.load(16)), (64, 0, Ok(5)));
+        memory.load(8)
+    }
+    assert_eq!(call(memory), Ok(6));
+    assert_eq!(calls.take(), "wrzbpfftx?l");
+}
+
+#[test]
+fn the_counter_gives_each_call_the_next_lane() {
+    let expected: Vec<u32> = (0..600).map(|call| call % 256).collect();
+    assert_eq!(locked(LaneChoice::Counter, 600), expected);
+}
+
+/// Threads without their own lanes share what is left: the last quarter of the sets, the lanes beyond those of the
+/// processors, or all of them if there are not more lanes than processors.
+#[test]
+fn threads_without_lanes_of_their_own_use_all_others_in_turn() {
+    assert_eq!(locked(LaneChoice::Own { sets: 16 }, 6), [12, 13, 14, 15, 12, 13]);
+    assert_eq!(locked(LaneChoice::Own { sets: 1 }, 2), [0, 0]);
+    assert_eq!(locked(LaneChoice::Own { sets: 1000 }, 65)[62..], [254, 255, 192]);
+    assert_eq!(locked(LaneChoice::PerCpu { cpus: 254 }, 3), [254, 255, 254]);
+    assert_eq!(locked(LaneChoice::PerCpu { cpus: 255 }, 2), [255, 255]);
+    for lanes in [LaneChoice::PerCpu { cpus: 256 }, LaneChoice::Mutex] {
+        assert_eq!(locked(lanes, 258)[254..], [254, 255, 0, 1], "{lanes:?}");
+    }
 }
 
 /// A writer locks its entry, leaves it pending until the entry is durable, and looks through the words of all readers if they

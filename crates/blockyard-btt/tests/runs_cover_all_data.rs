@@ -109,6 +109,22 @@ fn sectors_outside_of_runs_read_as_zeroes() {
     }
 }
 
+#[test]
+fn neighbours_are_one_run() {
+    let ram = Ram::new(32 << 20);
+    let container = Container::LabelledNamespace;
+    let uuid = Uuid([1; 16]);
+    let format =
+        Format { container, sector_bytes: 4096, uuid, parent_uuid: Uuid::NIL, blank: true };
+    let btt = Btt::create(&ram, &format, Policy::DEFAULT).expect("room for a BTT");
+    btt.write(10, &[7; 3 * BYTES]).expect("write to ram");
+    btt.write(14, &[7; BYTES]).expect("write to ram");
+    let runs: Vec<_> = btt.runs(0..100).collect();
+    assert_eq!(runs, [10..13, 14..15]);
+    let runs: Vec<_> = btt.runs(11..12).collect();
+    assert_eq!(runs, vec![11..12]);
+}
+
 /// A hole that ends behind one map entry: the entries after it are looked at all the same.
 #[test]
 fn a_hole_of_one_map_entry_hides_no_data() {

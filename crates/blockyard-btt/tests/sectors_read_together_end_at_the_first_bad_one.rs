@@ -2,10 +2,11 @@
 
 mod intercepted_memory;
 
+use blockyard_btt::find::find;
 use blockyard_btt::ram::Ram;
-use blockyard_btt::{IoError, LaneChoice, MediaError, Policy, ReadTracking};
+use blockyard_btt::{Container, IoError, LaneChoice, MediaError, Policy, ReadTracking};
 use core::cell::{Cell, RefCell};
-use intercepted_memory::{Call, Intercepted, create};
+use intercepted_memory::{Call, Intercepted, create, create_sized};
 use std::collections::BTreeSet;
 
 /// More than one batch.
@@ -45,29 +46,37 @@ fn the_sectors_before_are_read_and_those_after_are_left_alone() {
     }
 }
 
-/// The map entry and the block of each sector are fetched while others are read.
+/// A write fetches its map entry, while it copies the data. Sectors that are read together fetch all their map entries and
+/// the first 512 bytes of all their blocks, while others are read.
 #[test]
-fn sectors_that_are_read_together_are_prefetched() {
+fn map_entries_and_blocks_are_prefetched() {
+    const SECTOR: usize = 4096;
     let fetched = RefCell::new(Vec::new());
     let intercept = |call| {
-        if let Call::Prefetch(at) = call {
-            fetched.borrow_mut().push(at);
+        if let Call::Prefetch(bytes) = call {
+            fetched.borrow_mut().push(bytes);
         }
         Ok(())
     };
-    let policy = Policy::for_threads(1);
-    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, policy);
+    let memory = Intercepted { memory: Ram::new(16 << 20), intercept };
+    let btt = create_sized(memory, 4096, Policy::for_threads(1));
+    let layout =
+        find(btt.memory(), Container::LabelledNamespace, None).expect("a BTT")[0].info.layout;
+    let entries = (0..COUNT as u64).map(|lba| layout.mapoff + lba * 4).map(|at| at..at + 4);
+    let entries: Vec<_> = entries.collect();
     let mut worker = btt.worker();
-    (0..COUNT).for_each(|lba| worker.write(lba as u64, &[1; 512]).expect("write to ram"));
-    let mut read = [[0; 512]; COUNT];
+    (0..COUNT as u64).for_each(|lba| worker.write(lba, &[1; SECTOR]).expect("write to ram"));
+    assert_eq!(fetched.take(), entries);
+    let mut read = vec![[0; SECTOR]; COUNT];
     let mut sectors: Vec<_> = (0..).zip(read.iter_mut().map(|to| &mut to[..])).collect();
-    fetched.borrow_mut().clear();
     worker.read_many(&mut sectors).expect("read from ram");
-    let fetched = fetched.take();
-    let apart: BTreeSet<_> = fetched.iter().collect();
-    assert_eq!((fetched.len(), apart.len()), (2 * COUNT, 2 * COUNT));
-    let map = fetched.iter().filter(|at| at.is_multiple_of(4) && !at.is_multiple_of(512)).count();
-    assert!(map > COUNT / 2, "{map} entries, four bytes each");
+    let (of_map, of_blocks): (Vec<_>, Vec<_>) =
+        fetched.take().into_iter().partition(|bytes| bytes.start >= layout.mapoff);
+    assert_eq!(of_map, entries);
+    let blocks: BTreeSet<_> = of_blocks.iter().map(|bytes| bytes.start).collect();
+    assert_eq!(blocks.len(), COUNT, "a block for each sector");
+    assert!(blocks.iter().all(|at| at.is_multiple_of(4096)));
+    assert!(of_blocks.iter().all(|bytes| bytes.end - bytes.start == 512));
 }
 
 fn mark(lba: usize) -> u8 {

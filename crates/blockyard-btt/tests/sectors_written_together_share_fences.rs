@@ -50,6 +50,46 @@ fn a_batch_is_half_of_a_set() {
     assert_eq!(fences(16, 0..64), 2 * 64 / 8);
 }
 
+/// The words of a log entry and the map entry are written back, and nothing else ([data-before-log], [log-before-map]).
+/// Before them comes a map entry that another thread changed, of this sector or of one with the same word
+/// ([map-before-next-log]). The positions are from the format's table of images.
+#[test]
+fn a_write_writes_back_the_words_that_it_stores() {
+    const LOG: u64 = 16_756_736;
+    const MAP: u64 = 16_625_664;
+    let calls = Mutex::new(Vec::new());
+    let intercept = |call| {
+        let mut calls = calls.lock().expect("no panic");
+        match call {
+            Call::WriteBack(bytes) => calls.push(Some(bytes)),
+            Call::Fence => calls.push(None),
+            _ => {}
+        }
+        Ok(())
+    };
+    // The set of the first thread has the lanes from 0 on, and that of the second one from 16 on.
+    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 16);
+    let taken = || core::mem::take(&mut *calls.lock().expect("no panic"));
+    let entry = |lba: u64| Some(MAP + lba * 4..MAP + lba * 4 + 4);
+    // The second entry of a lane.
+    let words = |lane: u64| [16, 24].map(|at| LOG + lane * 64 + at).map(|at| Some(at..at + 8));
+    let mut workers = [btt.worker(), btt.worker()];
+    taken();
+    workers[0].write(9, &[7; SECTOR]).expect("write to ram");
+    let [first, second] = words(0);
+    assert_eq!(taken(), [first, None, second, None, entry(9)]);
+    workers[1].write(9 + 256, &[7; SECTOR]).expect("write to ram");
+    let [first, second] = words(16);
+    assert_eq!(taken(), [entry(9), first, None, second, None, entry(9 + 256)]);
+    workers[1].set_zero(20, 1).expect("zeroing in ram");
+    assert_eq!(taken(), [entry(20), None]);
+    workers[0].write(20, &[7; SECTOR]).expect("write to ram");
+    let [first, second] = words(1);
+    assert_eq!(taken(), [entry(20), first, None, second, None, entry(20)]);
+    drop(workers);
+    assert_eq!(taken(), [None, None], "[handed-over-set-durable]");
+}
+
 /// Sectors 256 apart share a word. The sectors in between do not wait for them.
 #[test]
 fn sectors_that_share_a_word_take_turns() {

@@ -55,36 +55,29 @@ pub(super) fn follow<M: Memory>(
     container: Container,
     own: Option<Uuid>,
 ) -> Result<Chain, MediaError> {
-    let mut chain = Chain { links: Vec::new(), end: None };
+    let mut links: Vec<Link> = Vec::new();
     let (mut start, mut first_lba) = (container.first_arena(), 0);
-    loop {
+    let end = loop {
         let link = match link(memory, start, first_lba)? {
             Ok(link) => link,
-            Err(problem) => {
-                chain.end = Some((start, problem));
-                break;
-            }
+            Err(problem) => break Some((start, problem)),
         };
         let info = link.info;
-        let first = chain.links.first().map(|first| &first.info);
+        let first = links.first().map(|first| &first.info);
         if let Some(problem) = foreign_problem(first, &info, container, own) {
-            chain.end = Some((start, problem));
-            break;
+            break Some((start, problem));
         }
         first_lba += u64::from(info.layout.external_nlba);
-        chain.links.push(link);
+        links.push(link);
         if info.nextoff == 0 {
             // [info-fields-consistent]: the arena ends within the memory.
             let end = start + info.layout.infooff + INFO_BYTES;
             let bytes = memory.len() - end;
-            if bytes >= ARENA_BYTES_MIN {
-                chain.end = Some((end, Problem::UnusedSpace { bytes }));
-            }
-            break;
+            break (bytes >= ARENA_BYTES_MIN).then_some((end, Problem::UnusedSpace { bytes }));
         }
         start += info.nextoff;
-    }
-    Ok(chain)
+    };
+    Ok(Chain { links, end })
 }
 
 /// Returns why an arena does not belong to this BTT, if it does not.

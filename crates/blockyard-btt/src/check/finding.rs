@@ -267,9 +267,9 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(container: Container, keep: usize) -> Self {
+    pub(super) fn new(container: Container, arenas: usize, keep: usize) -> Self {
         let (findings, counts) = (Vec::new(), [0; 3]);
-        Self { container, arenas: 0, sectors: 0, findings, keep, counts, at_risk: 0 }
+        Self { container, arenas, sectors: 0, findings, keep, counts, at_risk: 0 }
     }
 
     /// Counts a finding, and keeps it if there is room.

@@ -82,7 +82,7 @@ pub(super) fn owners<M: Memory>(
         Piece::Initial(run) => {
             let end = run.end;
             if !owners.blocks.put_run(run.start, end) {
-                run.for_each(|lba| owners.put(arena, PremapAba(lba), MapEntry(0)));
+                run.for_each(|lba| owners.put(arena, PremapAba(lba), MapEntry::default()));
             }
             done(end);
         }
@@ -141,17 +141,12 @@ fn pieces<M: Memory>(
     let sectors = arena.layout.external_nlba;
     let mut bytes = vec![0; PIECE * MAP_ENTRY_BYTES as usize];
     let mut finished = finished.iter().peekable();
-    // The position behind the last hole that was found.
-    let mut hole_end = 0;
     for first in (0..sectors).step_by(PIECE) {
         let end = sectors.min(first + PIECE as u32);
         let bytes = &mut bytes[..(end - first) as usize * MAP_ENTRY_BYTES as usize];
         let at = arena.map_at(PremapAba(first));
-        if at >= hole_end {
-            hole_end = at + memory.hole(at);
-        }
         let changed = finished.peek().is_some_and(|(lba, _)| lba.0 < end);
-        if !changed && at + bytes.len() as u64 <= hole_end {
+        if !changed && memory.hole(at) >= bytes.len() as u64 {
             visit(Piece::Initial(first..end));
             continue;
         }

@@ -45,10 +45,9 @@ pub fn check<M: Memory>(
     options: &Options,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(Report, Plan), MediaError> {
-    let mut report = Report::new(options.container, options.keep);
     let (mut steps, mut clear_error) = (Vec::new(), Vec::new());
     let chain = chain::follow(memory, options.container, options.own_uuid)?;
-    report.arenas = chain.links.len();
+    let mut report = Report::new(options.container, chain.links.len(), options.keep);
     for (number, link) in chain.links.into_iter().enumerate() {
         let arena_check = arena::ArenaCheck::new(memory, number, link, options, progress)?;
         report.sectors += arena_check.sectors();

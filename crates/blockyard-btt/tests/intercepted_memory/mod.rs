@@ -5,9 +5,13 @@ use blockyard_btt::{Btt, Container, Format, MediaError, Memory, Policy, Touch, U
 
 /// Creates a BTT with sectors of 512 bytes.
 pub(crate) fn create<M: Memory>(memory: M, policy: Policy) -> Btt<M> {
+    create_sized(memory, 512, policy)
+}
+
+pub(crate) fn create_sized<M: Memory>(memory: M, sector_bytes: u32, policy: Policy) -> Btt<M> {
     let format = Format {
         container: Container::LabelledNamespace,
-        sector_bytes: 512,
+        sector_bytes,
         uuid: Uuid([1; 16]),
         parent_uuid: Uuid::NIL,
         blank: true,
@@ -25,7 +29,7 @@ pub(crate) enum Call {
     Fence,
     Touched(Touch),
     Relax(u32),
-    Prefetch(u64),
+    Prefetch(core::ops::Range<u64>),
 }
 
 /// Memory over another one. A call that `intercept` fails is not carried out. It must not fail
@@ -75,8 +79,12 @@ impl<M: Memory, F: Fn(Call) -> Result<(), MediaError>> Memory for Intercepted<M,
         self.memory.touched(touch);
     }
     fn prefetch(&self, at: u64, len: u64) {
-        (self.intercept)(Call::Prefetch(at)).expect("success of a hint, which cannot fail");
+        (self.intercept)(Call::Prefetch(at..at + len))
+            .expect("success of a hint, which cannot fail");
         self.memory.prefetch(at, len);
+    }
+    fn hole(&self, at: u64) -> u64 {
+        self.memory.hole(at)
     }
     fn relax(&self, turn: u32) {
         (self.intercept)(Call::Relax(turn)).expect("success of a wait, which cannot fail");
