@@ -3,7 +3,8 @@
 use crate::claim::{busy, claim, is_written};
 use blockyard_btt::MediaError;
 use rustix::fs::{
-    FallocateFlags, FileType, FlockOperation, SeekFrom, fallocate, flock, fstat, fstatvfs, seek,
+    FallocateFlags, FileType, FlockOperation, SeekFrom, Stat, fallocate, flock, fstat, fstatvfs,
+    seek,
 };
 use rustix::io::Errno;
 use std::fs::File;
@@ -41,6 +42,14 @@ pub(crate) fn lock(file: &File, writable: bool) -> io::Result<()> {
 /// The file has no end.
 pub(crate) fn len(file: &File) -> io::Result<u64> {
     Ok(seek(file, SeekFrom::End(0))?)
+}
+
+/// Whether a file still has its first `len` bytes. Only regular files can be cut short.
+pub(crate) fn is_whole(file: &File, len: u64) -> bool {
+    let is_cut = |now: Stat| {
+        FileType::from_raw_mode(now.st_mode).is_file() && now.st_size.cast_unsigned() < len
+    };
+    fstat(file).is_ok_and(|now| !is_cut(now))
 }
 
 /// Returns the number of bytes at `at` that are a hole of a file of `len` bytes. Without reading, nothing is known of

@@ -110,6 +110,19 @@ impl ImageMemory {
             Self::Unmapped(_) => Ok(()),
         }
     }
+
+    /// Breaks a mapping if another process has cut a file short: see [`Mapped::look_for_cut`]. System calls find the end
+    /// of a file by themselves.
+    ///
+    /// # Errors
+    ///
+    /// The mapping is broken.
+    pub fn look_for_cut(&self) -> Result<(), MediaError> {
+        match self {
+            Self::Mapped(mapped) => mapped.look_for_cut(),
+            Self::Unmapped(_) => Ok(()),
+        }
+    }
 }
 
 impl Memory for ImageMemory {

@@ -1,7 +1,7 @@
 //! The bytes of an image: those of one file, or of several parts one after another.
 
 use crate::device;
-use crate::file::{hole, len, lock, take_room};
+use crate::file::{hole, is_whole, len, lock, take_room};
 use crate::pool::HEADER_BYTES;
 use crate::pool_set::{PoolPart, PoolSet, kind_of};
 use rustix::fs::{Advice, fadvise};
@@ -116,6 +116,11 @@ impl Parts {
 
     pub(crate) fn len(&self) -> u64 {
         self.parts.last().map_or(0, |part| part.start + part.len)
+    }
+
+    /// Whether no file was cut short.
+    pub(crate) fn are_whole(&self) -> bool {
+        self.parts.iter().all(|part| is_whole(&part.file, part.skipped + part.len))
     }
 
     /// Whether the bytes can only be mapped.

@@ -76,6 +76,33 @@ fn every_kind_of_access_fails_alone() {
     }
 }
 
+/// A cut within a page is no bus error. A look at the file finds it, and so does a flush.
+///
+/// Checks [lost-page-breaks-mapping].
+#[test]
+fn a_cut_within_the_last_page_is_found_by_a_look() {
+    catch_bus_errors();
+    type Look = fn(&Mapped) -> Result<(), MediaError>;
+    let looks: [(&str, Look); 2] = [("look", Mapped::look_for_cut), ("flush", Mapped::flush)];
+    for persistent in [false, true] {
+        for (name, look) in looks {
+            let file = path(&format!("cut-{name}-{persistent}"));
+            let Some(memory) = mapped(&file, persistent) else { continue };
+            assert_eq!(look(&memory), Ok(()), "{name} at a whole file");
+            let mut byte = [1];
+            truncate(&file, (16 << 12) - 1);
+            memory.read((16 << 12) - 1, &mut byte).expect("the page stays mapped");
+            assert_eq!(byte, [0], "the lost byte");
+            assert_eq!(look(&memory), Err(MediaError::Failed), "{name}, {persistent}");
+            truncate(&file, 16 << 12);
+            assert_eq!(memory.read(0, &mut byte), Err(MediaError::Failed), "after {name}");
+            assert_eq!(look(&memory), Err(MediaError::Failed), "{name} at a file that grew again");
+            drop(memory);
+            std::fs::remove_file(file).expect("removal");
+        }
+    }
+}
+
 #[test]
 fn a_btt_answers_with_the_error_of_the_medium() {
     catch_bus_errors();

@@ -80,3 +80,44 @@ fn a_truncated_export_fails_and_the_others_continue() {
         }
     }
 }
+
+/// A cut within a page leaves the page readable, with zeroes behind the end. The next request notices, whatever it is.
+///
+/// Checks [no-answer-from-a-cut-file].
+#[test]
+fn a_cut_within_a_page_fails_every_request_from_then_on() {
+    // The map of an image of 32 MiB, from the format's table of images, and the first arena's start.
+    const MAP: u64 = 33_267_712 + 4096;
+    type Ask = fn(&mut Client) -> u32;
+    let asks: [(&str, Ask); 4] = [
+        ("read", |client| client.call(READ, 8 * 512, 512)),
+        ("write", |client| client.write(8 * 512, &[3; 512])),
+        ("trim", |client| client.call(TRIM, 8 * 512, 512)),
+        ("flush", |client| client.call(FLUSH, 0, 0)),
+    ];
+    // Within the last page, which has no data, and before the map entry of the sector, in the page that has it.
+    for cut in [(32 << 20) - 1, MAP + 7 * 4] {
+        for (name, ask) in asks {
+            let path = image();
+            let source = Source::Btt {
+                path: path.clone(),
+                durability: Durability::Process,
+                container: None,
+                force: false,
+            };
+            let running = Running::start(disk(source), |_| {});
+            let mut client = running.client();
+            assert_eq!(client.write(8 * 512, &[1; 512]), 0);
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_len(cut).unwrap();
+            assert_eq!(ask(&mut client), EIO, "{name}, cut to {cut} bytes");
+            // A file that is long again does not have what was cut off.
+            file.set_len(32 << 20).unwrap();
+            assert_eq!(client.call(READ, 8 * 512, 512), EIO, "after {name}");
+            client.bye();
+            running.server.stopper().stop();
+            assert!(running.server.join().is_err(), "the final flush fails");
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}

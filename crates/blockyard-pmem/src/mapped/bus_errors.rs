@@ -7,7 +7,8 @@
 //!
 //! - **[lost-page-breaks-mapping]** A bus error in a guarded mapping marks the mapping as broken, and puts zeroes in the
 //!   place of the whole mapping, before the access goes on. An access looks at the mark after it has touched the
-//!   mapping, so it never answers with these zeroes. The file is not touched any more.
+//!   mapping, so it never answers with these zeroes. The file is not touched any more. A file that was cut short within
+//!   a page breaks its mapping as soon as a flush or [`Mapped::look_for_cut`](super::Mapped::look_for_cut) finds it.
 //!
 //! # Safety
 //!
@@ -170,6 +171,14 @@ impl Guard {
         // The handler ran in this thread during the access, or before another thread's zeroes could be found.
         compiler_fence(Ordering::SeqCst);
         !self.is_broken.load(Ordering::Relaxed)
+    }
+
+    /// Breaks the mapping, if it is guarded.
+    #[cold]
+    pub(super) fn break_up(&self) {
+        if let Some(node) = self.node {
+            node.break_up(); // the mark counts, even if the kernel has no memory for the zeroes
+        }
     }
 
     /// The mapping is about to be unmapped.

@@ -52,7 +52,7 @@ enum Home {
     /// In the parts, which are mapped.
     Parts(Parts),
     /// In the mapping: what is written ends with it. The parts give the contents, and stay locked.
-    Mapping { _contents: Parts },
+    Mapping { contents: Parts },
     /// The caller has mapped them.
     Caller,
 }
@@ -123,7 +123,7 @@ impl Mapped {
         let guard = Guard::new(start, len);
         let home = match kind {
             Kind::Shared | Kind::Persistent => Home::Parts(parts),
-            Kind::Discarded => Home::Mapping { _contents: parts },
+            Kind::Discarded => Home::Mapping { contents: parts },
         };
         Ok(Self { start, len, home, writable, copying, lines, is_synchronous, guard })
     }
@@ -200,6 +200,25 @@ impl Mapped {
         };
         // SAFETY: advice about our own mapping, which does not change its bytes.
         Ok(unsafe { madvise(self.all(), self.len, advice) }?)
+    }
+
+    /// Breaks the mapping if another process has cut a file short ([lost-page-breaks-mapping]). This notices what no
+    /// bus error tells: the page in which the file ends now stays mapped, the rest of it reads as zeroes, and what is
+    /// written there never reaches the file. An access that was carried out before a look that succeeds was right.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Failed`] if the mapping is broken. Without [`catch_bus_errors`], only this call fails.
+    pub fn look_for_cut(&self) -> Result<(), MediaError> {
+        let parts = match &self.home {
+            Home::Parts(parts) | Home::Mapping { contents: parts } => parts,
+            Home::Caller => return self.accessed(),
+        };
+        if !parts.are_whole() {
+            self.guard.break_up();
+            return Err(MediaError::Failed);
+        }
+        self.accessed()
     }
 
     /// The result of an access that has taken place ([lost-page-breaks-mapping]).
@@ -371,9 +390,9 @@ impl Memory for Mapped {
 
     fn flush(&self) -> Result<(), MediaError> {
         if self.lines.is_some() {
-            return self.fence();
+            self.fence()?;
+            return self.look_for_cut();
         }
-        self.accessed()?; // what was written to a broken mapping is not in the file
         let flushed = match &self.home {
             Home::Mapping { .. } => Ok(()),
             Home::Parts(parts) => parts.sync_data(),
@@ -384,7 +403,8 @@ impl Memory for Mapped {
                 unsafe { msync(page, before + self.len, MsyncFlags::SYNC) }.map_err(Into::into)
             }
         };
-        flushed.map_err(|error| media(&error))
+        flushed.map_err(|error| media(&error))?;
+        self.look_for_cut() // what was written to a broken mapping is not in the file
     }
 
     fn hole(&self, at: u64) -> u64 {

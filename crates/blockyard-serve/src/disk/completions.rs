@@ -23,6 +23,12 @@ impl Completions {
         self.0.pop_front()
     }
 
+    /// Gives all requests that succeeded the status that `fail` returns for each.
+    pub(super) fn fail(&mut self, fail: impl Fn() -> Status) {
+        let succeeded = |one: &&mut Finished| one.outcome == Outcome::Done(Status::Ok);
+        self.0.iter_mut().filter(succeeded).for_each(|one| one.outcome = Outcome::Done(fail()));
+    }
+
     /// Returns a past instant if there is a completion, so that the queue takes it in the same turn.
     pub(super) fn poll_at(&self) -> Option<Instant> {
         (!self.0.is_empty()).then_some(Instant::ZERO)

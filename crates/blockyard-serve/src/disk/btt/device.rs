@@ -1,4 +1,10 @@
 //! One lane's device to a BTT.
+//!
+//! # Rules
+//!
+//! - **[no-answer-from-a-cut-file]** A device looks at the length of a mapped file after it has carried requests out and
+//!   before it answers them. The kernel tells nothing of a cut within a page: the rest of the page reads as zeroes, and
+//!   what is written there is lost. If the file was cut short, the requests fail. One look serves all requests of a turn.
 
 use super::Table;
 use super::gathered::{Gathered, Way};
@@ -29,6 +35,8 @@ pub(crate) struct BttDevice {
     /// Requests whose changes are gathered, by their numbers in `gathered`.
     waiting: Vec<(Finished, Result<(), IoError>)>,
     finished: Completions,
+    /// Requests were carried out since the last look at the file ([no-answer-from-a-cut-file]).
+    is_unsure: bool,
     damage: Arc<Damage>,
 }
 
@@ -44,6 +52,7 @@ impl BttDevice {
             gathered,
             waiting: Vec::new(),
             finished: Completions::default(),
+            is_unsure: false,
             damage: Arc::clone(&table.damage),
         }
     }
@@ -107,6 +116,15 @@ impl BttDevice {
         for (request, done) in waiting.drain(..) {
             finished.push(Finished { outcome: Outcome::Done(status(done, damage)), ..request });
         }
+        self.is_unsure = true;
+    }
+
+    /// Fails the requests that are finished if the file was cut short ([no-answer-from-a-cut-file]).
+    fn look_for_cut(&mut self) {
+        if let Err(error) = self.way.btt().memory().look_for_cut() {
+            let damage = &self.damage;
+            self.finished.fail(|| status(Err(error.into()), damage));
+        }
     }
 
     /// Returns the first sector of a range of whole sectors, and their number.
@@ -136,6 +154,7 @@ impl Driver for BttDevice {
             self.finished.push(completion(issue, Status::Ok));
         } else if issue.request().op == Op::Read {
             let done = self.read(issue);
+            self.is_unsure = true;
             self.finished.push(completion(issue, status(done, &self.damage)));
         } else {
             self.gather(self.waiting.len(), issue);
@@ -153,6 +172,9 @@ impl Device for BttDevice {
     fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
         if self.finished.poll_at().is_none() && !self.waiting.is_empty() {
             self.carry_out();
+        }
+        if core::mem::take(&mut self.is_unsure) {
+            self.look_for_cut();
         }
         self.finished.next()
     }
