@@ -4,7 +4,8 @@
 #     record.sh FOLDER     as root, with fio, blktrace and the module null_blk; uses CPU 0
 #
 # The head of a job file configures the recording, a line each: `; null_blk: ` parameters of the module,
-# `; queue: ` attributes of the queue in sysfs, `; scheduler: ` a scheduler to record under. The script writes
+# `; queue: ` attributes of the queue in sysfs, `; scheduler: ` a scheduler to record under, `; keep: ` what to keep
+# of the events (see recording.py). The script writes
 # FOLDER/JOB.SCHEDULER if it is missing, and refuses a recording with dropped events.
 set -euo pipefail
 cd "$1"
@@ -34,7 +35,8 @@ record() {
         echo "$out: events were dropped" >&2
         return 1
     fi
-    python3 "$here/recording.py" "$traces/t" >"$out"
+    # shellcheck disable=SC2046 # options are words
+    python3 "$here/recording.py" $(head_of keep "$job" | sed 's/^/--/') "$traces/t" >"$out"
     rm -f "$traces"/*
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Turns the output of blktrace into a recording: one line for each event, in order of time.
 
-    recording.py PREFIX >RECORDING
+    recording.py [--dispatches] PREFIX >RECORDING
 
-PREFIX names the files PREFIX.blktrace.0, .1, … A line has the action's letter, the kind of I/O in
+With --dispatches, it keeps the number of events of each letter and the dispatches. PREFIX names the files PREFIX.blktrace.0, .1, … A line has the action's letter, the kind of I/O in
 blktrace's abbreviation, and the object of the event:
 
     Q R 0+8         sector and sectors
@@ -11,6 +11,8 @@ blktrace's abbreviation, and the object of the event:
     X R 0+16 / 8    the cut bio, and the sector at which the rest begins
 """
 
+import argparse
+import collections
 import glob
 import struct
 import sys
@@ -70,14 +72,20 @@ def events_of(path):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    paths = sorted(glob.glob(f"{glob.escape(sys.argv[1])}.blktrace.*"))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--dispatches", action="store_true")
+    parser.add_argument("prefix")
+    arguments = parser.parse_args()
+    paths = sorted(glob.glob(f"{glob.escape(arguments.prefix)}.blktrace.*"))
     if not paths:
-        sys.exit(f"no file {sys.argv[1]}.blktrace.*")
+        sys.exit(f"no file {arguments.prefix}.blktrace.*")
     events = sorted(event for path in paths for event in events_of(path))
-    for _, _, line in events:
-        print(line)
+    lines = [line for _, _, line in events]
+    if arguments.dispatches:
+        counts = collections.Counter(line[0] for line in lines if line[0] != "D")
+        dispatches = [line for line in lines if line[0] == "D"]
+        lines = [f"{letter} {count}" for letter, count in sorted(counts.items())] + dispatches
+    print("\n".join(lines))
 
 
 main()

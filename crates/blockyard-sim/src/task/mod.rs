@@ -169,8 +169,8 @@ pub struct Task {
     /// Whether the next step reaps results.
     taking: bool,
     asleep: Asleep,
-    /// When the queue first refused the next I/O for lack of a tag.
-    refused_at: Option<Instant>,
+    /// When the queue first refused the next I/O for lack of a tag, and how often it has.
+    refused: Option<(Instant, u32)>,
     started: Instant,
     /// Completions from this instant on are measured.
     measured_from: Instant,
@@ -307,7 +307,7 @@ impl Task {
             draining: false,
             taking: false,
             asleep: Asleep::Instant,
-            refused_at: None,
+            refused: None,
             started: Instant::ZERO,
             measured_from: Instant::ZERO,
             stop_at: Instant::MAX,
@@ -588,7 +588,7 @@ impl Task {
 
     /// Ends a wait for a tag at `now`. Returns how long it lasted.
     pub fn tag_wait_ends(&mut self, now: Instant) -> Duration {
-        self.refused_at.take().map_or(Duration::ZERO, |since| now.since(since))
+        self.refused.take().map_or(Duration::ZERO, |(since, _)| now.since(since))
     }
 
     /// Whether the next I/O at `now` is a read through the page cache.
@@ -749,7 +749,7 @@ impl Task {
     pub fn sleep_for_tag(&mut self, now: Instant) {
         let has_bio = self.drawn.is_some() || self.reader.is_some();
         debug_assert!(has_bio, "only a task with a bio may wait for a tag");
-        self.refused_at.get_or_insert(now);
+        self.refused.get_or_insert((now, 0)).1 += 1;
         self.asleep = Asleep::Tag;
     }
 
@@ -757,6 +757,18 @@ impl Task {
     #[must_use]
     pub fn waits_for_tag(&self) -> bool {
         self.asleep == Asleep::Tag
+    }
+
+    /// Whether the queue has refused the bio of [`Self::next_bio`] before.
+    #[must_use]
+    pub const fn was_refused(&self) -> bool {
+        self.refused.is_some()
+    }
+
+    /// Whether the queue has refused this bio again after a tag had woken the task.
+    #[must_use]
+    pub fn was_woken_in_vain(&self) -> bool {
+        self.refused.is_some_and(|(_, times)| times > 1)
     }
 
     /// Sleeps in the driver, in the middle of a call.

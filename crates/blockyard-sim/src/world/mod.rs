@@ -16,6 +16,14 @@
 //! - **[lock-before-work]** Work under the design's lock begins when it has the lock. Until then its
 //!   processor spins.
 //! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
+//! - **[workers-before-tasks]** The worker of a hardware queue comes before other threads, as Linux gives it the highest
+//!   priority. A processor that takes several completions in a row so dispatches once, after all of them and
+//!   before a task can submit more.
+//! - **[tag-waiter-runs-queue]** A task that is about to sleep for a tag, or has slept for one, first runs its hardware
+//!   queue itself: what is staged goes before its own I/O.
+//! - **[tag-waiter-wins-second-time]** A completion wakes the task whose I/O has ended and a task that waits for the tag.
+//!   The first runs first, and may take the tag again. The second has then run for less time. When the next tag
+//!   wakes it, it runs first, as Linux prefers a thread that has had less than its share of the processor.
 //! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its completions wait for
 //!   a poll, and the processor that polls completes them. A task that waits for polled I/Os does not sleep.
 //!   Its processor polls for all such tasks: once between two ready threads, and repeatedly while it has
@@ -158,6 +166,8 @@ pub struct World<O = ()> {
     polls: Vec<Option<Instant>>,
     /// Pending deferred runs, by queue and hardware queue ([one-deferred-run-pending]).
     deferred: Vec<Vec<bool>>,
+    /// Tasks that tags have woken, while others are woken before them; otherwise empty.
+    woken_later: Vec<TaskId>,
     /// The processor of each hardware queue's worker.
     worker_cpu: Vec<CpuId>,
     /// The way in which the hardware queues are dispatched.
@@ -245,6 +255,7 @@ impl<O: Observer> World<O> {
             polls: vec![None; queues.len()],
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
             queues,
+            woken_later: Vec::new(),
             worker_cpu,
             contexts: Contexts::new(&machine),
             in_driver: None,

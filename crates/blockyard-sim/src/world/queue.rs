@@ -2,9 +2,10 @@
 //! calls at an instant.
 
 use super::{Event, World};
-use crate::device::terms::Runner;
-use crate::machine::cpu::TaskId;
+use crate::device::terms::{Dispatch, Runner};
+use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Observer;
+use blockyard::bio::Bio;
 use blockyard::time::Duration;
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
@@ -74,6 +75,17 @@ impl<O: Observer> World<O> {
         let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
     }
 
+    /// Lets a task run the hardware queue of its bio itself, unless the driver may sleep
+    /// ([tag-waiter-runs-queue]). Returns the cost.
+    pub(super) fn run_by_waiter(&mut self, queue: QueueId, cpu: CpuId, bio: &Bio) -> Duration {
+        if self.dispatch != Dispatch::Direct {
+            return Duration::ZERO;
+        }
+        let hctx = self.queues[queue.index()].hctx_of(cpu, bio);
+        self.run(queue, hctx);
+        self.follow_up(queue, false)
+    }
+
     /// Does or schedules the work that a call on `queue` left, for that queue and for queues that it made room
     /// for. After a completion, threads do all runs.
     pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
@@ -94,21 +106,30 @@ impl<O: Observer> World<O> {
             }
         }
         let mut cost = Duration::ZERO;
+        let mut later = core::mem::take(&mut self.woken_later);
+        while let Some(task) = self.next_woken(queue) {
+            if self.tasks[task.0 as usize].was_woken_in_vain() {
+                cost += self.wake(task); // [tag-waiter-wins-second-time]
+            } else {
+                later.push(task);
+            }
+        }
         while let Some(ended) = self.queues[queue.index()].next_ended() {
             self.verify_end(queue, &ended);
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
-        while let Some(waiter) = self.next_woken(queue) {
-            cost += self.wake(TaskId(
-                u32::try_from(waiter).expect("a waiter for a tag should have a 32-bit task number"),
-            ));
+        for task in later.drain(..) {
+            cost += self.wake(task);
         }
+        self.woken_later = later;
         self.schedule_poll(queue);
         cost
     }
 
-    fn next_woken(&mut self, queue: QueueId) -> Option<u64> {
-        self.queues[queue.index()].next_woken().or_else(|| self.host.next_woken())
+    fn next_woken(&mut self, queue: QueueId) -> Option<TaskId> {
+        let woken = self.queues[queue.index()].next_woken().or_else(|| self.host.next_woken());
+        let number = u32::try_from(woken?);
+        Some(TaskId(number.expect("a waiter for a tag should have a 32-bit task number")))
     }
 
     /// Leaves a run of a hardware queue to a thread ([one-deferred-run-pending]).
@@ -119,8 +140,13 @@ impl<O: Observer> World<O> {
         }
         match thread {
             Runner::Worker => {
-                let at = self.now + self.machine.run_delay;
-                self.events.push(at, Event::Run(thread, queue, hctx));
+                let cpu = self.cpu_of_run(thread, hctx);
+                if self.cpus[cpu.index()].is_idle(self.now) {
+                    let at = self.now + self.machine.run_delay;
+                    self.events.push(at, Event::Run(thread, queue, hctx));
+                } else {
+                    self.give(cpu, Work::Run { by: thread, queue, hctx }); // [workers-before-tasks]
+                }
             }
             Runner::HostThread => self.contexts.want_run(queue, hctx),
             Runner::Submitter => unreachable!("a submitter should not defer a run to itself"),

@@ -67,6 +67,21 @@ impl RequestQueue {
         Turn::new(self, host, now).wait(cpu, bio, waiter)
     }
 
+    /// Notes that `bio` from `cpu`, which had been refused for lack of a tag, has entered after its waiter was named.
+    /// Those that wait later then sleep in the order of Linux ([woken-takes-next-queue]); without this call their
+    /// order is another one, as fair.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `cpu` is not a processor of this queue.
+    pub fn waiter_entered<D, S>(&mut self, host: &mut Host<D, S>, cpu: CpuId, bio: &Bio) {
+        let (hctx, reserved) = (self.hctx_of(cpu, bio), bio.flags.contains(Flags::RESERVED));
+        match self.sched_tags.get_mut(hctx.index()) {
+            Some(tags) => tags.woken_got_tag(reserved),
+            None => host.tags.woken_got_tag(hctx, reserved),
+        }
+    }
+
     /// Begins a batch on `cpu`: requests are held back until [`Self::unplug`], so that later bios
     /// of the batch can merge with them.
     pub fn plug(&mut self, cpu: CpuId) {
@@ -79,7 +94,12 @@ impl RequestQueue {
     }
 
     /// Returns the hardware queue that serves `bio` from `cpu`.
-    fn hctx_of(&self, cpu: CpuId, bio: &Bio) -> HctxId {
+    ///
+    /// # Panics
+    ///
+    /// Panics if `cpu` is not a processor of this queue.
+    #[must_use]
+    pub fn hctx_of(&self, cpu: CpuId, bio: &Bio) -> HctxId {
         self.map.kinds()[self.map.kind_of(bio)][cpu.index()]
     }
 

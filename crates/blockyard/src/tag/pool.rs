@@ -75,6 +75,12 @@ impl TagPool {
         }
     }
 
+    /// See [`Waiters::woken_got_tag`].
+    pub fn woken_got_tag(&mut self, reserved: bool) {
+        let waiters = if reserved { &mut self.reserved_waiters } else { &mut self.waiters };
+        waiters.woken_got_tag();
+    }
+
     /// See [`Waiters::resize`]; applies to waiters for unreserved numbers.
     pub fn resize(&mut self, usable: u32) {
         self.waiters.resize(usable);

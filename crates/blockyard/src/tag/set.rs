@@ -251,6 +251,12 @@ impl TagSet {
         Ok(())
     }
 
+    /// Notes that a submitter that was woken has got a tag of `hctx`; see
+    /// [`Waiters::woken_got_tag`](super::Waiters::woken_got_tag).
+    pub fn woken_got_tag(&mut self, hctx: HctxId, reserved: bool) {
+        self.pool_mut(hctx).tags.woken_got_tag(reserved);
+    }
+
     /// Returns the next submitter to try again.
     pub fn next_woken(&mut self) -> Option<u64> {
         let mut pools = self.pools.iter_mut();

@@ -28,6 +28,9 @@ impl core::error::Error for Full {}
 /// has come free, as many waiters, from one queue after the other. A waiter that is woken tries
 /// again, in competition with all others, and may have to wait again.
 ///
+/// - **[woken-takes-next-queue]** A waiter that is woken takes the next queue before it tries again. If it gets
+///   a tag, nobody sleeps there instead. This is how Linux chooses, and it decides who waits behind whom.
+///
 /// [sleeper-implies-tag-in-use]: at least as many puts are still to come as tags are in use. When
 /// they cannot complete a batch any more, all waiters are woken at once. That also makes up for
 /// waiters that are woken and then take no tag here.
@@ -100,6 +103,11 @@ impl Waiters {
             self.wake_all();
         }
         Ok(())
+    }
+
+    /// Notes that a waiter that was woken has got a tag ([woken-takes-next-queue]).
+    pub fn woken_got_tag(&mut self) {
+        self.wait_at = (self.wait_at + 1) % QUEUES;
     }
 
     /// Notes that a tag came free and `in_use` are still in use. Call it for every put.
@@ -244,6 +252,26 @@ mod tests {
         waiters.wait(8, 2).unwrap();
         waiters.freed(1);
         assert_eq!(woken(&mut waiters), [7, 8]);
+    }
+
+    /// [woken-takes-next-queue]: waiter 0 was woken and has got a tag, so nobody sleeps on the third queue until
+    /// the last waiter does, which overtakes the others.
+    #[test]
+    fn a_woken_waiter_that_gets_a_tag_leaves_its_queue_empty() {
+        let mut waiters = Waiters::new(8, 16);
+        waiters.wait(0, 8).unwrap();
+        waiters.wait(1, 8).unwrap();
+        waiters.freed(7);
+        assert_eq!(woken(&mut waiters), [0]);
+        waiters.woken_got_tag();
+        for waiter in 2..10 {
+            waiters.wait(waiter, 8).unwrap();
+        }
+        let mut next = || {
+            waiters.freed(7);
+            woken(&mut waiters)[0]
+        };
+        assert_eq!([(); 9].map(|()| next()), [1, 9, 2, 3, 4, 5, 6, 7, 8]);
     }
 
     #[test]

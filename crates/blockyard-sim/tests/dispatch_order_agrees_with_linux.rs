@@ -1,0 +1,156 @@
+//! The order of dispatch and the numbers of events, compared with recordings of Linux on null_blk, and with what
+//! Linux itself repeats.
+//!
+//! `tests/null_blk_long` holds jobs of about a thousand requests, and of their recordings the numbers of events and
+//! the requests in the order of dispatch. The recordings of `tests/null_blk` are compared too. `oracle/repeated` has
+//! the result of a second recording of each job: how many requests Linux itself displaced.
+//!
+//! The numbers of events must agree. A request is displaced if it is not part of the longest sequence of requests
+//! that both orders have.
+//!
+//! Linux does not repeat the order of jobs whose threads compete for tags or for the processor: which of two threads
+//! that were woken together runs first depends on some nanoseconds of the processor time that each has used. Nor does it
+//! repeat an order in which two processors take requests from an elevator at the same time. Such recordings are kept to show how far the
+//! two orders of Linux agree, and how far ours does.
+
+mod oracle;
+
+use oracle::{Recording, order};
+use std::collections::{BTreeMap, VecDeque};
+
+/// The jobs whose numbers of events cannot agree, and the reason.
+const DIFFERS: &[(&str, &str)] = &[
+    ("cache-sync", "a write with O_SYNC to a block device ends with a flush; ours is only FUA"),
+    ("cache-sync-fua", "as `cache-sync`: Linux does this for O_DSYNC too"),
+];
+
+/// The letters of the events that are counted: bios, cuts, merges, commands and completions.
+const COUNTED: &str = "QXMFDC";
+
+const FOLDERS: [&str; 2] = ["null_blk", "null_blk_long"];
+
+/// Returns the numbers of events of a recording or a run. A recording of a long job begins with them.
+fn counts(events: &[String]) -> BTreeMap<char, usize> {
+    let mut counts = BTreeMap::new();
+    for event in events {
+        let letter = event.chars().next().unwrap();
+        let recorded = event.split_once(' ').and_then(|(_, count)| count.parse().ok());
+        *counts.entry(letter).or_default() += recorded.unwrap_or(1);
+    }
+    counts.retain(|letter, _| COUNTED.contains(*letter));
+    counts
+}
+
+/// Returns the requests of a recording or run in the order of dispatch.
+fn dispatched(events: &[String]) -> Vec<&str> {
+    let mut requests = order(events, "D");
+    requests.retain(|event| event.contains('+'));
+    requests
+}
+
+/// Returns how many requests are not part of the longest sequence that both orders have.
+fn displaced(ours: &[&str], theirs: &[&str]) -> usize {
+    let mut places: BTreeMap<_, VecDeque<_>> = BTreeMap::new();
+    for (at, request) in theirs.iter().enumerate() {
+        places.entry(request).or_default().push_back(at);
+    }
+    // The place at which the best rising sequence of each length ends.
+    let mut ends: Vec<usize> = Vec::new();
+    for request in ours {
+        let Some(at) = places.get_mut(request).and_then(VecDeque::pop_front) else { continue };
+        let longer = ends.partition_point(|end| *end < at);
+        match ends.get_mut(longer) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    ours.len().max(theirs.len()) - ends.len()
+}
+
+/// Returns how many requests two orders have in common before they differ.
+fn alike(ours: &[&str], theirs: &[&str]) -> usize {
+    ours.iter().zip(theirs).take_while(|(ours, theirs)| ours == theirs).count()
+}
+
+/// How well two orders agree: the requests that are displaced, and those before the first difference.
+#[derive(Clone, Copy)]
+struct Agreement {
+    displaced: usize,
+    alike: usize,
+}
+
+impl Agreement {
+    /// Whether at most 3 in 1000 of `requests` are displaced.
+    const fn is_close(self, requests: usize) -> bool {
+        self.displaced * 1000 <= requests * 3
+    }
+}
+
+/// Returns how well Linux agrees with itself in a second recording of each job.
+fn repeated() -> BTreeMap<&'static str, Agreement> {
+    let line = |line: &'static str| {
+        let mut words = line.split(' ');
+        let name = words.next().unwrap();
+        let [displaced, alike] = [(); 2].map(|()| words.next().unwrap().parse().unwrap());
+        (name, Agreement { displaced, alike })
+    };
+    include_str!("oracle/repeated").lines().map(line).collect()
+}
+
+#[test]
+fn commands_and_merges_agree_and_nearly_all_orders_of_dispatch() {
+    let repeated = repeated();
+    let (mut wrong, mut all, mut close, mut repeats) = (Vec::new(), 0, 0, 0);
+    println!("{:44} {:^15} {:^15}", "", "displaced", "alike before");
+    println!(
+        "{:35} requests {:>7} {:>7} {:>7} {:>7}",
+        "recording", "ours", "Linux", "ours", "Linux"
+    );
+    for recording in FOLDERS.into_iter().flat_map(Recording::all) {
+        let (name, ours) = (recording.name(), recording.simulate());
+        let (order, theirs) = (dispatched(&ours), dispatched(&recording.events));
+        let (displaced, alike) = (displaced(&order, &theirs), alike(&order, &theirs));
+        let (ours_agrees, linux, requests) =
+            (Agreement { displaced, alike }, repeated[&*name], theirs.len());
+        println!(
+            "{name:35} {requests:>8} {displaced:>7} {:>7} {alike:>7} {:>7}",
+            linux.displaced, linux.alike
+        );
+        all += 1;
+        close += u32::from(ours_agrees.is_close(requests));
+        repeats += u32::from(linux.is_close(requests));
+        let has_reason = DIFFERS.iter().any(|(of, _)| *of == recording.job);
+        let (ours, theirs) = (counts(&ours), counts(&recording.events));
+        if ours != theirs && !has_reason {
+            wrong.push(format!("{name}: Linux has {theirs:?}, we have {ours:?}"));
+        }
+        if linux.is_close(requests) && !ours_agrees.is_close(requests) && !has_reason {
+            wrong.push(format!("{name}: {displaced} of {requests} are displaced"));
+        }
+    }
+    println!("of {all}, at most 3 in 1000 displaced: ours {close}, Linux itself {repeats}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(all >= 40, "{all} recordings");
+    assert!(close * 100 >= all * 85, "{close} of {all} orders agree");
+}
+
+#[test]
+fn each_long_job_has_the_recordings_it_names() {
+    Recording::assert_complete("null_blk_long");
+}
+
+#[test]
+fn what_moved_is_displaced() {
+    let order = ["a", "b", "c", "d", "e"];
+    for (other, expected) in [
+        (vec!["a", "b", "c", "d", "e"], 0),
+        (vec!["b", "c", "d", "e", "a"], 1),
+        (vec!["a", "c", "b", "e", "d"], 2),
+        (vec!["e", "d", "c", "b", "a"], 4),
+        (vec!["a", "b", "d", "e"], 1),
+        (vec!["a", "b", "c", "x", "d", "e"], 1),
+    ] {
+        assert_eq!(displaced(&other, &order), expected, "{other:?}");
+    }
+    assert_eq!(displaced(&["a", "a", "b"], &["a", "b", "a"]), 1);
+}

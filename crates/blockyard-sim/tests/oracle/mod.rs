@@ -1,0 +1,219 @@
+//! Recordings of Linux's block layer, and the simulator running the same job files.
+//!
+//! The head of a job file configures null_blk and its queue; `docs/TESTING.md` says how the recordings were made.
+
+#![allow(dead_code, reason = "not every test uses every part")]
+
+use blockyard::bio::{Flags, Op};
+use blockyard::trace::{Action, Event, Sink};
+use blockyard_sim::job::{NoSource, parse_bytes};
+use blockyard_sim::observe::Observer;
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Conditions, Simulation};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Writes events in the form of a recording, with the letters that [`comparable`] drops.
+#[derive(Default)]
+pub(crate) struct Recorder(pub(crate) Vec<String>);
+
+impl Sink for Recorder {
+    fn event(&mut self, event: &Event<'_>) {
+        let Some(letter) = event.action.letter() else { return };
+        let range = format!("{} {}+{}", kind(event), event.sector, event.sectors);
+        self.0.push(match event.action {
+            Action::Plug => "P".to_owned(),
+            Action::Unplug { requests, .. } => format!("U {requests}"),
+            Action::Split => {
+                format!("X {range} / {}", event.sector + u64::from(event.sectors))
+            }
+            _ => format!("{letter} {range}"),
+        });
+    }
+}
+
+impl Observer for Recorder {}
+
+fn kind(event: &Event<'_>) -> String {
+    let preflush = if event.flags.contains(Flags::PREFLUSH) { "F" } else { "" };
+    if event.op == Op::Flush {
+        // Linux submits a flush as an empty write with a preflush, which ends as a write. blktrace has one bit for
+        // preflush and flush.
+        let of_submitter = if event.action.letter() == Some('C') { "W" } else { "FW" };
+        return if preflush.is_empty() { of_submitter } else { "F" }.to_owned();
+    }
+    let fua = if event.flags.contains(Flags::FUA) { "F" } else { "" };
+    let op = match event.op {
+        Op::Read => "R",
+        Op::Write => "W",
+        Op::Discard => "D",
+        _ => "N",
+    };
+    format!("{preflush}{op}{fua}")
+}
+
+/// Removes the letters of a recorded event that are not compared: `S` and `M` of its kind, and the `N` of
+/// an event without a kind.
+pub(crate) fn comparable(line: &str) -> String {
+    let mut words = line.split(' ');
+    let (action, kind) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+    let kind = kind.trim_end_matches(['S', 'M']);
+    let kept = [action].into_iter().chain((kind != "N").then_some(kind)).chain(words);
+    kept.collect::<Vec<_>>().join(" ")
+}
+
+/// The head of a job file: parameters of null_blk and of its queue.
+pub(crate) struct Parameters(pub(crate) BTreeMap<String, u64>);
+
+impl Parameters {
+    pub(crate) fn of(job: &str) -> Self {
+        let lines = job.lines().filter_map(|line| {
+            line.strip_prefix("; null_blk: ").or_else(|| line.strip_prefix("; queue: "))
+        });
+        let pairs = lines.flat_map(|line| line.split(' ')).map(|pair| {
+            let (key, value) = pair.split_once('=').expect("a parameter should be KEY=VALUE");
+            (key.to_owned(), value.parse().expect("the value of a parameter should be a number"))
+        });
+        Self(pairs.collect())
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        let completion = ["none", "softirq", "timer"][usize::try_from(self.0["irqmode"]).unwrap()];
+        let of_driver = self.0.get("max_sectors").copied().unwrap_or(255);
+        let of_queue = self.0.get("max_sectors_kb").map_or(u64::MAX, |kib| kib * 2);
+        let text = format!(
+            "base = \"null\"\n\
+             [limits]\nmax-sectors = {}\nwrite-cache = {}\nfua = {}\n\
+             [null]\ncompletion = \"{completion}\"\ncompletion-time = \"{}ns\"\n\
+             submit-queues = {}\ndepth = {}\n\
+             [cpu]\ncpus = 4\n",
+            of_driver.min(of_queue),
+            self.has("cache_size"),
+            self.has("cache_size"),
+            self.0["completion_nsec"],
+            self.0["submit_queues"],
+            self.0["hw_queue_depth"],
+        );
+        Device::parse("null_blk", &text).unwrap()
+    }
+
+    /// Returns today's design with `scheduler`.
+    pub(crate) fn design(&self, scheduler: &str) -> Design {
+        let base = if scheduler == "none" { "mq-none" } else { scheduler };
+        let (mut queue, mut deadline) = (String::new(), String::new());
+        for (key, value) in &self.0 {
+            match key.as_str() {
+                "nr_requests" => queue += &format!("sched-depth = {value}\n"),
+                "iosched/read_expire" => deadline += &format!("read-expire = \"{value}ms\"\n"),
+                "iosched/write_expire" => deadline += &format!("write-expire = \"{value}ms\"\n"),
+                "iosched/writes_starved" => deadline += &format!("writes-starved = {value}\n"),
+                "iosched/fifo_batch" => deadline += &format!("fifo-batch = {value}\n"),
+                "iosched/front_merges" => deadline += &format!("front-merges = {}\n", *value == 1),
+                _ => {}
+            }
+        }
+        let mut text = format!("base = \"{base}\"\n[queue]\n{queue}");
+        if !deadline.is_empty() {
+            text += &format!("[queue.deadline]\n{deadline}");
+        }
+        Design::parse("today", &text).unwrap()
+    }
+}
+
+/// A recording of Linux, of a job under a scheduler.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) folder: PathBuf,
+    pub(crate) job: String,
+    pub(crate) scheduler: String,
+    /// The lines of the recording.
+    pub(crate) events: Vec<String>,
+}
+
+impl Recording {
+    /// Returns every recording of a folder of `tests`, by name.
+    pub(crate) fn all(folder: &str) -> Vec<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
+        let mut names = names(&folder);
+        names.retain(|name| !name.ends_with(".fio"));
+        let recording = |name: String| {
+            let (job, scheduler) =
+                name.rsplit_once('.').expect("a recording is called JOB.SCHEDULER");
+            Self {
+                job: job.to_owned(),
+                scheduler: scheduler.to_owned(),
+                events: read(&folder, &name).lines().map(comparable).collect(),
+                folder: folder.clone(),
+            }
+        };
+        names.into_iter().map(recording).collect()
+    }
+
+    pub(crate) fn name(&self) -> String {
+        format!("{}.{}", self.job, self.scheduler)
+    }
+
+    fn job_file(&self) -> String {
+        read(&self.folder, &format!("{}.fio", self.job))
+    }
+
+    pub(crate) fn parameters(&self) -> Parameters {
+        Parameters::of(&self.job_file())
+    }
+
+    /// Returns the events of our block layer for the job.
+    pub(crate) fn simulate(&self) -> Vec<String> {
+        let parameters = self.parameters();
+        let (device, design) = (parameters.device(), parameters.design(&self.scheduler));
+        let jobs = parse_bytes(&self.job, self.job_file().as_bytes(), &NoSource).unwrap();
+        let mut recorder = Recorder::default();
+        let simulation =
+            Simulation::observed(&jobs, &device, &design, Conditions::new(1), &mut recorder);
+        let finished = simulation.unwrap().finish();
+        finished.unwrap_or_else(|error| panic!("{}: {error}", self.name()));
+        recorder.0
+    }
+
+    /// Finds jobs of a folder without their recordings, and recordings under a scheduler that the job does not
+    /// name.
+    pub(crate) fn assert_complete(folder: &str) {
+        let all = Self::all(folder);
+        let recorded: BTreeSet<_> = all.iter().map(Self::name).collect();
+        let folder = &all[0].folder;
+        let mut named = BTreeSet::new();
+        for name in names(folder) {
+            let Some(job) = name.strip_suffix(".fio") else { continue };
+            let text = read(folder, &name);
+            let schedulers = text.lines().filter_map(|line| line.strip_prefix("; scheduler: "));
+            named.extend(schedulers.map(|by| format!("{job}.{by}")));
+        }
+        assert_eq!(recorded, named);
+    }
+}
+
+/// Returns the names of the files in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Returns the events of one order.
+pub(crate) fn order<'a>(events: &'a [String], actions: &str) -> Vec<&'a str> {
+    events
+        .iter()
+        .map(String::as_str)
+        .filter(|event| event.starts_with(|c| actions.contains(c)))
+        .collect()
+}
