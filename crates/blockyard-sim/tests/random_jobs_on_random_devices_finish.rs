@@ -10,7 +10,7 @@ use blockyard::time::Duration;
 use blockyard_sim::job::{Engine, FadviseHint, JobFile, Mix, NoSource, parse_args};
 use blockyard_sim::profile::{
     Design, Device, DeviceModel, FaultRules, HbaProfile, NullCompletion, NullProfile, Refusal,
-    RefusalMode,
+    RefusalMode, Spread,
 };
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
 use blockyard_sim::workload::Prng;
@@ -101,11 +101,12 @@ fn hba(prng: &mut Prng, hw_queues: u16, can_queue: u16) -> HbaProfile {
         luns: prng.pick(&[1, 2, 4]),
         command_read: Duration::from_us(20),
         command_write: Duration::from_us(30),
-        block_read: Duration::from_us(1),
-        block_write: Duration::from_us(2),
+        spread: prng.pick(&[None, Spread::new(&[(0, 60), (100_000_000, 140)])]),
+        port_read: Duration::from_us(1),
+        port_write: Duration::from_us(2),
+        burst: prng.pick(&[512, 4096, 1 << 20]),
         link_read: 2_000_000_000,
         link_write: 1_000_000_000,
-        service_spread_percent: prng.pick(&[0, 40]),
         refusal: prng.pick(&[None, Some(refusal)]),
     }
 }

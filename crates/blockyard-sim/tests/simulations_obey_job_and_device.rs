@@ -4,7 +4,7 @@
 use blockyard::trace::Action;
 use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
 use blockyard_sim::measure::per_second;
-use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_sim::profile::{Design, Device, DeviceModel, FaultRules};
 use blockyard_sim::simulate::{Conditions, JobReport, Report, Simulation, SimulationError};
 
 const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
@@ -195,15 +195,97 @@ fn jobs_reported_as_a_group_are_counted_together() {
 
 #[test]
 fn commands_at_a_host_obey_littles_law() {
-    let profile = "base = \"srp\"\n[hba]\nservice-spread-percent = 0\ncommand-read = \"400us\"\n\
-                   block-read = \"0ns\"\n";
+    let profile = "base = \"srp\"\n[hba]\nspread = [[0, 100], [100, 100]]\ncommand-read = \"400us\"\n\
+                   port-read = \"0ns\"\nlink-read = \"100GB/s\"\n";
     let load = "--rw=randread --ioengine=libaio --iodepth=64 --numjobs=8 --runtime=1 \
                 --time_based --group_reporting";
     let report = run(load, profile);
-    // 62 slots, each busy for 400 us and the transfer of 4 KiB, and refilled within some microseconds.
+    // 62 slots, each busy for 400 us, and refilled within some microseconds.
     assert_near(iops(&report), 62 * 1_000_000 / 401, 4);
     let held = report.commands_held_ns / u128::from(report.span.as_ns());
     assert!((60..=62).contains(&held), "{held} of 62 slots in use");
+}
+
+/// Every read is 300 us in service. Then the port works 5 us for it, and carries 2 GB/s: 2 us for 4 KiB.
+const PORT: &str = "base = \"srp\"\n[hba]\nspread = [[0, 100], [100, 100]]\ncommand-read = \"300us\"\n\
+                    port-read = \"5us\"\nlink-read = \"2048MB/s\"\n";
+
+/// The mean latency of all I/Os, in microseconds.
+fn latency_us(report: &Report) -> u64 {
+    let measured = report.jobs[0].stats.measured().next().unwrap();
+    measured.lat_ns.mean() / 1000
+}
+
+/// The time of a lone command at `srp` is its time in service, whatever its size, and that of its bytes on the link. At
+/// 2.5 GB/s, 512 KiB pass in 208 us.
+#[test]
+fn the_latency_of_a_lone_command_is_its_service_and_its_bytes() {
+    let srp = Device::lookup("srp").unwrap();
+    let DeviceModel::Hba(hba) = srp.model else { panic!("srp is no host") };
+    let latency_us = |kib: u64| {
+        let reads = format!("--rw=randread --bs={kib}k --size={}k", kib * 2000);
+        latency_us(&try_run(&args(&reads), &srp, "mq-none").unwrap())
+    };
+    let lone = latency_us(4);
+    let service = hba.command_read.as_ns() / 1000;
+    assert!((service..service + 30).contains(&lone), "{lone} us for 4 KiB of {service} in service");
+    for kib in [64, 512] {
+        // A seed draws the same times in service for any size.
+        let bytes_us = (kib - 4) * 1024 * 1_000_000 / hba.link_read;
+        assert_near(latency_us(kib) - lone, bytes_us, 3);
+    }
+    assert!(latency_us(512) < 600);
+}
+
+/// Commands share the port, and do not hold each other up before it.
+#[test]
+fn large_commands_share_the_rate_of_the_link() {
+    let load = |jobs: u64| {
+        let options = format!("--rw=randread --bs=512k --numjobs={jobs} --runtime=500ms");
+        run(&format!("{options} --time_based --group_reporting"), PORT)
+    };
+    // 300 us in service, 5 us of the port, and 256 us of the link.
+    assert_near(iops(&load(1)), 1_000_000 / (300 + 261), 4);
+    let busy = load(32);
+    // Commands that share evenly end together, so the port sometimes waits for services.
+    assert_near(iops(&busy), 1_000_000 / 261, 3);
+    assert_near(latency_us(&busy), 32 * 261, 3);
+}
+
+/// [port-takes-turns]
+#[test]
+fn a_small_command_waits_for_bursts_and_not_for_large_commands() {
+    let text = "[global]\ndirect=1\nrw=randread\nfilename=/dev/a\nruntime=500ms\ntime_based\n\
+                [small]\nbs=4k\n[large]\nbs=512k\nnumjobs=16\n";
+    let jobs = parse_bytes("two.fio", text.as_bytes(), &NoSource).unwrap();
+    let small = |burst: &str| {
+        let profile = format!("{PORT}burst = \"{burst}\"\n");
+        latency_us(&try_run(&jobs, &device(&profile), "mq-none").unwrap())
+    };
+    // Alone 307 us, and one burst of 2 us of each large command in each of its two turns.
+    assert!(small("4KiB") < 307 + 2 * 16 * 2 + 30, "{} us", small("4KiB"));
+    // Or some whole commands of 256 us.
+    assert!(small("1MiB") > 307 + 4 * 256, "{} us", small("1MiB"));
+}
+
+/// What a smaller limit of a command costs: the port's time for each, and no service where there are slots.
+#[test]
+fn a_split_costs_turns_of_the_port_and_services_where_slots_are_few() {
+    let load = |more: &str, options: &str| {
+        let options = format!("--rw=randread --bs=512k --runtime=500ms --time_based {options}");
+        run(&options, &format!("{PORT}{more}"))
+    };
+    let split = "[limits]\nmax-sectors = 128\n";
+    let one_slot = "cmd-per-lun = 1\n";
+    let lone = latency_us(&load(split, ""));
+    // Eight commands of 64 KiB are in service together: seven turns of 5 us more than 561 us for one command,
+    // and the host's work for each.
+    assert_near(lone, 300 + 8 * 5 + 256, 4);
+    // One after the other in the only slot, each for 300 + 5 + 32 us.
+    assert_near(latency_us(&load(&format!("{one_slot}{split}"), "")), 8 * 337, 5);
+    // At a busy port: 296 us instead of 261.
+    let busy = load(split, "--numjobs=32 --group_reporting");
+    assert_near(iops(&busy), 1_000_000 / 296, 3);
 }
 
 /// [disk-depth-limit]
@@ -229,7 +311,8 @@ fn a_full_host_is_never_overfilled_and_both_disks_make_progress() {
 fn disks_on_one_tag_set_share_its_tags_fairly() {
     // 16 tags for two disks: 8 each, although jobs keep 256 commands on one disk and 8 on the other.
     let profile = "base = \"srp\"\n[hba]\nhw-queues = 1\ncan-queue = 16\nluns = 2\n\
-                   service-spread-percent = 0\ncommand-read = \"400us\"\nblock-read = \"0ns\"\n";
+                   spread = [[0, 100], [100, 100]]\ncommand-read = \"400us\"\nport-read = \"0ns\"\n\
+                   link-read = \"100GB/s\"\n";
     let text = "[global]\ndirect=1\nrw=randread\nioengine=libaio\nsize=1g\nruntime=200ms\ntime_based\n\
                 group_reporting\n[many]\nfilename=/dev/a\niodepth=32\nnumjobs=8\n\
                 [few]\nnew_group\nfilename=/dev/b\niodepth=8\n";
@@ -238,7 +321,7 @@ fn disks_on_one_tag_set_share_its_tags_fairly() {
         let report = try_run(&jobs, &device(profile), design).unwrap();
         let [many, few] = &report.jobs[..] else { panic!("two groups") };
         let of = |job: &JobReport| job.stats.measured().next().unwrap().ios;
-        // 8 slots, each busy for 400 us and the transfer of 4 KiB. The smaller job loses the time of its refills.
+        // 8 slots, each busy for 400 us. The smaller job loses the time of its refills.
         let share = 8 * 200_000 / 401;
         assert_near(of(many), share, 5);
         assert_near(of(few), share, 5);

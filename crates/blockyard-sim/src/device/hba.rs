@@ -1,9 +1,9 @@
-//! A SCSI host, the link to its target, and the target's disks.
+//! A SCSI host, its target, and the target's disks.
 //!
-//! Each command in service occupies a slot for the command's own time plus a time for each 4 KiB. Then its
-//! data passes the link, which carries one command at a time. The host's `can_queue` and the disk's
-//! `cmd_per_lun`, which counts over all hardware queues, limit the slots. A refusal at a limit that all disks of
-//! a host or target share is [`Busy::Host`]: any completion makes room.
+//! A command occupies a slot until it completes. The host's `can_queue` and the disk's `cmd_per_lun`, which counts
+//! over all hardware queues, limit the slots. Commands in service do not hold each other up; their times differ by
+//! chance, and not by their size. Then each command passes the target's port, which all of them share. A refusal at
+//! a limit that all disks of a host or target share is [`Busy::Host`]: any completion makes room.
 //!
 //! A disk that answers QUEUE FULL lowers its depth to the number of commands that it held, after as
 //! many refusals as the profile says. It raises the depth by one after each quiet period, up to the
@@ -11,6 +11,9 @@
 //!
 //! # Rules
 //!
+//! - **[port-takes-turns]** The port works whenever a command is at it. It serves the commands there in turn: each
+//!   one first for its own time, then for its data, one burst in each turn. So a large command delays a small one by
+//!   a burst, and not by all its data.
 //! - **[disk-depth-limit]** A disk has at most `cmd_per_lun` commands outstanding, whether they came with
 //!   budget or without.
 
@@ -28,10 +31,7 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId, SECTOR_BYTES};
 use std::collections::VecDeque;
 
-/// Bytes of the block for which a command's cost is stated.
-const BLOCK_BYTES: u64 = 4096;
-
-/// A command on its way through slot and link.
+/// A command on its way through service and port.
 #[derive(Clone, Copy, Debug)]
 struct Command {
     finished: Finished,
@@ -41,8 +41,19 @@ struct Command {
     longer: Duration,
     /// Whether the command came without budget, so that its end lowers the disk's count ([disk-depth-limit]).
     counted_here: bool,
-    /// Whether its data is on the link.
-    on_link: bool,
+    /// How far it has come.
+    stage: Stage,
+}
+
+/// How far a command has come. A refusal stays in service until its end: it does not pass the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// In service, or not started.
+    Service,
+    /// At the port, before the end of its first turn.
+    Port,
+    /// At the port with this many bytes left.
+    Data(u64),
 }
 
 impl Command {
@@ -57,7 +68,7 @@ impl Command {
         bytes: 0,
         longer: Duration::ZERO,
         counted_here: false,
-        on_link: false,
+        stage: Stage::Service,
     };
 }
 
@@ -75,7 +86,8 @@ struct Lun {
 /// The model.
 #[derive(Debug)]
 pub struct Hba {
-    profile: HbaProfile,
+    /// Boxed, so that all models are of about the same size.
+    profile: Box<HbaProfile>,
     prng: Prng,
     luns: Vec<Lun>,
     outstanding: u32,
@@ -84,7 +96,8 @@ pub struct Hba {
     handed_over: Vec<u32>,
     /// Requests that have completed and were not pulled yet.
     finished: VecDeque<Finished>,
-    link_free_at: Instant,
+    /// Commands at the port, in turn. The first one is being served.
+    port: VecDeque<u32>,
     cache: Option<Cache>,
     pub(super) activity: Activity,
 }
@@ -104,13 +117,13 @@ impl Hba {
         let commands = usize::from(hctxs) * usize::from(profile.can_queue);
         Self {
             luns: vec![lun; usize::from(profile.luns)],
-            profile,
+            profile: Box::new(profile),
             prng,
             outstanding: 0,
             commands: vec![Command::NONE; commands],
             handed_over: Vec::new(),
             finished: VecDeque::new(),
-            link_free_at: Instant::ZERO,
+            port: VecDeque::new(),
             cache: cache.map(|cache| Cache::new(cache, profile.luns)),
             activity: Activity::default(),
         }
@@ -121,11 +134,10 @@ impl Hba {
         for slot in core::mem::take(&mut self.handed_over) {
             self.activity.begin(at);
             let command = self.commands[slot as usize];
-            debug_assert!(!command.on_link, "{command:?} has been started");
+            debug_assert!(command.stage == Stage::Service, "{command:?} has been started");
             let refused = self.refuses_at_disk(command.finished.queue);
             let time = if refused {
                 self.commands[slot as usize].finished.outcome = Outcome::Again;
-                self.commands[slot as usize].on_link = true; // A status carries no data.
                 Duration::from_ns(self.profile.command_read.as_ns() / 8)
             } else {
                 self.service_time(&command)
@@ -135,19 +147,60 @@ impl Hba {
         }
     }
 
-    /// Ends the service of a command, or its time on the link.
+    /// Ends the service of a command, or its turn at the port.
     pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
         let command = &mut self.commands[event.0 as usize];
-        if !command.on_link {
-            command.on_link = true;
-            let rate =
-                if command.is_read { self.profile.link_read } else { self.profile.link_write };
-            let begin = self.link_free_at.max(now);
-            self.link_free_at = begin + transfer_time(command.bytes, rate);
-            events.push_back((self.link_free_at, event));
-            return;
+        let is_refusal = matches!(command.finished.outcome, Outcome::Again);
+        match command.stage {
+            Stage::Service if is_refusal => self.end(event.0, now),
+            Stage::Service => {
+                command.stage = Stage::Port;
+                self.port.push_back(event.0);
+                if self.port.len() == 1 {
+                    self.serve_port(now, events);
+                }
+            }
+            Stage::Port => {
+                let left = command.bytes;
+                self.end_turn(left, now, events);
+            }
+            Stage::Data(left) => {
+                self.end_turn(left.saturating_sub(self.profile.burst), now, events);
+            }
         }
-        let finished = command.finished;
+    }
+
+    /// Begins the turn of the first command at the port.
+    fn serve_port(&self, now: Instant, events: &mut Events) {
+        let Some(&slot) = self.port.front() else { return };
+        let (command, profile) = (&self.commands[slot as usize], &self.profile);
+        let (own, rate) = if command.is_read {
+            (profile.port_read, profile.link_read)
+        } else {
+            (profile.port_write, profile.link_write)
+        };
+        let turn = match command.stage {
+            Stage::Data(left) => transfer_time(left.min(profile.burst), rate),
+            Stage::Service | Stage::Port => own,
+        };
+        events.push_back((now + turn, DeviceEvent(slot)));
+    }
+
+    /// Ends the turn of the first command at the port, which has `left` bytes left ([port-takes-turns]).
+    fn end_turn(&mut self, left: u64, now: Instant, events: &mut Events) {
+        let slot = self.port.pop_front().expect("a command should be at the port in its turn");
+        if left > 0 {
+            self.commands[slot as usize].stage = Stage::Data(left);
+            self.port.push_back(slot);
+        } else {
+            self.end(slot, now);
+        }
+        self.serve_port(now, events);
+    }
+
+    /// Completes a command, or returns a refusal.
+    fn end(&mut self, slot: u32, now: Instant) {
+        let finished = self.commands[slot as usize].finished;
         let lun = &mut self.luns[finished.queue.index()];
         match finished.outcome {
             Outcome::Again | Outcome::AgainPrepared => self.note_refusal(finished.queue, now),
@@ -173,15 +226,9 @@ impl Hba {
 
     fn service_time(&mut self, command: &Command) -> Duration {
         let profile = &self.profile;
-        let (fixed, block) = if command.is_read {
-            (profile.command_read, profile.block_read)
-        } else {
-            (profile.command_write, profile.block_write)
-        };
-        let blocks = command.bytes.div_ceil(BLOCK_BYTES);
-        let mean = fixed.as_ns() + block.as_ns() * blocks;
-        let spread = mean * u64::from(profile.service_spread_percent) / 100;
-        Duration::from_ns(mean - spread + self.prng.below(2 * spread + 1)) + command.longer
+        let time = if command.is_read { profile.command_read } else { profile.command_write };
+        let time = profile.spread.map_or(time, |spread| spread.draw(time, &mut self.prng));
+        time + command.longer
     }
 
     /// Whether the disk itself answers QUEUE FULL.
@@ -278,7 +325,7 @@ impl Driver for Hba {
             },
             longer: cache::longer(&mut self.cache, issue),
             counted_here,
-            on_link: false,
+            stage: Stage::Service,
         };
         let slot = self.slot_of(issue.hctx, issue.tag);
         self.commands[slot as usize] = command;

@@ -14,6 +14,7 @@ use super::mmc::{MmcProfile, mmc};
 use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
 use super::reading::{Figure, Notes, Reading};
 use super::source::Source;
+use super::spread::{Points, Spread};
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
 
@@ -94,8 +95,8 @@ pub enum NullCompletion {
 
 /// The figures of a SCSI host, its link and its target.
 ///
-/// Each command in service occupies one of [`Self::cmd_per_lun`] slots for the time of the command and of its
-/// blocks. Its data also passes the link, which takes one command at a time.
+/// Each command occupies one of [`Self::cmd_per_lun`] slots. Commands are in service side by side. After its time in
+/// service, a command passes the port of the target, which serves the commands at it in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HbaProfile {
     /// Hardware queues.
@@ -106,20 +107,22 @@ pub struct HbaProfile {
     pub cmd_per_lun: u16,
     /// LUNs on the host.
     pub luns: u16,
-    /// Time in service of a read command without its blocks.
+    /// Time in service of a read command, whatever its size.
     pub command_read: Duration,
-    /// Time in service of a write command without its blocks.
+    /// Time in service of a write command, whatever its size.
     pub command_write: Duration,
-    /// Additional time in service for each 4 KiB read.
-    pub block_read: Duration,
-    /// Additional time in service for each 4 KiB written.
-    pub block_write: Duration,
-    /// Bytes per second from device to host.
+    /// The spread of these times; `None`: they are always the same.
+    pub spread: Option<Spread>,
+    /// Time of the port for a read command, before its bytes.
+    pub port_read: Duration,
+    /// Time of the port for a write command, before its bytes.
+    pub port_write: Duration,
+    /// Bytes of one command that the port carries in one turn.
+    pub burst: u64,
+    /// Bytes per second through the port from device to host.
     pub link_read: u64,
-    /// Bytes per second from host to device.
+    /// Bytes per second through the port from host to device.
     pub link_write: u64,
-    /// The even spread of service times around their mean, in percent of the mean.
-    pub service_spread_percent: u8,
     /// Refusals of commands below these depths; `None`: there are none.
     pub refusal: Option<Refusal>,
 }
@@ -381,11 +384,12 @@ table_of!(HBA, fn hba("hba") -> HbaProfile {
     luns: "luns" need(Count(1..=DISKS_MAX)),
     command_read: "command-read" need(Time),
     command_write: "command-write" need(Time),
-    block_read: "block-read" need(Time),
-    block_write: "block-write" need(Time),
+    spread: "spread" take(Points),
+    port_read: "port-read" need(Time),
+    port_write: "port-write" need(Time),
+    burst: "burst" need(Bytes(512..=1 << 30)),
     link_read: "link-read" need(Rate),
     link_write: "link-write" need(Rate),
-    service_spread_percent: "service-spread-percent" take_or(Count(0..=100), 0),
     refusal: "refusal" by(refusal),
 });
 

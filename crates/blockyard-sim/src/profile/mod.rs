@@ -26,6 +26,7 @@ mod pmem;
 mod read_ahead;
 mod reading;
 mod source;
+mod spread;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -47,12 +48,12 @@ pub use machine::MachineProfile;
 pub use mmc::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,
     ControlTiming, EraseTiming, Gather, HostCosts, HostFaults, MemoryCosts, MmcFaults,
-    MmcHostProfile, MmcProfile, PioMisses, PioWait, ReadTiming, Spread, Stall, UnitTiming,
-    WriteTiming,
+    MmcHostProfile, MmcProfile, PioMisses, PioWait, ReadTiming, Stall, UnitTiming, WriteTiming,
 };
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};
+pub use spread::Spread;
 pub use value::time;
 
 /// Returns the built-in designs, oldest first.

@@ -166,17 +166,16 @@ fn a_base_with_tunables_can_lose_its_elevator() {
 }
 
 #[test]
-fn devices_over_srp_differ_in_depth_and_limits_only() {
+fn fibre_channel_hosts_have_depths_and_a_link_of_their_own() {
     let srp = Device::lookup("srp").unwrap();
-    for (name, cmd_per_lun) in [("lpfc", 30), ("qla2xxx", 32)] {
+    let DeviceModel::Hba(of_srp) = srp.model else { panic!("srp is no host") };
+    for (name, cmd_per_lun, can_queue) in [("lpfc", 30, 8182), ("qla2xxx", 32, 2048)] {
         let device = Device::lookup(name).unwrap();
         assert_eq!(device.machine, srp.machine);
-        let (DeviceModel::Hba(hba), DeviceModel::Hba(srp)) = (device.model, srp.model) else {
-            panic!("{name} is no host");
-        };
-        assert_eq!(hba.cmd_per_lun, cmd_per_lun);
-        let can_queue = hba.can_queue;
-        assert_eq!(hba, HbaProfile { cmd_per_lun, can_queue, ..srp });
+        let DeviceModel::Hba(hba) = device.model else { panic!("{name} is no host") };
+        // FC-PI-5 at 16 Gbit/s, and frames of FC-FS.
+        let link = HbaProfile { link_read: 1_600_000_000, link_write: 1_600_000_000, ..of_srp };
+        assert_eq!(hba, HbaProfile { cmd_per_lun, can_queue, burst: 2048, ..link });
     }
 }
 

@@ -15,6 +15,7 @@ use crate::answer::figures::Figures;
 use crate::answer::host::HostFigures;
 use crate::answer::number::{approximate, ratio};
 use crate::profile::{Device, DeviceModel, HbaProfile};
+use blockyard::time::Duration;
 
 /// The utilisation from which a resource is called used up, in percent.
 pub(super) const USED_UP: f64 = 95.0;
@@ -69,10 +70,15 @@ fn of_host(host: &HostFigures, figures: &Figures) -> Option<Bottleneck> {
     (present >= USED_UP).then_some(Bottleneck::BetweenTransfers { idle_percent: present - busy })
 }
 
-/// The share of the time in which data passes the link, which carries one command at a time.
+/// The share of the time in which the target's port works. Reads and writes are taken to have their share of the
+/// commands by their share of the bytes.
 fn link_percent(hba: &HbaProfile, figures: &Figures) -> f64 {
-    let seconds_of = |bytes, rate| ratio(approximate(bytes), approximate(rate));
-    let seconds = seconds_of(figures.read_bytes, hba.link_read)
-        + seconds_of(figures.written_bytes, hba.link_write);
+    let commands_per_byte = ratio(approximate(figures.commands), approximate(figures.bytes));
+    let seconds_of = |bytes, port: Duration, rate| {
+        let of_commands = commands_per_byte * approximate(port.as_ns()) / 1e9;
+        approximate(bytes) * (of_commands + ratio(1.0, approximate(rate)))
+    };
+    let seconds = seconds_of(figures.read_bytes, hba.port_read, hba.link_read)
+        + seconds_of(figures.written_bytes, hba.port_write, hba.link_write);
     100.0 * ratio(seconds * approximate(figures.bytes_per_s), approximate(figures.bytes))
 }

@@ -8,16 +8,14 @@ use blockyard_mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
 use crate::profile::error::{Problem, ProfileError};
+use crate::profile::spread::Points;
 use crate::profile::table::{Table, table_of};
 use crate::profile::value::{Bytes, Count, Flag, Kind, OneOf, Time};
 mod fault;
-mod spread;
 mod timing;
 
 pub(super) use fault::mmc_faults;
 pub use fault::{CardFaults, HostFaults, MmcFaults};
-pub use spread::Spread;
-use spread::spread;
 pub use timing::{
     AheadTiming, BackgroundTiming, BadTiming, CardTiming, ControlTiming, EraseTiming, Gather,
     ReadTiming, Stall, UnitTiming, WriteTiming,
@@ -502,7 +500,7 @@ fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {
             ahead: ahead(&card.table("card.ahead", AHEAD)?)?,
             gap: read.take_or("gap", Time, Duration::ZERO)?,
             parallel: read.take_or("parallel", Count(1..=32), 1)?,
-            spread: spread(&read)?,
+            spread: read.take("spread", Points)?,
         },
         write: write(&card.table("card.write", WRITE)?)?,
         units: units(card)?,
@@ -543,7 +541,7 @@ fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {
         sequences: write.take_or("sequences", Count(1..=64), 1)?,
         command: write.take_or("command", Time, Duration::ZERO)?,
         jump: write.take_or("jump", Time, Duration::ZERO)?,
-        spread: spread(write)?,
+        spread: write.take("spread", Points)?,
         flush: write.take_or("flush", Time, Duration::ZERO)?,
     })
 }
@@ -561,7 +559,7 @@ fn stall(stall: &Table<'_>) -> Result<Option<Stall>, ProfileError> {
     Ok(Some(Stall {
         one_in_pages: stall.need("one-in-pages", Count(1..=u32::MAX))?,
         length: stall.need("length", Time)?,
-        spread: spread(stall)?,
+        spread: stall.take("spread", Points)?,
     }))
 }
 

@@ -8,9 +8,8 @@ use blockyard::prng::Prng;
 use blockyard::time::Duration;
 use toml::de::DeValue;
 
-use crate::profile::error::{Problem, ProfileError};
-use crate::profile::table::Table;
-use crate::profile::value::{InRange, Kind, scaled_decimal, unsuitable, written};
+use super::error::Problem;
+use super::value::{InRange, Kind, scaled_decimal, unsuitable, written};
 
 /// Points of a spread at most.
 const POINTS: usize = 16;
@@ -79,7 +78,7 @@ impl Spread {
 }
 
 /// Points in a profile.
-struct Points;
+pub(super) struct Points;
 
 impl Kind for Points {
     type Out = Spread;
@@ -110,11 +109,6 @@ impl Kind for Points {
             "both ends of the range of a spread have the same percentiles, and the second has no smaller percent",
         ))
     }
-}
-
-/// Reads the spread of the times in `table`.
-pub(super) fn spread(table: &Table<'_>) -> Result<Option<Spread>, ProfileError> {
-    table.take("spread", Points)
 }
 
 #[cfg(test)]
