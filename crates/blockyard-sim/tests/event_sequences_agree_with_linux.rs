@@ -137,8 +137,7 @@ fn after_completions(events: &[String]) -> (u32, u32) {
     (dispatches, others)
 }
 
-/// [workers-before-tasks], [tag-waiter-runs-queue]: a completion makes room for what is staged, before a task can stage
-/// more. So it is under Linux too.
+/// A completion makes room for what is staged, before a task can stage more. So it is under Linux too.
 #[test]
 fn a_completion_dispatches_what_is_staged_before_more_is() {
     let mut completions = 0;
