@@ -116,42 +116,6 @@ fn each_job_is_submitted_dispatched_and_completed_as_linux_did() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Returns how many completions found requests staged and what followed: a dispatch, or a further request that was
-/// staged first.
-fn after_completions(events: &[String]) -> (u32, u32) {
-    let (mut staged, mut waiting, mut dispatches, mut others) = (0, false, 0, 0);
-    for event in events {
-        match event.as_bytes()[0] {
-            b'C' => waiting |= staged > 0,
-            b'I' => {
-                others += u32::from(core::mem::take(&mut waiting));
-                staged += 1;
-            }
-            b'D' => {
-                dispatches += u32::from(core::mem::take(&mut waiting));
-                staged -= 1;
-            }
-            _ => {}
-        }
-    }
-    (dispatches, others)
-}
-
-/// [workers-before-tasks], [tag-waiter-runs-queue]: a completion makes room for what is staged, before a task can stage
-/// more. So it is under Linux too.
-#[test]
-fn a_completion_dispatches_what_is_staged_before_more_is() {
-    let mut completions = 0;
-    for recording in Recording::all(FOLDER).iter().filter(|of| of.scheduler == "mq-deadline") {
-        for events in [&recording.events, &recording.simulate()] {
-            let (dispatches, others) = after_completions(events);
-            assert_eq!(others, 0, "{}", recording.name());
-            completions += dispatches;
-        }
-    }
-    assert!(completions > 300, "{completions}");
-}
-
 /// A replay of a recording makes the recorded requests: what a thread had plugged is plugged again. Without plugs in the
 /// trace, threads and times tell the same calls.
 #[test]

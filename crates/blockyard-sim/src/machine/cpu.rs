@@ -75,7 +75,7 @@ enum Thread {
 pub struct Cpu {
     /// Completions and interrupts, before everything else ([completions-before-threads]).
     urgent: VecDeque<Work>,
-    /// Threads that are ready, in turn; workers first ([workers-before-tasks]).
+    /// Threads that are ready, in turn.
     ready: VecDeque<Work>,
     /// Whether the processor spins, or has work to begin when it is free.
     pub running: bool,
@@ -129,15 +129,10 @@ impl Cpu {
         }
     }
 
-    /// Gives the processor work, to be done after earlier work. Completions go first, then workers.
+    /// Gives the processor work, to be done after earlier work. Completions go first.
     pub fn push(&mut self, work: Work) {
         match work {
             Work::Complete { .. } | Work::Interrupt | Work::Timer => self.urgent.push_back(work),
-            Work::Run { by: Runner::Worker, .. } => {
-                let is_run = |ready: &&Work| matches!(ready, Work::Run { .. });
-                let runs = self.ready.iter().take_while(is_run).count();
-                self.ready.insert(runs, work); // [workers-before-tasks]
-            }
             Work::Run { .. } | Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Host(_) => {
                 self.ready.push_back(work);
             }

@@ -16,11 +16,6 @@
 //! - **[lock-before-work]** Work under the design's lock begins when it has the lock. Until then its
 //!   processor spins.
 //! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
-//! - **[workers-before-tasks]** The worker of a hardware queue comes before other threads, as Linux gives it the highest
-//!   priority. A processor that takes several completions in a row so dispatches once, after all of them and
-//!   before a task can submit more.
-//! - **[tag-waiter-runs-queue]** A task that is about to sleep for a tag, or has slept for one, first runs its hardware
-//!   queue itself: what is staged goes before its own I/O.
 //! - **[tag-waiter-wins-second-time]** A completion wakes the task whose I/O has ended and a task that waits for the tag.
 //!   The first runs first, and may take the tag again. The second has then run for less time. When the next tag
 //!   wakes it, it runs first, as Linux prefers a thread that has had less than its share of the processor.

@@ -2,10 +2,9 @@
 //! calls at an instant.
 
 use super::{Event, World};
-use crate::device::terms::{Dispatch, Runner};
-use crate::machine::cpu::{TaskId, Work};
+use crate::device::terms::Runner;
+use crate::machine::cpu::TaskId;
 use crate::observe::Observer;
-use blockyard::bio::Bio;
 use blockyard::time::Duration;
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
@@ -75,17 +74,6 @@ impl<O: Observer> World<O> {
         let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
     }
 
-    /// Lets a task run the hardware queue of its bio itself, unless the driver may sleep
-    /// ([tag-waiter-runs-queue]). Returns the cost.
-    pub(super) fn run_by_waiter(&mut self, queue: QueueId, cpu: CpuId, bio: &Bio) -> Duration {
-        if self.dispatch != Dispatch::Direct {
-            return Duration::ZERO;
-        }
-        let hctx = self.queues[queue.index()].hctx_of(cpu, bio);
-        self.run(queue, hctx);
-        self.follow_up(queue, false)
-    }
-
     /// Does or schedules the work that a call on `queue` left, for that queue and for queues that it made room
     /// for. After a completion, threads do all runs.
     pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
@@ -140,13 +128,8 @@ impl<O: Observer> World<O> {
         }
         match thread {
             Runner::Worker => {
-                let cpu = self.cpu_of_run(thread, hctx);
-                if self.cpus[cpu.index()].is_idle(self.now) {
-                    let at = self.now + self.machine.run_delay;
-                    self.events.push(at, Event::Run(thread, queue, hctx));
-                } else {
-                    self.give(cpu, Work::Run { by: thread, queue, hctx }); // [workers-before-tasks]
-                }
+                let at = self.now + self.machine.run_delay;
+                self.events.push(at, Event::Run(thread, queue, hctx));
             }
             Runner::HostThread => self.contexts.want_run(queue, hctx),
             Runner::Submitter => unreachable!("a submitter should not defer a run to itself"),

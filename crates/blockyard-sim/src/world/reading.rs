@@ -50,7 +50,7 @@ impl<O: Observer> World<O> {
             let run = self.cache.next_number();
             debug_assert_eq!(run & RUN_BIT, 0, "run {run} of pages");
             let cookie = u64::from(id.0) << 32 | u64::from(RUN_BIT | run);
-            match self.submit_of(id, queue, Bio { cookie, ..bio }, &mut cost) {
+            match self.submit_of(id, queue, Bio { cookie, ..bio }) {
                 Ok(()) => {
                     let waited = self.tasks[at].tag_wait_ends(self.now);
                     self.totals.tag_wait += waited;
@@ -59,7 +59,7 @@ impl<O: Observer> World<O> {
                     cost += self.follow_up(queue, false);
                 }
                 Err(reason) => {
-                    cost += self.refused(id, queue, &bio, reason);
+                    self.refused(id, queue, &bio, reason);
                     break;
                 }
             }

@@ -70,7 +70,7 @@ impl<O: Observer> World<O> {
                 target.plug(cpu);
             }
             used = Some(queue);
-            match self.submit_of(id, queue, bio, cost) {
+            match self.submit_of(id, queue, bio) {
                 Ok(()) => {
                     let recorded_at = self.tasks[at].recorded_at();
                     let waited = self.tasks[at].submitted(self.now);
@@ -87,7 +87,7 @@ impl<O: Observer> World<O> {
                     }
                 }
                 Err(reason) => {
-                    *cost += self.refused(id, queue, &bio, reason);
+                    self.refused(id, queue, &bio, reason);
                     break;
                 }
             }
@@ -110,20 +110,15 @@ impl<O: Observer> World<O> {
         submitted
     }
 
-    /// Submits a task's `bio`. If a tag has woken the task, the task first runs the hardware queue
-    /// ([tag-waiter-runs-queue]). Adds what that costs to `cost`.
+    /// Submits a task's `bio`, and notes if the task had waited for a tag ([woken-takes-next-queue]).
     pub(super) fn submit_of(
         &mut self,
         id: TaskId,
         queue: QueueId,
         bio: Bio,
-        cost: &mut Duration,
     ) -> Result<(), SubmitError> {
         let task = &self.tasks[id.0 as usize];
         let (cpu, was_refused) = (task.cpu, task.was_refused());
-        if was_refused {
-            *cost += self.run_by_waiter(queue, cpu, &bio);
-        }
         self.submit(queue, cpu, bio)?;
         if was_refused {
             self.queues[queue.index()].waiter_entered(&mut self.host, cpu, &bio);
@@ -131,18 +126,11 @@ impl<O: Observer> World<O> {
         Ok(())
     }
 
-    /// Handles a queue's refusal of a task's `bio` for `reason`: the task waits for a tag, or the run fails. Returns
-    /// the cost.
-    pub(super) fn refused(
-        &mut self,
-        id: TaskId,
-        queue: QueueId,
-        bio: &Bio,
-        reason: SubmitError,
-    ) -> Duration {
+    /// Handles a queue's refusal of a task's `bio` for `reason`: the task waits for a tag, or the run fails.
+    pub(super) fn refused(&mut self, id: TaskId, queue: QueueId, bio: &Bio, reason: SubmitError) {
         if reason != SubmitError::NoTag {
             self.failure.get_or_insert(Failure::Refused(id, reason));
-            return Duration::ZERO;
+            return;
         }
         let task = &mut self.tasks[id.0 as usize];
         task.sleep_for_tag(self.now);
@@ -150,7 +138,6 @@ impl<O: Observer> World<O> {
         self.queues[queue.index()]
             .wait(&mut self.host, cpu, bio, u64::from(id.0), self.now)
             .expect("every task should have room to wait for a tag");
-        self.run_by_waiter(queue, cpu, bio)
     }
 
     /// Ends a step that cost `cost`, and plans the task's next action. Returns how long the task computes first.

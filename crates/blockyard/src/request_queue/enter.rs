@@ -94,12 +94,7 @@ impl RequestQueue {
     }
 
     /// Returns the hardware queue that serves `bio` from `cpu`.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `cpu` is not a processor of this queue.
-    #[must_use]
-    pub fn hctx_of(&self, cpu: CpuId, bio: &Bio) -> HctxId {
+    fn hctx_of(&self, cpu: CpuId, bio: &Bio) -> HctxId {
         self.map.kinds()[self.map.kind_of(bio)][cpu.index()]
     }
 
