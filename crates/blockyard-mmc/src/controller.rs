@@ -18,8 +18,10 @@
 //!   its parts are reported, or the first [`HostEvent::Error`] or [`HostEvent::CardGone`], or
 //!   [`abort`](HostController::abort). After any of these nothing more of it is reported, and the controller
 //!   leaves its memory alone.
-//! - **[prepared-while-in-use]** A slot's memory is prepared once, before its first MMC request, and posted
-//!   once, after its last. A task of a command queue engine counts as an MMC request.
+//! - **[prepared-while-in-use]** A slot's memory is prepared once, before its first MMC request or
+//!   [beside](HostController::prepare_beside) it, and posted once, after its last. A task of a command queue engine counts as an MMC request.
+//! - **[data-waits-for-memory]** A controller [that can](HostCapabilities::holds_data) starts a read before its
+//!   memory is prepared. No block of it reaches memory that is not prepared: the controller holds the data back.
 //! - **[bounced-once]** With bounce buffers, transfers use the host's own buffer. The data of a write is
 //!   copied there once, before the first transfer; the data of a read is copied from there once, after the
 //!   last. A host that copies while the bus runs needs a buffer for each slot, any other host one in all.
@@ -87,6 +89,14 @@ pub trait HostController {
     /// processor moves the data.
     fn prepare(&mut self, slot: SlotId);
 
+    /// Prepares the memory of the next `blocks` blocks of `slot`, whose read is on the bus and waits for it
+    /// ([data-waits-for-memory]): first some blocks, then more. If the read has failed meanwhile, its memory
+    /// is prepared all the same. Called instead of [`Self::prepare`], and only if the controller [holds data
+    /// back](HostCapabilities::holds_data).
+    fn prepare_beside(&mut self, slot: SlotId, blocks: u32, now: Instant) {
+        unreachable!("{blocks} blocks of {slot:?} at {now}: this controller holds no data back");
+    }
+
     /// Puts `transaction` on the bus, in a context that may wait.
     fn start(&mut self, transaction: &MmcRequest, now: Instant);
 
@@ -102,7 +112,8 @@ pub trait HostController {
     /// headers of packed commands. Called only while no MMC request is on the bus.
     fn block(&mut self) -> &mut [u8; 512];
 
-    /// Posts the memory of `slot`, which undoes [`Self::prepare`]: the processor can use the data.
+    /// Posts the memory of `slot`, which undoes [`Self::prepare`], or as much as was
+    /// [prepared](Self::prepare_beside): the processor can use the data.
     fn post(&mut self, slot: SlotId);
 
     /// Copies the data of the write in `slot` into the bounce buffer ([bounced-once]). Called only if the

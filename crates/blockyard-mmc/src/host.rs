@@ -34,6 +34,9 @@ pub struct HostCapabilities {
     pub busy_detect: BusyDetect,
     /// How data moves.
     pub transfer: Transfer,
+    /// Whether the controller [holds back](super::controller::HostController::prepare_beside) the data of a
+    /// read until its memory is prepared, as one with a FIFO and a separate DMA engine can.
+    pub holds_data: bool,
     /// The number of tasks that the command queue engine holds, 1 to 32; 0 if there is no engine.
     pub queue_engine_depth: u8,
     /// Whether the engine takes direct commands beside its tasks.
@@ -80,13 +83,14 @@ impl HostCapabilities {
             set_block_count: true,
             busy_detect: BusyDetect::Status,
             transfer: Transfer::Dma,
+            holds_data: false,
             queue_engine_depth: 0,
             queue_engine_direct: false,
         }
     }
 
     /// A controller with everything: all timings at 208 MHz, 8 bits, 1.8 and 1.2 V, 128 segments, busy
-    /// detection in hardware, a command queue engine of 32 tasks.
+    /// detection in hardware, data held back for memory, a command queue engine of 32 tasks.
     #[must_use]
     pub const fn full() -> Self {
         Self {
@@ -97,6 +101,7 @@ impl HostCapabilities {
             signal_1v2: true,
             max_segments: 128,
             busy_detect: BusyDetect::Hardware,
+            holds_data: true,
             queue_engine_depth: 32,
             queue_engine_direct: true,
             ..Self::plain()

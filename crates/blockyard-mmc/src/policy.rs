@@ -28,6 +28,8 @@
 //! then to turn the engine on and off, to recover from an error, and to tune the bus, for which the engine
 //! must be off.
 //!
+//! With [`LoneRead::BesideAccess`], a read that finds the bus free starts first and is prepared then.
+//!
 //! Only with [`BusyDetect::Status`] does CMD13 follow each write. Otherwise a page that could not be
 //! programmed shows in the next response, when the write may have been reported as done. This late write
 //! error is the price of these policies, as in Linux, and is [counted](super::block::Counts::lost_writes).
@@ -138,6 +140,19 @@ impl HsqPolicy {
     }
 }
 
+/// When the memory of a read is prepared that finds the bus free.
+///
+/// Every other request is prepared before its command: it waits for the bus anyway, or it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoneRead {
+    /// Before its command: the bus waits.
+    BeforeCommand,
+    /// While the card accesses the data: first the memory of a page, then as much again as is prepared, while
+    /// the blocks before pass. Only with DMA, without bounce buffers and packing, on a controller [that holds data
+    /// back](super::host::HostCapabilities::holds_data), in pipelines whose thread ends requests.
+    BesideAccess,
+}
+
 /// Whether data goes through a buffer of the host's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bounce {
@@ -169,6 +184,8 @@ pub struct HostPolicy {
     pub transfer: Transfer,
     /// The pipeline: which context does what, and when.
     pub pipeline: Pipeline,
+    /// When the memory of a read is prepared that finds the bus free.
+    pub lone_read: LoneRead,
     /// How the end of busy is found. A host may be told to use a worse way than its best.
     pub busy: BusyDetect,
     /// Whether transfers of several blocks are announced (CMD23) if the card supports it; otherwise they are
@@ -181,13 +198,14 @@ pub struct HostPolicy {
 }
 
 impl HostPolicy {
-    /// `pipeline` with DMA, announced transfers, no bounce buffers and no packing; `busy` is how the end of
-    /// busy is found.
+    /// `pipeline` with DMA, memory prepared before commands, announced transfers, no bounce buffers and no
+    /// packing; `busy` is how the end of busy is found.
     #[must_use]
     pub const fn new(pipeline: Pipeline, busy: BusyDetect) -> Self {
         Self {
             transfer: Transfer::Dma,
             pipeline,
+            lone_read: LoneRead::BeforeCommand,
             busy,
             close_ended: true,
             bounce: Bounce::None,

@@ -79,6 +79,14 @@ fn each_missing_capability_is_reported_by_line_with_a_remedy() {
              pipeline, to copy there and then: use `async`, which works with every pipeline",
         ),
         (
+            "map = \"beside-access\"",
+            EMMC,
+            "my.toml:4: `map` is `beside-access`, and on device `its.toml` memory cannot be prepared beside \
+             the access: use `before-command`, or `dma` without `bounce` and `packed` and with a pipeline \
+             whose thread ends requests: `serial`, `two-slot-map-overlap`, `post-before-start`, \
+             `two-slot-full`",
+        ),
+        (
             "packed = \"write\"",
             SD,
             "my.toml:4: `packed` is `write`, and on device `its.toml` card or controller cannot pack \

@@ -131,6 +131,60 @@ fn a_host_that_unmaps_nothing_maps_as_often_and_saves_that_time() {
     assert!(near(saved, 64 * 300), "{saved} ns");
 }
 
+/// Returns the time of 64 reads of 64 KiB at random, one at a time, and that of mapping with and without the bus in use, with these lines in `[host]` of a
+/// device whose card takes 100 us for an access and 5.5 us for a KiB.
+fn lone_reads(map_per_kib: &str, map: &str) -> (Duration, [Duration; 2]) {
+    let text = format!(
+        "base = \"emmc-hs400-sprd\"\n[host]\nmap-per-kib = \"{map_per_kib}\"\n\
+         [card.read]\naccess = \"100us\"\ngap = \"1380ns\"\n"
+    );
+    let device = Device::parse("emmc", &text).unwrap();
+    let design =
+        format!("base = \"mmc-double-buffer\"\n[host]\nbusy-detect = \"hw\"\nmap = \"{map}\"\n");
+    let design = Design::parse(map, &design).unwrap();
+    let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=randread --bs=64k --number_ios=64";
+    let jobs = parse_args(job.split(' '), &NoSource).unwrap();
+    let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+    let mapped = report.mmc.unwrap().map;
+    (report.span, [mapped.inside, mapped.outside])
+}
+
+/// [data-waits-for-memory]
+#[test]
+fn a_lone_read_is_mapped_beside_its_access_and_its_data_waits_for_memory() {
+    let compared = |per_kib: &str| {
+        let (before, [none_inside, outside]) = lone_reads(per_kib, "before-command");
+        let (after, [inside, none_outside]) = lone_reads(per_kib, "beside-access");
+        assert_eq!([none_inside, none_outside], [Duration::ZERO; 2]);
+        assert_eq!(outside, inside, "the same work");
+        (before.as_ns() - after.as_ns()) / 64
+    };
+    // Mapping is faster than the bus, and 4 KiB are mapped within the access: all of it is hidden.
+    assert_eq!(compared("1us"), 64 * 1000);
+    // Mapping takes 640 us, the access 100 and the bus 352. The last half of the data waits for the last mapping, so
+    // of the access and the bus only that half shows.
+    let saved = compared("10us");
+    assert!(
+        (100_000 + 352_000 / 2 - 9_000..=100_000 + 352_000 / 2 + 9_000).contains(&saved),
+        "{saved}"
+    );
+}
+
+#[test]
+fn a_processor_that_copies_may_stall_for_longer_than_the_bus() {
+    let took = |stall: &str| {
+        let text = format!("base = \"emmc-u5500\"\n[host]\n{stall}");
+        let device = Device::parse("emmc", &text).unwrap();
+        let report = simulate(&device, "--rw=read --bs=2m --number_ios=16", "mmc-pio");
+        let busy = blockyard_sim::answer::Figures::of(&report, 1).cpu_percent;
+        (report.span.as_ns(), busy)
+    };
+    let (with, without) = (took("pio-stall-per-kib = \"20us\"\n"), took(""));
+    assert!(with.0 < without.0 + without.0 / 200, "the bus waits as long: {with:?} {without:?}");
+    // Of 2 MiB, 1668 KiB miss a cache of 380: 11.6 us more for each, on one of two processors, of 51 us for a KiB.
+    assert!((8.0..11.0).contains(&(with.1 - without.1)), "{with:?} {without:?}");
+}
+
 #[test]
 fn mapping_for_a_write_may_cost_less() {
     let clean = device("[host.write]\nmap = \"3us\"\nmap-per-kib = \"0us\"\n");

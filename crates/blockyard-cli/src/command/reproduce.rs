@@ -5,7 +5,7 @@ use std::io::Write;
 use blockyard_sim::answer::number::digits;
 use blockyard_sim::reproduce::{
     self, Against, Basis, Cell, Experiment, Range, Reproduction, Table as Published, Tolerance,
-    Verdict, run, runs,
+    Variant, Verdict, run, runs,
 };
 use clap::ValueEnum;
 
@@ -57,7 +57,8 @@ after the change, and nobody had compared it when the prediction was made; repai
 changed since, so ours is no prediction; prediction: none is published. A change is relative to the first design;
 a range, in brackets, covers what the published figures from before the change leave open about the device.
 before and after are published; predicted is kept as it was, ours is today's. hit: within the tolerance; in
-range: the published figure lies in the brackets; miss: neither.
+range: the published figure lies between the figures of two readings; miss: neither. met on: the device, or the
+number of the reading, that comes closest to the published figure, if it is within the tolerance.
 ";
 
 fn text(experiment: &Experiment, answer: &Reproduction) -> String {
@@ -121,15 +122,28 @@ fn outcomes(table: &Published, cells: &[Cell]) -> String {
             let hits = verdicts.iter().filter(|it| **it == Verdict::Hit).count();
             format!("{hits} of {}", verdicts.len())
         };
+        let readings = if table.variants.is_empty() { String::new() } else { met(&of_design) };
         text += &format!(
-            "\nOutcome of {design}: {} predictions and {} of today's figures {}.\n\n",
+            "\nOutcome of {design}: {} predictions and {} of today's figures {}{readings}.\n\n",
             hits(&|cell| cell.predicted_verdict),
             hits(&|cell| cell.verdict),
             tolerance(table),
         );
         text += &outcome(table, &of_design).to_string();
     }
+    if !text.is_empty() {
+        text += &variants(table);
+    }
     text
+}
+
+/// Says how many of `cells` agree with the published figure on the device or on one of its readings, and how many more lie
+/// within their range.
+fn met(cells: &[&Cell]) -> String {
+    let met = cells.iter().filter(|cell| cell.met_on.is_some()).count();
+    let within = |cell: &&&Cell| cell.met_on.is_none() && cell.verdict == Some(Verdict::InRange);
+    let between = cells.iter().filter(within).count();
+    format!("; {met} on some reading, and {between} more lie between readings")
 }
 
 /// Returns a table with a line for each outcome. A table with a column for each design has no room for its counters, so they
@@ -146,6 +160,9 @@ fn outcome(table: &Published, cells: &[&Cell]) -> Table {
         (off_name(table), Align::Right),
         ("", Align::Left),
     ];
+    if !table.variants.is_empty() {
+        columns.push(("met on", Align::Left));
+    }
     if is_long(table) {
         columns.extend(table.counters.iter().map(|unit| (unit.name(), Align::Right)));
     }
@@ -180,10 +197,36 @@ fn outcome_line(table: &Published, cell: &Cell) -> Vec<String> {
         off(cell.ours),
         name(cell.verdict),
     ];
+    if !table.variants.is_empty() {
+        line.push(met_on(table, cell));
+    }
     if is_long(table) {
         line.extend(counters(table, cell));
     }
     line
+}
+
+/// Formats the device or the number of its variant that meets the published figure best; `-` if none does.
+fn met_on(table: &Published, cell: &Cell) -> String {
+    let number = |name| table.variants.iter().position(|variant| variant.name == name);
+    let words = cell.met_on.map(|name| match number(name) {
+        Some(at) => (at + 1).to_string(),
+        None => "device".to_owned(),
+    });
+    or_dash(words)
+}
+
+/// Returns the numbered variants of the device of a table.
+fn variants(table: &Published) -> String {
+    if table.variants.is_empty() {
+        return String::new();
+    }
+    let line = |(at, variant): (usize, &Variant)| format!("  {}  {}\n", at + 1, variant.name);
+    let lines: String = table.variants.iter().enumerate().map(line).collect();
+    format!(
+        "\nReadings of {}, that is, other devices that its figures from before allow:\n{lines}",
+        table.device
+    )
 }
 
 fn counters(table: &Published, cell: &Cell) -> impl Iterator<Item = String> {
@@ -331,6 +374,7 @@ mod tests {
             predicted_verdict: None,
             ours,
             verdict: None,
+            met_on: None,
             tolerance: table.tolerance,
             difference_percent: published.map(|_| -2.0),
             ratio,

@@ -21,6 +21,10 @@ pub enum ActKind {
     CopyIn,
     /// Prepares memory for the controller.
     Prepare,
+    /// Prepares the memory of the first blocks of a read that is on the bus.
+    PrepareFirst,
+    /// Prepares more of the memory of a read that is on the bus.
+    PrepareMore,
     /// Tunes the bus again.
     Retune,
     /// Puts a transfer on the bus.
@@ -92,8 +96,9 @@ impl Act {
         self.slot
     }
 
-    /// Returns the bytes of the request, or for [`ActKind::Start`] those of the transfer. The value is 0 for
-    /// a request that transfers nothing, and for no request.
+    /// Returns the bytes of the request; for [`ActKind::Start`] those of the transfer, and for
+    /// [`ActKind::PrepareFirst`] and [`ActKind::PrepareMore`] those that they prepare. The value is 0 for a request
+    /// that transfers nothing, and for no request.
     #[must_use]
     pub const fn bytes(&self) -> u32 {
         self.bytes

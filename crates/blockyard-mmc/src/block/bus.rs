@@ -130,6 +130,7 @@ impl<H: HostController> Mmc<H> {
                     false => self.packed_transfer(),
                 };
                 self.launch(transfer, context, now);
+                self.unprepared = Some(bus.slot).filter(|slot| self.prepares_beside(*slot));
             }
             BusStep::AskBeforeTuning | BusStep::Status => {
                 let ask = Command::send_status(self.target.rca);

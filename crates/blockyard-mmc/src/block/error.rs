@@ -24,6 +24,9 @@ pub enum Unsupported {
     Packed,
     /// The controller moves data in the other way (DMA or PIO).
     Transfer,
+    /// Memory is to be prepared beside the access, but the processor moves the data, requests are bounced or
+    /// packed, another context than the thread ends requests, or the controller does not hold data back.
+    BesideAccess,
     /// The controller does not find the end of busy in this way.
     BusyDetect,
     /// A host software queue needs a controller that finds the end of busy in hardware.
@@ -43,6 +46,7 @@ impl fmt::Display for Unsupported {
             Self::NobodyCopies => "no thread has the bus in this pipeline, to copy there and then",
             Self::Packed => "card or controller cannot pack such requests",
             Self::Transfer => "the controller does not move data in this way",
+            Self::BesideAccess => "memory cannot be prepared beside the access",
             Self::BusyDetect => "the controller does not find the end of busy in this way",
             Self::HsqWithoutBusy => "a host software queue needs the end of busy found in hardware",
             Self::NoRequests => "a host software queue must hold at least one request",

@@ -16,7 +16,8 @@ use crate::command::packed::MAX_ENTRIES;
 use crate::controller::{HostController, SlotId};
 use crate::host::{BusyDetect, Transfer};
 use crate::policy::{
-    Bounce, EndedBy, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Job, Pipeline, Plan,
+    Bounce, EndedBy, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Job, LoneRead, Packed,
+    Pipeline, Plan,
 };
 use crate::target::Target;
 use alloc::collections::VecDeque;
@@ -48,6 +49,8 @@ pub struct Mmc<H> {
     pub(super) ended: Fifo,
     pub(super) posted: Fifo,
     pub(super) bus: Option<Claim>,
+    /// The read on the bus whose memory is not prepared, or not all of it, unless an act is at it.
+    pub(super) unprepared: Option<SlotId>,
     /// The command queue engine, where the pipeline has it.
     pub(super) cqe: Option<Cqe>,
     /// Whether the next start is left to deferred work, whichever context finds the bus free.
@@ -94,6 +97,12 @@ fn unsupported(
         _ => None,
     };
     let bounces = policy.bounce != Bounce::None;
+    let is_beside = policy.lone_read == LoneRead::BesideAccess;
+    let prepares_beside = policy.transfer == Transfer::Dma
+        && !bounces
+        && policy.packed == Packed::Off
+        && plan.ended_by == EndedBy::Thread
+        && capabilities.holds_data;
     let nobody_copies = policy.bounce == Bounce::Sync && !plan.thread.contains(&Job::Settle);
     let reasons = [
         (lacks_engine, Unsupported::NoEngine),
@@ -104,6 +113,7 @@ fn unsupported(
         (nobody_copies, Unsupported::NobodyCopies),
         (!packs, Unsupported::Packed),
         (policy.transfer != capabilities.transfer, Unsupported::Transfer),
+        (is_beside && !prepares_beside, Unsupported::BesideAccess),
         (!finds_busy(capabilities.busy_detect, policy.busy), Unsupported::BusyDetect),
         (hsq_limit.is_some() && policy.busy != BusyDetect::Hardware, Unsupported::HsqWithoutBusy),
         (hsq_limit == Some(HsqLimit::Fixed(0)), Unsupported::NoRequests),
@@ -168,6 +178,7 @@ impl<H: HostController> Mmc<H> {
             ended: Fifo::new(slots),
             posted: Fifo::new(slots + 1),
             bus: None,
+            unprepared: None,
             cqe: (policy.pipeline == Pipeline::Cqe).then(|| Cqe::new(slots)),
             start_deferred: false,
             pack_limit,
@@ -203,6 +214,7 @@ impl<H: HostController> Mmc<H> {
     /// Ends the request in `slot`, whose transfers are over, with `status`. The context `by` posts and reports it.
     pub(super) fn retire(&mut self, slot: SlotId, status: Status, by: Context) {
         debug_assert!(self.slots[slot.index()].is_in_use(), "{slot:?} holds no request to end");
+        self.unprepared = self.unprepared.filter(|unprepared| *unprepared != slot);
         let is_exclusive = self.slots[slot.index()].is_exclusive();
         let status = if is_exclusive { self.end_exclusive(slot, status) } else { status };
         let of = &mut self.slots[slot.index()];

@@ -24,6 +24,8 @@
 //!   ready for the next one, busy and recovery included. Nothing else is started meanwhile. A command queue
 //!   engine that is on has the bus for all its tasks, until it has no task and is turned off.
 //! - **[memory-prepared-once]** A request's memory is prepared once, and posted once, after its last transfer.
+//! - **[prepared-before-settled]** If memory is prepared beside a read, all of it is prepared before anything follows the
+//!   end of its transfer: what is tried again, is tried with all its memory.
 //! - **[one-act-per-request]** A request is in one stage, and at most one context has begun an act for it.
 //! - **[no-intake-in-recovery]** During the recovery from an error, no request is accepted, and none is given to
 //!   the command queue engine.

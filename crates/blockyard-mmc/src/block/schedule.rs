@@ -4,10 +4,10 @@ use super::act::{Act, ActKind, Context};
 use super::claim::{BusStep, Claim, Phase};
 use super::mmc::Mmc;
 use super::operation::Operation;
-use super::slot::{Kind, Slot, Stage};
+use super::slot::{Kind, Memory, Slot, Stage};
 use crate::command::Direction;
 use crate::controller::{HostController, SlotId};
-use crate::policy::{Bounce, Job, Jobs, Overlap};
+use crate::policy::{Bounce, Job, Jobs, LoneRead, Overlap};
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
@@ -43,6 +43,7 @@ impl<H: HostController> Mmc<H> {
             match kind {
                 ActKind::Start if !self.pack.is_empty() => self.packed_blocks(),
                 ActKind::Start => of.next_blocks(),
+                ActKind::PrepareFirst | ActKind::PrepareMore => of.next_prepared(),
                 _ if of.is_exclusive() => 0,
                 _ => of.sectors,
             }
@@ -73,6 +74,7 @@ impl<H: HostController> Mmc<H> {
                 self.slots[slot.index()].memory.prepare(); // [memory-prepared-once]
                 self.move_to(slot, Stage::Ready);
             }
+            ActKind::PrepareFirst | ActKind::PrepareMore => self.prepared_beside(slot, now),
             ActKind::Post => {
                 debug_assert_eq!(stage, Stage::Posting, "[one-act-per-request]: {slot:?}");
                 self.controller.post(slot);
@@ -125,6 +127,18 @@ impl<H: HostController> Mmc<H> {
         }
     }
 
+    /// Notes that memory of the read in `slot` has been prepared beside it.
+    fn prepared_beside(&mut self, slot: SlotId, now: Instant) {
+        let of = &mut self.slots[slot.index()];
+        if of.stage != Stage::OnBus {
+            return; // The card is gone. What was prepared before is posted, and no more is needed.
+        }
+        let blocks = of.next_prepared();
+        let is_more_left = of.memory.prepare_more(blocks, of.sectors); // [memory-prepared-once]
+        self.unprepared = is_more_left.then_some(slot);
+        self.controller.prepare_beside(slot, blocks, now);
+    }
+
     /// Begins and finishes the next act of `context`. Returns its kind.
     pub fn step(&mut self, context: Context, now: Instant) -> Option<ActKind> {
         let act = self.begin(context, now)?;
@@ -136,6 +150,11 @@ impl<H: HostController> Mmc<H> {
     /// Returns what `context` would do next.
     #[inline]
     fn choose(&self, context: Context, now: Instant) -> Option<Due> {
+        if context == Context::Thread
+            && let Some(slot) = self.unprepared
+        {
+            return Some(Due::Slot(Job::Prepare, slot)); // [prepared-before-settled]
+        }
         let open = self.open_jobs();
         if open == Jobs::NONE && self.exclusive.is_none() {
             return None; // the usual case
@@ -146,7 +165,7 @@ impl<H: HostController> Mmc<H> {
     /// Returns the jobs that some context may have to do. All other jobs wait for the bus or for the engine.
     #[inline]
     fn open_jobs(&self) -> Jobs {
-        let waits = !self.ready.is_empty();
+        let waits = !self.ready.is_empty() || self.lone_read().is_some();
         let (settles, starts) = match (&self.bus, &self.cqe) {
             (Some(bus), _) => (matches!(bus.phase, Phase::Due(_)), false),
             (None, None) => (false, waits),
@@ -178,7 +197,7 @@ impl<H: HostController> Mmc<H> {
                 );
             }
         }
-        open == Jobs::NONE
+        open == Jobs::NONE && self.unprepared.is_none()
     }
 
     /// Returns the jobs of `context`, in the order in which it prefers them.
@@ -211,8 +230,14 @@ impl<H: HostController> Mmc<H> {
                 None => return self.due_of_engine(context, now).map(Due::Engine),
                 on_bus => on_bus,
             },
-            Job::Start => self.ready.first().filter(|_| self.may_start(context)),
-            Job::Prepare => self.fresh.first(),
+            Job::Start => {
+                let next = self.ready.first().or_else(|| self.lone_read());
+                next.filter(|_| self.may_start(context))
+            }
+            Job::Prepare => {
+                let starts_first = |slot| self.lone_read() == Some(slot) && self.may_start(context);
+                self.fresh.first().filter(|slot| !starts_first(*slot))
+            }
             Job::Post => self.ended.iter().find(of_context),
             Job::Complete => self.posted.iter().find(of_context),
         };
@@ -238,6 +263,10 @@ impl<H: HostController> Mmc<H> {
     /// Returns the next act of the preparation of `slot`.
     fn preparing(&self, slot: SlotId) -> ActKind {
         let of = &self.slots[slot.index()];
+        if of.stage == Stage::OnBus {
+            let is_begun = of.memory.is_prepared();
+            return if is_begun { ActKind::PrepareMore } else { ActKind::PrepareFirst };
+        }
         let copies = self.policy.bounce == Bounce::Async && of.is_write();
         if copies && !of.memory.is_copied() { ActKind::CopyIn } else { ActKind::Prepare }
     }
@@ -268,6 +297,24 @@ impl<H: HostController> Mmc<H> {
         } else {
             BusStep::Transfer
         }
+    }
+
+    /// Returns the read that is to start before its memory is prepared, if the bus is free for it.
+    fn lone_read(&self) -> Option<SlotId> {
+        let is_beside = self.policy.lone_read == LoneRead::BesideAccess;
+        if !is_beside || self.bus.is_some() || !self.ready.is_empty() || self.retune_needed {
+            return None;
+        }
+        self.fresh.first().filter(|slot| self.slots[slot.index()].kind.is_read())
+    }
+
+    /// Returns whether the memory of `slot`, which is on the bus, is prepared beside its transfer.
+    pub(super) fn prepares_beside(&self, slot: SlotId) -> bool {
+        let of = &self.slots[slot.index()];
+        self.policy.lone_read == LoneRead::BesideAccess
+            && of.stage == Stage::OnBus
+            && of.kind.is_read()
+            && of.memory == Memory::Unprepared
     }
 
     /// Returns whether `context` may start the next request on the bus, or give it to the engine.
@@ -308,6 +355,10 @@ impl<H: HostController> Mmc<H> {
             _ => false,
         };
         self.slots[slot.index()].stage = match stage {
+            Stage::Fresh if kind == ActKind::Start => {
+                self.fresh.remove(slot);
+                self.claim_bus(slot)
+            }
             Stage::Fresh => {
                 self.fresh.remove(slot);
                 Stage::Preparing
@@ -320,16 +371,15 @@ impl<H: HostController> Mmc<H> {
                 self.ready.take(slot);
                 self.adapt_limit(slot);
                 self.fill_pack(slot);
-                let step = self.next_bus_step(slot);
-                // This request still counts as waiting: its dispatcher does what comes before the transfer.
-                let by = self.ending_context();
-                debug_assert!(self.bus.is_none(), "[one-claim-on-bus]");
-                self.bus = Some(Claim::starting(slot, step, by));
-                Stage::OnBus
+                self.claim_bus(slot)
             }
             Stage::Exclusive if self.goes_direct(slot) => Stage::Starting,
             Stage::Exclusive => {
                 self.claim_exclusive(slot);
+                Stage::OnBus
+            }
+            Stage::OnBus if matches!(kind, ActKind::PrepareFirst | ActKind::PrepareMore) => {
+                self.unprepared = None;
                 Stage::OnBus
             }
             Stage::OnBus => {
@@ -357,5 +407,15 @@ impl<H: HostController> Mmc<H> {
         if context == Context::Deferred && was_start {
             self.start_deferred = false;
         }
+    }
+
+    /// Claims the bus for the request in `slot`.
+    fn claim_bus(&mut self, slot: SlotId) -> Stage {
+        let step = self.next_bus_step(slot);
+        // This request still counts as waiting: its dispatcher does what comes before the transfer.
+        let by = self.ending_context();
+        debug_assert!(self.bus.is_none(), "[one-claim-on-bus]");
+        self.bus = Some(Claim::starting(slot, step, by));
+        Stage::OnBus
     }
 }

@@ -98,6 +98,8 @@ pub(super) enum Memory {
     Unprepared,
     /// The memory is not prepared. The data of the write is in the bounce buffer.
     Copied,
+    /// The memory of this many blocks, from the first, is prepared, while the read is on the bus.
+    Begun(u32),
     /// The memory is prepared.
     Prepared,
     /// The memory is prepared. The data of the write is in the bounce buffer.
@@ -107,7 +109,24 @@ pub(super) enum Memory {
 impl Memory {
     /// Returns whether the memory has to be posted.
     pub(super) const fn is_prepared(self) -> bool {
-        matches!(self, Self::Prepared | Self::PreparedAndCopied)
+        matches!(self, Self::Begun(_) | Self::Prepared | Self::PreparedAndCopied)
+    }
+
+    /// Returns the number of blocks whose memory has been prepared beside the read.
+    pub(super) const fn begun(self) -> u32 {
+        match self {
+            Self::Begun(blocks) => blocks,
+            _ => 0,
+        }
+    }
+
+    /// Notes that the memory of `blocks` more of `all` blocks has been prepared beside the read. Returns whether more is
+    /// left.
+    pub(super) fn prepare_more(&mut self, blocks: u32, all: u32) -> bool {
+        let begun = self.begun() + blocks;
+        debug_assert!(blocks > 0 && begun <= all, "[memory-prepared-once]: {begun} of {all}");
+        *self = if begun < all { Self::Begun(begun) } else { Self::Prepared };
+        begun < all
     }
 
     /// Returns whether the data of the write is in the bounce buffer.
@@ -147,6 +166,9 @@ pub(super) enum Scope {
         tries: u8,
     },
 }
+
+/// The blocks whose memory is prepared first beside the access of the card: a page.
+const FIRST_BLOCKS: u32 = 8;
 
 /// A place for one request.
 #[derive(Clone, Copy, Debug)]
@@ -278,6 +300,13 @@ impl Slot {
     /// Returns whether the request needs nothing but its blocks, and all of them ([pack-keeps-order]).
     pub(super) fn can_be_packed(&self) -> bool {
         matches!(self.kind, Kind::Read | Kind::Write) && self.scope == Scope::Packable
+    }
+
+    /// Returns the number of blocks whose memory is prepared next beside the read. It doubles what has memory, so
+    /// that each part is prepared while all parts before it pass, if the bus is no faster.
+    pub(super) fn next_prepared(&self) -> u32 {
+        let begun = self.memory.begun();
+        begun.max(FIRST_BLOCKS).min(self.sectors - begun)
     }
 
     /// Returns the sectors that have not been transferred yet.

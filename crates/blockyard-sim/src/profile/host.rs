@@ -3,7 +3,7 @@
 use blockyard_mmc::block::Unsupported;
 use blockyard_mmc::host::{BusyDetect, Transfer};
 use blockyard_mmc::policy::{
-    Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Packed, Pipeline,
+    Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, LoneRead, Packed, Pipeline,
 };
 use core::mem::discriminant;
 use toml::de::DeValue;
@@ -13,8 +13,17 @@ use super::mmc::BUSY_DETECT;
 use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf};
 
-const HOST: &[&str] =
-    &["transfer", "pipeline", "busy-detect", "bounce", "packed", "close-ended", "unmap", "hsq"];
+const HOST: &[&str] = &[
+    "transfer",
+    "pipeline",
+    "map",
+    "busy-detect",
+    "bounce",
+    "packed",
+    "close-ended",
+    "unmap",
+    "hsq",
+];
 const HSQ: &[&str] = &["order", "limit", "limit-off-by-one", "defer"];
 
 const TRANSFER: &[(&str, Transfer)] = &[("pio", Transfer::Pio), ("dma", Transfer::Dma)];
@@ -28,6 +37,9 @@ const PIPELINE: &[(&str, Pipeline)] = &[
     ("hsq", Pipeline::Hsq(HsqPolicy::TODAY)),
     ("cqe", Pipeline::Cqe),
 ];
+/// When the memory of a read is mapped that finds the bus free.
+const MAP: &[(&str, LoneRead)] =
+    &[("before-command", LoneRead::BeforeCommand), ("beside-access", LoneRead::BesideAccess)];
 const BOUNCE: &[(&str, Bounce)] =
     &[("none", Bounce::None), ("sync", Bounce::Sync), ("async", Bounce::Async)];
 const PACKED: &[(&str, Packed)] =
@@ -100,6 +112,11 @@ pub(crate) fn asked(policy: &HostPolicy, why: Unsupported) -> Ask {
              without bounce buffers",
         ),
         Unsupported::Transfer => ("transfer", "use the other value"),
+        Unsupported::BesideAccess => (
+            "map",
+            "use `before-command`, or `dma` without `bounce` and `packed` and with a pipeline whose \
+             thread ends requests: `serial`, `two-slot-map-overlap`, `post-before-start`, `two-slot-full`",
+        ),
         Unsupported::BusyDetect => ("busy-detect", "use `cmd13`, which works with every device"),
         Unsupported::HsqWithoutBusy => (
             "busy-detect",
@@ -119,6 +136,7 @@ fn value_of(key: &str, policy: &HostPolicy) -> &'static str {
     }
     match key {
         "transfer" => word(TRANSFER, |value| *value == policy.transfer),
+        "map" => word(MAP, |value| *value == policy.lone_read),
         "bounce" => word(BOUNCE, |value| *value == policy.bounce),
         "packed" => word(PACKED, |value| *value == policy.packed),
         "busy-detect" => word(BUSY_DETECT, |value| *value == policy.busy),
@@ -163,6 +181,7 @@ pub(super) fn host(top: &Table<'_>) -> Result<Host, ProfileError> {
     let usual = HostPolicy::new(pipeline, BusyDetect::Status);
     let policy = HostPolicy {
         transfer: table.take_or("transfer", OneOf(TRANSFER), usual.transfer)?,
+        lone_read: table.take_or("map", OneOf(MAP), usual.lone_read)?,
         busy: table.need("busy-detect", OneOf(BUSY_DETECT))?,
         close_ended: table.take_or("close-ended", Flag, usual.close_ended)?,
         bounce: table.take_or("bounce", OneOf(BOUNCE), usual.bounce)?,

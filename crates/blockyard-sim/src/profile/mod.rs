@@ -47,7 +47,8 @@ pub use machine::MachineProfile;
 pub use mmc::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,
     ControlTiming, EraseTiming, Gather, HostCosts, HostFaults, MemoryCosts, MmcFaults,
-    MmcHostProfile, MmcProfile, PioMisses, ReadTiming, Spread, Stall, UnitTiming, WriteTiming,
+    MmcHostProfile, MmcProfile, PioMisses, PioWait, ReadTiming, Spread, Stall, UnitTiming,
+    WriteTiming,
 };
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};

@@ -446,6 +446,10 @@ fn contradictions_are_refused() {
     let cached = "base = \"sd-ux500\"\n[host]\ntags = 2\npio-cached = \"1MiB\"\n";
     let together = "my.toml:4: `pio-cached` goes only with `pio-miss-per-kib`";
     assert_eq!(device_error(cached), together);
+    let stall = "base = \"emmc-u5500\"\n[host]\npio-stall-per-kib = \"1us\"\n";
+    let shorter =
+        "`pio-stall-per-kib` is at least `pio-miss-per-kib`: the bus waits for the processor";
+    assert_eq!(device_error(stall), format!("my.toml:3: {shorter}"));
     assert_eq!(
         over("[host]\npipeline = \"serial\"\nbusy-detect = \"hw\"\n[host.hsq]\nlimit = 2"),
         "my.toml:5: `[host.hsq]` goes only with `pipeline = \"hsq\"`"
@@ -453,6 +457,27 @@ fn contradictions_are_refused() {
     let host_full = "base = \"srp\"\n[hba.refusal]\nmode = \"host-full\"\nlimit = 9\n\
                      ramp-down-after = 1\n";
     assert_eq!(device_error(host_full), "my.toml:5: a ramp goes only with `mode = \"lun-full\"`");
+}
+
+/// What DMA takes longer is 40 and 20 us whatever the length, and 6 and 4 us for a KiB.
+#[test]
+fn shares_divide_what_dma_takes_longer_and_keep_its_sum() {
+    let costs = |shares: &str| {
+        let sum =
+            "map = \"40us\"\nunmap = \"20us\"\nmap-per-kib = \"6us\"\nunmap-per-kib = \"4us\"\n";
+        let text = format!("base = \"sd-ux500\"\n[host]\n{sum}{shares}");
+        let device = Device::parse("my.toml", &text).unwrap();
+        let DeviceModel::Mmc(profile) = device.model else { unreachable!("it is a card") };
+        let costs = profile.host.costs;
+        let MemoryCosts { map, map_per_kib, unmap, unmap_per_kib } = costs.read;
+        [map, unmap, map_per_kib, unmap_per_kib, costs.dma_per_kib].map(Duration::as_ns)
+    };
+    assert_eq!(costs(""), [40_000, 20_000, 6000, 4000, 0], "as stated");
+    assert_eq!(costs("map-share = 100\n"), [60_000, 0, 10_000, 0, 0]);
+    assert_eq!(costs("map-share = 0\n"), [0, 60_000, 0, 10_000, 0]);
+    assert_eq!(costs("dma-share = 50\n"), [40_000, 20_000, 3000, 2000, 5000]);
+    let both = costs("map-share = 75\ndma-share = 20\n");
+    assert_eq!(both, [45_000, 15_000, 6000, 2000, 2000]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ macro_rules! shorter_wake_up {
     ($device:literal, $access:literal, $finish:literal) => {
         Variant {
             name: "a wake-up takes 12 us",
+            designs: &[],
             text: concat!(
                 "base = \"",
                 $device,
@@ -34,6 +35,7 @@ macro_rules! longer_wake_up {
     ($device:literal) => {
         Variant {
             name: "a wake-up takes 26 us, and a CMD13 no more",
+            designs: &[],
             text: concat!(
                 "base = \"",
                 $device,
@@ -48,11 +50,13 @@ const EMMC: &[Variant] = &[
     longer_wake_up!("emmc-hs400-sprd"),
     Variant {
         name: "commands, not the card's own rate, hold reads in sequence",
+        designs: &[],
         text: "base = \"emmc-hs400-sprd\"\n[card.read]\naccess = \"88000ns\"\ngap = \"1489ns\"\n\
                [card.ahead]\nwindow = \"0KiB\"\n",
     },
     Variant {
         name: "the host, not the card, holds writes in sequence",
+        designs: &[],
         text: "base = \"emmc-hs400-sprd\"\n[cpu]\ncpus = 4\nsubmit = \"36500ns\"\n\
                [card.read]\naccess = \"98850ns\"\n\
                [card.write]\nprogram = \"20us\"\nfinish = \"32600ns\"\n",

@@ -7,11 +7,21 @@ use super::{Against, Experiment, Table, Tolerance, Unit, Variant};
 const BEFORE: &str = include_str!("../../reference/mmc-double-buffer-2010-before.csv");
 const AFTER: &str = include_str!("../../reference/mmc-double-buffer-2010-after.csv");
 const DEVICE: &str = "emmc-u5500";
-/// Variants with other times per KiB on the bus, with shorter requests, and with all of the time for memory before or
-/// after the transfer: of the two, the figures from before the change tell only the sum.
+/// `mmc-double-buffer` if a read that finds the bus free is mapped beside the card's access; and with unmapping deleted.
+const BESIDE: &[(&str, &str)] = &[
+    ("mmc-double-buffer", "base = \"mmc-double-buffer\"\n[host]\nmap = \"beside-access\"\n"),
+    (
+        "mmc-double-buffer-no-unmap",
+        "base = \"mmc-double-buffer-no-unmap\"\n[host]\nmap = \"beside-access\"\n",
+    ),
+];
+/// Variants with other times per KiB on the bus, with shorter requests, with all of the time for memory before or
+/// after the transfer: of the two, the figures from before the change tell only the sum. The last two are repairs: they
+/// were made when the outcome was known.
 const VARIANTS: &[Variant] = &[
     Variant {
         name: "35 us/KiB",
+        designs: &[],
         text: "base = \"emmc-u5500\"\n[host]\nmap = \"33.5us\"\nunmap = \"33.5us\"\n\
                map-per-kib = \"4.25us\"\nunmap-per-kib = \"4.25us\"\npio-miss-per-kib = \"14.5us\"\n\
                [cpu]\nsubmit = \"276us\"\n[card]\nwidth = 8\n\
@@ -19,6 +29,7 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "50 us/KiB",
+        designs: &[],
         text: "base = \"emmc-u5500\"\n[host]\nmap = \"16us\"\nunmap = \"16us\"\n\
                map-per-kib = \"8.87us\"\nunmap-per-kib = \"8.87us\"\npio-miss-per-kib = \"16us\"\n\
                [cpu]\nsubmit = \"225us\"\n\
@@ -26,18 +37,35 @@ const VARIANTS: &[Variant] = &[
     },
     Variant {
         name: "requests of 512 KiB at most",
+        designs: &[],
         text: "base = \"emmc-u5500\"\n[limits]\nmax-sectors = 1024\n[host]\npio-miss-per-kib = \"26.5us\"\n",
     },
     Variant {
         name: "mapping is all that memory costs",
-        text: "base = \"emmc-u5500\"\n[host]\nmap = \"44us\"\nunmap = \"0us\"\n\
-               map-per-kib = \"12.2us\"\nunmap-per-kib = \"0us\"\n",
+        designs: &[],
+        text: "base = \"emmc-u5500\"\n[host]\nmap-share = 100\n",
     },
     Variant {
         name: "unmapping is all that memory costs",
-        text: "base = \"emmc-u5500\"\n[host]\nmap = \"0us\"\nunmap = \"44us\"\n\
-               map-per-kib = \"0us\"\nunmap-per-kib = \"12.2us\"\n\
-               [host.write]\nmap = \"0us\"\nunmap = \"22us\"\n",
+        designs: &[],
+        text: "base = \"emmc-u5500\"\n[host]\nmap-share = 0\n[host.write]\nmap = \"0us\"\nunmap = \"22us\"\n",
+    },
+    // Nothing is fitted here but the choice of the mechanism.
+    Variant {
+        name: "a lone read is mapped beside the access",
+        designs: BESIDE,
+        text: "base = \"emmc-u5500\"\n",
+    },
+    // Fitted to the three tables together: what double buffering and the deleted unmapping gain, and the processor load.
+    Variant {
+        name: "so mapped; 45 % of DMA's KiB is its engine's",
+        designs: BESIDE,
+        text: "base = \"emmc-u5500\"\n[limits]\nmax-sectors = 32768\n\
+               [host]\nmap = \"12us\"\nunmap = \"12us\"\nmap-per-kib = \"6.2us\"\nunmap-per-kib = \"6.2us\"\n\
+               map-share = 93\ndma-share = 45\npio-per-kib = \"1.6us\"\npio-cached = \"400KiB\"\n\
+               pio-miss-per-kib = \"7.6us\"\npio-stall-per-kib = \"20us\"\n\
+               [card.read]\naccess = \"198us\"\n[card.ahead]\ncommand = \"208us\"\n\
+               [cpu]\nsubmit = \"124us\"\n",
     },
 ];
 

@@ -105,12 +105,14 @@ impl Table {
 }
 
 /// Another profile that the published figures allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Variant {
     /// The difference from the device.
     pub name: &'static str,
     /// Its profile, TOML.
     pub text: &'static str,
+    /// What else the published design may have been: the name of a design, and the TOML of the one that takes its place.
+    pub designs: &'static [(&'static str, &'static str)],
 }
 
 /// A workload.
@@ -157,8 +159,12 @@ mod tests {
                 for design in table.designs.iter().chain(before).chain(&against) {
                     assert!(Design::lookup(design).is_ok(), "{of}: {design}");
                 }
-                for Variant { name, text } in table.variants {
+                for Variant { name, text, designs } in table.variants {
                     assert!(Device::parse(name, text).is_ok(), "{of}: {name}");
+                    for (design, text) in *designs {
+                        assert!(Design::lookup(design).is_ok(), "{of}: {name}: {design}");
+                        assert!(Design::parse(design, text).is_ok(), "{of}: {name}: {design}");
+                    }
                 }
                 for workload in &table.workloads {
                     let options = workload.options.iter().map(String::as_str);

@@ -101,17 +101,22 @@ impl Verdict {
 }
 
 impl Tolerance {
-    /// Compares ours with the figure that was `published`.
+    /// Whether `ours` agrees with the figure that was `published`.
     #[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
     #[must_use]
-    pub fn verdict(self, ours: Range, published: f64) -> Verdict {
-        let off = (ours.ours - published).abs();
-        let agrees = match self {
+    pub fn agrees(self, ours: f64, published: f64) -> bool {
+        let off = (ours - published).abs();
+        match self {
             Self::Percent(most) => off <= published.abs() * most / 100.0,
             Self::Units(most) => off <= most,
-            Self::AtLeast => ours.ours >= published,
-        };
-        match (agrees, (ours.least..=ours.most).contains(&published)) {
+            Self::AtLeast => ours >= published,
+        }
+    }
+
+    /// Compares ours with the figure that was `published`.
+    #[must_use]
+    pub fn verdict(self, ours: Range, published: f64) -> Verdict {
+        match (self.agrees(ours.ours, published), (ours.least..=ours.most).contains(&published)) {
             (true, _) => Verdict::Hit,
             (false, true) => Verdict::InRange,
             (false, false) => Verdict::Miss,

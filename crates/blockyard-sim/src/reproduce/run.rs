@@ -57,6 +57,8 @@ pub struct Cell {
     pub ours: f64,
     /// How our figure of today compares with the published one.
     pub verdict: Option<Verdict>,
+    /// The device, or that of its variants, whose figure comes closest to the published one, if one agrees with it.
+    pub met_on: Option<&'static str>,
     /// The tolerance of both verdicts.
     pub tolerance: Tolerance,
     /// Its difference from the published figure in percent of that; `None` if that is 0 or not published.
@@ -84,14 +86,22 @@ struct Run<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Platform {
     Builtin(&'static str),
-    Variant { name: &'static str, text: &'static str },
+    Variant(Variant),
+}
+
+impl Platform {
+    /// The TOML of the design in the place of `design`, if there is one.
+    fn instead_of(self, design: &str) -> Option<&'static str> {
+        let Self::Variant(Variant { designs, .. }) = self else { return None };
+        designs.iter().find_map(|(name, text)| (*name == design).then_some(*text))
+    }
 }
 
 impl Table {
     /// Its device, then the variants.
     fn platforms(&self) -> impl Iterator<Item = Platform> + '_ {
         let variants = self.variants.iter();
-        let variants = variants.map(|&Variant { name, text }| Platform::Variant { name, text });
+        let variants = variants.copied().map(Platform::Variant);
         [Platform::Builtin(self.device)].into_iter().chain(variants)
     }
 
@@ -207,6 +217,11 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
                 predicted_verdict: predicted.and_then(verdict),
                 ours: ours.ours,
                 verdict: verdict(ours),
+                met_on: of_cell.and_then(|it| {
+                    let figures = table.platforms().map(figure);
+                    let names = [table.device].into_iter().chain(names.clone());
+                    closest(names.zip(figures), table.tolerance, it.figure)
+                }),
                 tolerance: table.tolerance,
                 difference_percent: of_cell
                     .filter(|it| it.figure != 0.0)
@@ -219,6 +234,18 @@ fn cells<'a>(table: &Table, of: &dyn Fn(Run<'_>) -> &'a Figures) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// The name of the closest of `figures` that agrees with the `published` one, the first of several.
+#[expect(clippy::float_arithmetic, reason = "for the reader: nothing is ordered by it")]
+fn closest<'a>(
+    figures: impl Iterator<Item = (&'a str, f64)>,
+    tolerance: Tolerance,
+    published: f64,
+) -> Option<&'a str> {
+    let off = |ours: f64| (ours - published).abs();
+    let agreeing = figures.filter(|(_, ours)| tolerance.agrees(*ours, published));
+    agreeing.min_by(|(_, a), (_, b)| off(*a).total_cmp(&off(*b))).map(|(name, _)| name)
 }
 
 /// The first of `values`, which is that of the device, with their range.
@@ -235,10 +262,14 @@ fn over(mut values: impl Iterator<Item = f64>) -> Option<Range> {
 fn simulate(run: &Run<'_>, seed: u64) -> Result<Figures, SimulationError> {
     let device = match run.device {
         Platform::Builtin(name) => Device::lookup(name),
-        Platform::Variant { name, text } => Device::parse(name, text),
+        Platform::Variant(Variant { name, text, .. }) => Device::parse(name, text),
     };
     let device = device.expect("a built-in device or variant should be valid");
-    let design = Design::lookup(run.design).expect("the design should be built in");
+    let design = match run.device.instead_of(run.design) {
+        Some(text) => Design::parse(run.design, text),
+        None => Design::lookup(run.design),
+    };
+    let design = design.expect("a built-in design, or the one in its place, should be valid");
     let jobs = parse_args(run.options.iter().map(String::as_str), &NoSource)?;
     let instances = jobs.jobs.iter().map(|job| job.numjobs).sum();
     Ok(Figures::of(&Simulation::new(&jobs, &device, &design, seed)?.finish()?, instances))

@@ -5,6 +5,7 @@
 //! and an interrupt handler that takes no time. It records which act ran when.
 
 mod background;
+mod beside;
 mod bounce;
 mod calls;
 mod counted;
@@ -45,7 +46,8 @@ use crate::controller::{HostController, SlotId};
 use crate::host::HostCapabilities;
 use crate::host::{BusyDetect, Transfer};
 use crate::policy::{
-    Bounce, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Job, Pipeline, Plan,
+    Bounce, EndedBy, HostPolicy, HsqDefer, HsqLimit, HsqOrder, HsqPolicy, Job, LoneRead, Pipeline,
+    Plan,
 };
 use crate::register::ext_csd::example::emmc_5_1;
 use crate::register::ext_csd::{ExceptionEvents, Hpi, index};
@@ -143,6 +145,13 @@ fn every_policy() -> Vec<HostPolicy> {
             }
         }
     }
+    let beside = all.iter().filter(|policy| {
+        let by_thread = Plan::of(policy.pipeline, DEPTH).ended_by == EndedBy::Thread;
+        by_thread && policy.transfer == Transfer::Dma
+    });
+    let beside: Vec<_> =
+        beside.map(|policy| HostPolicy { lone_read: LoneRead::BesideAccess, ..*policy }).collect();
+    all.extend(beside);
     all.retain(|policy| match policy.pipeline {
         Pipeline::Hsq(_) => policy.busy == BusyDetect::Hardware,
         Pipeline::Cqe => policy.transfer == Transfer::Dma && policy.close_ended,
@@ -159,6 +168,8 @@ fn us(us: u64) -> Duration {
 fn cost(kind: ActKind) -> Duration {
     us(match kind {
         ActKind::Prepare => 50,
+        ActKind::PrepareFirst => 20,
+        ActKind::PrepareMore => 30,
         ActKind::CopyIn | ActKind::CopyOut => 20,
         ActKind::Post => 30,
         ActKind::Complete => 10,

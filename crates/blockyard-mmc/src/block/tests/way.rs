@@ -15,7 +15,8 @@ fn every_policy_ends_every_request_once_with_legal_commands() {
             bench.all_ended_with(Status::Ok, 60);
             let prepared = if policy.transfer == Transfer::Dma { 60 } else { 0 };
             assert_eq!(bench.script().prepares, prepared);
-            assert_eq!(bench.count(ActKind::Prepare), bench.count(ActKind::Post));
+            let prepares = [ActKind::Prepare, ActKind::PrepareFirst].map(|kind| bench.count(kind));
+            assert_eq!(prepares.iter().sum::<usize>(), bench.count(ActKind::Post));
             assert_eq!(bench.count(ActKind::Start), 60);
             assert_eq!(bench.count(ActKind::Complete), 60);
             assert_eq!(bench.mmc().counts(), Counts::default());

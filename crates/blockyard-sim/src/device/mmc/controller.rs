@@ -22,14 +22,16 @@
 
 use super::bus::InUse;
 use super::card::{Card, DataError, Reaction, Transferred};
+use super::dma::{Dma, MemoryReady};
 use super::engine::Engine;
 use super::fault::Faults;
 use super::ledger::Ledger;
+use super::per_kib;
 use super::pio::{Copied, Pio};
 use super::registers::known;
 use super::used::{BusUse, Uses};
 use crate::data::event::{DataEvent, Place};
-use crate::profile::PioMisses;
+use crate::profile::{HostCosts, PioMisses};
 use blockyard::driver::Issue;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
@@ -72,7 +74,11 @@ pub struct Controller {
     now: Instant,
     running: Option<Running>,
     pio: Option<Pio>,
+    dma: Option<Dma>,
+    memory: MemoryReady,
     pio_misses: PioMisses,
+    /// How much longer the bus takes for a KiB of a read because the DMA engine moves it.
+    dma_per_kib: Duration,
     pub(super) engine: Engine,
     /// The buffer for registers and for headers of packed commands.
     block: Box<[u8; 512]>,
@@ -115,7 +121,7 @@ impl Controller {
         tells_busy: bool,
         mode: Mode,
         faults: Faults,
-        pio_misses: PioMisses,
+        costs: &HostCosts,
     ) -> Self {
         assert!(
             capabilities.queue_engine_depth <= 32,
@@ -130,7 +136,10 @@ impl Controller {
             now: Instant::ZERO,
             running: None,
             pio: None,
-            pio_misses,
+            dma: None,
+            memory: MemoryReady::default(),
+            pio_misses: costs.pio_misses,
+            dma_per_kib: costs.dma_per_kib,
             engine: Engine::default(),
             block: Box::new([0; 512]),
             free_at: Instant::ZERO,
@@ -286,17 +295,44 @@ impl Controller {
         let blocks = u32::from(data.blocks);
         match self.capabilities.transfer {
             Transfer::Dma => {
-                let done = self.transfer(transaction, blocks, reaction.at);
-                self.data_done(&done);
+                self.dma = Some(Dma::new(blocks, reaction.at));
+                self.feed();
             }
             Transfer::Pio => {
-                let wait_per_kib = self.pio_misses.per_kib_of(blocks * SECTOR_BYTES);
+                let reads = data.direction == Direction::Read;
+                let wait_per_kib = self.pio_misses.per_kib_of(blocks * SECTOR_BYTES, reads);
                 self.pio = Some(Pio::new(data.direction, blocks, reaction.at, wait_per_kib));
                 self.was_on_bus(reaction.at);
                 // A write begins with an interrupt that asks for data.
                 self.wakes_at = Some(reaction.at);
                 self.pump(reaction.at);
             }
+        }
+    }
+
+    /// Moves the blocks of a DMA transfer whose memory is ready ([data-waits-for-memory]). After the last block the
+    /// request continues.
+    fn feed(&mut self) {
+        let Some(dma) = self.dma else { return };
+        let transaction = *self.running();
+        let ready = match transaction.payload {
+            Payload::Slot { slot, skip } => self.memory.blocks(slot).saturating_sub(skip),
+            Payload::None | Payload::Block | Payload::Packed(_) => u32::MAX,
+        };
+        let blocks = dma.can_move(ready);
+        if blocks == 0 {
+            return;
+        }
+        let done = self.transfer(&transaction, blocks, dma.ready.max(self.now));
+        let reads = transaction.data().is_some_and(|data| data.direction == Direction::Read);
+        let dma_per_kib = if reads { self.dma_per_kib } else { Duration::ZERO };
+        let end = done.end + per_kib(dma_per_kib, blocks * SECTOR_BYTES);
+        self.dma = dma.moved(blocks, end);
+        if let Some(error) = done.error {
+            self.dma = None;
+            self.data_failed(end, error, dma.moved + done.blocks);
+        } else if self.dma.is_none() {
+            self.after_data(end, done.busy_until);
         }
     }
 
@@ -508,7 +544,7 @@ impl Controller {
     /// Removes the card at `at`.
     fn loses_card(&mut self, at: Instant) {
         self.card.remove(at);
-        self.pio = None;
+        (self.pio, self.dma) = (None, None);
         self.events.clear();
         self.events.push_back(HostEvent::CardGone);
         self.was_on_bus(at);
@@ -535,7 +571,15 @@ impl HostController for Controller {
         self.ledger.accept(slot, issue);
     }
 
-    fn prepare(&mut self, _slot: SlotId) {}
+    fn prepare(&mut self, slot: SlotId) {
+        self.memory.prepare(slot, u32::MAX);
+    }
+
+    fn prepare_beside(&mut self, slot: SlotId, blocks: u32, now: Instant) {
+        self.now = now;
+        self.memory.prepare(slot, blocks);
+        self.feed();
+    }
 
     fn start(&mut self, transaction: &MmcRequest, now: Instant) {
         self.play(transaction, now);
@@ -549,7 +593,9 @@ impl HostController for Controller {
         Ok(())
     }
 
-    fn post(&mut self, _slot: SlotId) {}
+    fn post(&mut self, slot: SlotId) {
+        self.memory.post(slot);
+    }
 
     fn block(&mut self) -> &mut [u8; 512] {
         &mut self.block
@@ -570,7 +616,7 @@ impl HostController for Controller {
         }
         self.notice(now);
         self.leave_bus(now);
-        (self.running, self.pio, self.wakes_at) = (None, None, None);
+        (self.running, self.pio, self.dma, self.wakes_at) = (None, None, None, None);
         self.engine.abort();
         self.bus.cut(now);
         self.free_at = self.line_free_at.max(now);

@@ -131,9 +131,15 @@ impl MmcHost {
         let tells_busy = policy.busy == BusyDetect::Hardware;
         let faults = Faults::new(host.faults, prng.fork(1));
         let bounces = host.bounce_buffers;
-        let misses = host.costs.pio_misses;
-        let controller =
-            Controller::new(model, capabilities, bounces, tells_busy, card.mode, faults, misses);
+        let controller = Controller::new(
+            model,
+            capabilities,
+            bounces,
+            tells_busy,
+            card.mode,
+            faults,
+            &host.costs,
+        );
         let known = known(controller.card.registers(), card.mode, RCA);
         let target = Target::of(&known, controller.capabilities());
         Ok(Self {
@@ -271,14 +277,19 @@ impl MmcHost {
     pub fn finish_act(&mut self, act: Act, begun: Instant, now: Instant, events: &mut Events) {
         debug_assert!(begun <= now, "{act:?} ends before it began");
         let (kind, context) = (act.kind(), act.context());
+        let is_beside = matches!(kind, ActKind::PrepareFirst | ActKind::PrepareMore);
         let overlap = match kind {
-            ActKind::Prepare | ActKind::CopyIn => Some(&mut self.map),
+            ActKind::PrepareFirst | ActKind::PrepareMore | ActKind::Prepare | ActKind::CopyIn => {
+                Some(&mut self.map)
+            }
             ActKind::Post | ActKind::CopyOut => Some(&mut self.unmap),
             _ => None,
         };
         if let Some(overlap) = overlap {
             let spent = now.since(begun.max(self.measured_from));
             let on_bus = self.mmc.controller.bus.total(now) - self.bus_at_begin[context as usize];
+            // The read that waits for its memory has the bus.
+            let on_bus = if is_beside { spent } else { on_bus };
             overlap.inside += on_bus.min(spent);
             overlap.outside += spent - on_bus.min(spent);
         }
@@ -297,7 +308,10 @@ impl MmcHost {
             Direction::Write => &costs.write,
         };
         match act.kind() {
-            ActKind::Prepare => memory.map + per_kib(memory.map_per_kib, act.bytes()),
+            ActKind::Prepare | ActKind::PrepareFirst => {
+                memory.map + per_kib(memory.map_per_kib, act.bytes())
+            }
+            ActKind::PrepareMore => per_kib(memory.map_per_kib, act.bytes()),
             ActKind::Post => memory.unmap + per_kib(memory.unmap_per_kib, act.bytes()),
             ActKind::CopyIn | ActKind::CopyOut => per_kib(costs.copy_per_kib, act.bytes()),
             ActKind::Start

@@ -6,6 +6,7 @@ mod bus;
 pub mod card;
 pub mod contexts;
 pub mod controller;
+mod dma;
 mod engine;
 mod fault;
 pub mod host;

@@ -1,7 +1,8 @@
 //! Transfers that a processor copies (PIO). The data passes in pieces: one is on the bus while another is
-//! copied. While the processor waits for its memory, the bus waits too.
+//! copied. While the processor waits for its memory, the bus waits too, unless the FIFO lasts.
 
 use super::per_kib;
+use crate::profile::PioWait;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::Direction;
@@ -34,7 +35,7 @@ pub(super) struct Pio {
     /// Blocks that a processor is copying.
     copying: u32,
     /// The wait for memory per KiB.
-    wait_per_kib: Duration,
+    wait_per_kib: PioWait,
     /// The instant from which the bus is ready for the next piece.
     pub(super) ready: Instant,
     /// The end of the card's busy time, from its answer to the last piece.
@@ -48,7 +49,7 @@ impl Pio {
         direction: Direction,
         blocks: u32,
         ready: Instant,
-        wait_per_kib: Duration,
+        wait_per_kib: PioWait,
     ) -> Self {
         Self {
             direction,
@@ -101,12 +102,13 @@ impl Pio {
     pub(super) fn begin_copy(&mut self) -> Copied {
         debug_assert_eq!(self.copying, 0, "two processors copy");
         self.copying = self.copyable();
-        Copied { bytes: self.copying * SECTOR_BYTES, wait: self.wait(self.copying) }
+        let bytes = self.copying * SECTOR_BYTES;
+        Copied { bytes, wait: per_kib(self.wait_per_kib.processor, bytes) }
     }
 
-    /// Returns how long `blocks` wait for memory.
+    /// Returns how long the bus waits for memory after `blocks`.
     pub(super) fn wait(&self, blocks: u32) -> Duration {
-        per_kib(self.wait_per_kib, blocks * SECTOR_BYTES)
+        per_kib(self.wait_per_kib.bus, blocks * SECTOR_BYTES)
     }
 
     /// Notes that the processor has copied its data.

@@ -5,7 +5,7 @@ use super::controller::{Controller, RCA};
 use super::fault::Faults;
 use super::registers::registers;
 use crate::profile::CardFaults;
-use crate::profile::{Device, DeviceModel, HostFaults, PioMisses};
+use crate::profile::{Device, DeviceModel, HostCosts, HostFaults};
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
@@ -46,7 +46,7 @@ impl Host {
             true,
             card.mode,
             faults,
-            PioMisses::default(),
+            &HostCosts::default(),
         );
         Self { controller, now: Instant::ZERO }
     }

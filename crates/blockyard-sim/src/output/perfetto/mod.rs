@@ -463,6 +463,8 @@ const fn act_name(kind: ActKind) -> &'static str {
     match kind {
         ActKind::CopyIn => "copy in",
         ActKind::Prepare => "map",
+        ActKind::PrepareFirst => "map first",
+        ActKind::PrepareMore => "map more",
         ActKind::Retune => "retune",
         ActKind::Start => "start",
         ActKind::SendStatus => "CMD13",

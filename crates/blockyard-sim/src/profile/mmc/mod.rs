@@ -114,6 +114,9 @@ pub struct HostCosts {
     pub write: MemoryCosts,
     /// Copying a KiB to or from a bounce buffer.
     pub copy_per_kib: Duration,
+    /// How much longer the bus takes for a KiB of a read because the controller's DMA engine moves it. A card that is
+    /// written to is slower than the engine, and a command queue engine has its own.
+    pub dma_per_kib: Duration,
     /// Copying a KiB to or from the controller's FIFO, without the interrupts.
     pub pio_per_kib: Duration,
     /// The additional time of such copies if memory does not fit the cache.
@@ -142,23 +145,52 @@ pub struct MemoryCosts {
     pub unmap_per_kib: Duration,
 }
 
-/// The additional time of copying if memory does not fit the cache. The FIFO of a controller is short, so the bus
-/// waits as long as the processor.
+impl MemoryCosts {
+    /// Returns the same costs in sum, of which `share` percent are for preparing memory.
+    fn with_map_share(self, share: u8) -> Self {
+        let shared = |map: Duration, unmap: Duration| {
+            let sum = map + unmap;
+            let map = percent(sum, share);
+            (map, Duration::from_ns(sum.as_ns() - map.as_ns()))
+        };
+        let (map, unmap) = shared(self.map, self.unmap);
+        let (map_per_kib, unmap_per_kib) = shared(self.map_per_kib, self.unmap_per_kib);
+        Self { map, map_per_kib, unmap, unmap_per_kib }
+    }
+}
+
+/// The additional time of copying if memory does not fit the cache. The FIFO of a controller is short: while the processor
+/// waits for memory, the bus waits too, unless the FIFO lasts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PioMisses {
     /// Bytes of a transfer that the cache holds.
     pub cached_bytes: u64,
-    /// Time for each KiB beyond these bytes.
+    /// Time of the bus for each KiB beyond these bytes.
     pub per_kib: Duration,
+    /// Time of the processor for each KiB that is read beyond these bytes; for a KiB that is written, it is the
+    /// bus's.
+    pub processor_per_kib: Duration,
+}
+
+/// How long a KiB waits for memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PioWait {
+    /// Of the bus.
+    pub bus: Duration,
+    /// Of the processor.
+    pub processor: Duration,
 }
 
 impl PioMisses {
     /// Returns the average additional time for a KiB of a transfer of this many `bytes`, 0 for an empty one.
     #[must_use]
-    pub fn per_kib_of(&self, bytes: u32) -> Duration {
+    pub fn per_kib_of(&self, bytes: u32, reads: bool) -> PioWait {
         let bytes = u64::from(bytes);
         let missed = bytes.saturating_sub(self.cached_bytes);
-        Duration::from_ns(self.per_kib.as_ns() * missed / bytes.max(1))
+        let average =
+            |per_kib: Duration| Duration::from_ns(per_kib.as_ns() * missed / bytes.max(1));
+        let processor = if reads { self.processor_per_kib } else { self.per_kib };
+        PioWait { bus: average(self.per_kib), processor: average(processor) }
     }
 }
 
@@ -211,10 +243,13 @@ const HOST: &[&str] = &[
     "map-per-kib",
     "unmap",
     "unmap-per-kib",
+    "map-share",
+    "dma-share",
     "copy-per-kib",
     "pio-per-kib",
     "pio-cached",
     "pio-miss-per-kib",
+    "pio-stall-per-kib",
     "issue",
     "look",
     "retune",
@@ -337,6 +372,7 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
         unmap: or_none("unmap")?,
         unmap_per_kib: host.need("unmap-per-kib", Time)?,
     };
+    let (read, dma_per_kib) = shared(host, read)?;
     Ok(MmcHostProfile {
         tags: host.need("tags", Count(1..=64))?,
         busy_detect: host.need("busy-detect", OneOf(BUSY_DETECT))?,
@@ -350,6 +386,7 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
             read,
             write: written(&host.table("host.write", HOST_WRITE)?, read)?,
             copy_per_kib: or_none("copy-per-kib")?,
+            dma_per_kib,
             pio_per_kib: host.need("pio-per-kib", Time)?,
             pio_misses: pio_misses(host)?,
             issue: host.need("issue", Time)?,
@@ -359,6 +396,29 @@ fn host(host: &Table<'_>) -> Result<MmcHostProfile, ProfileError> {
         },
         faults: HostFaults::default(),
     })
+}
+
+/// Divides what DMA takes longer than PIO anew, if the profile has shares: of each KiB between the DMA engine and memory, and of
+/// memory between preparing and cleaning up. Returns the part of memory, and that of the engine.
+fn shared(host: &Table<'_>, stated: MemoryCosts) -> Result<(MemoryCosts, Duration), ProfileError> {
+    let dma = host.take_or("dma-share", Count(0..=100_u8), 0)?;
+    let (of_map, of_unmap) = (percent(stated.map_per_kib, dma), percent(stated.unmap_per_kib, dma));
+    let less = |all: Duration, part: Duration| Duration::from_ns(all.as_ns() - part.as_ns());
+    let read = MemoryCosts {
+        map_per_kib: less(stated.map_per_kib, of_map),
+        unmap_per_kib: less(stated.unmap_per_kib, of_unmap),
+        ..stated
+    };
+    let read = match host.take("map-share", Count(0..=100_u8))? {
+        Some(share) => read.with_map_share(share),
+        None => read,
+    };
+    Ok((read, of_map + of_unmap))
+}
+
+/// Returns `percent` percent of `all`.
+const fn percent(all: Duration, percent: u8) -> Duration {
+    Duration::from_ns(all.as_ns() * percent as u64 / 100)
 }
 
 /// Reads the additional time of copying if memory does not fit the cache.
@@ -371,7 +431,13 @@ fn pio_misses(host: &Table<'_>) -> Result<PioMisses, ProfileError> {
             None => Ok(PioMisses::default()),
         };
     };
-    Ok(PioMisses { cached_bytes: cached.unwrap_or(0), per_kib })
+    let processor_per_kib = host.take_or("pio-stall-per-kib", Time, per_kib)?;
+    if processor_per_kib < per_kib {
+        let words =
+            "`pio-stall-per-kib` is at least `pio-miss-per-kib`: the bus waits for the processor";
+        return Err(host.wrong("pio-stall-per-kib", Problem::Contradiction(words)));
+    }
+    Ok(PioMisses { cached_bytes: cached.unwrap_or(0), per_kib, processor_per_kib })
 }
 
 /// Reads the cost of memory for writes, if it differs from that for reads.

@@ -3,6 +3,7 @@
 //! controller has a command queue [`engine`].
 
 mod engine;
+mod held;
 
 use super::*;
 use crate::command::legal::legal;
@@ -14,6 +15,7 @@ use crate::controller::{HostError, MmcRequest, NotNow, Pack, Part, Payload};
 use crate::engine::QueueEngine;
 use crate::register::ext_csd::index;
 use engine::Engine;
+use held::Held;
 use std::collections::BTreeSet;
 
 /// A fault of an MMC request.
@@ -51,6 +53,8 @@ struct Memory {
     sectors: u32,
     accepted: bool,
     prepared: bool,
+    /// Blocks whose memory was prepared beside the read.
+    blocks_prepared: u32,
     copied_in: bool,
     copied_out: bool,
     /// The blocks transferred without an error, from the first.
@@ -123,6 +127,7 @@ pub(super) struct Scripted {
     events: VecDeque<(Instant, HostEvent)>,
     /// The MMC request on the bus.
     running: Option<MmcRequest>,
+    held: Option<Held>,
     state: CardState,
     busy_until: Instant,
     memory: Vec<Memory>,
@@ -161,6 +166,7 @@ impl Scripted {
             capabilities: HostCapabilities {
                 transfer,
                 busy_detect: busy,
+                holds_data: true,
                 queue_engine_depth: 32,
                 queue_engine_direct: true,
                 ..HostCapabilities::plain()
@@ -192,6 +198,7 @@ impl Scripted {
             dies_at_reset: false,
             events: VecDeque::new(),
             running: None,
+            held: None,
             state: CardState::Transfer,
             busy_until: Instant::ZERO,
             memory: vec![Memory::default(); 64],
@@ -378,6 +385,86 @@ impl Scripted {
         let hit = (first..first + blocks).contains(&bad);
         let fault = if blocks > u64::from(self.target.unit_sectors) { in_several } else { alone };
         fault.filter(|_| hit)
+    }
+
+    /// Plays `transaction`, which has the bus from `from` on, with its commands and data later by `delay`.
+    fn carry_out(
+        &mut self,
+        transaction: &MmcRequest,
+        fault: Option<Fault>,
+        from: Instant,
+        delay: Duration,
+    ) {
+        let sector = match transaction.payload {
+            Payload::None | Payload::Block => None,
+            Payload::Slot { slot, .. } => Some(self.memory[slot.index()].sector),
+            Payload::Packed(pack) => Some(self.memory[pack.slots()[0].index()].sector),
+        };
+        let requests = match &transaction.payload {
+            Payload::Packed(pack) => pack.slots().len(),
+            _ => usize::from(sector.is_some()),
+        };
+        if transaction.data().is_some_and(|data| data.direction == Direction::Write) {
+            self.failed_entry = None;
+        }
+        match fault {
+            Some(Fault::Silence) => self.send(&transaction.command),
+            Some(Fault::Gone) => {
+                self.engine.reset();
+                self.events.push_back((from + COMMAND, HostEvent::CardGone));
+            }
+            Some(Fault::Drift) => {
+                self.events.push_back((from + delay, HostEvent::RetuneNeeded));
+                self.play(transaction, None, from + delay);
+            }
+            _ => self.play(transaction, fault, from + delay),
+        }
+        match (transaction.payload, transaction.command.opcode) {
+            (Payload::Slot { slot, skip }, _) => self.last = Some((slot, skip)),
+            (Payload::Packed(pack), _) => {
+                (self.last, self.last_pack) = (None, pack.slots().to_vec());
+            }
+            (_, Opcode::SendStatus | Opcode::StopTransmission) => {}
+            _ => (self.last, self.last_pack) = (None, Vec::new()),
+        }
+        // Data that the card reports as failed has not moved. The first response after a write may also concern
+        // that write.
+        let errors = |(_, event): &(Instant, HostEvent)| match event {
+            HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
+            _ => None,
+        };
+        let of_write_before = match self.unconfirmed && transaction.data().is_some() {
+            true => CardStatus::OF_WORK_BEFORE,
+            false => 0,
+        };
+        let mut responses = self.events.iter().filter_map(errors);
+        let first = responses.next();
+        let disowned = first.is_some_and(|errors| errors & !of_write_before != 0)
+            || responses.any(|errors| errors != 0);
+        self.unconfirmed &= first.is_none();
+        let writes = transaction.data().is_some_and(|data| data.direction == Direction::Write);
+        self.unconfirmed |= writes && first.is_some();
+        if disowned {
+            self.disown_noted();
+        }
+        if let Some((slot, before)) = self.last
+            && disowned
+        {
+            let memory = &mut self.memory[slot.index()];
+            memory.moved = before;
+            self.well.insert(memory.sector, before);
+        }
+        if self.last.is_none() && disowned {
+            for slot in core::mem::take(&mut self.last_pack) {
+                let memory = &mut self.memory[slot.index()];
+                memory.moved = 0;
+                self.well.insert(memory.sector, 0);
+            }
+        }
+        let to = self.events.back().map_or(from, |(at, _)| *at);
+        let command = transaction.command.opcode;
+        let limit = transaction.limit;
+        self.spans.push(Span { command, sector, requests, limit, from, to });
     }
 
     /// Plays `transaction` from `now`: the card's state afterwards, and the events with their instants.
@@ -680,78 +767,15 @@ impl HostController for Scripted {
         let waits = transaction.data().is_some() || transaction.ends_busy();
         assert_eq!(waits, transaction.limit > Duration::ZERO, "limit of {transaction:?}");
         self.settle_busy(now);
-        let sector = match transaction.payload {
-            Payload::None | Payload::Block => None,
-            Payload::Slot { slot, .. } => Some(self.memory[slot.index()].sector),
-            Payload::Packed(pack) => Some(self.memory[pack.slots()[0].index()].sector),
-        };
-        let requests = match &transaction.payload {
-            Payload::Packed(pack) => pack.slots().len(),
-            _ => usize::from(sector.is_some()),
-        };
-        if transaction.data().is_some_and(|data| data.direction == Direction::Write) {
-            self.failed_entry = None;
-        }
-        let fault = self.fault_of(transaction);
         self.running = Some(*transaction);
-        match fault {
-            Some(Fault::Silence) => self.send(&transaction.command),
-            Some(Fault::Gone) => {
-                self.engine.reset();
-                self.events.push_back((now + COMMAND, HostEvent::CardGone));
-            }
-            Some(Fault::Drift) => {
-                self.events.push_back((now, HostEvent::RetuneNeeded));
-                self.play(transaction, None, now);
-            }
-            _ => self.play(transaction, fault, now),
+        let fault = self.fault_of(transaction);
+        if !self.holds(transaction, fault, now) {
+            self.carry_out(transaction, fault, now, Duration::ZERO);
         }
-        match (transaction.payload, transaction.command.opcode) {
-            (Payload::Slot { slot, skip }, _) => self.last = Some((slot, skip)),
-            (Payload::Packed(pack), _) => {
-                (self.last, self.last_pack) = (None, pack.slots().to_vec());
-            }
-            (_, Opcode::SendStatus | Opcode::StopTransmission) => {}
-            _ => (self.last, self.last_pack) = (None, Vec::new()),
-        }
-        // Data that the card reports as failed has not moved. The first response after a write may also concern
-        // that write.
-        let errors = |(_, event): &(Instant, HostEvent)| match event {
-            HostEvent::CommandDone { response, .. } => Some(response.status().unwrap().errors()),
-            _ => None,
-        };
-        let of_write_before = match self.unconfirmed && transaction.data().is_some() {
-            true => CardStatus::OF_WORK_BEFORE,
-            false => 0,
-        };
-        let mut responses = self.events.iter().filter_map(errors);
-        let first = responses.next();
-        let disowned = first.is_some_and(|errors| errors & !of_write_before != 0)
-            || responses.any(|errors| errors != 0);
-        self.unconfirmed &= first.is_none();
-        let writes = transaction.data().is_some_and(|data| data.direction == Direction::Write);
-        self.unconfirmed |= writes && first.is_some();
-        if disowned {
-            self.disown_noted();
-        }
-        if let Some((slot, before)) = self.last
-            && disowned
-        {
-            let memory = &mut self.memory[slot.index()];
-            memory.moved = before;
-            self.well.insert(memory.sector, before);
-        }
-        if self.last.is_none() && disowned {
-            for slot in core::mem::take(&mut self.last_pack) {
-                let memory = &mut self.memory[slot.index()];
-                memory.moved = 0;
-                self.well.insert(memory.sector, 0);
-            }
-        }
-        let to = self.events.back().map_or(now, |(at, _)| *at);
-        let command = transaction.command.opcode;
-        let limit = transaction.limit;
-        self.spans.push(Span { command, sector, requests, limit, from: now, to });
+    }
+
+    fn prepare_beside(&mut self, slot: SlotId, blocks: u32, now: Instant) {
+        self.gives_memory(slot, blocks, now);
     }
 
     fn start_atomic(&mut self, transaction: &MmcRequest, now: Instant) -> Result<(), NotNow> {
@@ -777,8 +801,9 @@ impl HostController for Scripted {
         }
         assert!(!self.engine.has(slot), "[task-number-is-slot]: {slot:?} is the engine's");
         let memory = &mut self.memory[slot.index()];
-        assert!(memory.prepared, "[prepared-while-in-use]: posted twice");
-        memory.prepared = false;
+        let is_prepared = memory.prepared || memory.blocks_prepared > 0;
+        assert!(is_prepared, "[prepared-while-in-use]: posted twice");
+        (memory.prepared, memory.blocks_prepared) = (false, 0);
         self.cleanups += 1;
     }
 
@@ -827,7 +852,7 @@ impl HostController for Scripted {
             None => {}
         }
         self.events.clear();
-        self.running = None;
+        (self.running, self.held) = (None, None);
     }
 
     fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
