@@ -58,7 +58,6 @@ fn every_published_read_under_double_buffering_lies_in_a_reading() {
 }
 
 /// Overlap between requests gives a lone read nothing. Mapping beside the access gives it what was published.
-#[expect(clippy::float_arithmetic, reason = "figures are compared")]
 #[test]
 fn short_random_reads_gain_as_published_if_they_are_mapped_beside_the_access() {
     for (op, kib, cell) in cells(Unit::KibPerS.name(), DESIGN) {
@@ -86,7 +85,6 @@ fn double_buffering_overtakes_pio_between_2_and_8_mib() {
     }
 }
 
-#[expect(clippy::float_arithmetic, reason = "figures are compared")]
 #[test]
 fn the_processor_load_of_long_reads_falls_as_published_if_copies_stall() {
     let loads = cells(Unit::CpuPercent.name(), DESIGN);
