@@ -225,9 +225,7 @@ impl InfoBlock {
 }
 
 fn field<const N: usize>(bytes: &InfoBytes, at: usize) -> [u8; N] {
-    let mut field = [0; N];
-    field.copy_from_slice(&bytes[at..at + N]);
-    field
+    bytes[at..at + N].try_into().expect("as many bytes as the field has")
 }
 
 /// Clears the broken mark of an arena, and updates the checksum.

@@ -103,7 +103,7 @@ impl core::fmt::Display for Step {
                 write!(f, "arena {arena}: copy the info block at byte {from} to byte {to}")
             }
             Self::FinishWrite { arena, sector, entry, .. } => {
-                let block = entry.block(PremapAba(0));
+                let block = entry.block(PremapAba::default());
                 write!(f, "arena {arena}: finish the write of sector {sector} to block {block}")
             }
             Self::OlderEntry { arena, lane, entry, .. } => {

@@ -67,6 +67,8 @@ fn map_entries_and_blocks_are_prefetched() {
     let mut worker = btt.worker();
     (0..COUNT as u64).for_each(|lba| worker.write(lba, &[1; SECTOR]).expect("write to ram"));
     assert_eq!(fetched.take(), entries);
+    worker.read(0, &mut [0; SECTOR]).expect("read from ram");
+    assert!(fetched.take().is_empty(), "a single read has nothing to do meanwhile");
     let mut read = vec![[0; SECTOR]; COUNT];
     let mut sectors: Vec<_> = (0..).zip(read.iter_mut().map(|to| &mut to[..])).collect();
     worker.read_many(&mut sectors).expect("read from ram");
