@@ -73,6 +73,32 @@ fn an_unknown_name_exits_2_and_suggests_the_nearest() {
 }
 
 #[test]
+fn disks_are_given_to_a_host_and_refused_for_a_card() {
+    let job = [
+        "--name=a",
+        "--filename=/dev/a:/dev/b",
+        "--direct=1",
+        "--rw=read",
+        "--bs=4k",
+        "--io_size=1m",
+    ];
+    let on = |device, disks| [&["run", "--device", device, "--disks", disks], &job[..]].concat();
+    let output = blockyard(&on("null", "2"));
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    assert!(text(&output.stdout).contains("read: IOPS="), "{}", text(&output.stdout));
+    let whatif = [&["whatif", "--design", "mq-none", "--device", "srp", "--disks", "2"], &job[..]];
+    assert_eq!(blockyard(&whatif.concat()).status.code(), Some(0));
+    let one = "command line:2: more file names than disks: the device has 1; `--disks` gives more to a null \
+               device or a SCSI host";
+    fails(&on("null", "1"), 2, one);
+    let card = "--disks: `sd-hs` is one disk; a null device or a SCSI host can have several";
+    fails(&on("sd-hs", "2"), 2, card);
+    for wrong in ["0", "1025", "x"] {
+        assert_eq!(blockyard(&on("null", wrong)).status.code(), Some(2), "{wrong}");
+    }
+}
+
+#[test]
 fn list_names_every_builtin() {
     let output = blockyard(&["list"]);
     assert_eq!(output.status.code(), Some(0));
