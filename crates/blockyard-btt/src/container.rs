@@ -126,7 +126,8 @@ mod tests {
         for (external, internal) in linux {
             assert_eq!(Container::Namespace.internal_lbasize(external), Some(internal));
         }
-        for (external, internal) in [(64, 512), (512, 512), (520, 768), (1000, 1024), (4096, 4096)]
+        for (external, internal) in
+            [(1, 512), (64, 512), (512, 512), (520, 768), (1000, 1024), (4096, 4096)]
         {
             assert_eq!(Container::Pool.internal_lbasize(external), Some(internal));
         }

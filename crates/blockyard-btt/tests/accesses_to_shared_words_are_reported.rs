@@ -111,6 +111,17 @@ fn locked(lanes: LaneChoice, calls: u64) -> Vec<u32> {
 }
 
 #[test]
+fn a_thread_gets_the_lanes_of_one_that_ended() {
+    let intercept = |call| match call {
+        Call::Touched(Touch::Locked(Word::Lanes(set))) => panic!("set {set} is shared"),
+        _ => Ok(()),
+    };
+    let memory = Intercepted { memory: Ram::new(16 << 20), intercept };
+    let btt = create(memory, Policy::DEFAULT);
+    (0..100).for_each(|lba| btt.worker().write(lba, &[7; 512]).expect("write to ram"));
+}
+
+#[test]
 fn zeroing_reports_its_lock() {
     let reports = RefCell::new(Vec::new());
     let intercept = |call| {

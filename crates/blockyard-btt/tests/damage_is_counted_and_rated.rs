@@ -171,6 +171,7 @@ fn a_cut_write_in_the_form_of_linux_is_at_risk_in_a_pool() {
         };
         let other = Problem::Dialect { lanes: 256, wanted };
         assert_eq!((problems(&report()), report().at_risk()), (vec![other], 0));
+        assert_eq!(report().findings()[0].at, arena.group_at(0), "the log");
         let block = cut(&image, &arena, 7, 3);
         let cut = Problem::CutWrite { lane: 7, sector: 3, block };
         let at_risk = u64::from(container == Container::Pool);
