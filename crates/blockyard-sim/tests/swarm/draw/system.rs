@@ -26,7 +26,7 @@ pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
             SchedDepth::Fixed(256),
             SchedDepth::FromDeviceDepth,
         ]),
-        merges: prng.pick(&[Merges::All, Merges::All, Merges::Last, Merges::Off]),
+        merges: Merges::All,
         plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
     }
 }
