@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use blockyard::stats::Histogram;
+use blockyard::time::Duration;
 use blockyard_sim::job::{
     FILE_BYTES_MAX, JobFile, SystemSource, parse_args, parse_bytes, parse_file,
 };
@@ -10,8 +10,9 @@ use blockyard_sim::job::{
 use blockyard_sim::profile::Device;
 use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Speed, Trace};
 
-use crate::cli::{Addresses, Job, Playback};
+use crate::cli::{Addresses, Job, Playback, Setting};
 use crate::message::{Failure, note, warning};
+use blockyard_sim::answer::Latency;
 use blockyard_sim::answer::number::{mebibytes, time};
 
 /// A job or a trace, with its name.
@@ -30,15 +31,23 @@ impl Given {
     }
 }
 
+/// The time after which a run that is not steady ends nevertheless.
+const STEADY_AT_LAST: Duration = Duration::from_secs(600);
+
 /// Reads the job and notes its options without effect, or reads the trace and notes its description.
-pub(crate) fn read(job: &Job, playback: &Playback, device: &Device) -> Result<Given, Failure> {
+pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Given, Failure> {
+    let playback = &setting.playback;
     if let Some(path) = &job.replay {
+        let of_jobs = [("runtime", setting.runtime.is_some()), ("until", setting.until.is_some())];
+        if let Some((option, _)) = of_jobs.iter().find(|(_, given)| *given) {
+            return Err(Failure::Input(format!("--{option} is for jobs: a trace ends by itself")));
+        }
         return read_trace(path, playback, device);
     }
     if let Some(option) = playback.option_given() {
         return Err(Failure::Input(format!("--{option} is for traces: add --replay TRACE")));
     }
-    let given = match job.file.as_deref() {
+    let mut given = match job.file.as_deref() {
         Some("-") => Given::job("-".to_owned(), from_standard_input()?),
         Some(path) => Given::job(path.to_owned(), parse_file(path, &SystemSource)?),
         None => {
@@ -48,6 +57,12 @@ pub(crate) fn read(job: &Job, playback: &Playback, device: &Device) -> Result<Gi
         }
     };
     given.jobs.notes.iter().for_each(|told| note(&told.to_string()));
+    for job in &mut given.jobs.jobs {
+        let until_steady = setting.until.map(|_| job.runtime_ns.unwrap_or(STEADY_AT_LAST.as_ns()));
+        if let Some(runtime_ns) = setting.runtime.map(Duration::as_ns).or(until_steady) {
+            (job.runtime_ns, job.time_based) = (Some(runtime_ns), true);
+        }
+    }
     Ok(given)
 }
 
@@ -117,14 +132,14 @@ fn described(trace: &Trace) -> String {
 }
 
 /// Notes how much later than recorded the I/Os of a trace were issued under `design`.
-pub(crate) fn note_lateness(replay: &Replay, design: &str, late_ns: Option<&Histogram>) {
+pub(crate) fn note_lateness(replay: &Replay, design: &str, late_ns: Option<&Latency>) {
     let open = replay.options().pace == Pace::Open;
-    let Some(late_ns) = late_ns.filter(|late_ns| open && late_ns.count() > 0) else { return };
+    let Some(late_ns) = late_ns.filter(|late_ns| open && late_ns.count > 0) else { return };
     note(&format!(
         "{design}: I/Os were issued later than recorded: {} (median), {} (p99), {} (max)",
-        time(late_ns.percentile(50_000)),
-        time(late_ns.percentile(99_000)),
-        time(late_ns.max()),
+        time(late_ns.p50),
+        time(late_ns.p99),
+        time(late_ns.max),
     ));
 }
 

@@ -158,6 +158,16 @@ pub(crate) fn begin(choice: Choice) {
     });
 }
 
+/// Drops notes from now on.
+pub(crate) fn drop_notes() {
+    queue().choice.level = Level::Warning;
+}
+
+/// Whether notes are written.
+pub(crate) fn has_notes() -> bool {
+    queue().choice.level >= Level::Note
+}
+
 /// Queues a line for the writer thread. Writes the line itself if there is no such thread.
 pub(crate) fn put(level: Level, words: &str, about: About<'_>) {
     let mut queue = queue();

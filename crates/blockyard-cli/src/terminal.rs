@@ -1,10 +1,24 @@
-//! The progress line at the bottom of a terminal, and the lines above it.
+//! The width of the terminal, and the progress line at its bottom with the lines above it.
 //!
 //! If standard error is not a terminal, there is no progress line.
 
 use std::sync::{Mutex, PoisonError};
 
+use crate::log;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The length of lines where it is not known.
+const WIDTH: usize = 80;
+/// The shortest and the longest lines that are worth making.
+const WIDTHS: core::ops::RangeInclusive<usize> = 60..=160;
+
+/// Returns the length of the lines of standard output: that of the terminal, or of the variable COLUMNS, or 80.
+pub(crate) fn width() -> usize {
+    let columns = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let of_terminal = console::Term::stdout().size_checked().map(|(_, columns)| columns.into());
+    let width: usize = of_terminal.or_else(columns).unwrap_or(WIDTH);
+    width.clamp(*WIDTHS.start(), *WIDTHS.end())
+}
 
 /// The current line, at most one at a time.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
@@ -19,7 +33,7 @@ impl ProgressLine {
     ///
     /// Panics if the template is invalid.
     pub(crate) fn new(template: &str, len: Option<u64>) -> Self {
-        let bar = ProgressBar::with_draw_target(len, ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(len, draws_to());
         bar.set_style(
             ProgressStyle::with_template(template).expect("the template should be valid"),
         );
@@ -27,10 +41,20 @@ impl ProgressLine {
         Self(bar)
     }
 
+    /// Whether the line is shown: standard error is a terminal.
+    pub(crate) fn is_seen(&self) -> bool {
+        !self.0.is_hidden()
+    }
+
     /// Returns the bar that takes the progress.
     pub(crate) const fn bar(&self) -> &ProgressBar {
         &self.0
     }
+}
+
+/// Returns where lines are drawn: nowhere for those who want no notes.
+fn draws_to() -> ProgressDrawTarget {
+    if log::has_notes() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }
 
 impl Drop for ProgressLine {

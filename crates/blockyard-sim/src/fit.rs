@@ -8,6 +8,9 @@ use std::fmt;
 /// The maximum number of I/Os in flight over all instances of a job file. It bounds the reserved memory.
 pub const IN_FLIGHT_MAX: u64 = 1 << 20;
 
+/// The maximum number of I/Os that jobs can ask for if no run time bounds them. A simulation of so many takes hours.
+pub const PLANNED_IOS_MAX: u64 = 1 << 34;
+
 /// The reason why a job does not fit a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unfit {
@@ -37,6 +40,8 @@ pub enum Unfit {
     },
     /// The job and the jobs before it can have more than [`IN_FLIGHT_MAX`] I/Os in flight.
     TooDeep,
+    /// The job and the jobs before it ask for more than [`PLANNED_IOS_MAX`] I/Os, and no run time bounds them.
+    TooLong,
 }
 
 impl fmt::Display for Unfit {
@@ -58,6 +63,10 @@ impl fmt::Display for Unfit {
             Self::NoPolledQueue { design } => write!(
                 f,
                 "`hipri` polls for completions, and design `{design}` has no hardware queue that is polled: give it `poll-queues` in `[queue]`"
+            ),
+            Self::TooLong => write!(
+                f,
+                "more than {PLANNED_IOS_MAX} I/Os in all, which take hours to simulate: set `runtime`, or use --runtime"
             ),
             Self::TooDeep => write!(
                 f,

@@ -2,6 +2,7 @@
 
 mod btt;
 mod ctl;
+mod designs;
 mod serve;
 mod setting;
 mod size;
@@ -10,6 +11,7 @@ mod usage;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use blockyard_sim::answer::goal::Goal;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
@@ -20,6 +22,7 @@ pub(crate) use btt::{
     Repair, VersionName,
 };
 pub(crate) use ctl::{Ctl, CtlCommand};
+pub(crate) use designs::Designs;
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting};
 pub(crate) use usage::one_line;
@@ -211,9 +214,23 @@ pub(crate) struct Whatif {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: String,
 
-    /// Designs: their names or the paths of their files; ratios are relative to the first
-    #[arg(long = "design", value_name = "DESIGN,...", required = true, value_delimiter = ',')]
-    pub(crate) designs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) designs: Designs,
+
+    /// A figure that a design must reach: reader.read.p99<20ms, log.write.bw>=20MiB/s
+    ///
+    /// [JOB.][DIRECTION.]FIGURE, a bound and a value. FIGURE is iops, bw, mean, max or a percentile of latency (p99.9). Without
+    /// a job or a direction, every job and direction must reach it. The option can be repeated.
+    #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
+    pub(crate) goals: Vec<Goal>,
+
+    /// Exit with 1 if no design meets all goals
+    #[arg(long, requires = "goals")]
+    pub(crate) check: bool,
+
+    /// Show where requests spend their time, what holds them, and what the device and its host did
+    #[arg(long)]
+    pub(crate) details: bool,
 
     /// Run each design with N seeds, and say whether the designs differ by more than chance
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
@@ -312,8 +329,12 @@ pub(crate) struct Man {
     pub(crate) command: Option<String>,
 }
 
+fn goal(text: &str) -> Result<Goal, String> {
+    Goal::parse(text).map_err(|error| error.to_string())
+}
+
 const WHATIF_USAGE: &str = "\
-blockyard whatif [OPTIONS] --device <DEVICE> --design <DESIGN,...>
+blockyard whatif [OPTIONS] --device <DEVICE> [--design <DESIGN,...>]
                         <JOB|--name=NAME --OPTION=VALUE|--replay <TRACE>>";
 
 const JOB_HELP: &str = "\
@@ -542,10 +563,13 @@ pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure
     })
 }
 
+/// Options of a command that jobs have too. In a job given by options, they are the job's.
+const OF_JOBS_TOO: [&str; 1] = ["runtime"];
+
 /// The command line with the options of a job moved behind a `--`.
 ///
 /// A job given by options has a `--name`. Where there is one, every long option that is not the
-/// command's own belongs to the job, and so does every word after the first of them.
+/// command's own, or is one of [`OF_JOBS_TOO`], belongs to the job, and so does every word after the first of them.
 fn job_options_last(argv: Vec<String>) -> Vec<String> {
     let is_name = |arg: &String| arg == "--name" || arg.starts_with("--name=");
     if argv.iter().any(|arg| arg == "--") || !argv.iter().any(is_name) {
@@ -564,7 +588,8 @@ fn job_options_last(argv: Vec<String>) -> Vec<String> {
     ours.extend(args.by_ref().take(2));
     while let Some(arg) = args.next() {
         let long = arg.strip_prefix("--").map(|rest| rest.split_once('=').unwrap_or((rest, "")).0);
-        let own = command.get_arguments().find(|own| long.is_some() && own.get_long() == long);
+        let is_own = long.is_some_and(|long| !OF_JOBS_TOO.contains(&long));
+        let own = command.get_arguments().find(|own| is_own && own.get_long() == long);
         if let Some(own) = own {
             let value_follows = own.get_action().takes_values() && !arg.contains('=');
             ours.push(arg);
@@ -596,8 +621,8 @@ mod tests {
     #[test]
     fn options_of_a_job_go_behind_those_of_the_command() {
         assert_eq!(
-            split("blockyard run --direct=1 --name=x --device srp --rw=read --seed=3 --name=y"),
-            "blockyard run --device srp --seed=3 -- --direct=1 --name=x --rw=read --name=y"
+            split("blockyard run --direct=1 --name=x --device srp --runtime=3 --seed=3 --name=y"),
+            "blockyard run --device srp --seed=3 -- --direct=1 --name=x --runtime=3 --name=y"
         );
         assert_eq!(
             split("blockyard whatif --name=x --rw read --design a,b --output-format json"),

@@ -12,6 +12,7 @@ use blockyard_sim::simulate::Conditions;
 use clap::{Args, ValueEnum};
 
 use crate::message::Failure;
+use crate::{interrupt, log};
 
 /// The options that `run`, `whatif` and `replay` share.
 #[derive(Clone, Debug, Args)]
@@ -24,6 +25,20 @@ pub(crate) struct Setting {
     /// Each file name of a job is a disk; files without a name take the disks in turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(DISKS_MAX)))]
     disks: Option<u16>,
+
+    /// The run time of each job, in place of the job's own: 10s
+    ///
+    /// A job that would end earlier starts over.
+    #[arg(long, value_name = "TIME", value_parser = time_that_passes)]
+    pub(crate) runtime: Option<Duration>,
+
+    /// When to stop before the jobs end
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub(crate) until: Option<Until>,
+
+    /// Print neither progress nor notes
+    #[arg(long)]
+    pub(crate) quiet: bool,
 
     /// Faults to inject: a TOML file of rules
     #[arg(long, alias = "fault", value_name = "FILE")]
@@ -52,7 +67,21 @@ pub(crate) struct Setting {
     pub(crate) answer: Answer,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Until {
+    /// When each job's rate is known within 1 %, at the latest after --runtime, the job's own run time or 10 minutes
+    Steady,
+}
+
 impl Setting {
+    /// Makes signals end runs early, and silences notes if the options ask for it.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
+        if self.quiet {
+            log::drop_notes();
+        }
+        Ok(interrupt::catch()?)
+    }
+
     /// Returns `device` with the disks that the options ask for.
     pub(crate) fn applied_to(&self, device: Device) -> Result<Device, Failure> {
         let Some(disks) = self.disks else { return Ok(device) };
@@ -73,6 +102,7 @@ impl Setting {
         };
         Ok(Subject {
             seed: self.answer.seed,
+            until_steady: self.until.is_some(),
             faults: self.faults.as_deref().map(FaultRules::read).transpose()?,
             verify: (self.verify || verify.cuts_power()).then_some(verify),
         })
@@ -82,14 +112,17 @@ impl Setting {
 /// The conditions of a run.
 pub(crate) struct Subject {
     seed: u64,
+    until_steady: bool,
     faults: Option<FaultRules>,
     verify: Option<Verify>,
 }
 
 impl Subject {
-    /// The conditions, as a simulation takes them.
-    pub(crate) const fn conditions(&self) -> Conditions<'_> {
+    /// The conditions, as a simulation takes them. The first signal to end stops it.
+    pub(crate) fn conditions(&self) -> Conditions<'_> {
         Conditions {
+            until_steady: self.until_steady,
+            stop: Some(interrupt::flag()),
             faults: self.faults.as_ref(),
             verify: self.verify.as_ref(),
             ..Conditions::new(self.seed)

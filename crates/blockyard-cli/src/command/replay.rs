@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::{run, whatif};
-use crate::cli::{Job, JobLogs, OutputFormat, Replay, Run, RunFormat, Whatif};
+use crate::cli::{Designs, Job, JobLogs, OutputFormat, Replay, Run, RunFormat, Whatif};
 use crate::message::Failure;
 
 pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
@@ -23,8 +23,19 @@ pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> 
             if outputs.logs != JobLogs::default() {
                 return Err(of_one_design("a log"));
             }
-            let (seeds, readings) = (None, None);
-            let whatif = Whatif { job, device, designs, setting, output_format, seeds, readings };
+            let designs = Designs::named(designs);
+            let whatif = Whatif {
+                job,
+                device,
+                designs,
+                setting,
+                output_format,
+                goals: Vec::new(),
+                check: false,
+                details: false,
+                seeds: None,
+                readings: None,
+            };
             return whatif::whatif(&whatif, out);
         }
     };

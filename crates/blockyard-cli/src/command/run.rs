@@ -9,22 +9,26 @@ use blockyard_sim::simulate::{Conditions, Report};
 
 use crate::cli::{JobLogs, Run, RunFormat};
 use crate::message::Failure;
-use crate::progress::simulate;
+use crate::progress::{Progress, note_ends, simulate};
 use crate::render;
-use crate::{fio, job, trace, verdict};
+use crate::{fio, job, terminal, trace, verdict};
 
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
+    args.setting.begin()?;
     let device = args.setting.applied_to(Device::lookup(&args.device)?)?;
     let design = Design::lookup(&args.design)?;
     let subject = args.setting.read()?;
-    let mut given = job::read(&args.job, &args.setting.playback, &device)?;
+    let mut given = job::read(&args.job, &args.setting, &device)?;
     ask_for(&args.outputs.logs, &mut given.jobs);
     let conditions = Conditions { logs: true, ..subject.conditions() };
+    let progress = Progress::of(&given.jobs, 1);
     let report =
         trace::recorded(args.setting.trace.as_ref(), args.outputs.blktrace.as_ref(), |recorder| {
-            simulate(&given, &device, &design, conditions, recorder)
+            simulate(&given, &device, &design, conditions, recorder, &progress)
         })?;
+    drop(progress);
     let outcome = Outcome::of(&design.name, &given.jobs, &report, &conditions, None);
+    note_ends(&given, conditions.verify, core::slice::from_ref(&outcome));
     let text = text(&args.outputs.output_format, &given.jobs, &device.name, &report, &outcome);
     args.setting.answer.deliver(&text, out)?;
     verdict::of([&outcome])
@@ -65,7 +69,9 @@ fn text(
     if wanted(RunFormat::Normal) {
         text += if text.is_empty() { "" } else { "\n" };
         text += &fio::text(jobs, report);
-        text += &render::device::text(&[(None, outcome)]);
+        let (alone, width) = ([(None, outcome)], terminal::width());
+        text += &render::device::hosts(&alone, width);
+        text += &render::device::findings(&alone, width);
     }
     text
 }

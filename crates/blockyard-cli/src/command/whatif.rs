@@ -2,53 +2,110 @@
 
 use std::io::Write;
 
-use blockyard_sim::answer::{Answer, certainty, whatif_by};
+use blockyard_sim::answer::goal::{Goal, GoalResult};
+use blockyard_sim::answer::{Answer, certainty, whatif_each, whatif_in_turn};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 
 use crate::cli::{Job, OutputFormat, Whatif};
+use crate::job::Given;
 use crate::message::{Failure, note};
-use crate::progress::simulate;
-use crate::render;
-use crate::{job, trace, verdict};
+use crate::progress::{Progress, note_ends, simulate};
+use crate::render::whatif::Layout;
+use crate::{interrupt, job, render, terminal, trace, verdict};
 
 pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> {
+    args.setting.begin()?;
     let device = args.setting.applied_to(Device::lookup(&args.device)?)?;
+    let names = args.designs.names(&device);
     let designs: Vec<_> =
-        args.designs.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
+        names.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
     let subject = args.setting.read()?;
-    let given = job::read(&args.job, &args.setting.playback, &device)?;
+    let given = job::read(&args.job, &args.setting, &device)?;
     if given.jobs.jobs.iter().any(|job| job.reporting.logging.any()) {
         note("only `run` writes logs: several designs would overwrite each other's");
     }
     let conditions = Conditions { replay: given.replay.as_ref(), ..subject.conditions() };
-    let answer = trace::recorded(args.setting.trace.as_ref(), None, |mut recorder| {
-        whatif_by(&given.jobs, &device, &designs, &conditions, |design| {
-            simulate(&given, &device, design, conditions, recorder.as_deref_mut())
+    let answer = runs(args, &given, &device, &designs, conditions)?;
+    note_ends(&given, conditions.verify, &answer.designs);
+    let answer = sure(args, &given, &device, designs, conditions, answer)?;
+    let goals = args.goals.iter().map(|goal| judged(goal, &answer)).collect::<Result<_, _>>()?;
+    let answer = Answer { job: given.name.clone(), goals, ..answer };
+    let layout = Layout { width: terminal::width(), details: args.details };
+    let text = match args.output_format {
+        OutputFormat::Normal => render::whatif::text(&answer, &command(&args.job), layout),
+        OutputFormat::Json => render::json(&answer),
+    };
+    args.setting.answer.deliver(&text, out)?;
+    verdict::of(answer.designs.iter())?;
+    if args.check { verdict::on_goals(&answer.goals) } else { Ok(()) }
+}
+
+/// Returns what each design reaches of `goal`.
+fn judged(goal: &Goal, answer: &Answer) -> Result<GoalResult, Failure> {
+    let judged = goal.judge(&answer.designs);
+    judged.map_err(|error| Failure::Input(format!("--goal {}: {error}", goal.text)))
+}
+
+/// Runs the job under each design: side by side, or one after the other if a trace records them.
+fn runs(
+    args: &Whatif,
+    given: &Given,
+    device: &Device,
+    designs: &[Design],
+    conditions: Conditions<'_>,
+) -> Result<Answer, Failure> {
+    let progress = Progress::of(&given.jobs, designs.len());
+    let Some(trace) = args.setting.trace.as_ref() else {
+        return Ok(whatif_each(&given.jobs, device, designs, &conditions, |design| {
+            simulate(given, device, design, conditions, None, &progress)
+        })?);
+    };
+    trace::recorded(Some(trace), None, |mut recorder| {
+        whatif_in_turn(&given.jobs, device, designs, &conditions, |design| {
+            simulate(given, device, design, conditions, recorder.as_deref_mut(), &progress)
         })
-    })?;
-    let seeds = args
-        .seeds
-        .map(|count| certainty::seeds(&given.jobs, &device, &designs, &conditions, count));
-    let readings = match args.readings.unwrap_or_else(|| usual_readings(&answer)) {
+    })
+}
+
+/// Adds to `answer` what other seeds and other readings of the device say.
+fn sure(
+    args: &Whatif,
+    given: &Given,
+    device: &Device,
+    mut designs: Vec<Design>,
+    conditions: Conditions<'_>,
+    answer: Answer,
+) -> Result<Answer, Failure> {
+    designs.retain(|design| answer.unsuited.iter().all(|of| of.design != design.name));
+    let seeds = args.seeds.unwrap_or_default();
+    let readings = args.readings.unwrap_or_else(|| usual_readings(&answer));
+    let runs = (seeds.saturating_sub(1) as usize + readings as usize) * designs.len();
+    if runs == 0 || interrupt::has_come() {
+        return Ok(answer);
+    }
+    let (jobs, stated) = (&given.jobs, &answer.verdict);
+    let progress = Progress::of(jobs, runs);
+    let ended = || progress.add_run(0);
+    let seeds = match seeds {
+        0 => None,
+        count => Some(certainty::seeds(jobs, device, &designs, stated, &conditions, count, ended)?),
+    };
+    let readings = match readings {
         0 => None,
         count => {
             let devices = Device::readings(&args.device, conditions.seed, count)?.into_iter();
             let devices: Vec<_> =
                 devices.map(|device| args.setting.applied_to(device)).collect::<Result<_, _>>()?;
-            let stated: Vec<_> = answer.designs.iter().map(|of| of.figures.iops).collect();
-            let jobs = &given.jobs;
-            Some(certainty::readings(jobs, &devices, &designs, &stated, &conditions)?)
+            let found = certainty::readings(jobs, &devices, &designs, stated, &conditions, ended)?;
+            Some(found)
         }
     };
-    let job = given.name.clone();
-    let answer = Answer { job, seeds: seeds.transpose()?, readings, ..answer };
-    let text = match args.output_format {
-        OutputFormat::Normal => render::whatif::text(&answer, &command(&args.job)),
-        OutputFormat::Json => render::json(&answer),
-    };
-    args.setting.answer.deliver(&text, out)?;
-    verdict::of(answer.designs.iter())
+    if interrupt::has_come() {
+        note("interrupted: what other seeds and readings say is left out");
+        return Ok(answer);
+    }
+    Ok(Answer { seeds, readings, ..answer })
 }
 
 /// The number of readings without `--readings`: a few, if they take little time and can tell anything.

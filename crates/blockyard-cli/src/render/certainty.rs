@@ -50,7 +50,7 @@ pub(super) fn lines(answer: &Answer, command: &str) -> Vec<String> {
 }
 
 fn compared(one: &Comparison, first: &str, command: &str) -> String {
-    let Comparison { design, ratio, verdict } = one;
+    let Comparison { job, design, ratio, verdict } = one;
     let verdict = match verdict {
         Verdict::Faster => "faster".to_owned(),
         Verdict::Slower => "slower".to_owned(),
@@ -62,15 +62,17 @@ fn compared(one: &Comparison, first: &str, command: &str) -> String {
         }
     };
     let stop = if one.verdict == Verdict::Undecided { "" } else { "." };
-    format!("{design}: {:.3} to {:.3}, {verdict}{stop}", ratio.low, ratio.high)
+    let of_job = if job.is_empty() { String::new() } else { format!("{job}, ") };
+    format!("{of_job}{design}: {:.3} to {:.3}, {verdict}{stop}", ratio.low, ratio.high)
 }
 
 fn ranked(pair: &Ranking, count: u32) -> String {
-    let Ranking { first, second, faster, equal, slower, decider } = pair;
+    let Ranking { job, first, second, faster, equal, slower, decider } = pair;
+    let of_job = if job.is_empty() { String::new() } else { format!("{job}: ") };
     if *equal == count {
-        return format!("{first} = {second} within 2 % in all {count}.");
+        return format!("{of_job}{first} = {second} within 2 % in all {count}.");
     }
-    let mut text = format!("{first} > {second} in {faster} of {count}");
+    let mut text = format!("{of_job}{first} > {second} in {faster} of {count}");
     for (count, how) in [(*equal, "equal within 2 %"), (*slower, "slower")] {
         if count > 0 {
             text += &format!(", {how} in {count}");
@@ -92,7 +94,8 @@ fn ranked(pair: &Ranking, count: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockyard_sim::answer::certainty::{Decider, Interval};
+    use blockyard_sim::answer::certainty::Decider;
+    use blockyard_sim::measure::Interval;
 
     #[test]
     fn what_figures_rest_on_is_a_sentence() {
@@ -105,7 +108,8 @@ mod tests {
     fn an_undecided_answer_names_the_command_that_decides() {
         let of = |low, high| {
             let ratio = Interval { low, mean: 1.0, high };
-            let one = Comparison { design: "hsq".to_owned(), ratio, verdict: ratio.verdict() };
+            let (job, design) = (String::new(), "hsq".to_owned());
+            let one = Comparison { job, design, ratio, verdict: Verdict::of(ratio) };
             compared(&one, "cqe", "fio job.fio")
         };
         assert_eq!(of(0.99, 1.01), "hsq: 0.990 to 1.010, equal within 2 %.");
@@ -118,6 +122,7 @@ mod tests {
     #[test]
     fn a_ranking_that_depends_on_a_figure_names_it() {
         let pair = Ranking {
+            job: String::new(),
             first: "cqe".to_owned(),
             second: "hsq".to_owned(),
             faster: 19,

@@ -1,19 +1,27 @@
-//! The further tables of an answer: the MMC host, persistent memory, injected faults, and verified data.
+//! The further tables of an answer: the MMC host and persistent memory; injected faults and verified data.
 
 use blockyard_sim::answer::Outcome;
 
 use super::{faults, mmc, pmem, verified};
 
-/// Returns the tables of each outcome with its name, or of a single unnamed run. The text is empty if there are none.
-pub(crate) fn text(outcomes: &[(Option<&str>, &Outcome)]) -> String {
+/// An outcome with its name; a single run has none.
+pub(crate) type Named<'a> = (Option<&'a str>, &'a Outcome);
+
+/// Returns what the MMC hosts or memories did, in lines of at most `width`. The text is empty if there are none.
+pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
     let hosts = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.mmc.as_ref()?)));
     let memories =
         outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.pmem.as_ref()?)));
-    let mut text = mmc::text(&hosts.collect::<Vec<_>>());
-    text += &pmem::text(&memories.collect::<Vec<_>>());
+    mmc::text(&hosts.collect::<Vec<_>>(), width) + &pmem::text(&memories.collect::<Vec<_>>(), width)
+}
+
+/// Returns what became of injected faults and what verification found, in lines of at most `width`. The text is empty if
+/// neither was asked for.
+pub(crate) fn findings(outcomes: &[Named<'_>], width: usize) -> String {
+    let mut text = String::new();
     let rules = outcomes.iter().filter_map(|(name, of)| Some((*name, of.faults.as_deref()?)));
     if let Some(rules) = faults::table("design", rules) {
-        text += &format!("\nFaults, of requests offered to the device:\n{rules}");
+        text += &format!("\nFaults, of requests offered to the device:\n{rules:width$}");
     }
     for (name, of) in outcomes {
         let Some(found) = &of.verified else { continue };

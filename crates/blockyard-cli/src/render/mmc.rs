@@ -6,9 +6,14 @@ use blockyard_sim::answer::number::{approximate, count, digits, exact_percent, t
 use blockyard_sim::answer::{HostFigures, Overlapped};
 
 use super::table::Table;
+use super::wrap::wrapped;
 
 /// The column name of CMD13 with bit 15, which reads the queue status register.
 const QUEUE_STATUS: &str = "CMD13/QSR";
+
+/// The words above the table of the host.
+const HOST: &str =
+    "The host (bus % is the time with a transaction; busy % above includes a busy card):";
 
 const COLUMNS: [&str; 7] = [
     "bus %",
@@ -21,17 +26,17 @@ const COLUMNS: [&str; 7] = [
 ];
 
 /// Returns the tables of each design, or the lines of a single unnamed run. The text is empty if there are none.
-pub(super) fn text(rows: &[(Option<&str>, &HostFigures)]) -> String {
+pub(super) fn text(rows: &[(Option<&str>, &HostFigures)], width: usize) -> String {
     match rows {
         [] => String::new(),
         [(None, figures)] => lines(figures),
         _ => {
             let named: Vec<_> = rows.iter().map(|(name, of)| (name.unwrap_or(""), *of)).collect();
             format!(
-                "\nCommands on the bus:\n{}\nThe host (bus % is the time with a transaction; busy % \
-                 above includes a busy card):\n{}\nInterrupts, and the threads that are woken, for \
-                 each I/O:\n{}",
+                "\nCommands on the bus:\n{:width$}\n{}\n{:width$}\nInterrupts, and the threads that are \
+                 woken, for each I/O:\n{:width$}",
                 commands(&named),
+                wrapped(HOST, width),
                 host(&named),
                 woken(&named)
             )
@@ -209,10 +214,10 @@ design     interrupts    thread    worker  jobs  switches
 mmc-blkmq        2.00      1.98      0.98  1.00      0.97
 b                2.00      1.98      0.98  1.00      0.97
 ";
-        assert_eq!(text(&rows), expected);
-        let read_only = text(&[(Some("b"), &others)]);
+        assert_eq!(text(&rows, 100), expected);
+        let read_only = text(&[(Some("b"), &others)], 100);
         assert!(!read_only.contains("write"), "{read_only}");
-        assert_eq!(text(&[]), "");
+        assert_eq!(text(&[], 100), "");
     }
 
     #[test]
@@ -220,7 +225,7 @@ b                2.00      1.98      0.98  1.00      0.97
         let mut commands = [0; 64];
         commands[..20].fill(99_999);
         let all = HostFigures { commands: CommandCounts(commands), ..figures(1, 1) };
-        let text = text(&[(Some("mq-deadline-2017-patched"), &all)]);
+        let text = text(&[(Some("mq-deadline-2017-patched"), &all)], 100);
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let heads = text.lines().filter(|line| line.starts_with("design") && line.contains("CMD"));
         let told: Vec<_> = heads.flat_map(|line| line.split_whitespace().skip(1)).collect();
@@ -238,21 +243,21 @@ MMC host:
   bus busy/idle: map=2.49 % / 0.00 %, unmap=0.00 % / 11.2 %
   per I/O      : interrupts=2.00, wakes=3.96 (thread=1.98, worker=0.98, jobs=1.00), awaited wakes=1.98, ctx=0.97
 ";
-        assert_eq!(text(&[(None, &figures(7, 1200))]), expected);
+        assert_eq!(text(&[(None, &figures(7, 1200))], 100), expected);
     }
 
     #[test]
     fn time_after_lost_interrupts_is_shown_only_if_there_is_any() {
         let good = figures(7, 0);
         let lossy = HostFigures { unnoticed_ns: 10_000_000_000, ..good.clone() };
-        let both = text(&[(Some("a"), &good), (Some("b"), &lossy)]);
+        let both = text(&[(Some("a"), &good), (Some("b"), &lossy)], 100);
         let (host, _) = both.split_once("\n\nInterrupts").unwrap();
         let ends: Vec<_> = host.lines().rev().take(3).collect();
         let is_last = |(line, end): (&&str, &str)| line.ends_with(end);
         assert!(ends.iter().zip(["  10.0 s", "   0 ns", "unnoticed"]).all(is_last), "{both}");
-        let alone = text(&[(None, &lossy)]);
+        let alone = text(&[(None, &lossy)], 100);
         assert!(alone.contains("gap=18.9 us, unnoticed=10.0 s\n"), "{alone}");
-        let none = text(&[(None, &good)]) + &text(&[(Some("a"), &good)]);
+        let none = text(&[(None, &good)], 100) + &text(&[(Some("a"), &good)], 100);
         assert!(!none.contains("unnoticed"), "{none}");
     }
 
@@ -273,9 +278,9 @@ design     CMD13  CMD25  CMD13/QSR  CMD13/write  lost writes  in doubt
 mmc-blkmq  1.20k  1.20k          -         1.00            -         -
 cqe        1.20k  1.20k         18         0.00            3         1
 ";
-        let told = text(&rows);
+        let told = text(&rows, 100);
         assert!(told.starts_with(expected), "{told}");
-        let alone = text(&[(None, &queue)]);
+        let alone = text(&[(None, &queue)], 100);
         assert!(alone.contains("CMD25=1.20k, CMD13/QSR=18, CMD13/write=0.00\n"), "{alone}");
         assert!(alone.ends_with("\n  lost writes  : 3\n  in doubt     : 1\n"), "{alone}");
     }

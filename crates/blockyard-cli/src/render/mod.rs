@@ -2,15 +2,20 @@
 
 mod certainty;
 pub(crate) mod control;
+mod details;
 pub(crate) mod device;
 pub(crate) mod faults;
 pub(crate) mod job_time;
 mod life;
 mod mmc;
 mod pmem;
+#[cfg(test)]
+mod samples;
 pub(crate) mod table;
+mod verdict;
 pub(crate) mod verified;
 pub(crate) mod whatif;
+mod wrap;
 
 use blockyard_sim::answer::number::{nanoseconds, percent};
 use serde::Serialize;

@@ -10,7 +10,7 @@ const COLUMNS: [&str; 9] =
 const COUNTS: [&str; 5] = ["fences", "lines written back", "lines fetched", "scans", "lock wait"];
 
 /// Returns the tables of each design, or of a single unnamed run. The text is empty if there are none.
-pub(super) fn text(rows: &[(Option<&str>, &PmemFigures)]) -> String {
+pub(super) fn text(rows: &[(Option<&str>, &PmemFigures)], width: usize) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -32,8 +32,8 @@ pub(super) fn text(rows: &[(Option<&str>, &PmemFigures)]) -> String {
         ]);
     }
     format!(
-        "\nCPU time per I/O and its parts, utilisation of the memory channels:\n{parts}\nCounts per \
-         I/O:\n{counts}"
+        "\nCPU time per I/O and its parts, utilisation of the memory channels:\n{parts:width$}\nCounts \
+         per I/O:\n{counts:width$}"
     )
 }
 
@@ -75,7 +75,7 @@ Counts per I/O:
 design  fences  written back  fetched  scans  lock wait
 btt       2.00          3.00     12.3   0.50       7 ns
 ";
-        assert_eq!(text(&[(Some("btt"), &figures)]), expected);
-        assert_eq!(text(&[]), "");
+        assert_eq!(text(&[(Some("btt"), &figures)], 100), expected);
+        assert_eq!(text(&[], 100), "");
     }
 }

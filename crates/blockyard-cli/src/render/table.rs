@@ -1,15 +1,15 @@
 //! A plain table: columns two spaces apart, each as wide as its widest cell.
 //!
-//! A long name of a column of numbers is broken into two lines. A table of numbers that is wider than [`WIDTH`]
-//! continues below itself, with its first column repeated.
+//! A long name of a column of numbers is broken into two lines. A table of numbers that is wider than the width with which it
+//! is formatted, or than [`WIDTH`], continues below itself, with its first column repeated.
 
 use core::fmt;
 use core::ops::Range;
 
 use anstyle::Style;
 
-/// The maximum length of an answer's lines, if all names are those of built-in designs.
-pub(crate) const WIDTH: usize = 100;
+/// The maximum length of lines if no other is asked for.
+const WIDTH: usize = 80;
 /// The maximum length of a column's name in one line.
 const NAME_WIDTH: usize = 11;
 
@@ -40,7 +40,18 @@ impl From<String> for Cell {
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Row>,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug)]
+enum Row {
+    /// A cell for each column.
+    Cells(Vec<Cell>),
+    /// Words over the whole table, above the rows that they describe.
+    Heading(String),
+    /// A cell of the first column, and words in place of all others.
+    Words(String, String),
 }
 
 /// A column. Its name has two lines, of which the first is usually empty.
@@ -90,7 +101,30 @@ impl Table {
     pub(crate) fn row<C: Into<Cell>>(&mut self, cells: impl IntoIterator<Item = C>) {
         let cells: Vec<Cell> = cells.into_iter().map(Into::into).collect();
         assert_eq!(cells.len(), self.columns.len(), "a row has a cell for each column");
-        self.rows.push(cells);
+        self.rows.push(Row::Cells(cells));
+    }
+
+    /// Adds `words` as a heading of the rows below.
+    pub(crate) fn heading(&mut self, words: String) {
+        self.rows.push(Row::Heading(words));
+    }
+
+    /// Adds a row with `words` in place of its numbers.
+    pub(crate) fn words(&mut self, first: String, words: String) {
+        self.rows.push(Row::Words(first, words));
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &Vec<Cell>> {
+        self.rows.iter().filter_map(|row| match row {
+            Row::Cells(cells) => Some(cells),
+            Row::Heading(_) | Row::Words(..) => None,
+        })
+    }
+
+    /// Returns the length of the longest line, if the table does not continue below itself.
+    pub(crate) fn full_width(&self) -> usize {
+        let columns = (0..self.columns.len()).map(|column| 2 + self.width(column));
+        columns.sum::<usize>() - 2
     }
 
     /// Adds a column of numbers after the others.
@@ -105,17 +139,28 @@ impl Table {
     ) {
         assert_eq!(cells.len(), self.rows.len(), "a column has a cell for each row");
         self.columns.push(Column::new(name, Align::Right));
-        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell.into()));
+        for (row, cell) in self.rows.iter_mut().zip(cells) {
+            match row {
+                Row::Cells(of_row) => of_row.push(cell.into()),
+                Row::Heading(_) | Row::Words(..) => {
+                    unreachable!("such a table has all its columns")
+                }
+            }
+        }
     }
 
     fn width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().map(|row| row[column].text.as_str());
+        let cells = self.cells().map(|row| row[column].text.as_str());
+        let firsts = self.rows.iter().filter_map(|row| match row {
+            Row::Words(first, _) if column == 0 => Some(first.as_str()),
+            _ => None,
+        });
         let head = self.columns[column].head.iter().map(String::as_str);
-        cells.chain(head).map(|text| text.chars().count()).max().unwrap_or(0)
+        cells.chain(firsts).chain(head).map(|text| text.chars().count()).max().unwrap_or(0)
     }
 
-    /// Returns the columns after the first, in as many parts as the width of a line requires.
-    fn parts(&self) -> Vec<Range<usize>> {
+    /// Returns the columns after the first, in as many parts as lines of at most `most` require.
+    fn parts(&self, most: usize) -> Vec<Range<usize>> {
         let rest = 1..self.columns.len();
         let is_of_numbers =
             self.columns[rest.clone()].iter().all(|column| column.align == Align::Right);
@@ -126,7 +171,7 @@ impl Table {
         let mut width = 0;
         for column in rest {
             let wide = 2 + self.width(column);
-            match parts.last_mut().filter(|_| width + wide <= WIDTH) {
+            match parts.last_mut().filter(|_| width + wide <= most) {
                 Some(part) => part.end = column + 1,
                 None => {
                     parts.push(column..column + 1);
@@ -157,7 +202,7 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.parts() {
+        for part in self.parts(f.width().unwrap_or(WIDTH)) {
             let of: Vec<_> = [0].into_iter().chain(part).collect();
             for line in 0..2 {
                 let head = of.iter().map(|column| self.columns[*column].head[line].as_str());
@@ -167,9 +212,19 @@ impl fmt::Display for Table {
                 }
             }
             for row in &self.rows {
-                let cells = of.iter().map(|column| &row[*column]);
-                let cells: Vec<_> = cells.map(|cell| (cell.text.as_str(), cell.style)).collect();
-                writeln!(f, "{}", self.line(&of, &cells))?;
+                let line = match row {
+                    Row::Cells(row) => {
+                        let cells = of.iter().map(|column| &row[*column]);
+                        let cells: Vec<_> =
+                            cells.map(|cell| (cell.text.as_str(), cell.style)).collect();
+                        self.line(&of, &cells)
+                    }
+                    Row::Heading(words) => words.clone(),
+                    Row::Words(first, words) => {
+                        format!("{first:0$}  {words}", self.width(0))
+                    }
+                };
+                writeln!(f, "{line}")?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The figures of each job, or group of jobs that reports as one, for each direction.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::latency::Latency;
 use super::number::{approximate, ratio};
@@ -9,7 +9,7 @@ use crate::measure::{JobStats, Measured, per_second};
 use crate::simulate::JobReport;
 
 /// The figures of a job's instance, or of a group that reports as one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobFigures {
     /// The name of the job; for a group, of its first job.
@@ -26,21 +26,21 @@ pub struct JobFigures {
     /// I/Os and syncs that failed.
     pub errors: u64,
     /// Its reads, if it reads.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<DirectionFigures>,
     /// Its writes, if it writes.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write: Option<DirectionFigures>,
     /// Its discards, if it trims.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<DirectionFigures>,
     /// Its syncs, if there were any: from before the call until the job has the result.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_lat_ns: Option<Latency>,
 }
 
 /// The figures of a job's I/Os in one direction.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DirectionFigures {
     /// I/Os that ended.
@@ -60,8 +60,18 @@ pub struct DirectionFigures {
 }
 
 impl JobFigures {
+    /// The figures of one direction, if the job has it.
+    #[must_use]
+    pub const fn direction(&self, op: Op) -> Option<&DirectionFigures> {
+        match op {
+            Op::Read => self.read.as_ref(),
+            Op::Write => self.write.as_ref(),
+            Op::Trim => self.trim.as_ref(),
+        }
+    }
+
     /// The figures in `report`.
-    pub(super) fn of(report: &JobReport) -> Self {
+    pub(crate) fn of(report: &JobReport) -> Self {
         let stats: &JobStats = &report.stats;
         let runtime_ns = stats.runtime_ns();
         let of = |op| {

@@ -1,10 +1,12 @@
 //! A latency distribution: its summary and its histogram.
 
+use std::collections::BTreeMap;
+
 use blockyard::stats::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Latencies of I/Os in nanoseconds. Every figure is 0 if there were none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// The number of I/Os.
@@ -27,13 +29,65 @@ pub struct Latency {
 }
 
 /// The buckets of a histogram that are not empty, in ascending order. Both lists are equally long.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Buckets {
     /// The longest latency that each bucket holds. Buckets are at most 1 % wide.
     pub up_to_ns: Vec<u64>,
     /// The number of I/Os in each bucket.
     pub count: Vec<u64>,
+}
+
+impl Latency {
+    /// Returns the latencies of all `parts` as one distribution.
+    #[must_use]
+    pub fn together(parts: &[&Self]) -> Self {
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut sum: u128 = 0;
+        for part in parts {
+            let Buckets { up_to_ns, count } = &part.histogram;
+            up_to_ns
+                .iter()
+                .zip(count)
+                .for_each(|(up_to, n)| *counts.entry(*up_to).or_default() += n);
+            sum += u128::from(part.mean) * u128::from(part.count);
+        }
+        let count: u64 = parts.iter().map(|part| part.count).sum();
+        let (up_to_ns, of_bucket) = counts.into_iter().unzip();
+        let filled = || parts.iter().filter(|part| part.count > 0);
+        let mean = (sum + u128::from(count) / 2) / u128::from(count.max(1));
+        let mut whole = Self {
+            count,
+            min: filled().map(|part| part.min).min().unwrap_or_default(),
+            mean: u64::try_from(mean).expect("a mean of 64 bits"),
+            max: filled().map(|part| part.max).max().unwrap_or_default(),
+            histogram: Buckets { up_to_ns, count: of_bucket },
+            ..Self::default()
+        };
+        (whole.p50, whole.p99, whole.p99_9) =
+            (whole.percentile(50_000), whole.percentile(99_000), whole.percentile(99_900));
+        whole
+    }
+
+    /// Returns the latency that `per_hundred_thousand` of the I/Os did not exceed; 0 if there were none.
+    ///
+    /// It is what [`Histogram::percentile`] returns for the same values.
+    #[must_use]
+    pub fn percentile(&self, per_hundred_thousand: u32) -> u64 {
+        debug_assert!(per_hundred_thousand <= Histogram::WHOLE, "at most 100 %");
+        if per_hundred_thousand == 0 {
+            return self.min;
+        }
+        let share = u128::from(self.count) * u128::from(per_hundred_thousand);
+        let rank = share.div_ceil(u128::from(Histogram::WHOLE));
+        let mut seen = 0;
+        let Buckets { up_to_ns, count } = &self.histogram;
+        let at = count.iter().position(|count| {
+            seen += u128::from(*count);
+            seen >= rank
+        });
+        at.map_or(0, |at| up_to_ns[at].min(self.max))
+    }
 }
 
 impl From<&Histogram> for Latency {
@@ -58,6 +112,28 @@ impl From<&Histogram> for Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_together_are_the_whole() {
+        let of = |values: &mut dyn Iterator<Item = u64>| {
+            let mut histogram = Histogram::new();
+            values.for_each(|value| histogram.record(value));
+            Latency::from(&histogram)
+        };
+        let value = |n: u64| (n * n * 7919) % 9_000_000;
+        let parts = [of(&mut (0..700).map(value)), of(&mut (700..1000).map(value))];
+        let whole = of(&mut (0..1000).map(value));
+        let joined = Latency::together(&[&parts[0], &parts[1], &Latency::default()]);
+        // The means of the parts are rounded.
+        assert!(joined.mean.abs_diff(whole.mean) <= 1, "{} {}", joined.mean, whole.mean);
+        assert_eq!(Latency { mean: whole.mean, ..joined }, whole);
+        assert_eq!(Latency::together(&[]), Latency::default());
+        let mut histogram = Histogram::new();
+        (0..1000).map(value).for_each(|value| histogram.record(value));
+        for percentile in [0, 1, 25_000, 50_000, 99_990, 100_000] {
+            assert_eq!(whole.percentile(percentile), histogram.percentile(percentile));
+        }
+    }
 
     #[test]
     fn the_buckets_hold_every_value() {

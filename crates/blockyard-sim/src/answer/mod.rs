@@ -8,6 +8,7 @@
 pub mod certainty;
 mod explanation;
 mod figures;
+pub mod goal;
 mod host;
 mod job_figures;
 mod job_time;
@@ -16,6 +17,8 @@ mod life;
 pub mod number;
 mod outcome;
 mod pmem;
+mod stream;
+mod verdict;
 mod verified;
 
 pub use explanation::{
@@ -30,14 +33,18 @@ pub use job_figures::{DirectionFigures, JobFigures};
 pub use job_time::JobTime;
 pub use latency::{Buckets, Latency};
 pub use life::{Held, Holds, Life, LifeStage};
-pub use outcome::Outcome;
+pub use outcome::{Outcome, Stop};
 pub use pmem::{PmemFigures, PmemParts};
+pub use stream::Stream;
+pub use verdict::{Cell, Row, Verdict};
 pub use verified::{PowerCut, Verified};
 
 use certainty::{Readings, Rests, Seeds};
+use goal::GoalResult;
 use serde::Serialize;
 
 use crate::job::JobFile;
+use crate::parallel::each;
 use crate::profile::{Design, Device};
 use crate::simulate::{Conditions, Report, Simulation, SimulationError};
 
@@ -53,8 +60,16 @@ pub struct Answer {
     pub rests: Rests,
     /// The seed of all random draws.
     pub seed: u64,
+    /// What the designs do to each job.
+    pub verdict: Verdict,
+    /// What each design reaches of each goal, if there are goals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalResult>,
     /// What each design made of the job, in the order asked for.
     pub designs: Vec<Outcome>,
+    /// The designs that cannot run on the device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsuited: Vec<Unsuited>,
     /// Where the difference comes from.
     pub explanation: Explanation,
     /// The explanation in sentences.
@@ -74,11 +89,12 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(Answer)
 }
 
-/// Runs `jobs` on `device` under each of `designs`, subject to `conditions`.
+/// Runs `jobs` on `device` under each of `designs`, subject to `conditions`, on all processors.
 ///
 /// # Errors
 ///
-/// The first [`SimulationError`].
+/// The first [`SimulationError`] that does not concern a design alone; if no design can run on the device, that of the first
+/// design.
 ///
 /// # Panics
 ///
@@ -89,34 +105,78 @@ pub fn whatif(
     designs: &[Design],
     conditions: &Conditions<'_>,
 ) -> Result<Answer, SimulationError> {
-    whatif_by(jobs, device, designs, conditions, |design| {
+    whatif_each(jobs, device, designs, conditions, |design| {
         Simulation::under(jobs, device, design, *conditions)?.finish()
     })
 }
 
-/// Like [`whatif()`], but lets `run` do the runs: to observe them, or to show how far they are. `run`
-/// has to simulate the job on the device under the design that it is given, and the conditions.
+/// Like [`whatif()`], but lets `run` do the runs, to show how far they are. `run` has to simulate the job on the device under
+/// the design that it is given, and the conditions.
 ///
 /// # Errors
 ///
-/// The first error of `run`.
+/// Those of [`whatif()`].
 ///
 /// # Panics
 ///
 /// If there is no design.
-pub fn whatif_by<E>(
+pub fn whatif_each(
     jobs: &JobFile,
     device: &Device,
     designs: &[Design],
     conditions: &Conditions<'_>,
-    mut run: impl FnMut(&Design) -> Result<Report, E>,
-) -> Result<Answer, E> {
+    run: impl Fn(&Design) -> Result<Report, SimulationError> + Sync,
+) -> Result<Answer, SimulationError> {
+    let reports = each(designs, run);
+    answer(jobs, device, designs, conditions, reports)
+}
+
+/// Like [`whatif_each()`], but makes one run after the other, for a `run` that observes them.
+///
+/// # Errors
+///
+/// Those of [`whatif()`].
+///
+/// # Panics
+///
+/// If there is no design.
+pub fn whatif_in_turn(
+    jobs: &JobFile,
+    device: &Device,
+    designs: &[Design],
+    conditions: &Conditions<'_>,
+    run: impl FnMut(&Design) -> Result<Report, SimulationError>,
+) -> Result<Answer, SimulationError> {
+    let reports = designs.iter().map(run).collect();
+    answer(jobs, device, designs, conditions, reports)
+}
+
+/// Returns the answer that `reports` give, one for each of `designs`.
+fn answer(
+    jobs: &JobFile,
+    device: &Device,
+    designs: &[Design],
+    conditions: &Conditions<'_>,
+    reports: Vec<Result<Report, SimulationError>>,
+) -> Result<Answer, SimulationError> {
     assert!(!designs.is_empty(), "an answer needs a design");
     let mut outcomes: Vec<Outcome> = Vec::new();
-    for design in designs {
-        let report = run(design)?;
-        let first_iops = outcomes.first().map(|first| first.figures.iops);
-        outcomes.push(Outcome::of(&design.name, jobs, &report, conditions, first_iops));
+    let (mut unsuited, mut first_error) = (Vec::new(), None);
+    for (design, report) in designs.iter().zip(reports) {
+        match report {
+            Ok(report) => {
+                let first_iops = outcomes.first().map(|first| first.figures.iops);
+                outcomes.push(Outcome::of(&design.name, jobs, &report, conditions, first_iops));
+            }
+            Err(error) => {
+                let Some(why) = error.unsuited_design() else { return Err(error) };
+                unsuited.push(Unsuited { design: design.name.clone(), why });
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    if let Some(error) = first_error.filter(|_| outcomes.is_empty()) {
+        return Err(error);
     }
     let explanation = Explanation::of(device, &outcomes);
     let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
@@ -125,10 +185,23 @@ pub fn whatif_by<E>(
         device: device.name.clone(),
         rests: Rests::of(device),
         seed: conditions.seed,
+        verdict: Verdict::of(&outcomes),
+        goals: Vec::new(),
         designs: outcomes,
+        unsuited,
         why: explanation.to_string(),
         explanation,
         seeds: None,
         readings: None,
     })
+}
+
+/// A design that cannot run on the device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unsuited {
+    /// Its name.
+    pub design: String,
+    /// What it lacks or needs.
+    pub why: String,
 }

@@ -9,7 +9,7 @@ use super::verified::Verified;
 use crate::device::stack::FaultCount;
 use crate::job::JobFile;
 use crate::measure::series::Series;
-use crate::simulate::{Conditions, Report};
+use crate::simulate::{Conditions, Report, Stopped};
 
 /// What one design made of the job.
 #[derive(Clone, Debug, Serialize)]
@@ -24,6 +24,9 @@ pub struct Outcome {
     pub figures: Figures,
     /// The figures of each job's instance, or of each group that reports as one.
     pub jobs: Vec<JobFigures>,
+    /// Why the run was stopped before its jobs ended, and when in virtual time, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Stop>,
     /// Rates and depths over time.
     pub series: Series,
     /// For a replay: how much later than recorded the I/Os were issued.
@@ -35,6 +38,16 @@ pub struct Outcome {
     /// What was found on the media, if the run was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+}
+
+/// How a run was stopped before its jobs ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stop {
+    /// Why.
+    pub why: Stopped,
+    /// The measured part of the run, in nanoseconds of virtual time.
+    pub span_ns: u64,
 }
 
 impl Outcome {
@@ -57,6 +70,7 @@ impl Outcome {
             ratio: if first_iops > 0.0 { figures.iops / first_iops } else { f64::NAN },
             figures,
             jobs: report.jobs.iter().map(JobFigures::of).collect(),
+            stopped: report.stopped.map(|why| Stop { why, span_ns: report.span.as_ns() }),
             series: report.series.clone(),
             late_ns: report.late_ns.as_ref().map(Latency::from),
             faults: conditions.faults.map(|_| report.faults.clone()),

@@ -157,7 +157,7 @@ fn pace(job: &Job) -> Result<(), JobError> {
         return contradiction(job, "time_based", "runtime", "runtime is not set or 0");
     }
     let both = |op: &Op| *job.rate_bytes_per_s.of(*op) > 0 && *job.rate_iops.of(*op) > 0;
-    if [Op::Read, Op::Write, Op::Trim].iter().any(both) {
+    if Op::ALL.iter().any(both) {
         return contradiction(job, "rate_iops", "rate", "only one of them can limit a kind of I/O");
     }
     Ok(())

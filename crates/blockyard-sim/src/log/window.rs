@@ -47,7 +47,7 @@ impl Windows {
     /// Returns the values of the open windows, and empties them.
     pub(super) fn rest(&mut self) -> impl Iterator<Item = (Op, u64)> + use<> {
         let (of, largest) = (core::mem::take(&mut self.of), self.largest);
-        let ops = [Op::Read, Op::Write, Op::Trim].into_iter().zip(of);
+        let ops = Op::ALL.into_iter().zip(of);
         ops.filter_map(move |(op, window)| Some((op, window.value(largest)?)))
     }
 }

@@ -1,10 +1,13 @@
 //! Measurements of jobs: counts, latencies and samples for each kind of I/O, depths, syncs.
 
 pub mod depth;
+mod interval;
 pub mod meter;
 pub mod sampler;
 pub mod series;
 pub mod spent;
+
+pub use interval::Interval;
 
 use crate::job::{Op, PerOp};
 use blockyard::stats::Histogram;

@@ -48,12 +48,10 @@ pub struct RateSeries {
 struct Point {
     at_ns: u64,
     /// I/Os and bytes that ended, for reads, writes and discards.
-    ended: [(u64, u64); OPS.len()],
+    ended: [(u64, u64); Op::ALL.len()],
     depth: u64,
     in_flight: u64,
 }
-
-const OPS: [Op; 3] = [Op::Read, Op::Write, Op::Trim];
 
 /// Takes the samples of a run.
 #[derive(Clone, Debug)]
@@ -86,9 +84,9 @@ impl SeriesSampler {
         in_flight: u64,
     ) {
         assert!(self.is_due(now), "a sample is taken when it is due");
-        let mut ended = [(0, 0); OPS.len()];
+        let mut ended = [(0, 0); Op::ALL.len()];
         for stats in stats {
-            for (op, (ios, bytes)) in OPS.into_iter().zip(&mut ended) {
+            for (op, (ios, bytes)) in Op::ALL.into_iter().zip(&mut ended) {
                 let measured = stats.ops.of(op).as_deref();
                 *ios += measured.map_or(0, |measured| measured.ios);
                 *bytes += measured.map_or(0, |measured| measured.bytes);

@@ -31,7 +31,7 @@ macro_rules! builtins {
 pub(super) use builtins;
 
 /// Whether `name_or_path` is a path: it has a `/`, or ends in `.toml`.
-fn is_path(name_or_path: &str) -> bool {
+pub(super) fn is_path(name_or_path: &str) -> bool {
     name_or_path.contains('/') || name_or_path.ends_with(".toml")
 }
 

@@ -9,7 +9,7 @@ use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
 use super::btt::{BttDesign, btt};
-use super::builtin::{Builtin, builtins, text_of};
+use super::builtin::{Builtin, builtins, is_path, text_of};
 use super::error::{Problem, ProfileError};
 use super::host::{HostLines, host};
 use super::read_ahead::{ReadAheadPolicy, read_ahead};
@@ -105,6 +105,23 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "btt-indexed",
     "btt",
 );
+
+/// Short names of built-in designs, as Linux calls its schedulers and people call MMC hosts.
+const SHORT_NAMES: &[(&str, &str)] = &[
+    ("none", "mq-none"),
+    ("deadline", "mq-deadline"),
+    ("kyber", "mq-kyber"),
+    ("blkmq", "mmc-blkmq"),
+    ("serial", "mmc-serial"),
+    ("pio", "mmc-pio"),
+    ("double-buffer", "mmc-double-buffer"),
+];
+
+/// Returns the name of the built-in design that `name` is short for, or else `name`.
+#[must_use]
+pub fn canonical(name: &str) -> &str {
+    SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name, |(_, full)| full)
+}
 
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
 pub(crate) const READ_QUEUES: &str = "read-queues";
@@ -203,14 +220,38 @@ impl Kind for SchedDepthKind {
 }
 
 impl Design {
-    /// Returns the design with this name, or reads it from this path.
+    /// Returns the design with this name, or reads it from this path. `SCHEDULER+HOST` is the scheduler of one design with the
+    /// MMC host of another: `kyber+hsq`. Short names are understood: see [`canonical`].
     ///
     /// # Errors
     ///
     /// No built-in design has the name, the file cannot be read, or a line of it is wrong.
+    /// [`ProfileError::NoHost`] if the second part of `SCHEDULER+HOST` has no MMC host.
     pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
-        let text = text_of("design", name_or_path, BUILTIN)?;
+        if let Some((scheduler, host)) =
+            name_or_path.split_once('+').filter(|_| !is_path(name_or_path))
+        {
+            return Self::lookup(scheduler)?.with_host_of(Self::lookup(host)?, name_or_path);
+        }
+        let text = text_of("design", canonical(name_or_path), BUILTIN)?;
         Self::parse(name_or_path, &text)
+    }
+
+    /// Returns the design with the MMC host of `other`, under `name`.
+    fn with_host_of(self, other: Self, name: &str) -> Result<Self, ProfileError> {
+        if other.host.is_none() {
+            return Err(ProfileError::NoHost { design: other.name });
+        }
+        let title = format!("scheduler of {}, MMC host of {}", self.name, other.name);
+        Ok(Self {
+            name: name.to_owned(),
+            title,
+            host: other.host,
+            unmaps: other.unmaps,
+            submitter_sleeps: other.submitter_sleeps,
+            host_lines: other.host_lines,
+            ..self
+        })
     }
 
     /// Reads a design from `text`. `name` becomes its name, and the name of the file in errors.

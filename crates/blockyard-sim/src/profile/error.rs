@@ -18,6 +18,11 @@ pub enum ProfileError {
         /// The names of the built-in profiles.
         known: Vec<&'static str>,
     },
+    /// The design after the `+` has no MMC host.
+    NoHost {
+        /// Its name or path.
+        design: String,
+    },
     /// The file cannot be read.
     Unreadable {
         /// Its path.
@@ -180,6 +185,11 @@ impl fmt::Display for ProfileError {
                 write!(f, "unknown {what} {}", quoted(name))?;
                 write_choice(f, name, known)
             }
+            Self::NoHost { design } => write!(
+                f,
+                "design {} has no `[host]`: SCHEDULER+HOST needs the design of an MMC host, such as blkmq, hsq or cqe",
+                quoted(design)
+            ),
             Self::Unreadable { file, error } => write!(f, "{file}: {error}"),
             Self::TooLong { file } => {
                 write!(f, "{file}: longer than {} KiB", MAX_FILE_BYTES / 1024)

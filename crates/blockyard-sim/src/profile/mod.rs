@@ -34,7 +34,7 @@ mod value;
 
 pub use btt::{BttDesign, Fences, Words};
 pub use builtin::Builtin;
-pub use design::{Design, KindQueues};
+pub use design::{Design, KindQueues, canonical};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::{
     CacheProfile, DISKS_MAX, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
@@ -54,7 +54,8 @@ pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemPr
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};
 pub use spread::Spread;
-pub use value::time;
+pub(crate) use value::scaled_decimal;
+pub use value::{rate, time};
 
 /// Returns the built-in designs, oldest first.
 #[must_use]
@@ -68,16 +69,18 @@ pub const fn builtin_devices() -> &'static [Builtin] {
     device::BUILTIN
 }
 
-/// Returns the built-in design or device with this name.
+/// Returns the built-in design or device with this name, or the design that it is [short for](canonical).
 ///
 /// # Errors
 ///
 /// [`ProfileError::UnknownName`] if there is none.
 pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
     let all = || builtin_designs().iter().chain(builtin_devices());
-    all().find(|builtin| builtin.name == name).copied().ok_or_else(|| ProfileError::UnknownName {
-        what: "design or device",
-        name: name.to_owned(),
-        known: all().map(|builtin| builtin.name).collect(),
+    all().find(|builtin| builtin.name == canonical(name)).copied().ok_or_else(|| {
+        ProfileError::UnknownName {
+            what: "design or device",
+            name: name.to_owned(),
+            known: all().map(|builtin| builtin.name).collect(),
+        }
     })
 }

@@ -173,6 +173,23 @@ pub fn time(text: &str) -> Option<Duration> {
     whole_units(text, TIME_UNITS).filter(|ns| *ns <= HOUR_NS).map(Duration::from_ns)
 }
 
+const RATE_UNITS: &[(&str, u64)] = &[
+    ("B/s", 1),
+    ("kB/s", 1_000),
+    ("MB/s", 1_000_000),
+    ("GB/s", 1_000_000_000),
+    ("KiB/s", 1 << 10),
+    ("MiB/s", 1 << 20),
+    ("GiB/s", 1 << 30),
+];
+
+/// Returns the rate in `text` in bytes per second, written as in profiles: a number with its unit. Returns `None` for any
+/// other text.
+#[must_use]
+pub fn rate(text: &str) -> Option<u64> {
+    whole_units(text, RATE_UNITS)
+}
+
 impl Kind for Time {
     type Out = Duration;
     const FIGURE: bool = true;
@@ -216,17 +233,8 @@ impl Kind for Rate {
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<u64, Problem> {
-        const UNITS: &[(&str, u64)] = &[
-            ("B/s", 1),
-            ("kB/s", 1_000),
-            ("MB/s", 1_000_000),
-            ("GB/s", 1_000_000_000),
-            ("KiB/s", 1 << 10),
-            ("MiB/s", 1 << 20),
-            ("GiB/s", 1 << 30),
-        ];
         let wanted = "a rate with its unit, such as \"2400MB/s\"";
-        scaled(key, value, UNITS, wanted, &(1..=u64::MAX), "at least 1B/s")
+        scaled(key, value, RATE_UNITS, wanted, &(1..=u64::MAX), "at least 1B/s")
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<u64, Problem> {
@@ -282,8 +290,11 @@ fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// Returns the decimal `number` times `factor`. Returns `None` if `number` is something else, or the product is not whole
 /// or too large.
-pub(super) fn scaled_decimal(number: &str, factor: u64) -> Option<u64> {
+pub(crate) fn scaled_decimal(number: &str, factor: u64) -> Option<u64> {
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    if [whole, decimals].iter().any(|part| part.bytes().any(|byte| !byte.is_ascii_digit())) {
+        return None;
+    }
     let scale = 10_u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
     let part = decimals.parse::<u64>().ok()?.checked_mul(factor)?;
     if part % scale != 0 {

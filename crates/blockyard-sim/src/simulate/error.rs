@@ -219,6 +219,11 @@ impl fmt::Display for SimulationError {
                          choose a longer time in between"
                     ),
                     Failure::Trace => f.write_str("the trace cannot be read any more"),
+                    Failure::Endless(waits) => write!(
+                        f,
+                        "at {at} s no I/O ends any more, although the device is offered requests again and again: \
+                         a fault rule without an end (`busy`, `requeue`) may keep them; {waits}"
+                    ),
                     Failure::Stuck(waits) => write!(
                         f,
                         "at {at} s nothing more can happen and the jobs are not done: a defect, please report \
@@ -231,6 +236,30 @@ impl fmt::Display for SimulationError {
 }
 
 impl core::error::Error for SimulationError {}
+
+impl SimulationError {
+    /// If only the design prevents the run, returns what it lacks or needs, in a few words: another design may run.
+    #[must_use]
+    pub fn unsuited_design(&self) -> Option<String> {
+        Some(match self {
+            Self::Host { why: Unsupported::NoEngine | Unsupported::NoCardQueue, .. } => {
+                "needs a command queue (CQE)".to_owned()
+            }
+            Self::Host { why, .. } => why.to_string(),
+            Self::NotMmc { .. } => "needs eMMC or SD".to_owned(),
+            Self::NotPmem { .. } => "needs persistent memory".to_owned(),
+            Self::Queued { .. } => "persistent memory has no queue".to_owned(),
+            Self::OneQueue { key, .. } => format!("`{key}`: the host has one hardware queue"),
+            Self::TooManyQueues { key, count, cpus, .. } => {
+                format!("`{key} = {count}` on {cpus} CPUs")
+            }
+            Self::Unfit { unfit: Unfit::NoPolledQueue { .. }, .. } => {
+                "`hipri` needs `poll-queues`".to_owned()
+            }
+            _ => return None,
+        })
+    }
+}
 
 impl From<JobError> for SimulationError {
     fn from(error: JobError) -> Self {

@@ -5,6 +5,7 @@
 mod build;
 mod error;
 mod plan;
+mod steady;
 
 pub use build::{depth, live};
 pub use error::SimulationError;
@@ -26,6 +27,10 @@ use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::time::{Duration, Instant};
+use core::sync::atomic::{AtomicBool, Ordering};
+use serde::Serialize;
+use steady::Steady;
+
 use build::{begin_verifying, build_world, check_faults, check_host, check_pmem, check_queues};
 use plan::{Planned, plan, plan_replay};
 
@@ -67,6 +72,8 @@ pub struct Report {
     pub mmc: Option<HostReport>,
     /// Times and counts of persistent memory, if the device is one.
     pub pmem: Option<PmemReport>,
+    /// Why the run was stopped before its jobs ended, if it was.
+    pub stopped: Option<Stopped>,
     /// Rates and depths over time.
     pub series: Series,
     /// For a replay, the delay of each I/O's issue relative to the recording, in nanoseconds.
@@ -75,6 +82,17 @@ pub struct Report {
     pub faults: Vec<FaultCount>,
     /// The result of verifying the media, if the run was verified.
     pub verified: Option<Verified>,
+}
+
+/// Why a run was stopped before its jobs ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// [`Conditions::stop`] was set.
+    Interrupted,
+    /// The rates of all jobs were known within 1 %: see [`Conditions::until_steady`].
+    Steady,
 }
 
 /// The conditions of a simulation, apart from its jobs, device and design.
@@ -96,6 +114,11 @@ pub struct Conditions<'a> {
     pub checked: bool,
     /// Whether the logs that the jobs request are written.
     pub logs: bool,
+    /// Whether the run stops when the rate of each job in each direction is known within 1 %: when an interval of 95 % of the
+    /// mean of at least 20 batches of at least 100 ms of virtual time is so narrow.
+    pub until_steady: bool,
+    /// Stops the run when it is set. The report then has what was measured so far.
+    pub stop: Option<&'static AtomicBool>,
 }
 
 impl Conditions<'_> {
@@ -110,6 +133,8 @@ impl Conditions<'_> {
             sleeps: &[],
             checked: true,
             logs: false,
+            until_steady: false,
+            stop: None,
         }
     }
 }
@@ -129,10 +154,17 @@ pub struct Simulation<O = ()> {
     seed: u64,
     cpus: u16,
     sampler: SeriesSampler,
+    steady: Option<Steady>,
+    stop: Option<&'static AtomicBool>,
+    stopped: Option<Stopped>,
+    /// The I/Os reaped when one last was, and the events since then.
+    progress: (u64, u64),
 }
 
 /// The number of events between two checks for due samples.
 const SAMPLED_EVENTS: u64 = 1 << 8;
+/// After so many events without the end of an I/O the run fails. A lone poll of a slow device takes far fewer.
+const FRUITLESS_EVENTS_MAX: u64 = 1 << 25;
 
 impl Simulation {
     /// Returns a simulation of `jobs` on `device` under `design`, with all random draws from `seed`.
@@ -215,6 +247,10 @@ impl<O: Observer> Simulation<O> {
             seed: conditions.seed,
             cpus: device.machine.cpus,
             sampler: SeriesSampler::default(),
+            steady: conditions.until_steady.then(Steady::new),
+            stop: conditions.stop,
+            stopped: None,
+            progress: (0, 0),
         };
         simulation.begin_wave();
         Ok(simulation)
@@ -238,16 +274,46 @@ impl<O: Observer> Simulation<O> {
             left -= events;
             let more = self.world.advance(events).map_err(|failure| self.failed(failure))?;
             self.sample();
+            self.stop_if_steady();
             if !more || left == 0 {
                 break more;
             }
         };
+        self.check_progress(max)?;
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            self.stopped = Some(Stopped::Interrupted);
+        }
         self.world.logs.write_due()?;
-        if more || self.begin_wave() {
+        if more && self.stopped == Some(Stopped::Interrupted) {
+            self.world.cut_measuring();
+        } else if more || self.begin_wave() {
             return Ok(true);
         }
         self.world.logs.write_all()?;
         Ok(false)
+    }
+
+    /// Stops the jobs of the current wave if the rates of all are known well enough.
+    fn stop_if_steady(&mut self) {
+        let now = self.world.now();
+        let Some(steady) = self.steady.as_mut().filter(|steady| steady.is_due(now)) else { return };
+        let entries = self.entries.iter().zip(&self.world.stats);
+        if steady.batch(now, entries.map(|((job, _), stats)| (*job, stats))) {
+            self.world.stop_tasks();
+            self.stopped = Some(Stopped::Steady);
+            *steady = Steady::new();
+        }
+    }
+
+    /// Fails if too many events have passed since an I/O ended; `events` passed since the last call.
+    fn check_progress(&mut self, events: u64) -> Result<(), SimulationError> {
+        let reaped = self.world.totals().reaped;
+        let (before, fruitless) = self.progress;
+        self.progress = (reaped, if reaped == before { fruitless + events } else { 0 });
+        if self.progress.1 > FRUITLESS_EVENTS_MAX {
+            return Err(self.failed(Failure::Endless(self.world.standstill())));
+        }
+        Ok(())
     }
 
     /// Takes a sample of the world if one is due.
@@ -265,7 +331,7 @@ impl<O: Observer> Simulation<O> {
     ///
     /// Those of [`Self::advance`].
     pub fn finish(mut self) -> Result<Report, SimulationError> {
-        while self.advance(1 << 20)? {}
+        while self.advance(1 << 16)? {}
         Ok(self.report())
     }
 
@@ -312,6 +378,7 @@ impl<O: Observer> Simulation<O> {
             mmc: model.mmc().map(|mmc| mmc.report(world.now())),
             pmem: model.pmem().map(Pmem::report),
             faults: world.host.driver.fault_counts(),
+            stopped: self.stopped,
             series: self.sampler.series(),
             late_ns: world.late_ns().cloned(),
             verified: world.verified(),
@@ -321,7 +388,11 @@ impl<O: Observer> Simulation<O> {
     fn failed(&self, failure: Failure) -> SimulationError {
         let task = match failure {
             Failure::Refused(task, _) | Failure::Io(task, _) => Some(task),
-            Failure::Lost(_) | Failure::Trace | Failure::PowerCuts | Failure::Stuck(_) => None,
+            Failure::Lost(_)
+            | Failure::Trace
+            | Failure::PowerCuts
+            | Failure::Endless(_)
+            | Failure::Stuck(_) => None,
         };
         if let Some(error) = self.world.trace_error() {
             return ReplayError::from(error.clone()).into();

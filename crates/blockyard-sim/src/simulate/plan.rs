@@ -1,7 +1,7 @@
 //! Assigns job instances to waves, CPUs and files.
 
 use super::SimulationError;
-use crate::fit::{self, IN_FLIGHT_MAX, Unfit};
+use crate::fit::{self, IN_FLIGHT_MAX, PLANNED_IOS_MAX, Unfit};
 use crate::job::{CpuPolicy, Job, Resolved};
 use crate::measure::JobStats;
 use crate::placement::Placement;
@@ -29,7 +29,7 @@ pub(super) fn plan(
     let mut entries: Vec<(usize, u32)> = Vec::new();
     let mut stats = Vec::new();
     let mut files = Files::new(device);
-    let mut in_flight = 0;
+    let (mut in_flight, mut planned_ios) = (0, 0_u64);
     for (at, job) in jobs.iter().enumerate() {
         in_flight += u64::from(job.numjobs) * u64::from(job.depth());
         if in_flight > IN_FLIGHT_MAX {
@@ -47,6 +47,11 @@ pub(super) fn plan(
             let resolved = job.resolve(number, files.disk_bytes)?;
             fit::check(job, &resolved, device)
                 .map_err(|(place, unfit)| SimulationError::Unfit { place, unfit })?;
+            planned_ios = planned_ios.saturating_add(fewest_ios(job, &resolved));
+            if planned_ios > PLANNED_IOS_MAX {
+                let place = job.place_of(if job.loops > 1 { "loops" } else { "size" }).clone();
+                return Err(SimulationError::Unfit { place, unfit: Unfit::TooLong });
+            }
             let placements = files.place(job, &resolved)?;
             let joins_group = job.group_reporting
                 && entries
@@ -71,6 +76,17 @@ pub(super) fn plan(
     debug_assert_eq!(entries.len(), stats.len(), "every entry has statistics");
     debug_assert!(waves.iter().flatten().all(|of| of.instance.stats < stats.len()));
     Ok((waves, entries, stats))
+}
+
+/// Returns the smallest number of I/Os that an instance can do, unless time or something else ends it: then 0.
+fn fewest_ios(job: &Job, resolved: &Resolved) -> u64 {
+    if job.runtime_ns.is_some() || job.time_based || job.number_ios.is_some() {
+        return 0;
+    }
+    let sizes = job.pattern.mix.ops().iter().map(|op| job.block.of(*op).max_bytes());
+    let longest = u64::from(sizes.max().unwrap_or(1).max(1));
+    let bytes = resolved.pass_bytes.saturating_mul(resolved.passes).max(resolved.io_bytes);
+    bytes / longest
 }
 
 /// Plans the submitters of a replay. All begin at once and share one entry.

@@ -144,6 +144,8 @@ pub struct Task {
     pub rest: Option<Rest>,
     /// Whether the end of this instance ends all jobs (`exitall`).
     pub ends_all: bool,
+    /// Whether it has ended.
+    pub over: bool,
     continue_on_error: ContinueOnError,
     source: Source,
     /// The reader, if the task reads through the page cache.
@@ -290,6 +292,7 @@ impl Task {
             meter: Meter::new(&job.reporting),
             rest: None,
             ends_all: job.exitall,
+            over: false,
             continue_on_error: job.continue_on_error,
             source,
             reader,

@@ -75,7 +75,7 @@ impl Generated {
         Self {
             generator: Generator::new(job, number, resolved, seed),
             placements,
-            pacers: [Op::Read, Op::Write, Op::Trim].map(|op| Pacer::new(job, op, number, seed)),
+            pacers: Op::ALL.map(|op| Pacer::new(job, op, number, seed)),
             issued: [(0, 0); 3],
             prio: prio_of(job),
             flags: Flags::SYNC | durable | polled,

@@ -54,6 +54,7 @@ impl<O: Observer> World<O> {
     }
 
     pub(super) fn count(&mut self, id: TaskId, taken: &Taken) {
+        self.totals.reaped += 1;
         let task = &self.tasks[id.0 as usize];
         let failed = taken.status != Status::Ok;
         if failed && !task.continues_after_error_of(taken.op) {
@@ -92,6 +93,34 @@ impl<O: Observer> World<O> {
         while let Some(rate) = self.tasks[id.0 as usize].meter.next(now) {
             self.logs.rate(id, rate);
         }
+    }
+
+    /// Makes all tasks end as soon as their I/Os in flight have ended.
+    pub fn stop_tasks(&mut self) {
+        let now = self.now;
+        self.tasks.iter_mut().for_each(|task| task.stop(now));
+    }
+
+    /// Ends the measurement of all tasks now, although some of them go on.
+    pub fn cut_measuring(&mut self) {
+        let now = self.now;
+        for at in 0..self.tasks.len() {
+            if self.tasks[at].over {
+                continue;
+            }
+            let id = self.tasks[at].id;
+            self.end_rest(id);
+            let (stats, from) = (self.tasks[at].stats, self.tasks[at].measured_from());
+            let stats = &mut self.stats[stats];
+            stats.ended = stats.ended.max(now);
+            stats.spent.alive += now.since(from.min(now));
+            self.end_measuring_of(id, now);
+        }
+        for stats in &mut self.stats {
+            stats.started = stats.started.min(stats.ended);
+        }
+        self.last_end = now;
+        self.end_measuring();
     }
 
     /// Ends the measurement of a task that ended at `end`.

@@ -141,6 +141,8 @@ pub struct Totals {
     pub tag_wait: Duration,
     /// The total time from the end of each I/O until its job reaped it.
     pub not_reaped: Duration,
+    /// I/Os and syncs that jobs reaped.
+    pub reaped: u64,
 }
 
 /// Processors, tasks, queues and a device, with the observer `O`.
@@ -216,6 +218,8 @@ pub enum Failure {
     Trace,
     /// There would be more power cuts than [`POWER_CUTS_MAX`].
     PowerCuts,
+    /// So many events passed without the end of an I/O that no I/O is likely to end.
+    Endless(Standstill),
     /// No event is left, and jobs are not done. This is a defect of the design or of Blockyard.
     Stuck(Standstill),
 }

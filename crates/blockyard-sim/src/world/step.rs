@@ -179,6 +179,7 @@ impl<O: Observer> World<O> {
                 stats.ended = stats.ended.max(end);
                 stats.spent.alive += end.since(task.measured_from().min(end));
                 debug_assert!(self.alive > 0, "{id:?} ended after all tasks");
+                task.over = true;
                 self.alive -= 1;
                 self.last_end = end;
                 if task.ends_all {

@@ -7,7 +7,7 @@ mod seeds;
 
 pub use readings::{Decider, Ranking, Readings, readings};
 pub use rests::Rests;
-pub use seeds::{Comparison, Interval, Seeds, Verdict, seeds};
+pub use seeds::{Comparison, Seeds, Verdict, seeds};
 
 /// Two designs are equal if the ratio of their IOPS is within this much of 1.
 pub const EQUAL_WITHIN: f64 = 0.02;

@@ -1,7 +1,8 @@
 //! Other readings of a device: how often the ranking of the designs holds if assumed figures are others.
 
 use super::EQUAL_WITHIN;
-use super::seeds::{iops, ratio};
+use super::seeds::{rates, ratio};
+use crate::answer::Verdict;
 use crate::job::JobFile;
 use crate::parallel::each;
 use crate::profile::{Design, Device};
@@ -14,14 +15,16 @@ use serde::Serialize;
 pub struct Readings {
     /// The number of readings.
     pub count: u32,
-    /// Each design compared with the next in the ranking of the answer, the fastest first.
+    /// For each job and direction, each design compared with the next in its ranking in the answer, the fastest first.
     pub ranking: Vec<Ranking>,
 }
 
-/// How often one design is faster than another.
+/// How often one design is faster than another for one job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ranking {
+    /// The job, and its direction if it has several; empty if there is one job and direction.
+    pub job: String,
     /// The design that is faster with the figures as the profile states them, or named first if both are equal.
     pub first: String,
     /// The other design.
@@ -58,8 +61,8 @@ impl Ranking {
     }
 }
 
-/// Runs `jobs` under each of `designs` on each of `devices`, which are readings of one device. `stated` are the IOPS with
-/// the figures as the profile states them.
+/// Runs `jobs` under each of `designs` on each of `devices`, which are readings of one device. `stated` is the verdict on
+/// the run with the figures as the profile states them. `ended` is called after each run.
 ///
 /// # Errors
 ///
@@ -67,35 +70,44 @@ impl Ranking {
 ///
 /// # Panics
 ///
-/// If there is no reading, or if `stated` does not have a number for each design.
+/// If there is no reading.
 pub fn readings(
     jobs: &JobFile,
     devices: &[Device],
     designs: &[Design],
-    stated: &[f64],
+    stated: &Verdict,
     conditions: &Conditions<'_>,
+    ended: impl Fn() + Sync,
 ) -> Result<Readings, SimulationError> {
-    assert!(!devices.is_empty() && stated.len() == designs.len(), "readings of designs");
+    assert!(!devices.is_empty(), "readings of a device");
     let runs: Vec<_> = devices
         .iter()
         .flat_map(|device| designs.iter().map(move |design| (device, design)))
         .collect();
-    let iops = each(&runs, |(device, design)| iops(jobs, device, design, *conditions));
-    let iops: Vec<f64> = iops.into_iter().collect::<Result<_, _>>()?;
-    let by_reading: Vec<_> = iops.chunks(designs.len()).collect();
-    let mut order: Vec<usize> = (0..designs.len()).collect();
-    order.sort_by(|a, b| stated[*b].total_cmp(&stated[*a]));
-    let compared = |pair: &[usize]| {
-        let ratios: Vec<f64> =
-            by_reading.iter().map(|of| ratio(of[pair[0]], of[pair[1]])).collect();
-        ranking(&designs[pair[0]].name, &designs[pair[1]].name, &ratios, devices)
-    };
+    let rates = each(&runs, |(device, design)| {
+        let rates = rates(jobs, device, design, *conditions);
+        ended();
+        rates
+    });
+    let rates: Vec<Vec<f64>> = rates.into_iter().collect::<Result<_, _>>()?;
+    let by_reading: Vec<_> = rates.chunks(designs.len()).collect();
+    let mut ranked = Vec::new();
+    for (at, row) in stated.rows.iter().enumerate() {
+        let mut order: Vec<usize> = (0..designs.len()).collect();
+        order.sort_by(|a, b| row.designs[*b].iops.total_cmp(&row.designs[*a].iops));
+        ranked.extend(order.windows(2).map(|pair| {
+            let ratios: Vec<f64> =
+                by_reading.iter().map(|of| ratio(of[pair[0]][at], of[pair[1]][at])).collect();
+            let names = [pair[0], pair[1]].map(|design| designs[design].name.as_str());
+            ranking(&row.label, names, &ratios, devices)
+        }));
+    }
     let count = u32::try_from(devices.len()).expect("a count of readings");
-    Ok(Readings { count, ranking: order.windows(2).map(compared).collect() })
+    Ok(Readings { count, ranking: ranked })
 }
 
 #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
-fn ranking(first: &str, second: &str, ratios: &[f64], devices: &[Device]) -> Ranking {
+fn ranking(job: &str, [first, second]: [&str; 2], ratios: &[f64], devices: &[Device]) -> Ranking {
     let count = |is: fn(f64) -> bool| {
         let found = ratios.iter().filter(|ratio| is(**ratio)).count();
         u32::try_from(found).expect("a count of readings")
@@ -104,6 +116,7 @@ fn ranking(first: &str, second: &str, ratios: &[f64], devices: &[Device]) -> Ran
     let slower = count(|ratio| ratio < 1.0 - EQUAL_WITHIN);
     let equal = count(|_| true) - faster - slower;
     let ranking = Ranking {
+        job: job.to_owned(),
         first: first.to_owned(),
         second: second.to_owned(),
         faster,
@@ -164,7 +177,7 @@ mod tests {
         let at = at.expect("a figure with a range");
         let place = |device: &Device| f64::from(device.figures[at].place.expect("a reading"));
         let rising: Vec<f64> = devices.iter().map(|device| 0.5 + place(device) / 256.0).collect();
-        let of = ranking("a", "b", &rising, &devices);
+        let of = ranking("", ["a", "b"], &rising, &devices);
         assert!(of.faster > 0 && of.slower > 0 && !of.is_decided(), "{of:?}");
         let decider = of.decider.expect("a figure that decides");
         assert_eq!(
@@ -172,7 +185,7 @@ mod tests {
             ("null.completion-time", true)
         );
         let falling: Vec<f64> = rising.iter().map(|ratio| 2.0 - ratio).collect();
-        let decider = ranking("a", "b", &falling, &devices).decider.expect("the same figure");
+        let decider = ranking("", ["a", "b"], &falling, &devices).decider.expect("the same figure");
         assert!(!decider.more_favours_first);
     }
 
@@ -180,10 +193,10 @@ mod tests {
     fn few_readings_name_no_figure_and_agreeing_ones_decide() {
         let few = devices(8);
         let ratios: Vec<f64> = (0..8).map(|n| 0.6 + f64::from(n) / 10.0).collect();
-        assert_eq!(ranking("a", "b", &ratios, &few).decider, None);
-        let of = ranking("a", "b", &[1.5; 8], &few);
+        assert_eq!(ranking("", ["a", "b"], &ratios, &few).decider, None);
+        let of = ranking("", ["a", "b"], &[1.5; 8], &few);
         assert_eq!((of.faster, of.equal, of.slower, of.is_decided()), (8, 0, 0, true));
-        let of = ranking("a", "b", &[1.019; 8], &few);
+        let of = ranking("", ["a", "b"], &[1.019; 8], &few);
         assert_eq!((of.equal, of.is_decided()), (8, true));
     }
 }

@@ -1,8 +1,9 @@
 //! Runs with several seeds: an interval of the ratio of two designs.
 
 use super::EQUAL_WITHIN;
-use crate::answer::Figures;
+use crate::answer::{JobFigures, Stream, Verdict as Stated};
 use crate::job::JobFile;
+use crate::measure::Interval;
 use crate::parallel::each;
 use crate::profile::{Design, Device};
 use crate::simulate::{Conditions, Simulation, SimulationError};
@@ -14,32 +15,22 @@ use serde::Serialize;
 pub struct Seeds {
     /// The number of seeds, from the seed of the answer on.
     pub count: u32,
-    /// Each design but the first, compared with the first.
+    /// For each job and direction, each design but the first, compared with the first.
     pub comparisons: Vec<Comparison>,
 }
 
-/// A design compared with the first, seed by seed.
+/// A design compared with the first for one job, seed by seed.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
+    /// The job, and its direction if it has several; empty if there is one job and direction.
+    pub job: String,
     /// The design.
     pub design: String,
-    /// The ratio of its IOPS to those of the first design.
+    /// The ratio of the job's IOPS to those under the first design.
     pub ratio: Interval,
     /// What follows.
     pub verdict: Verdict,
-}
-
-/// An interval that holds the mean over all seeds in 95 of 100 cases, if ratios are normally distributed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Interval {
-    /// The lower end.
-    pub low: f64,
-    /// The mean of the runs.
-    pub mean: f64,
-    /// The upper end.
-    pub high: f64,
 }
 
 /// Whether a design is faster than another.
@@ -57,44 +48,23 @@ pub enum Verdict {
     Undecided,
 }
 
-/// The quantile of 97.5 % of Student's distribution for 1 to 30 degrees of freedom; beyond, the last is on the safe side.
-const STUDENT: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
-    2.052, 2.048, 2.045, 2.042,
-];
-
-#[expect(
-    clippy::float_arithmetic,
-    reason = "only the four operations and the root, which all machines round alike"
-)]
-impl Interval {
-    /// The interval of the mean of `values`, of which there must be at least two.
-    #[must_use]
-    pub fn of(values: &[f64]) -> Self {
-        debug_assert!(values.len() > 1, "an interval of {} values", values.len());
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
-        let deviation = (squares / (count - 1.0) / count).sqrt();
-        let student = STUDENT[(values.len() - 2).min(STUDENT.len() - 1)];
-        Self { low: mean - student * deviation, mean, high: mean + student * deviation }
-    }
-
+impl Verdict {
     /// What the interval of a ratio says.
+    #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn of(ratio: Interval) -> Self {
         let (below, above) = (1.0 - EQUAL_WITHIN, 1.0 + EQUAL_WITHIN);
-        match *self {
-            Self { low, .. } if low > above => Verdict::Faster,
-            Self { high, .. } if high < below => Verdict::Slower,
-            Self { low, high, .. } if low >= below && high <= above => Verdict::Equal,
-            _ => Verdict::Undecided,
+        match ratio {
+            Interval { low, .. } if low > above => Self::Faster,
+            Interval { high, .. } if high < below => Self::Slower,
+            Interval { low, high, .. } if low >= below && high <= above => Self::Equal,
+            _ => Self::Undecided,
         }
     }
 }
 
-/// Runs `jobs` on `device` under each of `designs` with `count` seeds, from that of `conditions` on.
+/// Compares `designs` by runs of `jobs` on `device` with `count` seeds, from that of `conditions` on. `stated` is the verdict
+/// on the runs with the first of these seeds, which are not made again. `ended` is called after each run.
 ///
 /// # Errors
 ///
@@ -107,37 +77,47 @@ pub fn seeds(
     jobs: &JobFile,
     device: &Device,
     designs: &[Design],
+    stated: &Stated,
     conditions: &Conditions<'_>,
     count: u32,
+    ended: impl Fn() + Sync,
 ) -> Result<Seeds, SimulationError> {
     assert!(count > 1, "an interval needs two seeds");
     let runs: Vec<_> =
-        (0..count).flat_map(|nth| designs.iter().map(move |design| (nth, design))).collect();
-    let iops = each(&runs, |(nth, design)| {
+        (1..count).flat_map(|nth| designs.iter().map(move |design| (nth, design))).collect();
+    let rates = each(&runs, |(nth, design)| {
         let conditions =
             Conditions { seed: conditions.seed.wrapping_add(u64::from(*nth)), ..*conditions };
-        iops(jobs, device, design, conditions)
+        let rates = rates(jobs, device, design, conditions);
+        ended();
+        rates
     });
-    let iops: Vec<f64> = iops.into_iter().collect::<Result<_, _>>()?;
-    let by_seed: Vec<_> = iops.chunks(designs.len()).collect();
-    let compared = |at: usize| {
-        let ratios: Vec<f64> = by_seed.iter().map(|of| ratio(of[at], of[0])).collect();
+    let rates: Vec<Vec<f64>> = rates.into_iter().collect::<Result<_, _>>()?;
+    let first: Vec<_> = (0..designs.len()).map(|at| stated.rates(at)).collect();
+    let by_seed: Vec<_> =
+        [first.as_slice()].into_iter().chain(rates.chunks(designs.len())).collect();
+    let compared = |row: usize, at: usize| {
+        let ratios: Vec<f64> = by_seed.iter().map(|of| ratio(of[at][row], of[0][row])).collect();
         let ratio = Interval::of(&ratios);
-        Comparison { design: designs[at].name.clone(), ratio, verdict: ratio.verdict() }
+        let (job, design) = (stated.rows[row].label.clone(), designs[at].name.clone());
+        Comparison { job, design, ratio, verdict: Verdict::of(ratio) }
     };
-    Ok(Seeds { count, comparisons: (1..designs.len()).map(compared).collect() })
+    let rows = 0..stated.rows.len();
+    let comparisons = rows.flat_map(|row| (1..designs.len()).map(move |at| (row, at)));
+    let comparisons = comparisons.map(|(row, at)| compared(row, at)).collect();
+    Ok(Seeds { count, comparisons })
 }
 
-/// Returns the IOPS of one run.
-pub(super) fn iops(
+/// Returns the IOPS of each [`Stream`] of one run.
+pub(super) fn rates(
     jobs: &JobFile,
     device: &Device,
     design: &Design,
     conditions: Conditions<'_>,
-) -> Result<f64, SimulationError> {
+) -> Result<Vec<f64>, SimulationError> {
     let report = Simulation::under(jobs, device, design, conditions)?.finish()?;
-    let instances = jobs.jobs.iter().map(|job| job.numjobs).sum();
-    Ok(Figures::of(&report, instances).iops)
+    let figures: Vec<_> = report.jobs.iter().map(JobFigures::of).collect();
+    Ok(Stream::all(&figures).into_iter().map(|stream| stream.figures.iops).collect())
 }
 
 /// The ratio of two rates; of two that are 0, it is 1.
@@ -151,18 +131,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_that_of_students_distribution() {
-        // By hand: mean 3, deviation of the mean sqrt(2.5 / 5), quantile 2.776.
-        let Interval { low, mean, high } = Interval::of(&[1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!(mean, 3.0);
-        assert!((low - 1.0371).abs() < 0.001 && (high - 4.9629).abs() < 0.001, "{low} {high}");
-        let same = Interval::of(&[1.5; 40]);
-        assert_eq!((same.low, same.high), (1.5, 1.5));
-    }
-
-    #[test]
     fn a_verdict_needs_the_whole_interval() {
-        let verdict = |low, high| Interval { low, mean: 1.0, high }.verdict();
+        let verdict = |low, high| Verdict::of(Interval { low, mean: 1.0, high });
         assert_eq!(verdict(1.021, 1.5), Verdict::Faster);
         assert_eq!(verdict(1.02, 1.5), Verdict::Undecided);
         assert_eq!(verdict(0.5, 0.979), Verdict::Slower);

@@ -1,0 +1,57 @@
+//! The designs of an answer: by name, or as a grid of schedulers and MMC hosts.
+
+use blockyard_sim::profile::{Device, DeviceModel};
+use clap::Args;
+
+/// The designs that are compared.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Designs {
+    /// Designs: their names or the paths of their files; ratios are relative to the first
+    ///
+    /// SCHEDULER+HOST is a design, too: kyber+hsq. Without --design, --scheduler and --host, the schedulers of Linux today
+    /// are compared; on persistent memory, plain memory and two block translation tables.
+    #[arg(long = "design", value_name = "DESIGN,...", value_delimiter = ',')]
+    pub(crate) named: Vec<String>,
+
+    /// Schedulers, each with every --host: none, mq-deadline, kyber, or a design for its scheduler
+    #[arg(long, value_name = "SCHEDULER,...", value_delimiter = ',')]
+    scheduler: Vec<String>,
+
+    /// Hosts of eMMC and SD, each with every --scheduler: blkmq, hsq, cqe, or a design for its host
+    #[arg(long, value_name = "HOST,...", value_delimiter = ',')]
+    host: Vec<String>,
+}
+
+const OF_LINUX: [&str; 3] = ["none", "mq-deadline", "kyber"];
+const OF_MEMORY: [&str; 3] = ["pmem-raw", "btt-linux", "btt"];
+
+impl Designs {
+    /// Returns designs by their names.
+    pub(crate) fn named(named: Vec<String>) -> Self {
+        Self { named, ..Self::default() }
+    }
+
+    /// Returns the names of all designs to run on `device`, in order.
+    pub(crate) fn names(&self, device: &Device) -> Vec<String> {
+        let Self { named, scheduler, host } = self;
+        let mut names = named.clone();
+        match (scheduler.as_slice(), host.as_slice()) {
+            ([], []) => {}
+            (schedulers, []) => names.extend_from_slice(schedulers),
+            ([], hosts) => names.extend_from_slice(hosts),
+            (schedulers, hosts) => {
+                for host in hosts {
+                    names.extend(schedulers.iter().map(|scheduler| format!("{scheduler}+{host}")));
+                }
+            }
+        }
+        if names.is_empty() {
+            let usual = match device.model {
+                DeviceModel::Pmem(_) => OF_MEMORY,
+                _ => OF_LINUX,
+            };
+            names.extend(usual.map(str::to_owned));
+        }
+        names
+    }
+}

@@ -1,0 +1,106 @@
+//! An answer to render in tests.
+
+use blockyard::trace::Hold;
+use blockyard_sim::answer::certainty::Rests;
+use blockyard_sim::answer::{
+    Answer, Explanation, Factor, Figures, Held, Holds, JobTime, Latency, Life, Outcome, Verdict,
+};
+use blockyard_sim::measure::series::Series;
+
+pub(super) fn figures(iops: f64) -> Figures {
+    let lat_ns = Latency {
+        mean: 7_000_000,
+        p50: 6_970_000,
+        p99: 8_100_400,
+        p99_9: 12_345_678,
+        ..Latency::default()
+    };
+    let life_ns = Life {
+        queued: 1_000_000.0,
+        dequeued: 250_000.0,
+        in_driver: 5_750_000.4,
+        not_reaped: 3000.0,
+        ..Life::default()
+    };
+    Figures {
+        ios: 0,
+        bytes: 0,
+        iops,
+        read_bytes: 0,
+        written_bytes: 0,
+        bytes_per_s: 2_404_352_000,
+        lat_ns,
+        cpu_percent: 41.27,
+        jobs_cpu_percent: 0.0,
+        spinning_percent: 0.0,
+        polling_percent: 0.0,
+        commands: 1_151_234,
+        ios_per_command: 5.1,
+        commands_per_s: 0.0,
+        at_device: 0.0,
+        command_ns: 0.0,
+        device_busy_percent: 100.0,
+        mean_idle_gap_ns: 0,
+        wakeups_per_io: 0.031,
+        runs_per_io: 0.0,
+        refusals_per_io: 0.0,
+        dequeued_percent: 0.0,
+        jobs_ns: JobTime::default(),
+        one_at_a_time: false,
+        life_ns,
+        holds: holds(),
+        mmc: None,
+        pmem: None,
+    }
+}
+
+fn holds() -> Holds {
+    let held = |percent| Held { count: 7, per_io: 0.209, percent };
+    [(Hold::Budget, held(99.4)), (Hold::Leftovers, held(0.2))].into_iter().collect()
+}
+
+pub(super) fn outcome(name: &str, iops: f64, ratio: f64) -> Outcome {
+    Outcome {
+        name: name.to_owned(),
+        ratio,
+        figures: figures(iops),
+        jobs: Vec::new(),
+        series: Series::default(),
+        late_ns: None,
+        faults: None,
+        verified: None,
+        stopped: None,
+    }
+}
+
+pub(super) fn answer() -> Answer {
+    Answer {
+        job: "seq.fio".to_owned(),
+        device: "srp".to_owned(),
+        rests: Rests { fitted: 9, stated: 4, assumed: 20, varied: 18 },
+        seed: 1,
+        verdict: Verdict { sentences: Vec::new(), rows: Vec::new() },
+        goals: Vec::new(),
+        unsuited: Vec::new(),
+        designs: vec![
+            outcome("legacy-deadline", 587_000.0, 1.0),
+            outcome("mq-deadline-2017", 155_000.0, 0.264),
+            outcome("mq-deadline", 590_000.0, 1.005),
+        ],
+        explanation: Explanation {
+            low: "mq-deadline-2017".to_owned(),
+            high: Some("legacy-deadline".to_owned()),
+            factor: Factor::Merging,
+            share: 0.264,
+            evidence: Vec::new(),
+        },
+        why: "mq-deadline-2017 reaches 26 % of legacy-deadline's IOPS.".to_owned(),
+        seeds: None,
+        readings: None,
+    }
+}
+
+/// Returns `text` without escape sequences.
+pub(super) fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}

@@ -1,0 +1,70 @@
+//! The table of each job and direction under each design.
+
+use anstyle::{AnsiColor, Style};
+use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time};
+use blockyard_sim::answer::{Cell as Figures, Row, Unsuited, Verdict};
+
+use super::table::{Cell, Table};
+
+/// A column: its name, whether it waits for room, and its cell.
+type Column = (&'static str, bool, fn(&Figures) -> String);
+
+const COLUMNS: [Column; 9] = [
+    ("I/Os", true, |of| count(approximate(of.ios))),
+    ("IOPS", false, |of| count(of.iops)),
+    ("MiB/s", false, |of| mebibytes(of.bytes_per_s)),
+    ("mean", true, |of| time(of.mean_ns)),
+    ("p50", false, |of| time(of.p50_ns)),
+    ("p99", false, |of| time(of.p99_ns)),
+    ("p99.9", true, |of| time(of.p99_9_ns)),
+    ("max", false, |of| time(of.max_ns)),
+    ("ratio", false, |of| digits(of.ratio.unwrap_or(f64::NAN))),
+];
+
+/// Returns the table in lines of at most `width`. It has all columns if they fit.
+pub(super) fn table(verdict: &Verdict, unsuited: &[Unsuited], width: usize) -> String {
+    let all = with(verdict, unsuited, &COLUMNS);
+    if all.full_width() <= width {
+        return format!("{all:width$}");
+    }
+    let most: Vec<_> = COLUMNS.into_iter().filter(|(_, waits, _)| !waits).collect();
+    format!("{:width$}", with(verdict, unsuited, &most))
+}
+
+fn with(verdict: &Verdict, unsuited: &[Unsuited], columns: &[Column]) -> Table {
+    let alone = verdict.rows.len() == 1;
+    let first = if alone { "design" } else { "" };
+    let mut table = Table::of_numbers(first, columns.iter().map(|(name, ..)| *name));
+    for row in &verdict.rows {
+        if !alone {
+            table.heading(format!("{}, {}", row.job, row.direction));
+        }
+        for of in &row.designs {
+            let mut cells: Vec<Cell> = columns.iter().map(|(.., cell)| cell(of).into()).collect();
+            if let Some(ratio) = cells.last_mut() {
+                ratio.style = style(row, of);
+            }
+            let indent = if alone { "" } else { "  " };
+            let name = Cell::from(format!("{indent}{}", of.design));
+            table.row([name].into_iter().chain(cells));
+        }
+    }
+    for Unsuited { design, why } in unsuited {
+        table.words(design.clone(), format!("n/a: {why}"));
+    }
+    table
+}
+
+/// Returns green for the best ratio of a row and red for the worst, unless all are the same.
+fn style(row: &Row, of: &Figures) -> Style {
+    let ratios = || row.designs.iter().filter_map(|of| of.ratio);
+    let ratio = of.ratio.unwrap_or(1.0);
+    let (best, worst) = (ratios().fold(ratio, f64::max), ratios().fold(ratio, f64::min));
+    let colour = match ratio {
+        _ if best <= worst => None,
+        _ if ratio >= best => Some(AnsiColor::Green),
+        _ if ratio <= worst => Some(AnsiColor::Red),
+        _ => None,
+    };
+    Style::new().fg_color(colour.map(Into::into))
+}

@@ -1,0 +1,361 @@
+//! Goals: what a user demands of a job, such as `reader.read.p99<20ms`.
+
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::number::{approximate, count, digits, mebibytes, time};
+use super::outcome::Outcome;
+use super::stream::Stream;
+use crate::job::Op;
+use crate::profile;
+
+/// The longest goal in bytes.
+const LEN_MAX: usize = 1024;
+
+/// A demand on a figure: `[JOB.][DIRECTION.]FIGURE`, one of `<`, `<=`, `>=` and `>`, and a value with its unit.
+///
+/// Without a job or a direction, every job or direction has to meet it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// The goal as it was written.
+    pub text: String,
+    job: Option<String>,
+    op: Option<Op>,
+    figure: Figure,
+    bound: Bound,
+    value: u64,
+}
+
+/// A figure of a job in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Figure {
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second.
+    Bandwidth,
+    /// The mean latency.
+    Mean,
+    /// The longest latency.
+    Max,
+    /// A percentile of latencies, in thousandths of a percent.
+    Percentile(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Below,
+    AtMost,
+    AtLeast,
+    Above,
+}
+
+/// The two-letter bounds come first, so that `<=` is not read as `<`.
+const BOUNDS: [(&str, Bound); 4] =
+    [("<=", Bound::AtMost), (">=", Bound::AtLeast), ("<", Bound::Below), (">", Bound::Above)];
+
+/// Why a goal cannot be read, or does not suit the jobs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GoalError {
+    /// It does not have the form of a goal; what is missing or wrong.
+    Form(&'static str),
+    /// The value is not one of its figure; the form that it needs.
+    Value(&'static str),
+    /// No job has this name; the names of the jobs.
+    NoJob {
+        /// The name in the goal.
+        job: String,
+        /// The names of the jobs.
+        known: Vec<String>,
+    },
+    /// The job does no I/O in this direction.
+    NoDirection {
+        /// The direction.
+        op: &'static str,
+    },
+}
+
+impl fmt::Display for GoalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form(words) => f.write_str(words),
+            Self::Value(wanted) => write!(f, "expected {wanted}"),
+            Self::NoJob { job, known } => {
+                write!(f, "no job `{}`; the jobs are {}", job.escape_debug(), known.join(", "))
+            }
+            Self::NoDirection { op } => write!(f, "no job that it names does a {op}"),
+        }
+    }
+}
+
+impl core::error::Error for GoalError {}
+
+/// What each design reaches of a goal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GoalResult {
+    /// The goal as it was written.
+    pub goal: String,
+    /// The result under each design, in the order of the designs.
+    pub designs: Vec<Reached>,
+}
+
+/// What a design reaches of a goal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Reached {
+    /// The design.
+    pub design: String,
+    /// Whether it meets the goal.
+    pub met: bool,
+    /// The figure, with its unit: the worst one, if several jobs or directions have to meet the goal.
+    pub figure: String,
+}
+
+impl Goal {
+    /// Reads a goal.
+    ///
+    /// # Errors
+    ///
+    /// [`GoalError::Form`], [`GoalError::Value`].
+    pub fn parse(text: &str) -> Result<Self, GoalError> {
+        const FORM: &str = "expected [JOB.][read.|write.|trim.]FIGURE, then <, <=, >= or >, then a value: \
+                            reader.read.p99<20ms; FIGURE is iops, bw, mean, max or a percentile such as p99.9";
+        if text.len() > LEN_MAX {
+            return Err(GoalError::Form("a goal has at most 1024 bytes"));
+        }
+        // The name of a job may have a bound in it, a value has none.
+        let at = text.rfind(['<', '>']).ok_or(GoalError::Form(FORM))?;
+        let (token, bound) = BOUNDS
+            .into_iter()
+            .find(|(token, _)| text[at..].starts_with(token))
+            .ok_or(GoalError::Form(FORM))?;
+        let (place, value) = (text[..at].trim(), text[at + token.len()..].trim());
+        let (rest, figure) = figure(place).ok_or(GoalError::Form(FORM))?;
+        let ops = Op::ALL.into_iter();
+        let named = ops.filter_map(|op| {
+            let rest = rest?.strip_suffix(op.name())?;
+            let job = if rest.is_empty() { None } else { Some(rest.strip_suffix('.')?) };
+            Some((job, Some(op)))
+        });
+        let (job, op) = named.last().unwrap_or((rest, None));
+        if job == Some("") {
+            return Err(GoalError::Form(FORM));
+        }
+        let value = figure.read(value)?;
+        Ok(Self { text: text.to_owned(), job: job.map(str::to_owned), op, figure, bound, value })
+    }
+
+    /// Returns what each of `outcomes` reaches.
+    ///
+    /// # Errors
+    ///
+    /// [`GoalError::NoJob`], [`GoalError::NoDirection`].
+    pub fn judge(&self, outcomes: &[Outcome]) -> Result<GoalResult, GoalError> {
+        let reached = outcomes.iter().map(|of| self.reached(&of.name, &Stream::all(&of.jobs)));
+        Ok(GoalResult { goal: self.text.clone(), designs: reached.collect::<Result<_, _>>()? })
+    }
+
+    fn reached(&self, design: &str, streams: &[Stream]) -> Result<Reached, GoalError> {
+        let of_job: Vec<_> = streams
+            .iter()
+            .filter(|of| self.job.as_ref().is_none_or(|job| of.job == *job))
+            .collect();
+        if let (Some(job), true) = (&self.job, of_job.is_empty()) {
+            let mut known: Vec<_> = streams.iter().map(|of| of.job.clone()).collect();
+            known.dedup();
+            return Err(GoalError::NoJob { job: job.clone(), known });
+        }
+        let asked = of_job.iter().filter(|of| self.op.is_none_or(|op| of.op == op));
+        let values: Vec<_> = asked.map(|of| self.figure.of(of)).collect();
+        // No I/O ended: there is no latency that could be short enough.
+        let known = values.iter().copied().collect::<Option<Vec<u64>>>();
+        let worst = known.as_ref().and_then(|values| match self.bound {
+            Bound::Below | Bound::AtMost => values.iter().max().copied(),
+            Bound::Above | Bound::AtLeast => values.iter().min().copied(),
+        });
+        if values.is_empty() {
+            let op = self.op.map_or("read, write or trim", Op::name);
+            return Err(GoalError::NoDirection { op });
+        }
+        Ok(Reached {
+            design: design.to_owned(),
+            met: worst.is_some_and(|worst| self.bound.holds(worst, self.value)),
+            figure: worst.map_or_else(|| "no I/O".to_owned(), |worst| self.figure.words(worst)),
+        })
+    }
+}
+
+/// Returns the figure at the end of `place`, and what is before it and its dot.
+fn figure(place: &str) -> Option<(Option<&str>, Figure)> {
+    const NAMES: [(&str, Figure); 4] = [
+        ("iops", Figure::Iops),
+        ("bw", Figure::Bandwidth),
+        ("mean", Figure::Mean),
+        ("max", Figure::Max),
+    ];
+    let before = |len: usize| match &place[..place.len() - len] {
+        "" => Some(None),
+        rest => rest.strip_suffix('.').map(Some),
+    };
+    for (name, figure) in NAMES {
+        if place.ends_with(name) {
+            return Some((before(name.len())?, figure));
+        }
+    }
+    // The last `p` begins the percentile: digits and a point follow.
+    let at = place.rfind('p')?;
+    let thousandths = profile::scaled_decimal(&place[at + 1..], 1000)?;
+    let percentile = u32::try_from(thousandths).ok().filter(|percentile| *percentile <= 100_000)?;
+    Some((before(place.len() - at)?, Figure::Percentile(percentile)))
+}
+
+impl Figure {
+    fn read(self, value: &str) -> Result<u64, GoalError> {
+        match self {
+            Self::Iops => {
+                let units = [("k", 1_000), ("M", 1_000_000), ("", 1)];
+                let parsed = units.into_iter().find_map(|(unit, factor)| {
+                    profile::scaled_decimal(value.strip_suffix(unit)?, factor)
+                });
+                parsed.ok_or(GoalError::Value("I/Os per second: 500, 20k, 1.5M"))
+            }
+            Self::Bandwidth => profile::rate(value)
+                .ok_or(GoalError::Value("bytes per second with their unit: 20MiB/s, 400kB/s")),
+            Self::Mean | Self::Max | Self::Percentile(_) => profile::time(value)
+                .map(|time| time.as_ns())
+                .ok_or(GoalError::Value("a time with its unit: 500us, 20ms, 1s")),
+        }
+    }
+
+    /// The value in `stream`; `None` for a latency if no I/O ended.
+    fn of(self, stream: &Stream) -> Option<u64> {
+        let figures = &stream.figures;
+        let latency = || Some(&figures.lat_ns).filter(|latency| latency.count > 0);
+        match self {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a rate is positive and below 2^63"
+            )]
+            Self::Iops => Some(figures.iops as u64),
+            Self::Bandwidth => Some(figures.bytes_per_s),
+            Self::Mean => latency().map(|of| of.mean),
+            Self::Max => latency().map(|of| of.max),
+            Self::Percentile(percentile) => latency().map(|of| of.percentile(percentile)),
+        }
+    }
+
+    fn words(self, value: u64) -> String {
+        match self {
+            Self::Iops => count(approximate(value)),
+            Self::Bandwidth if value < 1 << 20 => {
+                #[expect(clippy::float_arithmetic, reason = "for the eye only")]
+                let kib = approximate(value) / 1024.0;
+                format!("{} KiB/s", digits(kib))
+            }
+            Self::Bandwidth => format!("{} MiB/s", mebibytes(value)),
+            Self::Mean | Self::Max | Self::Percentile(_) => time(value),
+        }
+    }
+}
+
+impl Bound {
+    const fn holds(self, value: u64, limit: u64) -> bool {
+        match self {
+            Self::Below => value < limit,
+            Self::AtMost => value <= limit,
+            Self::AtLeast => value >= limit,
+            Self::Above => value > limit,
+        }
+    }
+}
+
+/// Says which designs meet all goals, and what the others miss.
+#[must_use]
+pub fn sentences(results: &[GoalResult]) -> Vec<String> {
+    let Some(first) = results.first() else { return Vec::new() };
+    let count = first.designs.len();
+    let meets_all = |at: &usize| results.iter().all(|result| result.designs[*at].met);
+    let all: Vec<_> =
+        (0..count).filter(meets_all).map(|at| first.designs[at].design.as_str()).collect();
+    let every = if results.len() == 1 { "the goal" } else { "all goals" };
+    let mut sentences = vec![match all.as_slice() {
+        [] => format!("No design meets {every}."),
+        [one] => format!("{one} meets {every}."),
+        several => format!("{} meet {every}.", several.join(", ")),
+    }];
+    for at in (0..count).filter(|at| !meets_all(at)) {
+        let missed = results.iter().filter(|result| !result.designs[at].met);
+        let missed: Vec<_> =
+            missed.map(|of| format!("{} ({})", of.goal, of.designs[at].figure)).collect();
+        sentences.push(format!("{} misses {}.", first.designs[at].design, missed.join(", ")));
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (Option<String>, Option<Op>, Figure, Bound, u64) {
+        let Goal { job, op, figure, bound, value, .. } = Goal::parse(text).expect(text);
+        (job, op, figure, bound, value)
+    }
+
+    #[test]
+    fn a_goal_has_a_job_a_direction_and_a_figure() {
+        let job = |name: &str| Some(name.to_owned());
+        for (text, expected) in [
+            (
+                "reader.read.p99<20ms",
+                (
+                    job("reader"),
+                    Some(Op::Read),
+                    Figure::Percentile(99_000),
+                    Bound::Below,
+                    20_000_000,
+                ),
+            ),
+            (
+                "log.write.bw >= 20MiB/s",
+                (job("log"), Some(Op::Write), Figure::Bandwidth, Bound::AtLeast, 20 << 20),
+            ),
+            ("p99.9<=1.5s", (None, None, Figure::Percentile(99_900), Bound::AtMost, 1_500_000_000)),
+            ("trim.max<1s", (None, Some(Op::Trim), Figure::Max, Bound::Below, 1_000_000_000)),
+            ("db.1.iops>1.5k", (job("db.1"), None, Figure::Iops, Bound::Above, 1500)),
+            ("read.read.mean<1us", (job("read"), Some(Op::Read), Figure::Mean, Bound::Below, 1000)),
+            ("a<b.p50<7ns", (job("a<b"), None, Figure::Percentile(50_000), Bound::Below, 7)),
+        ] {
+            assert_eq!(parsed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_goal_is_refused() {
+        for text in [
+            "",
+            "<",
+            "p99",
+            "p99<",
+            "<20ms",
+            "p<20ms",
+            "p101<20ms",
+            "p99.9999<1ms",
+            ".p99<1ms",
+            "xp99<1ms",
+            "reader.read<20ms",
+            "p99=20ms",
+            "p99<20",
+            "bw>20",
+            "bw>20ms",
+            "iops>20MiB/s",
+            "iops>-1",
+            "..read.p99<1ms.",
+            "p99<>20ms",
+        ] {
+            assert!(Goal::parse(text).is_err(), "{text}");
+        }
+        assert!(Goal::parse(&format!("{}.p99<1ms", "x".repeat(LEN_MAX))).is_err());
+    }
+}

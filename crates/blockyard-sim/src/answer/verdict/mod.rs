@@ -1,0 +1,166 @@
+//! The verdict: each job and direction under each design, and who gains what and who pays for it.
+
+mod words;
+
+use serde::{Deserialize, Serialize};
+
+use super::certainty::EQUAL_WITHIN;
+use super::latency::Latency;
+use super::number::approximate;
+use super::outcome::Outcome;
+use super::stream::Stream;
+
+/// What the designs do to each job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Verdict {
+    /// The verdict in sentences: who is fastest, then each design against the first.
+    pub sentences: Vec<String>,
+    /// A row for each job, or group of jobs that reports as one, and direction.
+    pub rows: Vec<Row>,
+}
+
+/// A job, or group of jobs that reports as one, in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Row {
+    /// The name of the job; for a group, of its first job.
+    pub job: String,
+    /// `read`, `write` or `trim`.
+    pub direction: String,
+    /// The job, and its direction if the job has several: how sentences call the row. Empty if there is one row.
+    pub label: String,
+    /// Its figures under each design, in the order of the designs.
+    pub designs: Vec<Cell>,
+}
+
+/// The figures of a row under one design. Latencies are from submission to end, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cell {
+    /// The design.
+    pub design: String,
+    /// I/Os that ended.
+    pub ios: u64,
+    /// I/Os per second of the job's run time.
+    pub iops: f64,
+    /// Bytes per second of the job's run time.
+    pub bytes_per_s: u64,
+    /// The mean latency.
+    pub mean_ns: u64,
+    /// The median.
+    pub p50_ns: u64,
+    /// 99 % of the I/Os took at most this long.
+    pub p99_ns: u64,
+    /// 99.9 % of the I/Os took at most this long.
+    pub p99_9_ns: u64,
+    /// The longest latency.
+    pub max_ns: u64,
+    /// IOPS relative to those under the first design; null if these are 0.
+    pub ratio: Option<f64>,
+}
+
+impl Verdict {
+    /// Returns the verdict on `outcomes`, runs of the same jobs.
+    #[must_use]
+    pub fn of(outcomes: &[Outcome]) -> Self {
+        let jobs: Vec<_> =
+            outcomes.iter().map(|of| (of.name.as_str(), Stream::all(&of.jobs))).collect();
+        Self::on(&jobs)
+    }
+
+    /// Returns the verdict on the streams of each design, given with its name.
+    #[must_use]
+    pub fn on(designs: &[(&str, Vec<Stream>)]) -> Self {
+        let mut names: Vec<(&str, crate::job::Op, usize)> = Vec::new();
+        for (_, streams) in designs {
+            for (at, stream) in streams.iter().enumerate() {
+                let nth = nth_of_name(streams, at);
+                let name = (stream.job.as_str(), stream.op, nth);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        let labels = labels(&names);
+        let rows = names.iter().zip(labels).map(|((job, op, nth), label)| {
+            let found = |streams: &[Stream]| {
+                let mut of_name =
+                    streams.iter().filter(|of| of.job == *job && of.op == *op).skip(*nth);
+                of_name.next().cloned()
+            };
+            let found: Vec<_> =
+                designs.iter().map(|(design, streams)| (*design, found(streams))).collect();
+            let first = found.iter().find_map(|(_, stream)| stream.as_ref());
+            let first_iops = first.map_or(0.0, |stream| stream.figures.iops);
+            let cells =
+                found.iter().map(|(design, stream)| Cell::of(design, stream.as_ref(), first_iops));
+            let designs = cells.collect();
+            Row { job: (*job).to_owned(), direction: op.name().to_owned(), label, designs }
+        });
+        let rows: Vec<_> = rows.collect();
+        Self { sentences: words::sentences(&rows), rows }
+    }
+}
+
+impl Verdict {
+    /// The IOPS of each row under the design `at`.
+    pub(super) fn rates(&self, at: usize) -> Vec<f64> {
+        self.rows.iter().map(|row| row.designs[at].iops).collect()
+    }
+}
+
+/// Returns how many streams before the one `at` have its name and direction. They are of other reporting groups.
+fn nth_of_name(streams: &[Stream], at: usize) -> usize {
+    let same = |of: &&Stream| of.job == streams[at].job && of.op == streams[at].op;
+    streams[..at].iter().filter(same).count()
+}
+
+fn labels(names: &[(&str, crate::job::Op, usize)]) -> Vec<String> {
+    let label = |(job, op, nth): &(&str, crate::job::Op, usize)| {
+        let directions = names.iter().filter(|(other, _, of)| other == job && of == nth).count();
+        let number = if *nth == 0 { String::new() } else { format!(" {}", nth + 1) };
+        match directions {
+            1 => format!("{job}{number}"),
+            _ => format!("{job}{number} {}", op.name()),
+        }
+    };
+    if names.len() == 1 { vec![String::new()] } else { names.iter().map(label).collect() }
+}
+
+impl Cell {
+    #[expect(clippy::float_arithmetic, reason = "the ratio is for reading, and orders nothing")]
+    fn of(design: &str, stream: Option<&Stream>, first_iops: f64) -> Self {
+        let none = Latency::default();
+        let figures = stream.map(|stream| &stream.figures);
+        let latency = figures.map_or(&none, |figures| &figures.lat_ns);
+        let iops = figures.map_or(0.0, |figures| figures.iops);
+        Self {
+            design: design.to_owned(),
+            ios: figures.map_or(0, |figures| figures.ios),
+            iops,
+            bytes_per_s: figures.map_or(0, |figures| figures.bytes_per_s),
+            mean_ns: latency.mean,
+            p50_ns: latency.p50,
+            p99_ns: latency.p99,
+            p99_9_ns: latency.p99_9,
+            max_ns: latency.max,
+            ratio: (first_iops > 0.0).then(|| iops / first_iops),
+        }
+    }
+}
+
+impl Row {
+    /// Whether the design `at` reaches the highest IOPS of the row, within 2 %.
+    #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
+    fn is_best(&self, at: usize) -> bool {
+        let best = self.designs.iter().map(|cell| cell.iops).fold(0.0, f64::max);
+        self.designs[at].iops >= best * (1.0 - EQUAL_WITHIN)
+    }
+}
+
+/// The ratio of two numbers; `None` if the second is 0.
+#[expect(clippy::float_arithmetic, reason = "one division, for reading")]
+fn quotient(of: u64, to: u64) -> Option<f64> {
+    (to > 0).then(|| approximate(of) / approximate(to))
+}

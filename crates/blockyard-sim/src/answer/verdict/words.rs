@@ -1,0 +1,206 @@
+//! The verdict in sentences.
+
+#![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
+
+use super::{Cell, Row, quotient};
+use crate::answer::certainty::EQUAL_WITHIN;
+use crate::answer::number::{digits, time};
+
+/// A 99th percentile that differs by less than this share is not worth words.
+const P99_EQUAL_WITHIN: f64 = 0.1;
+/// The largest number of jobs that a sentence lists.
+const LISTED_MAX: usize = 6;
+
+/// Returns a sentence on who is fastest, and one on each design but the first.
+pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
+    let Some(first) = rows.first() else {
+        return vec!["No I/O ended while it was measured: there is nothing to compare.".to_owned()];
+    };
+    if first.designs.len() < 2 {
+        return Vec::new();
+    }
+    let lead = fastest(rows);
+    let others = 1..first.designs.len();
+    [lead].into_iter().chain(others.map(|at| against_first(rows, at))).collect()
+}
+
+/// Says which design reaches the highest IOPS.
+fn fastest(rows: &[Row]) -> String {
+    let count = rows[0].designs.len();
+    let every = if rows.len() > 1 { " for every job" } else { "" };
+    let is_best = |at: &usize| rows.iter().all(|row| row.is_best(*at));
+    let best: Vec<_> = (0..count).filter(is_best).collect();
+    let name = |at: usize| rows[0].designs[at].design.as_str();
+    let all_tails_equal = (0..count).all(|at| rows.iter().all(|row| p99(row, at).is_none()));
+    match best.as_slice() {
+        all if all.len() == count && all_tails_equal => {
+            format!("All designs are equal{every}: IOPS within 2 %, p99 within 10 %.")
+        }
+        all if all.len() == count => {
+            format!("All designs reach the same IOPS within 2 %{every}; latency differs.")
+        }
+        [one] => format!("{} is fastest{every}.", name(*one)),
+        [] => {
+            let of_row = |row: &Row| {
+                let best: Vec<_> = (0..count).filter(|at| row.is_best(*at)).map(name).collect();
+                let best =
+                    if best.len() == count { "all equal".to_owned() } else { best.join(" and ") };
+                format!("{} for {}", best, row.label)
+            };
+            let mut winners: Vec<_> = rows.iter().take(LISTED_MAX).map(of_row).collect();
+            winners.extend(left_out(rows.len()));
+            format!("No design is fastest for every job: {}.", winners.join("; "))
+        }
+        several => {
+            let names: Vec<_> = several.iter().map(|at| name(*at)).collect();
+            format!("{} are fastest{every}, within 2 % of each other.", listed(&names))
+        }
+    }
+}
+
+/// Returns `a`, `a and b` or `a, b and c`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// Says what each job gains or pays under the design `at` instead of the first.
+fn against_first(rows: &[Row], at: usize) -> String {
+    let design = &rows[0].designs[at].design;
+    let first = &rows[0].designs[0].design;
+    let changed: Vec<_> = rows.iter().filter_map(|row| Some((row, change(row, at)?))).collect();
+    if changed.is_empty() {
+        return format!("{design}: no difference from {first}.");
+    }
+    let mut words: Vec<_> = changed
+        .iter()
+        .take(LISTED_MAX)
+        .map(|(row, change)| match row.label.as_str() {
+            "" => change.clone(),
+            label => format!("{label} {change}"),
+        })
+        .collect();
+    words.extend(left_out(changed.len()));
+    format!("{design} against {first}: {}.", words.join("; "))
+}
+
+fn left_out(count: usize) -> Option<String> {
+    (count > LISTED_MAX).then(|| format!("{} more in the table", count - LISTED_MAX))
+}
+
+/// Returns how the row differs under the design `at` from the first; `None` if it does not.
+fn change(row: &Row, at: usize) -> Option<String> {
+    let (first, other) = (&row.designs[0], &row.designs[at]);
+    let parts: Vec<_> = [rate(first, other), p99(row, at)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// Returns how the rates differ. IOPS and MiB/s are one number unless they disagree.
+fn rate(first: &Cell, other: &Cell) -> Option<String> {
+    let iops = other.ratio.filter(|_| first.iops > 0.0);
+    let bytes = quotient(other.bytes_per_s, first.bytes_per_s);
+    let (Some(iops), Some(bytes)) = (iops, bytes) else {
+        return (other.iops > 0.0).then(|| "has I/Os only here".to_owned());
+    };
+    let is_equal = |ratio: f64| (ratio - 1.0).abs() <= EQUAL_WITHIN;
+    let disagree = !is_equal(iops / bytes);
+    match (is_equal(iops), is_equal(bytes)) {
+        (true, true) => None,
+        _ if disagree => Some(format!("IOPS {} but MiB/s {}", gain(iops), gain(bytes))),
+        _ => Some(gain(iops)),
+    }
+}
+
+/// Returns the two 99th percentiles if they differ by more than 10 %.
+fn p99(row: &Row, at: usize) -> Option<String> {
+    let (first, other) = (&row.designs[0], &row.designs[at]);
+    let ratio = quotient(other.p99_ns, first.p99_ns)?;
+    let differs = other.ios > 0 && (ratio - 1.0).abs() > P99_EQUAL_WITHIN;
+    differs.then(|| format!("p99 {} -> {}", time(first.p99_ns), time(other.p99_ns)))
+}
+
+/// A ratio as `+2 %`, `-87 %` or `3.41 times`.
+fn gain(ratio: f64) -> String {
+    match ratio {
+        _ if ratio >= 2.0 => format!("{} times", digits(ratio)),
+        _ => format!("{:+.0} %", 100.0 * (ratio - 1.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row with these IOPS, MiB/s and p99 (in ms) under each of the designs a, b and c.
+    fn row(label: &str, figures: &[(f64, u64, u64)]) -> Row {
+        let first = figures[0].0;
+        let cells =
+            figures.iter().zip(["a", "b", "c"]).map(|(&(iops, mib, p99_ms), design)| Cell {
+                design: design.to_owned(),
+                ios: 1000,
+                iops,
+                bytes_per_s: mib << 20,
+                mean_ns: 0,
+                p50_ns: 0,
+                p99_ns: p99_ms * 1_000_000,
+                p99_9_ns: 0,
+                max_ns: 0,
+                ratio: (first > 0.0).then(|| iops / first),
+            });
+        let (job, direction) = (label.to_owned(), "read".to_owned());
+        Row { job, direction, label: label.to_owned(), designs: cells.collect() }
+    }
+
+    #[test]
+    fn a_job_that_pays_for_another_is_named() {
+        let rows = [
+            row("log", &[(100.0, 100, 35), (104.0, 104, 35)]),
+            row("reader", &[(126.0, 126, 35), (16.0, 16, 139)]),
+        ];
+        assert_eq!(
+            sentences(&rows),
+            [
+                "No design is fastest for every job: b for log; a for reader.",
+                "b against a: log +4 %; reader -87 %, p99 35.0 ms -> 139 ms.",
+            ]
+        );
+    }
+
+    #[test]
+    fn iops_and_bytes_that_disagree_are_both_told() {
+        let rows = [row("", &[(100.0, 933, 7), (268.0, 614, 7)])];
+        assert_eq!(
+            sentences(&rows),
+            ["b is fastest.", "b against a: IOPS 2.68 times but MiB/s -34 %."]
+        );
+    }
+
+    #[test]
+    fn designs_that_are_equal_are_called_equal() {
+        let equal = [row("", &[(100.0, 100, 100), (101.0, 101, 105), (99.0, 99, 100)])];
+        assert_eq!(
+            sentences(&equal)[0],
+            "All designs are equal: IOPS within 2 %, p99 within 10 %."
+        );
+        assert_eq!(sentences(&equal)[2], "c: no difference from a.");
+        let tails = [row("", &[(100.0, 100, 100), (101.0, 101, 50), (100.0, 100, 100)])];
+        assert_eq!(
+            sentences(&tails)[0],
+            "All designs reach the same IOPS within 2 %; latency differs."
+        );
+        assert_eq!(sentences(&tails)[1], "b against a: p99 100 ms -> 50.0 ms.");
+        let two = [row("", &[(50.0, 50, 9), (101.0, 101, 9), (100.0, 100, 9)])];
+        assert_eq!(sentences(&two)[0], "b and c are fastest, within 2 % of each other.");
+    }
+
+    #[test]
+    fn nothing_to_compare_says_so() {
+        assert_eq!(sentences(&[]).len(), 1);
+        assert!(sentences(&[row("", &[(1.0, 1, 1)])]).is_empty());
+        let idle = [row("", &[(0.0, 0, 0), (5.0, 5, 1)])];
+        assert_eq!(sentences(&idle), ["b is fastest.", "b against a: has I/Os only here."]);
+    }
+}
