@@ -85,7 +85,7 @@ input_errors!(JobError, ProfileError, ReplayError, StartError, TraceError);
 impl From<SimulationError> for Failure {
     fn from(error: SimulationError) -> Self {
         match error {
-            SimulationError::Failed { .. } | SimulationError::Log(_) => {
+            SimulationError::Failed { .. } | SimulationError::Log(_) | SimulationError::Stopped => {
                 Self::Run(error.to_string())
             }
             _ => Self::Input(error.to_string()),

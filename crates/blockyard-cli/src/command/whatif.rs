@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use blockyard_sim::answer::{Answer, certainty, whatif_by};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::profile::Design;
 use blockyard_sim::simulate::Conditions;
 
 use crate::cli::{Job, OutputFormat, Whatif};
@@ -13,7 +13,7 @@ use crate::render;
 use crate::{job, trace, verdict};
 
 pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> {
-    let device = args.setting.applied_to(Device::lookup(&args.device)?)?;
+    let device = args.setting.device(&args.device)?;
     let designs: Vec<_> =
         args.designs.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
     let subject = args.setting.read()?;
@@ -30,12 +30,10 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let seeds = args
         .seeds
         .map(|count| certainty::seeds(&given.jobs, &device, &designs, &conditions, count));
-    let readings = match args.readings.unwrap_or_else(|| usual_readings(&answer)) {
+    let readings = match args.readings.unwrap_or_else(|| certainty::usual_readings(&answer)) {
         0 => None,
         count => {
-            let devices = Device::readings(&args.device, conditions.seed, count)?.into_iter();
-            let devices: Vec<_> =
-                devices.map(|device| args.setting.applied_to(device)).collect::<Result<_, _>>()?;
+            let devices = args.setting.readings(&args.device, count)?;
             let stated: Vec<_> = answer.designs.iter().map(|of| of.figures.iops).collect();
             let jobs = &given.jobs;
             Some(certainty::readings(jobs, &devices, &designs, &stated, &conditions)?)
@@ -49,15 +47,6 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     };
     args.setting.answer.deliver(&text, out)?;
     verdict::of(answer.designs.iter())
-}
-
-/// The number of readings without `--readings`: a few, if they take little time and can tell anything.
-fn usual_readings(answer: &Answer) -> u32 {
-    const FEW: u32 = 8;
-    const IOS_MAX: u64 = 200_000;
-    let ios: u64 = answer.designs.iter().map(|of| of.figures.ios).sum();
-    let tells = answer.designs.len() > 1 && answer.rests.varied > 0;
-    if tells && ios <= IOS_MAX { FEW } else { 0 }
 }
 
 /// The job as a command for fio.

@@ -38,6 +38,7 @@ use certainty::{Readings, Rests, Seeds};
 use serde::Serialize;
 
 use crate::job::JobFile;
+use crate::parallel::each;
 use crate::profile::{Design, Device};
 use crate::simulate::{Conditions, Report, Simulation, SimulationError};
 
@@ -74,7 +75,7 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(Answer)
 }
 
-/// Runs `jobs` on `device` under each of `designs`, subject to `conditions`.
+/// Runs `jobs` on `device` under each of `designs`, subject to `conditions`, on all processors.
 ///
 /// # Errors
 ///
@@ -89,8 +90,11 @@ pub fn whatif(
     designs: &[Design],
     conditions: &Conditions<'_>,
 ) -> Result<Answer, SimulationError> {
-    whatif_by(jobs, device, designs, conditions, |design| {
-        Simulation::under(jobs, device, design, *conditions)?.finish()
+    let reports =
+        each(designs, |design| Simulation::under(jobs, device, design, *conditions)?.finish());
+    let mut reports = reports.into_iter();
+    whatif_by(jobs, device, designs, conditions, |_| {
+        reports.next().expect("each design should have a report")
     })
 }
 

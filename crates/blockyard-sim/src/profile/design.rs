@@ -209,8 +209,16 @@ impl Design {
     ///
     /// No built-in design has the name, the file cannot be read, or a line of it is wrong.
     pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
-        let text = text_of("design", name_or_path, BUILTIN)?;
-        Self::parse(name_or_path, &text)
+        Self::parse(name_or_path, &Self::text(name_or_path)?)
+    }
+
+    /// Returns the text of the built-in design with this name, or of the file at this path.
+    ///
+    /// # Errors
+    ///
+    /// No built-in design has the name, or the file cannot be read.
+    pub fn text(name_or_path: &str) -> Result<String, ProfileError> {
+        text_of("design", name_or_path, BUILTIN)
     }
 
     /// Reads a design from `text`. `name` becomes its name, and the name of the file in errors.

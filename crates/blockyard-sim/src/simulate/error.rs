@@ -132,6 +132,8 @@ pub enum SimulationError {
     },
     /// A log cannot be written.
     Log(LogError),
+    /// The run was ended from outside: see [`Stop`](super::Stop).
+    Stopped,
     /// The run failed at this virtual time.
     Failed {
         /// The job that the failure concerns, if there is one.
@@ -199,6 +201,7 @@ impl fmt::Display for SimulationError {
                 f,
                 "{file}: `[card]` and `[host]` only work on eMMC and SD devices; `{device}` is {kind}"
             ),
+            Self::Stopped => f.write_str("stopped"),
             Self::Faults { file, rule, words } => write!(f, "{file}: rule `{rule}`: {words}"),
             Self::Failed { job, at, failure } => {
                 if let Some(job) = job {

@@ -5,9 +5,11 @@
 mod build;
 mod error;
 mod plan;
+mod stop;
 
 pub use build::{depth, live};
 pub use error::SimulationError;
+pub use stop::Stop;
 
 use crate::data::verify::{Verified, Verify};
 use crate::device::mmc::host::HostReport;
@@ -96,6 +98,8 @@ pub struct Conditions<'a> {
     pub checked: bool,
     /// Whether the logs that the jobs request are written.
     pub logs: bool,
+    /// What can end the run early.
+    pub stop: Option<&'a Stop>,
 }
 
 impl Conditions<'_> {
@@ -110,6 +114,7 @@ impl Conditions<'_> {
             sleeps: &[],
             checked: true,
             logs: false,
+            stop: None,
         }
     }
 }
@@ -129,6 +134,7 @@ pub struct Simulation<O = ()> {
     seed: u64,
     cpus: u16,
     sampler: SeriesSampler,
+    stop: Option<Stop>,
 }
 
 /// The number of events between two checks for due samples.
@@ -215,6 +221,7 @@ impl<O: Observer> Simulation<O> {
             seed: conditions.seed,
             cpus: device.machine.cpus,
             sampler: SeriesSampler::default(),
+            stop: conditions.stop.cloned(),
         };
         simulation.begin_wave();
         Ok(simulation)
@@ -229,9 +236,12 @@ impl<O: Observer> Simulation<O> {
     ///
     /// # Errors
     ///
-    /// [`SimulationError::Failed`], [`SimulationError::Log`].
+    /// [`SimulationError::Failed`], [`SimulationError::Log`], [`SimulationError::Stopped`].
     pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
         assert!(max > 0, "an advance must handle at least one event");
+        if self.stop.as_ref().is_some_and(Stop::is_requested) {
+            return Err(SimulationError::Stopped);
+        }
         let mut left = max;
         let more = loop {
             let events = left.min(SAMPLED_EVENTS);
@@ -265,7 +275,7 @@ impl<O: Observer> Simulation<O> {
     ///
     /// Those of [`Self::advance`].
     pub fn finish(mut self) -> Result<Report, SimulationError> {
-        while self.advance(1 << 20)? {}
+        while self.advance(1 << 16)? {}
         Ok(self.report())
     }
 
