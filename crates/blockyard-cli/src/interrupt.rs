@@ -1,32 +1,32 @@
 //! Signals that end a run early.
 
-use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use blockyard_sim::simulate::Stop;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-/// Set by the first signal to end.
-static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+/// Requested by the first signal to end.
+static STOP: OnceLock<Stop> = OnceLock::new();
 
-/// Returns what the first signal to end sets.
-pub(crate) fn flag() -> &'static AtomicBool {
-    INTERRUPTED.get_or_init(Arc::default)
+/// Returns what the first signal to end requests.
+pub(crate) fn stop() -> &'static Stop {
+    STOP.get_or_init(Stop::default)
 }
 
 /// Registers for signals. After this call, the first signal to end lets a run report what it has measured, and the second
 /// ends the process at once.
 pub(crate) fn catch() -> io::Result<()> {
-    let interrupted = INTERRUPTED.get_or_init(Arc::default);
+    let switch = stop().switch();
     for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_default(signal, Arc::clone(interrupted))?;
-        flag::register(signal, Arc::clone(interrupted))?;
+        flag::register_conditional_default(signal, Arc::clone(&switch))?;
+        flag::register(signal, Arc::clone(&switch))?;
     }
     Ok(())
 }
 
 /// Whether a signal to end has come.
 pub(crate) fn has_come() -> bool {
-    flag().load(Ordering::Relaxed)
+    stop().is_requested()
 }

@@ -1,4 +1,4 @@
-//! Runs simulations and shows how far they are: in a line of a terminal, or in a line every 10 s if standard error is none.
+//! Runs simulations and shows how far they are: in a line of a terminal, or in a line every 30 s if standard error is none.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -20,7 +20,7 @@ use crate::terminal::ProgressLine;
 /// The number of events between two updates of the line.
 const SLICE: u64 = 1 << 16;
 /// The time between two lines where there is no terminal.
-const BETWEEN_LINES: Duration = Duration::from_secs(10);
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
 
 /// The progress of several runs of one job file, on any number of threads.
 ///

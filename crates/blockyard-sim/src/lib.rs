@@ -25,7 +25,7 @@ pub mod measure;
 pub mod observe;
 pub mod output;
 pub mod page_cache;
-mod parallel;
+pub mod parallel;
 pub mod placement;
 pub mod profile;
 pub mod replay;

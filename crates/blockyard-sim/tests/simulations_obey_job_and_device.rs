@@ -5,7 +5,9 @@ use blockyard::trace::Action;
 use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
 use blockyard_sim::measure::per_second;
 use blockyard_sim::profile::{Design, Device, DeviceModel, FaultRules};
-use blockyard_sim::simulate::{Conditions, JobReport, Report, Simulation, SimulationError};
+use blockyard_sim::simulate::{
+    Conditions, JobReport, Report, Simulation, SimulationError, Stop, Stopped,
+};
 
 const TIMER: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\n\
                      submit-queues = 1\ndepth = 64\n";
@@ -448,4 +450,21 @@ fn a_job_that_the_device_cannot_serve_is_refused_with_its_line() {
         let message = refuse(options, profile);
         assert!(message.starts_with(begins), "{options}: {message}");
     }
+}
+
+/// A job without an end, stopped from another thread.
+#[test]
+fn a_run_can_be_stopped() {
+    let stop = Stop::default();
+    let conditions = Conditions { stop: Some(&stop), ..Conditions::new(1) };
+    let jobs = args("--rw=read --bs=4k --size=1m --time_based --runtime=30d");
+    let design = Design::lookup("mq-none").unwrap();
+    let mut simulation = Simulation::under(&jobs, &device(TIMER), &design, conditions).unwrap();
+    assert_eq!(simulation.advance(1000), Ok(true));
+    std::thread::scope(|scope| drop(scope.spawn(|| stop.stop())));
+    let report = simulation.finish().unwrap();
+    assert_eq!(report.stopped, Some(Stopped::Interrupted));
+    // One I/O at a time takes more than 100 us.
+    let ios: u64 = report.jobs[0].stats.measured().map(|measured| measured.ios).sum();
+    assert!(ios > 100 && report.span.as_ns() > 100 * 100_000, "{ios} in {:?}", report.span);
 }

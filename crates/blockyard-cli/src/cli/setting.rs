@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use blockyard::time::Duration;
 use blockyard_sim::data::verify::Verify;
-use blockyard_sim::profile::{self, DISKS_MAX, Device, FaultRules};
+use blockyard_sim::profile::{self, DISKS_MAX, Device, FaultRules, Override};
 use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
 use blockyard_sim::simulate::Conditions;
 use clap::{Args, ValueEnum};
@@ -39,6 +39,13 @@ pub(crate) struct Setting {
     /// Print neither progress nor notes
     #[arg(long)]
     pub(crate) quiet: bool,
+
+    /// Replace a value of the device's profile: card.read.access=900us
+    ///
+    /// The option may be repeated. `blockyard show DEVICE` prints the profile. Tables in the middle of the key may be
+    /// missing if only one figure of the device fits: card.access.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = replaced)]
+    set: Vec<Override>,
 
     /// Faults to inject: a TOML file of rules
     #[arg(long, alias = "fault", value_name = "FILE")]
@@ -82,8 +89,20 @@ impl Setting {
         Ok(interrupt::catch()?)
     }
 
+    /// Returns the device with this name, or at this path, as the options change it.
+    pub(crate) fn device(&self, name_or_path: &str) -> Result<Device, Failure> {
+        self.with_disks(Device::lookup_with(name_or_path, &self.set)?)
+    }
+
+    /// Returns `count` readings of the device, as [`Self::device`] returns it.
+    pub(crate) fn readings(&self, name_or_path: &str, count: u32) -> Result<Vec<Device>, Failure> {
+        let seed = self.answer.seed;
+        let readings = Device::readings(name_or_path, &self.set, seed, count)?;
+        readings.into_iter().map(|device| self.with_disks(device)).collect()
+    }
+
     /// Returns `device` with the disks that the options ask for.
-    pub(crate) fn applied_to(&self, device: Device) -> Result<Device, Failure> {
+    fn with_disks(&self, device: Device) -> Result<Device, Failure> {
         let Some(disks) = self.disks else { return Ok(device) };
         let name = device.name.clone();
         device.with_disks(disks).ok_or_else(|| {
@@ -122,12 +141,17 @@ impl Subject {
     pub(crate) fn conditions(&self) -> Conditions<'_> {
         Conditions {
             until_steady: self.until_steady,
-            stop: Some(interrupt::flag()),
+            stop: Some(interrupt::stop()),
             faults: self.faults.as_ref(),
             verify: self.verify.as_ref(),
             ..Conditions::new(self.seed)
         }
     }
+}
+
+fn replaced(text: &str) -> Result<Override, &'static str> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE: card.read.access=900us")?;
+    Ok(Override { key: key.trim().to_owned(), value: value.trim().to_owned() })
 }
 
 fn time(text: &str) -> Result<Duration, &'static str> {

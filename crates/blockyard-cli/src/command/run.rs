@@ -4,7 +4,7 @@ use std::io::Write;
 
 use blockyard_sim::answer::Outcome;
 use blockyard_sim::job::{JobFile, LogPrefix};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::profile::Design;
 use blockyard_sim::simulate::{Conditions, Report};
 
 use crate::cli::{JobLogs, Run, RunFormat};
@@ -15,7 +15,7 @@ use crate::{fio, job, terminal, trace, verdict};
 
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     args.setting.begin()?;
-    let device = args.setting.applied_to(Device::lookup(&args.device)?)?;
+    let device = args.setting.device(&args.device)?;
     let design = Design::lookup(&args.design)?;
     let subject = args.setting.read()?;
     let mut given = job::read(&args.job, &args.setting, &device)?;

@@ -16,7 +16,7 @@ use crate::{interrupt, job, render, terminal, trace, verdict};
 
 pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> {
     args.setting.begin()?;
-    let device = args.setting.applied_to(Device::lookup(&args.device)?)?;
+    let device = args.setting.device(&args.device)?;
     let names = args.designs.names(&device);
     let designs: Vec<_> =
         names.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
@@ -79,7 +79,7 @@ fn sure(
 ) -> Result<Answer, Failure> {
     designs.retain(|design| answer.unsuited.iter().all(|of| of.design != design.name));
     let seeds = args.seeds.unwrap_or_default();
-    let readings = args.readings.unwrap_or_else(|| usual_readings(&answer));
+    let readings = args.readings.unwrap_or_else(|| certainty::usual_readings(&answer));
     let runs = (seeds.saturating_sub(1) as usize + readings as usize) * designs.len();
     if runs == 0 || interrupt::has_come() {
         return Ok(answer);
@@ -94,9 +94,7 @@ fn sure(
     let readings = match readings {
         0 => None,
         count => {
-            let devices = Device::readings(&args.device, conditions.seed, count)?.into_iter();
-            let devices: Vec<_> =
-                devices.map(|device| args.setting.applied_to(device)).collect::<Result<_, _>>()?;
+            let devices = args.setting.readings(&args.device, count)?;
             let found = certainty::readings(jobs, &devices, &designs, stated, &conditions, ended)?;
             Some(found)
         }
@@ -106,15 +104,6 @@ fn sure(
         return Ok(answer);
     }
     Ok(Answer { seeds, readings, ..answer })
-}
-
-/// The number of readings without `--readings`: a few, if they take little time and can tell anything.
-fn usual_readings(answer: &Answer) -> u32 {
-    const FEW: u32 = 8;
-    const IOS_MAX: u64 = 200_000;
-    let ios: u64 = answer.designs.iter().map(|of| of.figures.ios).sum();
-    let tells = answer.designs.len() > 1 && answer.rests.varied > 0;
-    if tells && ios <= IOS_MAX { FEW } else { 0 }
 }
 
 /// The job as a command for fio.

@@ -233,8 +233,16 @@ impl Design {
         {
             return Self::lookup(scheduler)?.with_host_of(Self::lookup(host)?, name_or_path);
         }
-        let text = text_of("design", canonical(name_or_path), BUILTIN)?;
-        Self::parse(name_or_path, &text)
+        Self::parse(name_or_path, &Self::text(name_or_path)?)
+    }
+
+    /// Returns the text of the built-in design with this name, or of the file at this path. `SCHEDULER+HOST` has none.
+    ///
+    /// # Errors
+    ///
+    /// No built-in design has the name, or the file cannot be read.
+    pub fn text(name_or_path: &str) -> Result<String, ProfileError> {
+        text_of("design", canonical(name_or_path), BUILTIN)
     }
 
     /// Returns the design with the MMC host of `other`, under `name`.

@@ -11,6 +11,7 @@ use super::design::Design;
 use super::error::{Problem, ProfileError};
 use super::machine::{MachineProfile, machine};
 use super::mmc::{MmcProfile, mmc};
+use super::overrides::{self, Overlay, Override};
 use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
 use super::reading::{Figure, Notes, Reading};
 use super::source::Source;
@@ -215,6 +216,16 @@ const LOGICAL_BLOCK: &[(&str, u32)] =
     &[("512B", 1), ("1KiB", 2), ("2KiB", 4), ("4KiB", 8), ("8KiB", 16), ("16KiB", 32)];
 
 impl DeviceModel {
+    /// The tables of its profile that only this model has.
+    pub(super) const fn tables(&self) -> &'static [&'static str] {
+        match self {
+            Self::Null(_) => &["null"],
+            Self::Hba(_) => &["hba"],
+            Self::Mmc(_) => &["card", "host"],
+            Self::Pmem(_) => &["pmem"],
+        }
+    }
+
     /// The kind of device in a noun phrase, for messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -274,8 +285,25 @@ impl Device {
     ///
     /// No built-in device has the name, the file cannot be read, or a line of it is wrong.
     pub fn lookup(name_or_path: &str) -> Result<Self, ProfileError> {
-        let text = text_of("device", name_or_path, BUILTIN)?;
-        Self::parse(name_or_path, &text)
+        Self::lookup_with(name_or_path, &[])
+    }
+
+    /// Returns the device with this name, or reads it from this path; `overrides` replace values of its profile.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::lookup`], and [`ProfileError::Override`].
+    pub fn lookup_with(name_or_path: &str, overrides: &[Override]) -> Result<Self, ProfileError> {
+        Self::parse_with(name_or_path, &Self::text(name_or_path)?, overrides)
+    }
+
+    /// Returns the text of the built-in device with this name, or of the file at this path.
+    ///
+    /// # Errors
+    ///
+    /// No built-in device has the name, or the file cannot be read.
+    pub fn text(name_or_path: &str) -> Result<String, ProfileError> {
+        text_of("device", name_or_path, BUILTIN)
     }
 
     /// Reads a device from `text`. `name` becomes its name, and the name of the file in errors.
@@ -284,31 +312,66 @@ impl Device {
     ///
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
-        Self::parse_as(name, text, None)
+        Self::parse_with(name, text, &[])
     }
 
-    /// Returns `count` other [readings](Reading) of the device with this name, or of the file at this path.
+    /// Reads a device from `text`, as [`Self::parse`]; `overrides` replace values of its profile.
     ///
     /// # Errors
     ///
-    /// As [`Self::lookup`]; or figures within their ranges contradict each other.
-    pub fn readings(name_or_path: &str, seed: u64, count: u32) -> Result<Vec<Self>, ProfileError> {
-        let text = text_of("device", name_or_path, BUILTIN)?;
-        let readings = (0..count).map(|number| Reading { seed, number });
-        readings.map(|reading| Self::parse_as(name_or_path, &text, Some(reading))).collect()
+    /// Those of [`Self::parse`], and [`ProfileError::Override`].
+    pub fn parse_with(
+        name: &str,
+        text: &str,
+        overrides: &[Override],
+    ) -> Result<Self, ProfileError> {
+        Self::parse_as(name, text, overrides, None)
     }
 
-    fn parse_as(name: &str, text: &str, reading: Option<Reading>) -> Result<Self, ProfileError> {
+    /// Returns `count` other [readings](Reading) of the device with this name, or of the file at this path. `overrides`
+    /// replace values of its profile, so they have the same value in all readings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::lookup_with`]; or figures within their ranges contradict each other.
+    pub fn readings(
+        name_or_path: &str,
+        overrides: &[Override],
+        seed: u64,
+        count: u32,
+    ) -> Result<Vec<Self>, ProfileError> {
+        let text = Self::text(name_or_path)?;
+        let readings = (0..count).map(|number| Reading { seed, number });
+        let read = |reading| Self::parse_as(name_or_path, &text, overrides, Some(reading));
+        readings.map(read).collect()
+    }
+
+    fn parse_as(
+        name: &str,
+        text: &str,
+        overrides: &[Override],
+        reading: Option<Reading>,
+    ) -> Result<Self, ProfileError> {
         let notes = Notes::of(reading);
-        let device = Self::noted(name, text, &notes)?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN)?;
+        let device = Self::noted(name, &top)?;
+        let figures = notes.into_figures();
+        if overrides.is_empty() {
+            return Ok(Self { figures, ..device });
+        }
+        let overlay = Overlay::new(overrides, &device.model, &figures)?;
+        let notes = Notes::of(reading);
+        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN)?;
+        let top = top.under(Source::new("", &overlay.text, &notes));
+        let device = top.and_then(|top| Self::noted(&overrides::named(name, overrides), &top));
+        let device = device.map_err(|error| overlay.blamed("", error))?;
         Ok(Self { figures: notes.into_figures(), ..device })
     }
 
-    fn noted(name: &str, text: &str, notes: &Notes) -> Result<Self, ProfileError> {
-        let top = Table::open(Source::new(name, text, notes), KEYS, BUILTIN)?;
+    fn noted(name: &str, top: &Table<'_>) -> Result<Self, ProfileError> {
         let title = top.take("title", Text)?.unwrap_or_default();
-        let model = model(&top)?;
-        let limits = limits(&top, &model)?;
+        let model = model(top)?;
+        let limits = limits(top, &model)?;
         if let DeviceModel::Pmem(_) = &model {
             agrees_with_pmem(&limits)
                 .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
@@ -321,9 +384,9 @@ impl Device {
             name: name.to_owned(),
             title,
             model,
-            cache: cache(&top, &limits)?,
+            cache: cache(top, &limits)?,
             limits,
-            machine: machine(&top)?,
+            machine: machine(top)?,
             figures: Vec::new(),
         })
     }

@@ -44,6 +44,13 @@ pub enum ProfileError {
         /// The problem at this line.
         problem: Problem,
     },
+    /// A value that is to replace one of the profile is wrong.
+    Override {
+        /// Its key as it was given, or the keys of all of them if they are wrong together.
+        key: String,
+        /// The problem.
+        problem: Problem,
+    },
 }
 
 /// The problem at a line of a profile.
@@ -195,6 +202,7 @@ impl fmt::Display for ProfileError {
                 write!(f, "{file}: longer than {} KiB", MAX_FILE_BYTES / 1024)
             }
             Self::Wrong { file, line, problem } => write!(f, "{file}:{line}: {problem}"),
+            Self::Override { key, problem } => write!(f, "setting {}: {problem}", quoted(key)),
         }
     }
 }

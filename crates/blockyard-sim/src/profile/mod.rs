@@ -5,6 +5,8 @@
 //! build on a built-in profile with `base = "name"`; then it has only the keys that differ. Times, sizes and
 //! rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
+//! An [`Override`] replaces one value of a device: `card.read.access=900us`.
+//!
 //! [`FaultRules`] are read in the same way, from a file of their own.
 //!
 //! Nothing is ignored. An unknown key or value, a wrong type, a number out of range and a missing key are
@@ -22,6 +24,7 @@ mod fault;
 mod host;
 mod machine;
 mod mmc;
+mod overrides;
 mod pmem;
 mod read_ahead;
 mod reading;
@@ -50,6 +53,7 @@ pub use mmc::{
     ControlTiming, EraseTiming, Gather, HostCosts, HostFaults, MemoryCosts, MmcFaults,
     MmcHostProfile, MmcProfile, PioMisses, PioWait, ReadTiming, Stall, UnitTiming, WriteTiming,
 };
+pub use overrides::Override;
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};

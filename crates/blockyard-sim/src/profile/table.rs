@@ -75,14 +75,7 @@ impl<'a> Table<'a> {
         known: &'static [&'static str],
         builtins: &'static [Builtin],
     ) -> Result<Self, ProfileError> {
-        let entries = DeTable::parse(source.text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start);
-            source.wrong(offset, Problem::Syntax(error.message().to_owned()))
-        })?;
-        let entries = entries.into_inner();
-        debug_assert!(!known.is_empty(), "a table without keys");
-        let mut table = Self { source, path: "", offset: 0, entries, known, base: None };
-        table.check_keys()?;
+        let mut table = Self::top(source, known)?;
         if !known.contains(&BASE) {
             return Ok(table);
         }
@@ -92,6 +85,26 @@ impl<'a> Table<'a> {
             OWN.iter().for_each(|key| drop(base.entries.remove(*key)));
             table.base = Some(Box::new(base));
         }
+        Ok(table)
+    }
+
+    /// Returns the whole file `source` with this one as its base, whose keys it may have. It names no base itself.
+    pub(super) fn under(self, source: Source<'a>) -> Result<Self, ProfileError> {
+        let table = Self::top(source, self.known)?;
+        debug_assert!(!table.has(BASE), "a file has one base");
+        Ok(Self { base: Some(Box::new(self)), ..table })
+    }
+
+    /// Reads a whole file without a base.
+    fn top(source: Source<'a>, known: &'static [&'static str]) -> Result<Self, ProfileError> {
+        let entries = DeTable::parse(source.text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            source.wrong(offset, Problem::Syntax(error.message().to_owned()))
+        })?;
+        let entries = entries.into_inner();
+        debug_assert!(!known.is_empty(), "a table without keys");
+        let table = Self { source, path: "", offset: 0, entries, known, base: None };
+        table.check_keys()?;
         Ok(table)
     }
 

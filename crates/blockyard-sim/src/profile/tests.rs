@@ -677,7 +677,7 @@ fn an_assumed_figure_has_a_range() {
 fn every_reading_of_a_device_is_sound_and_has_other_figures() {
     for builtin in builtin_devices() {
         let stated = Device::lookup(builtin.name).unwrap();
-        let readings = Device::readings(builtin.name, 1, 8).unwrap();
+        let readings = Device::readings(builtin.name, &[], 1, 8).unwrap();
         let varies = stated.figures.iter().any(|figure| figure.range.is_some());
         for reading in &readings {
             let keys = |device: &Device| {
@@ -687,7 +687,7 @@ fn every_reading_of_a_device_is_sound_and_has_other_figures() {
             let differs = (&reading.model, &reading.machine) != (&stated.model, &stated.machine);
             assert_eq!(differs, varies, "{}", builtin.name);
         }
-        assert_eq!(readings[..2], Device::readings(builtin.name, 1, 2).unwrap());
+        assert_eq!(readings[..2], Device::readings(builtin.name, &[], 1, 2).unwrap());
     }
 }
 
@@ -699,7 +699,7 @@ fn a_reading_stays_within_the_range() {
                 submit-queues = { value = 2, range = [1, 4], origin = \"assumed: x\" }\n";
     let path = std::env::temp_dir().join(format!("a-reading-{}.toml", std::process::id()));
     std::fs::write(&path, text).unwrap();
-    let readings = Device::readings(path.to_str().unwrap(), 7, 200).unwrap();
+    let readings = Device::readings(path.to_str().unwrap(), &[], 7, 200).unwrap();
     std::fs::remove_file(&path).unwrap();
     let null = |device: &Device| match device.model {
         DeviceModel::Null(null) => null,

@@ -6,9 +6,11 @@ mod build;
 mod error;
 mod plan;
 mod steady;
+mod stop;
 
 pub use build::{depth, live};
 pub use error::SimulationError;
+pub use stop::Stop;
 
 use crate::data::verify::{Verified, Verify};
 use crate::device::mmc::host::HostReport;
@@ -27,7 +29,6 @@ use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::time::{Duration, Instant};
-use core::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use steady::Steady;
 
@@ -117,8 +118,8 @@ pub struct Conditions<'a> {
     /// Whether the run stops when the rate of each job in each direction is known within 1 %: when an interval of 95 % of the
     /// mean of at least 20 batches of at least 100 ms of virtual time is so narrow.
     pub until_steady: bool,
-    /// Stops the run when it is set. The report then has what was measured so far.
-    pub stop: Option<&'static AtomicBool>,
+    /// Stops the run when it is requested. The report then has what was measured so far.
+    pub stop: Option<&'a Stop>,
 }
 
 impl Conditions<'_> {
@@ -155,7 +156,7 @@ pub struct Simulation<O = ()> {
     cpus: u16,
     sampler: SeriesSampler,
     steady: Option<Steady>,
-    stop: Option<&'static AtomicBool>,
+    stop: Option<Stop>,
     stopped: Option<Stopped>,
     /// The I/Os reaped when one last was, and the events since then.
     progress: (u64, u64),
@@ -248,7 +249,7 @@ impl<O: Observer> Simulation<O> {
             cpus: device.machine.cpus,
             sampler: SeriesSampler::default(),
             steady: conditions.until_steady.then(Steady::new),
-            stop: conditions.stop,
+            stop: conditions.stop.cloned(),
             stopped: None,
             progress: (0, 0),
         };
@@ -280,7 +281,7 @@ impl<O: Observer> Simulation<O> {
             }
         };
         self.check_progress(max)?;
-        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        if self.stop.as_ref().is_some_and(Stop::is_requested) {
             self.stopped = Some(Stopped::Interrupted);
         }
         self.world.logs.write_due()?;

@@ -5,7 +5,7 @@ mod readings;
 mod rests;
 mod seeds;
 
-pub use readings::{Decider, Ranking, Readings, readings};
+pub use readings::{Decider, Ranking, Readings, readings, usual_readings};
 pub use rests::Rests;
 pub use seeds::{Comparison, Seeds, Verdict, seeds};
 

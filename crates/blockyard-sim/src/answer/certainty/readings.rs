@@ -2,7 +2,7 @@
 
 use super::EQUAL_WITHIN;
 use super::seeds::{rates, ratio};
-use crate::answer::Verdict;
+use crate::answer::{Answer, Verdict};
 use crate::job::JobFile;
 use crate::parallel::each;
 use crate::profile::{Design, Device};
@@ -59,6 +59,17 @@ impl Ranking {
         let all = self.faster + self.equal + self.slower;
         [self.faster, self.equal, self.slower].contains(&all)
     }
+}
+
+/// The number of readings that an answer has unless the user says otherwise: a few, if they take little time and can tell
+/// anything.
+#[must_use]
+pub fn usual_readings(answer: &Answer) -> u32 {
+    const FEW: u32 = 8;
+    const IOS_MAX: u64 = 200_000;
+    let ios: u64 = answer.designs.iter().map(|of| of.figures.ios).sum();
+    let tells = answer.designs.len() > 1 && answer.rests.varied > 0;
+    if tells && ios <= IOS_MAX { FEW } else { 0 }
 }
 
 /// Runs `jobs` under each of `designs` on each of `devices`, which are readings of one device. `stated` is the verdict on
@@ -165,7 +176,7 @@ mod tests {
         let path =
             std::env::temp_dir().join(format!("readings-{}-{count}.toml", std::process::id()));
         std::fs::write(&path, NULL).expect("space for a small file");
-        let devices = Device::readings(path.to_str().expect("a path in UTF-8"), 1, count);
+        let devices = Device::readings(path.to_str().expect("a path in UTF-8"), &[], 1, count);
         std::fs::remove_file(&path).expect("our file");
         devices.expect("readings of a sound profile")
     }
