@@ -10,6 +10,7 @@
 mod cli;
 mod command;
 mod fio;
+mod html;
 mod interrupt;
 mod job;
 mod log;

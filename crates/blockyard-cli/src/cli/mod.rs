@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Whatif(Whatif),
     /// Replay a trace: recorded I/O in place of a job
     Replay(Replay),
+    /// Compare two saved answers of `whatif --output-format json`
+    Compare(Compare),
     /// Simulate published experiments and compare the results with the published figures
     Reproduce(Reproduce),
     /// Serve a disk over NBD: a file, a block device or memory
@@ -61,7 +63,7 @@ pub(crate) enum Command {
     Btt(Btt),
     /// List the built-in devices and designs, and the options of jobs
     List(List),
-    /// Print the file of a built-in device or design
+    /// Print the file of a device or design
     Show(Show),
     /// Print the JSON schema of a command's output
     Schema(Schema),
@@ -251,6 +253,25 @@ pub(crate) struct Whatif {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// An answer: ratios are relative to it
+    #[arg(value_name = "A.json")]
+    pub(crate) first: String,
+
+    /// The answer that is compared with it; designs of one name belong together
+    #[arg(value_name = "B.json")]
+    pub(crate) second: String,
+
+    /// Write the comparison of the first design as a page, as `whatif --html` does
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// How to print the comparison
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(crate) output_format: OutputFormat,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Reproduce {
     /// The experiment; without a name, all are listed
     #[arg(value_name = "NAME", value_enum)]
@@ -297,7 +318,7 @@ pub(crate) enum Listed {
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// A name that `list` prints
+    /// A name that `list` prints, or the path of your own file, which is printed with all that its bases give it
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
 }

@@ -40,6 +40,10 @@ pub(crate) struct Setting {
     #[arg(long)]
     pub(crate) quiet: bool,
 
+    /// The capacity of each disk, in place of the device's own: 64GiB
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<String>,
+
     /// Replace a value of the device's profile: card.read.access=900us
     ///
     /// The option may be repeated. `blockyard show DEVICE` prints the profile. Tables in the middle of the key may be
@@ -70,6 +74,10 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "FILE", verbatim_doc_comment)]
     pub(crate) trace: Option<PathBuf>,
 
+    /// Write the answer as a page to post: one HTML file with charts, which loads nothing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) answer: Answer,
 }
@@ -91,13 +99,20 @@ impl Setting {
 
     /// Returns the device with this name, or at this path, as the options change it.
     pub(crate) fn device(&self, name_or_path: &str) -> Result<Device, Failure> {
-        self.with_disks(Device::lookup_with(name_or_path, &self.set)?)
+        self.with_disks(Device::lookup_with(name_or_path, &self.overrides())?)
+    }
+
+    /// Returns the values that replace those of the profile.
+    fn overrides(&self) -> Vec<Override> {
+        let key = "limits.capacity".to_owned();
+        let capacity = self.capacity.clone().map(|value| Override { key, value });
+        self.set.iter().cloned().chain(capacity).collect()
     }
 
     /// Returns `count` readings of the device, as [`Self::device`] returns it.
     pub(crate) fn readings(&self, name_or_path: &str, count: u32) -> Result<Vec<Device>, Failure> {
         let seed = self.answer.seed;
-        let readings = Device::readings(name_or_path, &self.set, seed, count)?;
+        let readings = Device::readings(name_or_path, &self.overrides(), seed, count)?;
         readings.into_iter().map(|device| self.with_disks(device)).collect()
     }
 

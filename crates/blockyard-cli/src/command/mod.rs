@@ -1,9 +1,11 @@
 //! One file for each command.
 
 mod btt;
+mod compare;
 mod ctl;
 mod list;
 mod manual;
+mod posted;
 mod replay;
 mod reproduce;
 mod run;
@@ -26,6 +28,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
         Command::Run(args) => run::run(args, out),
         Command::Whatif(args) => whatif::whatif(args, out),
         Command::Replay(args) => replay::replay(args, out),
+        Command::Compare(args) => compare::compare(args, out),
         Command::Reproduce(args) => reproduce::reproduce(args, out),
         Command::Btt(args) => btt::btt(&args.command, out),
         Command::Serve(args) => serve::serve(args),

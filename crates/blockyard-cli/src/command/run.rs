@@ -7,6 +7,7 @@ use blockyard_sim::job::{JobFile, LogPrefix};
 use blockyard_sim::profile::Design;
 use blockyard_sim::simulate::{Conditions, Report};
 
+use super::posted;
 use crate::cli::{JobLogs, Run, RunFormat};
 use crate::message::Failure;
 use crate::progress::{Progress, note_ends, simulate};
@@ -31,6 +32,9 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     note_ends(&given, conditions.verify, core::slice::from_ref(&outcome));
     let text = text(&args.outputs.output_format, &given.jobs, &device.name, &report, &outcome);
     args.setting.answer.deliver(&text, out)?;
+    if let Some(file) = &args.setting.html {
+        posted::of_run(file, &args.job, &device, &outcome, args.setting.answer.seed)?;
+    }
     verdict::of([&outcome])
 }
 

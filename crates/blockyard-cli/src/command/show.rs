@@ -1,12 +1,108 @@
-//! `show`: prints the file of a built-in profile.
+//! `show`: prints the file of a built-in profile, or a profile of the user with all that its bases give it.
 
 use std::io::Write;
 
-use blockyard_sim::profile::builtin;
+use blockyard_sim::profile::{Design, Device, ProfileError, builtin, layers};
+use toml::{Table, Value};
 
 use crate::cli::Show;
 use crate::message::Failure;
 
+/// The tables of a device, of which it has those of one kind.
+const MODELS: [&[&str]; 4] = [&["null"], &["hba"], &["card", "host"], &["pmem"]];
+/// The keys that a profile does not take from its base.
+const OWN: [&str; 3] = ["title", "origin", "base"];
+
 pub(super) fn show(args: &Show, out: &mut dyn Write) -> Result<(), Failure> {
-    Ok(out.write_all(builtin(&args.name)?.text.as_bytes())?)
+    match builtin(&args.name) {
+        Ok(builtin) => Ok(out.write_all(builtin.text.as_bytes())?),
+        Err(unknown) if !is_path(&args.name) => Err(unknown.into()),
+        Err(_) => Ok(out.write_all(resolved(&args.name)?.as_bytes())?),
+    }
+}
+
+fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
+/// Returns the profile at `path` as one file without a base.
+fn resolved(path: &str) -> Result<String, Failure> {
+    let texts = layers(path)?;
+    let mut tables = texts.iter().map(|text| text.parse::<Table>().unwrap_or_default());
+    let first = tables.next().unwrap_or_default();
+    let all = tables.fold(first, |above, below| over(above, below, true));
+    check(path, &all)?;
+    let text =
+        toml::to_string_pretty(&all).map_err(|error| Failure::Run(format!("{path}: {error}")))?;
+    Ok(format!("# {path} with everything that its bases give it.\n{text}"))
+}
+
+/// Fails as a command would that uses the profile.
+fn check(path: &str, all: &Table) -> Result<(), ProfileError> {
+    let is_device = MODELS.iter().flat_map(|keys| *keys).any(|key| all.contains_key(*key));
+    let is_design = all.contains_key("queue");
+    if is_device && !is_design {
+        Device::lookup(path).map(drop)
+    } else {
+        Design::lookup(path).map(drop)
+    }
+}
+
+/// Returns `above` with the keys of `below` that it lacks. At the top of a file, some keys never come from below.
+fn over(mut above: Table, below: Table, is_top: bool) -> Table {
+    let model = MODELS.iter().find(|keys| keys.iter().any(|key| above.contains_key(*key)));
+    let is_other_model = |key: &str| {
+        let others = MODELS.iter().filter(|keys| model.is_some_and(|model| model != *keys));
+        is_top && others.flat_map(|keys| *keys).any(|other| *other == key)
+    };
+    if is_top {
+        above.remove("base");
+    }
+    for (key, value) in below {
+        if is_top && (OWN.contains(&key.as_str()) || is_other_model(&key)) {
+            continue;
+        }
+        let merged = match (above.remove(&key), value) {
+            // A figure with its origin replaces a figure as a whole.
+            (Some(Value::Table(mine)), Value::Table(other)) if !mine.contains_key("value") => {
+                Value::Table(over(mine, other, false))
+            }
+            (Some(mine), _) => mine,
+            (None, value) => value,
+        };
+        above.insert(key, merged);
+    }
+    above
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(above: &str, below: &str) -> String {
+        let table = |text: &str| text.parse::<Table>().expect("TOML");
+        over(table(above), table(below), true).to_string()
+    }
+
+    #[test]
+    fn a_file_has_its_own_keys_and_those_of_its_base() {
+        let below = "title = \"base\"\n[null]\ndepth = 1\nqueues = { value = 2, origin = \"x\" }\n[cpu]\na = 1\n";
+        let above = "title = \"mine\"\nbase = \"null\"\n[null]\ndepth = 7\n";
+        let all: Table = merged(above, below).parse().expect("TOML");
+        assert_eq!(all["title"].as_str(), Some("mine"));
+        assert_eq!(
+            (all["null"]["depth"].as_integer(), all["cpu"]["a"].as_integer()),
+            (Some(7), Some(1))
+        );
+        assert_eq!(all["null"]["queues"]["value"].as_integer(), Some(2));
+        assert!(!all.contains_key("base"));
+        let figure = merged("[null]\nqueues = { value = 3, origin = \"y\" }\n", below);
+        assert!(figure.contains("origin = \"y\"") && !figure.contains("\"x\""), "{figure}");
+    }
+
+    #[test]
+    fn another_model_replaces_that_of_the_base() {
+        let all = merged("[null]\ndepth = 7\n", "[hba]\nluns = 1\n[limits]\ncapacity = \"1GiB\"\n");
+        assert!(!all.contains("hba") && all.contains("capacity"), "{all}");
+    }
 }

@@ -7,6 +7,7 @@ use blockyard_sim::answer::{Answer, certainty, whatif_each, whatif_in_turn};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 
+use super::posted;
 use crate::cli::{Job, OutputFormat, Whatif};
 use crate::job::Given;
 use crate::message::{Failure, note};
@@ -37,6 +38,9 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
         OutputFormat::Json => render::json(&answer),
     };
     args.setting.answer.deliver(&text, out)?;
+    if let Some(file) = &args.setting.html {
+        posted::of_answer(file, &args.job, &args.device, &answer)?;
+    }
     verdict::of(answer.designs.iter())?;
     if args.check { verdict::on_goals(&answer.goals) } else { Ok(()) }
 }
@@ -107,7 +111,7 @@ fn sure(
 }
 
 /// The job as a command for fio.
-fn command(job: &Job) -> String {
+pub(super) fn command(job: &Job) -> String {
     let quoted = |word: &String| match word.contains(char::is_whitespace) {
         true => format!("'{word}'"),
         false => word.clone(),

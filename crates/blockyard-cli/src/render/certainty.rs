@@ -4,7 +4,7 @@ use blockyard_sim::answer::Answer;
 use blockyard_sim::answer::certainty::{Comparison, Ranking, Rests, Verdict};
 
 /// Says what the figures of the device rest on.
-pub(super) fn rests(of: Rests) -> String {
+pub(crate) fn rests(of: Rests) -> String {
     let Rests { fitted, stated, assumed, .. } = of;
     let all = fitted + stated + assumed;
     let parts =
@@ -23,7 +23,7 @@ pub(super) fn rests(of: Rests) -> String {
 /// Says what other seeds and other readings of the device show.
 ///
 /// `command` is the job for fio.
-pub(super) fn lines(answer: &Answer, command: &str) -> Vec<String> {
+pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
     let mut lines = Vec::new();
     if let (Some(seeds), Some(first)) = (&answer.seeds, answer.designs.first()) {
         lines.push(format!(

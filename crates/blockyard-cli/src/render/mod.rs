@@ -1,6 +1,6 @@
 //! Renders answers, for people and as JSON. The values and their numbers are those of `blockyard_sim::answer`.
 
-mod certainty;
+pub(crate) mod certainty;
 pub(crate) mod control;
 mod details;
 pub(crate) mod device;
@@ -12,10 +12,12 @@ mod pmem;
 #[cfg(test)]
 mod samples;
 pub(crate) mod table;
-mod verdict;
+pub(crate) mod verdict;
 pub(crate) mod verified;
 pub(crate) mod whatif;
 mod wrap;
+
+pub(crate) use wrap::wrapped;
 
 use blockyard_sim::answer::number::{nanoseconds, percent};
 use serde::Serialize;

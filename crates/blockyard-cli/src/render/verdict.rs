@@ -22,7 +22,7 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// Returns the table in lines of at most `width`. It has all columns if they fit.
-pub(super) fn table(verdict: &Verdict, unsuited: &[Unsuited], width: usize) -> String {
+pub(crate) fn table(verdict: &Verdict, unsuited: &[Unsuited], width: usize) -> String {
     let all = with(verdict, unsuited, &COLUMNS);
     if all.full_width() <= width {
         return format!("{all:width$}");

@@ -1,7 +1,7 @@
 //! Sentences in lines.
 
 /// Breaks `text` into lines of at most `width`. A number and its unit stay together.
-pub(super) fn wrapped(text: &str, width: usize) -> String {
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let is_unit = |word: &str| {
         let letters =
             word.trim_end_matches(|letter: char| !letter.is_alphabetic() && letter != '%');

@@ -46,13 +46,13 @@ impl Latency {
         let mut sum: u128 = 0;
         for part in parts {
             let Buckets { up_to_ns, count } = &part.histogram;
-            up_to_ns
-                .iter()
-                .zip(count)
-                .for_each(|(up_to, n)| *counts.entry(*up_to).or_default() += n);
+            for (up_to, n) in up_to_ns.iter().zip(count) {
+                let all = counts.entry(*up_to).or_default();
+                *all = all.saturating_add(*n);
+            }
             sum += u128::from(part.mean) * u128::from(part.count);
         }
-        let count: u64 = parts.iter().map(|part| part.count).sum();
+        let count = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.count));
         let (up_to_ns, of_bucket) = counts.into_iter().unzip();
         let filled = || parts.iter().filter(|part| part.count > 0);
         let mean = (sum + u128::from(count) / 2) / u128::from(count.max(1));
@@ -69,6 +69,14 @@ impl Latency {
         whole
     }
 
+    /// Whether the histogram is sorted and has as many I/Os as the summary: a saved answer may have been changed.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let Buckets { up_to_ns, count } = &self.histogram;
+        let sum = count.iter().try_fold(0_u64, |sum, count| sum.checked_add(*count));
+        up_to_ns.len() == count.len() && up_to_ns.is_sorted() && sum == Some(self.count)
+    }
+
     /// Returns the latency that `per_hundred_thousand` of the I/Os did not exceed; 0 if there were none.
     ///
     /// It is what [`Histogram::percentile`] returns for the same values.
@@ -80,7 +88,7 @@ impl Latency {
         }
         let share = u128::from(self.count) * u128::from(per_hundred_thousand);
         let rank = share.div_ceil(u128::from(Histogram::WHOLE));
-        let mut seen = 0;
+        let mut seen = 0_u128;
         let Buckets { up_to_ns, count } = &self.histogram;
         let at = count.iter().position(|count| {
             seen += u128::from(*count);

@@ -51,8 +51,10 @@ impl Stream {
 /// Returns the figures of `parts` as those of one job that ran for `runtime_ns`.
 #[expect(clippy::float_arithmetic, reason = "a rate is for reading: nothing is ordered by it")]
 fn together(parts: &[&DirectionFigures], runtime_ns: u64) -> DirectionFigures {
-    let ios = parts.iter().map(|part| part.ios).sum();
-    let bytes = parts.iter().map(|part| part.bytes).sum();
+    let sum = |of: fn(&DirectionFigures) -> u64| {
+        parts.iter().fold(0_u64, |sum, part| sum.saturating_add(of(part)))
+    };
+    let (ios, bytes) = (sum(|part| part.ios), sum(|part| part.bytes));
     let latency = |of: fn(&DirectionFigures) -> &Latency| {
         Latency::together(&parts.iter().map(|part| of(part)).collect::<Vec<_>>())
     };

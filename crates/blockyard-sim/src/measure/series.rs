@@ -1,11 +1,10 @@
 //! Rates and depths over time, sampled in virtual time.
 //!
-//! Samples are taken between events, so an idle time costs nothing. When there are too many, every other
-//! sample is dropped and the period doubles. However long the run is, a series then has between half of
-//! [`SAMPLES_MAX`] and all of it.
+//! Samples are taken between events, so an idle time costs nothing. When there are [`SAMPLES_MAX`], the period becomes
+//! longer and about half of them are dropped, so that the rest is evenly spread over the run.
 
 use blockyard::time::{Duration, Instant};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{JobStats, per_second};
 use crate::job::Op;
@@ -16,7 +15,7 @@ pub const SAMPLES_MAX: usize = 128;
 const FIRST_PERIOD: Duration = Duration::from_us(100);
 
 /// Samples over time. All lists are equally long. A rate is the mean since the previous sample.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// The instant of each sample, in nanoseconds of virtual time, ramp time included.
@@ -34,7 +33,7 @@ pub struct Series {
 }
 
 /// The rates of one direction.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateSeries {
     /// I/Os per second.
@@ -94,15 +93,25 @@ impl SeriesSampler {
         }
         self.points.push(Point { at_ns: now.as_ns(), ended, depth, in_flight });
         if self.points.len() >= SAMPLES_MAX {
-            let mut is_kept = false;
-            self.points.retain(|_| {
-                is_kept = !is_kept;
-                !is_kept
-            });
-            self.period = self.period + self.period;
+            self.thin_out(now);
         }
         self.next = now + self.period;
         debug_assert!(self.points.len() < SAMPLES_MAX, "there is room for the next sample");
+    }
+
+    /// Makes the period so long that half of [`SAMPLES_MAX`] reach until `now`, and drops samples that are closer. Samples may
+    /// be farther apart than the period before: they are taken between events.
+    fn thin_out(&mut self, now: Instant) {
+        let half = Duration::from_ns(now.as_ns() / (SAMPLES_MAX as u64 / 2));
+        self.period = (self.period + self.period).max(half);
+        let mut due_ns = 0;
+        self.points.retain(|point| {
+            let is_kept = point.at_ns >= due_ns;
+            if is_kept {
+                due_ns = point.at_ns + self.period.as_ns();
+            }
+            is_kept
+        });
     }
 
     /// Returns the samples.
@@ -156,6 +165,23 @@ mod tests {
         let (short, long) = (sampled(100).series(), sampled(1000).series());
         assert_eq!(short.at_ns.len(), 100);
         assert!((SAMPLES_MAX / 2..SAMPLES_MAX).contains(&long.at_ns.len()), "{long:?}");
+    }
+
+    /// A slow device has few events, so its first samples are farther apart than the period.
+    #[test]
+    fn samples_of_a_slow_device_are_evenly_spread() {
+        let (mut sampler, stats) = (SeriesSampler::default(), JobStats::new(&[Op::Read]));
+        for nth in 1..=1000 {
+            let now = Instant::from_ns(nth * 25_000_000);
+            if sampler.is_due(now) {
+                sampler.sample(now, [&stats].into_iter(), 0, 0);
+            }
+        }
+        let at_ns = sampler.series().at_ns;
+        let gaps: Vec<_> = at_ns.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let (shortest, longest) = (gaps.iter().min().unwrap(), gaps.iter().max().unwrap());
+        assert!(longest <= &(2 * shortest), "{at_ns:?}");
+        assert!(at_ns[0] <= 2 * longest, "{at_ns:?}");
     }
 
     #[test]

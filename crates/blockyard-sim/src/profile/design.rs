@@ -8,6 +8,7 @@ use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
+use super::base::Bases;
 use super::btt::{BttDesign, btt};
 use super::builtin::{Builtin, builtins, is_path, text_of};
 use super::error::{Problem, ProfileError};
@@ -269,7 +270,8 @@ impl Design {
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let notes = Notes::default();
-        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN)?;
+        let bases = Bases::of(name, text)?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN, &bases)?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
         let queue = top.table("queue", QUEUE)?;

@@ -6,6 +6,7 @@ use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
+use super::base::Bases;
 use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
 use super::error::{Problem, ProfileError};
@@ -352,8 +353,9 @@ impl Device {
         overrides: &[Override],
         reading: Option<Reading>,
     ) -> Result<Self, ProfileError> {
+        let bases = Bases::of(name, text)?;
         let notes = Notes::of(reading);
-        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN)?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN, &bases)?;
         let device = Self::noted(name, &top)?;
         let figures = notes.into_figures();
         if overrides.is_empty() {
@@ -361,7 +363,7 @@ impl Device {
         }
         let overlay = Overlay::new(overrides, &device.model, &figures)?;
         let notes = Notes::of(reading);
-        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN)?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN, &bases)?;
         let top = top.under(Source::new("", &overlay.text, &notes));
         let device = top.and_then(|top| Self::noted(&overrides::named(name, overrides), &top));
         let device = device.map_err(|error| overlay.blamed("", error))?;

@@ -2,7 +2,8 @@
 //!
 //! A [`Design`] is a named set of policies. A [`Device`] is a named model with its figures, and the machine that
 //! uses it. Both are TOML files. Some are built in, and a path to a file works wherever a name does. A file may
-//! build on a built-in profile with `base = "name"`; then it has only the keys that differ. Times, sizes and
+//! build on a built-in profile with `base = "name"`, or on another file with `base = "path.toml"`; then it has only
+//! the keys that differ. Times, sizes and
 //! rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
 //! An [`Override`] replaces one value of a device: `card.read.access=900us`.
@@ -15,6 +16,7 @@
 //! This module is data and its reader. The models, the machine and the page cache take their figures from here,
 //! and this module depends on none of them.
 
+mod base;
 mod btt;
 mod builtin;
 mod design;
@@ -87,4 +89,20 @@ pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
             known: all().map(|builtin| builtin.name).collect(),
         }
     })
+}
+
+/// Returns the text of the file at `path` and those of the profiles on which it builds, the nearest first.
+///
+/// # Errors
+///
+/// A file cannot be read.
+pub fn layers(path: &str) -> Result<Vec<String>, ProfileError> {
+    let text = source::read(path)?;
+    let files = base::Bases::of(path, &text)?;
+    let mut texts: Vec<String> = [text].into_iter().chain(files.into_texts()).collect();
+    while let Some(base) = texts.last().and_then(|text| base::base_of(text)) {
+        let Ok(builtin) = builtin(&base) else { break };
+        texts.push(builtin.text.to_owned());
+    }
+    Ok(texts)
 }

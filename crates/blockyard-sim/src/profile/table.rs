@@ -7,13 +7,12 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::builtin::Builtin;
+use super::base::{BASE, Bases};
+use super::builtin::{Builtin, is_path};
 use super::error::{Problem, ProfileError};
 use super::source::Source;
 use super::value::{InRange, Kind, OneOf, Text, unsuitable, written};
 
-/// The key that names the base of a file.
-const BASE: &str = "base";
 /// The keys at the top of a file that describe this profile only, so they never come from a base.
 const OWN: &[&str] = &["title", "origin"];
 
@@ -69,19 +68,37 @@ macro_rules! table_of {
 pub(super) use table_of;
 
 impl<'a> Table<'a> {
-    /// Reads a whole file whose top level may have the keys `known`. Its base is one of `builtins`.
+    /// Reads a whole file whose top level may have the keys `known`. Its base is one of `builtins`
+    /// or the first of `bases`.
     pub(super) fn open(
         source: Source<'a>,
         known: &'static [&'static str],
         builtins: &'static [Builtin],
+        bases: &'a Bases,
+    ) -> Result<Self, ProfileError> {
+        Self::open_after(0, source, known, builtins, bases)
+    }
+
+    /// Reads a whole file, after so many files that build on it.
+    fn open_after(
+        before: usize,
+        source: Source<'a>,
+        known: &'static [&'static str],
+        builtins: &'static [Builtin],
+        bases: &'a Bases,
     ) -> Result<Self, ProfileError> {
         let mut table = Self::top(source, known)?;
         if !known.contains(&BASE) {
             return Ok(table);
         }
         let names: Vec<_> = builtins.iter().map(|builtin| (builtin.name, builtin)).collect();
-        if let Some(base) = table.take(BASE, OneOf(&names))? {
-            let mut base = Self::open(base.source(source.notes), known, builtins)?;
+        let base = match table.take(BASE, Text)? {
+            Some(path) if is_path(&path) => bases.get(before, source.notes),
+            Some(_) => table.take(BASE, OneOf(&names))?.map(|base| base.source(source.notes)),
+            None => None,
+        };
+        if let Some(base) = base {
+            let mut base = Self::open_after(before + 1, base, known, builtins, bases)?;
             OWN.iter().for_each(|key| drop(base.entries.remove(*key)));
             table.base = Some(Box::new(base));
         }

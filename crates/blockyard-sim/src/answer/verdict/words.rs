@@ -11,7 +11,7 @@ const P99_EQUAL_WITHIN: f64 = 0.1;
 /// The largest number of jobs that a sentence lists.
 const LISTED_MAX: usize = 6;
 
-/// Returns a sentence on who is fastest, and one on each design but the first.
+/// Returns a sentence on who is fastest, one on each design that differs from the first, and one on those that do not.
 pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
     let Some(first) = rows.first() else {
         return vec!["No I/O ended while it was measured: there is nothing to compare.".to_owned()];
@@ -19,9 +19,22 @@ pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
     if first.designs.len() < 2 {
         return Vec::new();
     }
-    let lead = fastest(rows);
-    let others = 1..first.designs.len();
-    [lead].into_iter().chain(others.map(|at| against_first(rows, at))).collect()
+    let mut sentences = vec![fastest(rows)];
+    let mut same = Vec::new();
+    for at in 1..first.designs.len() {
+        match against_first(rows, at) {
+            Some(sentence) => sentences.push(sentence),
+            None => same.push(first.designs[at].design.as_str()),
+        }
+    }
+    if !same.is_empty() {
+        sentences.push(format!(
+            "{}: no difference from {}.",
+            listed(&same),
+            first.designs[0].design
+        ));
+    }
+    sentences
 }
 
 /// Says which design reaches the highest IOPS.
@@ -30,7 +43,6 @@ fn fastest(rows: &[Row]) -> String {
     let every = if rows.len() > 1 { " for every job" } else { "" };
     let is_best = |at: &usize| rows.iter().all(|row| row.is_best(*at));
     let best: Vec<_> = (0..count).filter(is_best).collect();
-    let name = |at: usize| rows[0].designs[at].design.as_str();
     let all_tails_equal = (0..count).all(|at| rows.iter().all(|row| p99(row, at).is_none()));
     match best.as_slice() {
         all if all.len() == count && all_tails_equal => {
@@ -39,22 +51,31 @@ fn fastest(rows: &[Row]) -> String {
         all if all.len() == count => {
             format!("All designs reach the same IOPS within 2 %{every}; latency differs.")
         }
-        [one] => format!("{} is fastest{every}.", name(*one)),
+        [one] => format!("{} is fastest{every}.", rows[0].designs[*one].design),
         [] => {
-            let of_row = |row: &Row| {
-                let best: Vec<_> = (0..count).filter(|at| row.is_best(*at)).map(name).collect();
-                let best =
-                    if best.len() == count { "all equal".to_owned() } else { best.join(" and ") };
-                format!("{} for {}", best, row.label)
-            };
+            let of_row = |row: &Row| format!("{} for {}", best_of(row), row.label);
             let mut winners: Vec<_> = rows.iter().take(LISTED_MAX).map(of_row).collect();
             winners.extend(left_out(rows.len()));
             format!("No design is fastest for every job: {}.", winners.join("; "))
         }
         several => {
-            let names: Vec<_> = several.iter().map(|at| name(*at)).collect();
+            let names: Vec<_> =
+                several.iter().map(|at| rows[0].designs[*at].design.as_str()).collect();
             format!("{} are fastest{every}, within 2 % of each other.", listed(&names))
         }
+    }
+}
+
+/// Returns the designs that reach the highest IOPS of `row`.
+fn best_of(row: &Row) -> String {
+    let (best, others): (Vec<_>, Vec<_>) = (0..row.designs.len()).partition(|at| row.is_best(*at));
+    let names = |of: Vec<usize>| {
+        listed(&of.into_iter().map(|at| row.designs[at].design.as_str()).collect::<Vec<_>>())
+    };
+    match (best.len(), others.len()) {
+        (_, 0) => "all designs".to_owned(),
+        (best_count, 1) if best_count > 1 => format!("all but {}", names(others)),
+        _ => names(best),
     }
 }
 
@@ -67,14 +88,11 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Says what each job gains or pays under the design `at` instead of the first.
-fn against_first(rows: &[Row], at: usize) -> String {
+/// Says what each job gains or pays under the design `at` instead of the first; `None` if nothing.
+fn against_first(rows: &[Row], at: usize) -> Option<String> {
     let design = &rows[0].designs[at].design;
     let first = &rows[0].designs[0].design;
     let changed: Vec<_> = rows.iter().filter_map(|row| Some((row, change(row, at)?))).collect();
-    if changed.is_empty() {
-        return format!("{design}: no difference from {first}.");
-    }
     let mut words: Vec<_> = changed
         .iter()
         .take(LISTED_MAX)
@@ -84,7 +102,7 @@ fn against_first(rows: &[Row], at: usize) -> String {
         })
         .collect();
     words.extend(left_out(changed.len()));
-    format!("{design} against {first}: {}.", words.join("; "))
+    (!words.is_empty()).then(|| format!("{design} against {first}: {}.", words.join("; ")))
 }
 
 fn left_out(count: usize) -> Option<String> {
@@ -185,7 +203,7 @@ mod tests {
             sentences(&equal)[0],
             "All designs are equal: IOPS within 2 %, p99 within 10 %."
         );
-        assert_eq!(sentences(&equal)[2], "c: no difference from a.");
+        assert_eq!(sentences(&equal)[1], "b and c: no difference from a.");
         let tails = [row("", &[(100.0, 100, 100), (101.0, 101, 50), (100.0, 100, 100)])];
         assert_eq!(
             sentences(&tails)[0],

@@ -1,0 +1,108 @@
+//! Writes an answer as a page.
+
+use std::fs;
+use std::path::Path;
+
+use blockyard_sim::answer::{Answer, Outcome, Verdict};
+use blockyard_sim::profile::{Design, Device};
+
+use crate::cli::Job;
+use crate::html::{Page, Shown, page};
+use crate::message::Failure;
+use crate::render::certainty;
+
+/// Writes the page of `answer` to `file`.
+pub(super) fn of_answer(
+    file: &Path,
+    job: &Job,
+    device: &str,
+    answer: &Answer,
+) -> Result<(), Failure> {
+    let mut trust = vec![certainty::rests(answer.rests)];
+    trust.extend(certainty::lines(answer, &super::whatif::command(job)));
+    let several = if answer.verdict.rows.len() > 1 { "All jobs together: " } else { "" };
+    let names: Vec<_> = answer.designs.iter().map(|of| of.name.as_str()).collect();
+    let shown = Page {
+        title: format!("{} on {}, seed {}", answer.job, answer.device, answer.seed),
+        command: command_line(),
+        verdict: &answer.verdict,
+        goals: &answer.goals,
+        unsuited: &answer.unsuited,
+        designs: answer.designs.iter().map(shown).collect(),
+        why: &format!("{several}{}", answer.why),
+        trust,
+        texts: texts(job, device, &names),
+    };
+    write(file, &page(&shown))
+}
+
+/// Writes the page of a single run to `file`.
+pub(super) fn of_run(
+    file: &Path,
+    job: &Job,
+    device: &Device,
+    outcome: &Outcome,
+    seed: u64,
+) -> Result<(), Failure> {
+    let verdict = Verdict::of(core::slice::from_ref(outcome));
+    let rests = blockyard_sim::answer::certainty::Rests::of(device);
+    let name = job.file.as_ref().or(job.replay.as_ref()).map_or("a job", String::as_str);
+    let shown = Page {
+        title: format!("{name} on {}, {}, seed {seed}", device.name, outcome.name),
+        command: command_line(),
+        verdict: &verdict,
+        goals: &[],
+        unsuited: &[],
+        designs: vec![shown(outcome)],
+        why: "",
+        trust: vec![certainty::rests(rests)],
+        texts: texts(job, &device.name, &[&outcome.name]),
+    };
+    write(file, &page(&shown))
+}
+
+fn shown(of: &Outcome) -> Shown<'_> {
+    Shown { name: &of.name, jobs: &of.jobs, series: &of.series, figures: Some(&of.figures) }
+}
+
+pub(super) fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(file, text).map_err(|error| Failure::Run(format!("{}: {error}", file.display())))
+}
+
+/// Returns the command line as a shell reads it.
+pub(super) fn command_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let quoted = |word: String| {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:+%@".contains(letter);
+        if !word.is_empty() && word.chars().all(plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let words: Vec<_> = ["blockyard".to_owned()].into_iter().chain(words.map(quoted)).collect();
+    words.join(" ")
+}
+
+/// Returns the texts of the job, the device and the designs, with their headings.
+fn texts(job: &Job, device: &str, designs: &[&str]) -> Vec<(String, String)> {
+    let mut texts: Vec<(String, String)> = Vec::new();
+    if let Some(path) = job.file.as_deref().filter(|path| *path != "-") {
+        if let Ok(text) = fs::read_to_string(path) {
+            texts.push((format!("Job: {path}"), text));
+        }
+    } else if !job.options.is_empty() {
+        texts.push(("Job".to_owned(), job.options.join("\n")));
+    }
+    if let Ok(text) = Device::text(device) {
+        texts.push((format!("Device: {device}"), text));
+    }
+    for part in designs.iter().flat_map(|design| design.split('+')) {
+        let heading = format!("Design: {part}");
+        let is_new = texts.iter().all(|(known, _)| *known != heading);
+        if let Some(text) = Design::text(part).ok().filter(|_| is_new) {
+            texts.push((heading, text));
+        }
+    }
+    texts
+}

@@ -1,0 +1,219 @@
+//! The charts of a page.
+
+use blockyard_sim::answer::number::{approximate, count, digits, nanoseconds, percent, time};
+use blockyard_sim::answer::{Buckets, Latency, Life, Row};
+use blockyard_sim::measure::series::Series;
+use maud::{Markup, html};
+
+use super::plot::{Area, WIDTH, class, curve, drawing, legend, number};
+
+/// The height of the area of a chart.
+const HEIGHT: f64 = 220.0;
+/// The left end of the area of a chart.
+const LEFT: f64 = 70.0;
+
+/// Draws the distribution of latencies of one job under each design: the share of I/Os that took at most so long. Each step
+/// up of the vertical axis is a tenth of the I/Os of the step before, so tails are as visible as the rest.
+pub(super) fn latencies(label: &str, designs: &[(&str, &Latency)], points_max: usize) -> Markup {
+    let counted = || designs.iter().filter(|(_, of)| of.count > 0);
+    let low = counted().map(|(_, of)| of.min.max(1)).min().unwrap_or(1);
+    let high = counted().map(|(_, of)| of.max).max().unwrap_or(1).max(low + 1);
+    let most = counted().map(|(_, of)| of.count).max().unwrap_or(1);
+    let steps = approximate(most).log10().ceil().clamp(1.0, 6.0);
+    let (from, to) = (approximate(low).log10(), approximate(high).log10());
+    let x = |ns: u64| (approximate(ns.max(1)).log10() - from) / (to - from).max(1e-9);
+    let y = |share: f64| if share >= 1.0 { 1.0 } else { (-(1.0 - share).log10() / steps).min(1.0) };
+    let area = Area { left: LEFT, top: 10.0, right: WIDTH - 20.0, bottom: 10.0 + HEIGHT };
+    let names: Vec<_> = designs.iter().map(|(name, _)| *name).collect();
+    let (names_drawn, below) = legend(&names, LEFT, area.bottom + 38.0);
+    let whole_steps =
+        |from: f64, to: f64| (0..=12_i32).map(f64::from).filter(move |at| *at >= from && *at <= to);
+    let content = html! {
+        (area.tick_y(0.0, "0 %"))
+        (area.tick_y(y(0.5), "50 %"))
+        @for step in whole_steps(1.0, steps) {
+            (area.tick_y(step / steps, &nines(step)))
+        }
+        @for decade in whole_steps(from, to) {
+            (area.tick_x((decade - from) / (to - from).max(1e-9), &nanoseconds(10_f64.powf(decade))))
+        }
+        @if whole_steps(from, to).next().is_none() {
+            (area.tick_x(0.0, &time(low)))
+            (area.tick_x(1.0, &time(high)))
+        }
+        @for (at, (_, of)) in designs.iter().enumerate() {
+            (curve(&area, &thinned(&steps_of(of, x, y), points_max), at, designs.len()))
+        }
+        (names_drawn)
+    };
+    drawing(area.bottom + 38.0 + below, &format!("Share of I/Os by latency: {label}"), &content)
+}
+
+/// Returns `90 %`, `99 %`, `99.9 %` and so on.
+fn nines(step: f64) -> String {
+    match step {
+        _ if step < 1.5 => "90 %".to_owned(),
+        _ if step < 2.5 => "99 %".to_owned(),
+        _ => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "at most 6"
+            )]
+            let nines = step as usize - 2;
+            format!("99.{} %", "9".repeat(nines))
+        }
+    }
+}
+
+/// Returns the corners of the distribution `of`.
+fn steps_of(of: &Latency, x: impl Fn(u64) -> f64, y: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+    let Buckets { up_to_ns, count } = &of.histogram;
+    let mut points = vec![(x(of.min), 0.0)];
+    let (mut seen, mut reached) = (0_u64, 0.0);
+    for (up_to, count) in up_to_ns.iter().zip(count) {
+        seen += count;
+        let at = x((*up_to).min(of.max));
+        points.push((at, reached));
+        reached = y(approximate(seen) / approximate(of.count.max(1)));
+        points.push((at, reached));
+    }
+    points
+}
+
+/// Returns at most about `most` of `points`: those that are far from the one before, and the last.
+fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+    let far = 2.0 / approximate(most.max(2) as u64);
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    for (at, point) in points.iter().enumerate() {
+        let moved = kept
+            .last()
+            .is_none_or(|last| (point.0 - last.0).abs() + (point.1 - last.1).abs() >= far);
+        if moved || at + 1 == points.len() {
+            kept.push(*point);
+        }
+    }
+    kept
+}
+
+/// Draws the IOPS of each design for one job.
+pub(super) fn rates(row: &Row) -> Markup {
+    let best = row.designs.iter().map(|cell| cell.iops).fold(0.0, f64::max).max(1e-9);
+    let (left, right) = (220.0, WIDTH - 150.0);
+    let top = |at: usize| 26.0 * approximate(at as u64);
+    let content = html! {
+        @for (at, cell) in row.designs.iter().enumerate() {
+            @let y = top(at);
+            @let long = (right - left) * cell.iops / best;
+            text class="end" x=(number(left - 8.0)) y=(number(y + 16.0)) { (cell.design) }
+            rect class=(class("bar", "f", at)) x=(number(left)) y=(number(y + 3.0)) height="18"
+                width=(number(long.max(1.0))) {}
+            text x=(number(left + long + 6.0)) y=(number(y + 16.0)) {
+                (count(cell.iops)) " IOPS"
+                @if let Some(ratio) = cell.ratio { " (" (digits(ratio)) ")" }
+            }
+        }
+    };
+    drawing(top(row.designs.len()) + 4.0, &format!("IOPS: {} {}", row.job, row.direction), &content)
+}
+
+/// Draws a value of each design over time.
+pub(super) fn over_time(
+    label: &str,
+    designs: &[(&str, &Series)],
+    value: fn(&Series, usize) -> u64,
+) -> Markup {
+    let end =
+        designs.iter().filter_map(|(_, of)| of.at_ns.last()).max().copied().unwrap_or(1).max(1);
+    let values = |of: &Series| (0..of.at_ns.len()).map(|at| value(of, at)).collect::<Vec<_>>();
+    let all: Vec<Vec<u64>> = designs.iter().map(|(_, of)| values(of)).collect();
+    let high = all.iter().flatten().max().copied().unwrap_or(1).max(1);
+    let area = Area { left: LEFT, top: 10.0, right: WIDTH - 20.0, bottom: 10.0 + HEIGHT / 1.5 };
+    let names: Vec<_> = designs.iter().map(|(name, _)| *name).collect();
+    let (names_drawn, below) = legend(&names, LEFT, area.bottom + 38.0);
+    let content = html! {
+        @for part in [0.0, 0.5, 1.0] {
+            (area.tick_y(part, &count(part * approximate(high))))
+            (area.tick_x(part, &nanoseconds(part * approximate(end))))
+        }
+        @for (at, ((_, of), values)) in designs.iter().zip(&all).enumerate() {
+            @let point = |(ns, value): (&u64, &u64)| (
+                approximate(*ns) / approximate(end),
+                approximate(*value) / approximate(high),
+            );
+            @let points: Vec<_> = of.at_ns.iter().zip(values).map(point).collect();
+            (curve(&area, &points, at, designs.len()))
+        }
+        (names_drawn)
+    };
+    drawing(area.bottom + 38.0 + below, label, &content)
+}
+
+/// Draws in which stages the requests of each design spend their time.
+pub(super) fn stages(designs: &[(&str, &Life)]) -> Markup {
+    let longest = designs.iter().map(|(_, life)| life.total()).fold(0.0, f64::max).max(1e-9);
+    let (left, right) = (220.0, WIDTH - 90.0);
+    let top = |at: usize| 28.0 * approximate(at as u64);
+    let below = top(designs.len()) + 14.0;
+    let names: Vec<_> =
+        Life::default().parts().into_iter().map(|(stage, _)| stage.name()).collect();
+    let content = html! {
+        @for (at, (name, life)) in designs.iter().enumerate() {
+            @let y = top(at);
+            text class="end" x=(number(left - 8.0)) y=(number(y + 17.0)) { (name) }
+            @let total = life.total();
+            @for (nth, (from, ns)) in running(life).into_iter().enumerate() {
+                @let (x, long) = (left + (right - left) * from / longest, (right - left) * ns / longest);
+                @if long >= 0.3 {
+                    rect class=(class("bar", "f", nth)) x=(number(x)) y=(number(y + 3.0)) height="20" width=(number(long)) {}
+                    (hatched(x, y + 3.0, long, nth))
+                }
+            }
+            text x=(number(left + (right - left) * total / longest + 6.0)) y=(number(y + 17.0)) { (nanoseconds(total)) }
+        }
+        @for (nth, name) in names.iter().enumerate() {
+            @let (x, y) = (left + 290.0 * approximate((nth % 2) as u64), below + 20.0 * approximate((nth / 2) as u64));
+            rect class=(class("bar", "f", nth)) x=(number(x)) y=(number(y)) height="12" width="24" {}
+            (hatched(x, y, 24.0, nth))
+            text x=(number(x + 32.0)) y=(number(y + 11.0)) { (name) }
+        }
+    };
+    drawing(below + 62.0, "Mean time of a request in each stage", &content)
+}
+
+/// Returns where each stage begins, and how long it is.
+fn running(life: &Life) -> Vec<(f64, f64)> {
+    let mut from = 0.0;
+    life.parts()
+        .into_iter()
+        .map(|(_, ns)| {
+            let begin = from;
+            from += ns;
+            (begin, ns)
+        })
+        .collect()
+}
+
+/// Draws strokes over a bar, at distances that differ from stage to stage.
+fn hatched(x: f64, y: f64, long: f64, nth: usize) -> Markup {
+    const DISTANCES: [f64; 6] = [0.0, 6.0, 12.0, 20.0, 4.0, 9.0];
+    let distance = DISTANCES[nth % DISTANCES.len()];
+    let strokes = if distance > 0.0 { (long / distance).min(120.0) } else { 0.0 };
+    let mut path = String::new();
+    let mut at = distance;
+    while at < long && approximate(path.len() as u64) < strokes * 24.0 {
+        path +=
+            &format!("M{} {}v12", number(x + at), number(y + if nth % 2 == 0 { 0.0 } else { 4.0 }));
+        at += distance;
+    }
+    html! { @if !path.is_empty() { path class="hatch" d=(path) {} } }
+}
+
+/// Returns the share of a stage in words, for the table below the drawing.
+pub(super) fn share(ns: f64, total: f64) -> String {
+    if ns < 0.5 {
+        "-".to_owned()
+    } else {
+        format!("{} ({})", nanoseconds(ns), percent(100.0 * ns / total))
+    }
+}

@@ -1,0 +1,16 @@
+//! Answers as a page to post: one HTML file that loads nothing and needs no script.
+//!
+//! `page` has the sections, `charts` draws, and `plot` has the parts of drawings. The policy of the page allows its own style
+//! sheet, by its hash, and nothing else.
+
+#![expect(
+    clippy::float_arithmetic,
+    clippy::float_cmp,
+    reason = "places on a drawing: nothing is ordered by them"
+)]
+
+mod charts;
+mod page;
+mod plot;
+
+pub(crate) use page::{Page, Shown, page};

@@ -1,0 +1,68 @@
+//! Answers that were saved as JSON, to compare them.
+
+use serde::Deserialize;
+
+use super::job_figures::JobFigures;
+use super::stream::Stream;
+use super::verdict::Verdict;
+use crate::measure::series::Series;
+
+/// The part of an [`Answer`](super::Answer) that is compared. Unknown keys are ignored, so answers of other versions can be
+/// read as long as they have these.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Saved {
+    /// The job: its file, or the names of its sections.
+    pub job: String,
+    /// The name of the device.
+    pub device: String,
+    /// The seed of all random draws.
+    pub seed: u64,
+    /// What each design made of the job.
+    pub designs: Vec<SavedDesign>,
+}
+
+/// What one design made of the job.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SavedDesign {
+    /// The name of the design.
+    pub name: String,
+    /// The figures of each job's instance, or of each group that reports as one.
+    pub jobs: Vec<JobFigures>,
+    /// Rates and depths over time.
+    pub series: Series,
+}
+
+/// Two runs that belong together, one of each answer.
+#[derive(Clone, Debug)]
+pub struct Pair<'a> {
+    /// The designs of both.
+    pub designs: [&'a SavedDesign; 2],
+    /// What the second does to each job, against the first.
+    pub verdict: Verdict,
+}
+
+impl Saved {
+    /// Pairs the designs of this answer with those of `other`: by name, or the first of this one with each of the other if
+    /// no name is in both. `names` are those of the answers.
+    #[must_use]
+    pub fn pairs<'a>(&'a self, other: &'a Self, names: [&str; 2]) -> Vec<Pair<'a>> {
+        let same = |design: &'a SavedDesign| {
+            let mine = self.designs.iter().find(|mine| mine.name == design.name)?;
+            Some([mine, design])
+        };
+        let mut pairs: Vec<_> = other.designs.iter().filter_map(same).collect();
+        if let (true, Some(first)) = (pairs.is_empty(), self.designs.first()) {
+            pairs = other.designs.iter().map(|design| [first, design]).collect();
+        }
+        let with_verdict = |designs: [&'a SavedDesign; 2]| {
+            let named = |at: usize| match designs[0].name == designs[1].name {
+                true => names[at].to_owned(),
+                false => format!("{} of {}", designs[at].name, names[at]),
+            };
+            let labels = [named(0), named(1)];
+            let streams = [0, 1].map(|at| (labels[at].as_str(), Stream::all(&designs[at].jobs)));
+            Pair { designs, verdict: Verdict::on(&streams) }
+        };
+        pairs.into_iter().map(with_verdict).collect()
+    }
+}

@@ -1,0 +1,71 @@
+//! Files on which a profile builds: `base = "file.toml"`.
+
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::builtin::is_path;
+use super::error::{Problem, ProfileError};
+use super::reading::Notes;
+use super::source::{Source, read};
+
+/// The key that names the base of a file.
+pub(super) const BASE: &str = "base";
+/// The largest number of files that build on each other.
+const FILES_MAX: usize = 8;
+
+/// The files on which a profile builds, the nearest first.
+#[derive(Debug, Default)]
+pub(super) struct Bases(Vec<File>);
+
+/// No files.
+pub(super) static NONE: Bases = Bases(Vec::new());
+
+/// The path of a file, and its text.
+#[derive(Debug)]
+struct File {
+    path: String,
+    text: String,
+}
+
+impl Bases {
+    /// Reads the files on which `text` builds, whose own file is `name`. A path is relative to the file that has it.
+    pub(super) fn of(name: &str, text: &str) -> Result<Self, ProfileError> {
+        let mut files: Vec<File> = Vec::new();
+        loop {
+            let (name, text) =
+                files.last().map_or((name, text), |file| (file.path.as_str(), file.text.as_str()));
+            let Some(path) = base_of(text).filter(|base| is_path(base)) else {
+                return Ok(Self(files));
+            };
+            if files.len() == FILES_MAX {
+                let words = "more than 8 files build on each other: perhaps in a circle";
+                let at = text.find(BASE).unwrap_or_default();
+                let notes = Notes::default();
+                return Err(
+                    Source::new(name, text, &notes).wrong(at, Problem::Contradiction(words))
+                );
+            }
+            let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+            let path = folder.join(path).to_string_lossy().into_owned();
+            let text = read(&path)?;
+            files.push(File { path, text });
+        }
+    }
+
+    /// Returns the file on which the one after `before` others builds.
+    pub(super) fn get<'a>(&'a self, before: usize, notes: &'a Notes) -> Option<Source<'a>> {
+        self.0.get(before).map(|file| Source::new(&file.path, &file.text, notes))
+    }
+
+    /// Returns the texts, the nearest first.
+    pub(super) fn into_texts(self) -> impl Iterator<Item = String> {
+        self.0.into_iter().map(|file| file.text)
+    }
+}
+
+/// Returns what `text` names as its base, if it is TOML.
+pub(super) fn base_of(text: &str) -> Option<String> {
+    let top = DeTable::parse(text).ok()?;
+    Some(top.get_ref().get(BASE)?.get_ref().as_str()?.to_owned())
+}
