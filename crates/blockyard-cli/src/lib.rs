@@ -52,3 +52,12 @@ fn answer() -> Result<(), Failure> {
 pub fn disks_of_config(name: &str, text: &str) -> Result<usize, String> {
     command::disks_of_config(name, text).map_err(|error| error.to_string())
 }
+
+/// Returns the comparison of two saved answers of `whatif`, given as JSON: as text, as JSON and as a page.
+///
+/// # Errors
+///
+/// Returns the error message of `compare`.
+pub fn compared(first: &str, second: &str) -> Result<String, String> {
+    command::compared(first, second).map_err(Failure::words)
+}

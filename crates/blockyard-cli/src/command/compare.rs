@@ -25,54 +25,23 @@ struct Compared<'a> {
 
 pub(super) fn compare(args: &Compare, out: &mut dyn Write) -> Result<(), Failure> {
     let files = [&args.first, &args.second];
-    let [first, second] = [read(files[0])?, read(files[1])?];
-    let names = names(files);
-    let pairs = first.pairs(&second, [&names[0], &names[1]]);
-    if pairs.is_empty() {
-        return Err(Failure::Input("an answer has no designs".to_owned()));
-    }
+    let saved = [read(files[0])?, read(files[1])?];
+    let compared = Comparison::of(&saved, names(files))?;
     let text = match args.output_format {
-        OutputFormat::Normal => text(&first, &second, &names, &pairs),
-        OutputFormat::Json => {
-            let compared = |pair: &SavedPair<'_>| pair.designs[1].name.clone();
-            let designs: Vec<_> = pairs.iter().map(compared).collect();
-            let all = designs.iter().zip(&pairs);
-            let all: Vec<_> =
-                all.map(|(design, of)| Compared { design, verdict: &of.verdict }).collect();
-            render::json(&all)
-        }
+        OutputFormat::Normal => compared.text(terminal::width()),
+        OutputFormat::Json => compared.json(),
     };
     if let Some(file) = &args.html {
-        // A page has one verdict: that of the first pair.
-        let pair = &pairs[0];
-        let shown = |at: usize| Shown {
-            name: &pair
-                .verdict
-                .rows
-                .first()
-                .map_or(names[at].as_str(), |row| &row.designs[at].design),
-            jobs: &pair.designs[at].jobs,
-            series: &pair.designs[at].series,
-            figures: None,
-        };
-        let [one, other] = [&first, &second].map(|of| format!("{} on {}", of.job, of.device));
-        let saved = Page {
-            title: format!("{} against {}: {}", names[1], names[0], pair.designs[1].name),
-            command: posted::command_line(),
-            verdict: &pair.verdict,
-            goals: &[],
-            unsuited: &[],
-            designs: vec![shown(0), shown(1)],
-            why: "",
-            trust: vec![format!(
-                "Two saved answers are compared: {one} (seed {}), and {other} (seed {}). Each says itself what it rests on.",
-                first.seed, second.seed
-            )],
-            texts: Vec::new(),
-        };
-        posted::write(file, &page(&saved))?;
+        posted::write(file, &compared.page())?;
     }
     Ok(out.write_all(text.as_bytes())?)
+}
+
+/// Returns the comparison of two answers, given as JSON, in all forms.
+pub(crate) fn in_all_forms(first: &str, second: &str) -> Result<String, Failure> {
+    let saved = [parse("A", first)?, parse("B", second)?];
+    let compared = Comparison::of(&saved, ["A".to_owned(), "B".to_owned()])?;
+    Ok(compared.text(80) + &compared.json() + &compared.page())
 }
 
 fn read(path: &str) -> Result<Saved, Failure> {
@@ -83,18 +52,98 @@ fn read(path: &str) -> Result<Saved, Failure> {
     if text.len() as u64 > LEN_MAX {
         return Err(Failure::Input(format!("{path}: longer than {} MiB", LEN_MAX >> 20)));
     }
-    let saved: Saved = serde_json::from_str(&text).map_err(|error| {
+    parse(path, &text)
+}
+
+fn parse(path: &str, text: &str) -> Result<Saved, Failure> {
+    let saved: Saved = serde_json::from_str(text).map_err(|error| {
         Failure::Input(format!("{path}: no answer of `whatif --output-format json`: {error}"))
     })?;
-    let sound = |jobs: &blockyard_sim::answer::JobFigures| {
-        let directions = [&jobs.read, &jobs.write, &jobs.trim].into_iter().flatten();
-        directions.flat_map(|of| [&of.slat_ns, &of.clat_ns, &of.lat_ns]).all(|of| of.is_sound())
-    };
-    if saved.designs.iter().flat_map(|design| &design.jobs).all(sound) {
+    if saved.is_sound() {
         Ok(saved)
     } else {
         Err(Failure::Input(format!("{path}: a histogram does not agree with its own counts")))
     }
+}
+
+/// Two answers, their names, and their designs in pairs.
+struct Comparison<'a> {
+    saved: &'a [Saved; 2],
+    names: [String; 2],
+    pairs: Vec<SavedPair<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    fn of(saved: &'a [Saved; 2], names: [String; 2]) -> Result<Self, Failure> {
+        let pairs = saved[0].pairs(&saved[1], [&names[0], &names[1]]);
+        if pairs.is_empty() {
+            return Err(Failure::Input("an answer has no designs".to_owned()));
+        }
+        Ok(Self { saved, names, pairs })
+    }
+
+    fn json(&self) -> String {
+        let pairs = self.pairs.iter();
+        let all: Vec<_> = pairs
+            .map(|pair| Compared { design: &pair.designs[1].name, verdict: &pair.verdict })
+            .collect();
+        render::json(&all)
+    }
+
+    fn text(&self, width: usize) -> String {
+        let Self { saved: [first, second], names, pairs } = self;
+        let mut head = format!("{} against {}: ", names[1], names[0]);
+        for (what, one, other) in
+            [("job", &first.job, &second.job), ("device", &first.device, &second.device)]
+        {
+            head += &changed(what, one, other);
+            head += ", ";
+        }
+        head += &changed("seed", &first.seed, &second.seed);
+        let mut text = render::wrapped(&head, width) + "\n";
+        for pair in pairs {
+            let [one, other] = pair.designs;
+            text += &format!("\n{}\n", changed("design", &one.name, &other.name));
+            for sentence in &pair.verdict.sentences {
+                text += &(render::wrapped(sentence, width) + "\n");
+            }
+            text += &render::verdict::table(&pair.verdict, &[], width);
+        }
+        text
+    }
+
+    /// Returns a page about the first pair: a page has one verdict.
+    fn page(&self) -> String {
+        let Self { saved: [first, second], names, pairs } = self;
+        let pair = &pairs[0];
+        let shown = |at: usize| Shown {
+            name: pair.verdict.rows.first().map_or(&names[at], |row| &row.designs[at].design),
+            jobs: &pair.designs[at].jobs,
+            series: &pair.designs[at].series,
+            figures: None,
+        };
+        let of = |saved: &Saved| format!("{} on {} (seed {})", saved.job, saved.device, saved.seed);
+        page(&Page {
+            title: format!("{} against {}: {}", names[1], names[0], pair.designs[1].name),
+            command: posted::command_line(),
+            verdict: &pair.verdict,
+            goals: &[],
+            unsuited: &[],
+            designs: vec![shown(0), shown(1)],
+            why: "",
+            trust: vec![format!(
+                "Two saved answers are compared: {}, and {}. Each says itself what it rests on.",
+                of(first),
+                of(second)
+            )],
+            texts: Vec::new(),
+        })
+    }
+}
+
+/// Returns `what` and its value in both answers.
+fn changed<T: PartialEq + core::fmt::Display>(what: &str, one: &T, other: &T) -> String {
+    if one == other { format!("{what} {one}") } else { format!("{what} {one} -> {other}") }
 }
 
 /// Returns short names of the files that differ.
@@ -105,33 +154,4 @@ fn names(files: [&String; 2]) -> [String; 2] {
         [Some(first), Some(second)] if first != second => [first, second],
         _ => files.map(String::clone),
     }
-}
-
-fn text(first: &Saved, second: &Saved, names: &[String; 2], pairs: &[SavedPair<'_>]) -> String {
-    let width = terminal::width();
-    let mut head = format!("{} against {}: ", names[1], names[0]);
-    for (what, of) in
-        [("job", [&first.job, &second.job]), ("device", [&first.device, &second.device])]
-    {
-        head += &match of {
-            [a, b] if a == b => format!("{what} {a}, "),
-            [a, b] => format!("{what} {a} -> {b}, "),
-        };
-    }
-    head += &match [first.seed, second.seed] {
-        [a, b] if a == b => format!("seed {a}"),
-        [a, b] => format!("seed {a} -> {b}"),
-    };
-    let mut text = render::wrapped(&head, width) + "\n";
-    for pair in pairs {
-        let [a, b] = pair.designs;
-        let design =
-            if a.name == b.name { a.name.clone() } else { format!("{} -> {}", a.name, b.name) };
-        text += &format!("\n{design}\n");
-        for sentence in &pair.verdict.sentences {
-            text += &(render::wrapped(sentence, width) + "\n");
-        }
-        text += &render::verdict::table(&pair.verdict, &[], width);
-    }
-    text
 }

@@ -45,3 +45,8 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
 pub(crate) fn disks_of_config(name: &str, text: &str) -> Result<usize, ProfileError> {
     Ok(serve_file::parse(name, text)?.len())
 }
+
+/// Returns the comparison of two saved answers in all forms.
+pub(crate) fn compared(first: &str, second: &str) -> Result<String, Failure> {
+    compare::in_all_forms(first, second)
+}

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::job_figures::JobFigures;
+use super::latency::Latency;
 use super::stream::Stream;
 use super::verdict::Verdict;
 use crate::measure::series::Series;
@@ -42,6 +43,16 @@ pub struct Pair<'a> {
 }
 
 impl Saved {
+    /// Whether the histograms agree with their own counts: someone may have changed the file.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let of_job = |job: &JobFigures| {
+            let directions = [&job.read, &job.write, &job.trim].into_iter().flatten();
+            directions.flat_map(|of| [&of.slat_ns, &of.clat_ns, &of.lat_ns]).all(Latency::is_sound)
+        };
+        self.designs.iter().flat_map(|design| &design.jobs).all(of_job)
+    }
+
     /// Pairs the designs of this answer with those of `other`: by name, or the first of this one with each of the other if
     /// no name is in both. `names` are those of the answers.
     #[must_use]
