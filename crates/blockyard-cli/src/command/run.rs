@@ -17,7 +17,7 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let device = args.setting.applied_to(Device::lookup(&args.device)?)?;
     let design = Design::lookup(&args.design)?;
     let subject = args.setting.read()?;
-    let mut given = job::read(&args.job, &args.setting.playback, &device)?;
+    let mut given = job::read(&args.job, &args.setting, &device)?;
     ask_for(&args.outputs.logs, &mut given.jobs);
     let conditions = Conditions { logs: true, ..subject.conditions() };
     let report =

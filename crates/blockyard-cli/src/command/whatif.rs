@@ -17,7 +17,7 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let designs: Vec<_> =
         args.designs.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
     let subject = args.setting.read()?;
-    let given = job::read(&args.job, &args.setting.playback, &device)?;
+    let given = job::read(&args.job, &args.setting, &device)?;
     if given.jobs.jobs.iter().any(|job| job.reporting.logging.any()) {
         note("only `run` writes logs: several designs would overwrite each other's");
     }

@@ -12,7 +12,7 @@ use blockyard_sim::simulate::Report;
 
 use super::{
     BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, per_hundred_thousand,
-    shown_shares, tells_sync_percentiles,
+    priority, shown_shares, targets, tells_sync_percentiles,
 };
 use crate::render::job_time;
 
@@ -36,8 +36,10 @@ fn of_entry(entry: &Entry<'_>) -> String {
     }
     text += &syncs(job, &report.stats);
     text += &ranges(&entry.lat_ns());
-    let switches = report.stats.context_switches;
-    text += &format!("  cpu          : {:.2}%, ctx={switches}\n", entry.cpu_percent());
+    let (switches, (user, system)) = (report.stats.context_switches, entry.cpu_percent());
+    text += &format!(
+        "  cpu          : usr={user:.2}%, sys={system:.2}%, ctx={switches}, majf=0, minf=0\n"
+    );
     let stats = &report.stats;
     let times = JobTime::from(&stats.spent);
     if job_time::is_shown(&times, stats.depths.one_at_a_time()) {
@@ -50,7 +52,11 @@ fn of_entry(entry: &Entry<'_>) -> String {
     };
     let [read, write, trim] = ["read", "write", "trim"].map(total);
     let syncs = report.stats.syncs();
-    text += &format!("     issued rwts: total={read},{write},{trim},{syncs}\n");
+    text += &format!(
+        "     issued rwts: total={read},{write},{trim},{syncs} short=0,0,0,0 dropped=0,0,0,0\n"
+    );
+    text += &targets::latency(job, &report.stats);
+    text += &targets::steady(&report.stats);
     if job.continue_on_error != ContinueOnError::default() {
         let stats = &report.stats;
         let (total, first) = (stats.errors, number::errno(stats.first_error));
@@ -83,11 +89,13 @@ fn of_kind(job: &Job, name: &str, kind: &Kind) -> String {
     for (name, values, shown, _) in latencies {
         text += &if shown { extremes(name, values) } else { String::new() };
     }
+    text += &priority::extremes(show, measured);
     for (name, values, shown, percentiles) in latencies {
         let wanted = shown && percentiles && !show.percentiles.is_empty();
         text +=
             &if wanted { percentiles_of(name, values, &show.percentiles) } else { String::new() };
     }
+    text += &priority::percentiles(show, measured);
     text + &samples(kind)
 }
 
@@ -153,7 +161,7 @@ fn unit_of(min: u64, max: u64) -> (u64, &'static str) {
     }
 }
 
-fn extremes(name: &str, values: &Histogram) -> String {
+pub(super) fn extremes(name: &str, values: &Histogram) -> String {
     let (unit, unit_name) = unit_of(values.min(), values.max());
     format!(
         "    {name:>4} ({unit_name}): min={}, max={}, avg={:.2}, stdev={:.2}\n",
@@ -165,7 +173,7 @@ fn extremes(name: &str, values: &Histogram) -> String {
 }
 
 /// Writes the percentiles, four per line.
-fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String {
+pub(super) fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String {
     let value = |percentile: &f64| values.percentile(per_hundred_thousand(*percentile));
     let all: Vec<_> = percentiles.iter().map(value).collect();
     let (least, most) = (all.iter().copied().min(), all.iter().copied().max());
