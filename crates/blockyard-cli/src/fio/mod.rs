@@ -15,6 +15,7 @@ mod number;
 mod options;
 mod priority;
 mod rates;
+mod spread;
 mod targets;
 mod terse;
 mod text;

@@ -5,7 +5,7 @@ use blockyard_sim::job::Reporting;
 use blockyard_sim::measure::Measured;
 
 use super::number;
-use super::text::{extremes as extremes_of, percentiles_of};
+use super::spread::{extremes as extremes_of, percentiles_of};
 
 /// One priority, and the latencies of its I/Os.
 pub(super) struct OfPriority<'a> {

@@ -10,9 +10,10 @@ use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Depths;
 use blockyard_sim::simulate::Report;
 
+use super::spread::{extremes, percentiles_of};
 use super::{
-    BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, per_hundred_thousand,
-    priority, shown_shares, targets, tells_sync_percentiles,
+    BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, priority, shown_shares,
+    targets, tells_sync_percentiles,
 };
 use crate::render::job_time;
 
@@ -150,42 +151,6 @@ fn depths(depths: &Depths) -> String {
         format!("{title}: {}\n", shares.join(", "))
     })
     .concat()
-}
-
-/// Returns the largest unit in which neither the smallest nor the largest of some times is too small.
-fn unit_of(min: u64, max: u64) -> (u64, &'static str) {
-    match (min, max) {
-        (2_000_001.., 100_000_000..) => (1_000_000, "msec"),
-        (2_001.., 100_000..) => (1_000, "usec"),
-        _ => (1, "nsec"),
-    }
-}
-
-pub(super) fn extremes(name: &str, values: &Histogram) -> String {
-    let (unit, unit_name) = unit_of(values.min(), values.max());
-    format!(
-        "    {name:>4} ({unit_name}): min={}, max={}, avg={:.2}, stdev={:.2}\n",
-        values.min() / unit,
-        values.max() / unit,
-        number::mean(values.sum(), values.count()) / approximate(unit),
-        approximate(values.standard_deviation()) / approximate(unit),
-    )
-}
-
-/// Writes the percentiles, four per line.
-pub(super) fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String {
-    let value = |percentile: &f64| values.percentile(per_hundred_thousand(*percentile));
-    let all: Vec<_> = percentiles.iter().map(value).collect();
-    let (least, most) = (all.iter().copied().min(), all.iter().copied().max());
-    let (unit, unit_name) = unit_of(least.unwrap_or(0), most.unwrap_or(0));
-    let width = (most.unwrap_or(0) / unit).to_string().len().max(5);
-    let shown: Vec<_> = percentiles
-        .iter()
-        .zip(&all)
-        .map(|(percentile, ns)| format!("{percentile:>5.2}th=[{:>width$}]", ns / unit))
-        .collect();
-    let lines: Vec<_> = shown.chunks(4).map(|four| four.join(", ")).collect();
-    format!("    {name} percentiles ({unit_name}):\n     | {}\n", lines.join(",\n     | "))
 }
 
 /// Writes the share of I/Os in each latency range.

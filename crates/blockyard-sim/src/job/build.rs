@@ -177,7 +177,8 @@ fn without_effect(def: &OptionDef, text: Option<&str>) -> Result<Option<&'static
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{BlockSizes, PerOp};
+    use super::super::model::BlockSizes;
+    use super::super::op::PerOp;
     use super::super::source::NoSource;
     use super::*;
 

@@ -3,7 +3,9 @@
 use super::engines;
 use super::error::{Buffered, Fault, JobError, Note, Remark};
 use super::limits::INSTANCES_MAX;
-use super::model::{Amount, Engine, Job, Mix, Op, Strides};
+use super::model::{Engine, Job, Mix, Strides};
+use super::op::Op;
+use super::value::Amount;
 
 /// Options that only some engines have.
 const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[

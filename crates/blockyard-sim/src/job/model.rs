@@ -4,53 +4,10 @@ use std::collections::BTreeMap;
 
 use super::error::Place;
 use super::logging::Logging;
-use super::priority::CommandPriority;
+use super::op::{Op, PerOp};
+use super::priority::{CommandPriority, PriorityClass};
 use super::targets::Targets;
-
-/// The three kinds of I/O that move or drop sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Op {
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-    /// Trim (a discard).
-    Trim,
-}
-
-/// One value each for reads, writes and trims.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerOp<T> {
-    /// For reads.
-    pub read: T,
-    /// For writes.
-    pub write: T,
-    /// For trims.
-    pub trim: T,
-}
-
-impl<T> PerOp<T> {
-    /// Returns the value for `op`.
-    pub const fn of(&self, op: Op) -> &T {
-        match op {
-            Op::Read => &self.read,
-            Op::Write => &self.write,
-            Op::Trim => &self.trim,
-        }
-    }
-
-    /// Returns the three values, reads first.
-    pub fn each(&self) -> [&T; 3] {
-        [&self.read, &self.write, &self.trim]
-    }
-}
-
-impl<T: Clone> PerOp<T> {
-    /// Returns the same value for all three.
-    pub fn all(value: T) -> Self {
-        Self { read: value.clone(), write: value.clone(), trim: value }
-    }
-}
+use super::value::Amount;
 
 /// The I/O engine. It decides whether [`Job::iodepth`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,15 +144,6 @@ impl BlockSizes {
     }
 }
 
-/// An amount in bytes, or in percent of an amount that is known later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
-    /// Bytes.
-    Bytes(u64),
-    /// Percent (0 to 100) of the amount that the field names.
-    Percent(u8),
-}
-
 /// The distribution of random offsets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
@@ -277,19 +225,6 @@ pub enum SyncMode {
     Sync,
     /// `O_DSYNC`: data.
     Dsync,
-}
-
-/// I/O priority class, as in `ioprio_set(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PriorityClass {
-    /// None given: 0.
-    None,
-    /// Real time: 1.
-    RealTime,
-    /// Best effort: 2.
-    BestEffort,
-    /// Idle: 3.
-    Idle,
 }
 
 /// The assignment of [`Job::cpus_allowed`] to instances.

@@ -5,9 +5,10 @@ use super::error::ValueFault;
 use super::limits::{BLOCK_BYTES_MAX, DEPTH_MAX};
 use super::logging::LogPrefix;
 use super::model::{
-    BlockSizes, ContinueOnError, CpuPolicy, FadviseHint, PerOp, RandomGenerator, RateProcess,
-    Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
+    BlockSizes, ContinueOnError, CpuPolicy, FadviseHint, RandomGenerator, RateProcess, Sequencer,
+    SyncMode, ThinktimeBlocks, UnifiedReporting,
 };
+use super::op::PerOp;
 use super::option::{Effect, OptionDef};
 use super::priority;
 use super::structured;

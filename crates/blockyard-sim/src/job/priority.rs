@@ -1,9 +1,22 @@
-//! The priorities of single I/Os (`cmdprio_percentage`, `cmdprio_bssplit`).
+//! I/O priorities, of jobs and of single I/Os (`cmdprio_percentage`, `cmdprio_bssplit`).
 
 use super::error::ValueFault;
 use super::limits::BLOCK_BYTES_MAX;
-use super::model::{Op, PerOp, PriorityClass};
+use super::op::{Op, PerOp};
 use super::value::{Parsed, Value};
+
+/// I/O priority class, as in `ioprio_set(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PriorityClass {
+    /// None given: 0.
+    None,
+    /// Real time: 1.
+    RealTime,
+    /// Best effort: 2.
+    BestEffort,
+    /// Idle: 3.
+    Idle,
+}
 
 /// An I/O priority: the class, and the level from 0 (first) to 7.
 pub type Priority = (PriorityClass, u8);

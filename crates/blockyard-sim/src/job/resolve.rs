@@ -2,8 +2,9 @@
 
 use super::error::{Fault, JobError};
 use super::limits::MAPPED_BLOCKS_MAX;
-use super::model::{Amount, Job};
+use super::model::Job;
 use super::units::{Units, Visits};
+use super::value::Amount;
 
 /// The region of an instance in one file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! the depth that keeps a latency, and a steady state.
 
 use super::error::ValueFault;
-use super::model::PerOp;
+use super::op::PerOp;
 use super::value::{Parsed, Value};
 
 /// The rates and latencies whose violation ends the run.

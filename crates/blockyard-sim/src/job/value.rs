@@ -5,9 +5,18 @@
 //! whole is an error.
 
 use super::error::ValueFault;
-use super::model::{Amount, PerOp};
+use super::op::PerOp;
 
 pub(super) type Parsed<T> = Result<T, ValueFault>;
+
+/// An amount in bytes, or in percent of an amount that is known later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent (0 to 100) of the amount that the field names.
+    Percent(u8),
+}
 
 /// The text after `=` of one option, and the meaning of `k` in it.
 #[derive(Clone, Copy, Debug)]
