@@ -1,16 +1,18 @@
 //! The job of a command, from a file, standard input or options; or a trace.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use blockyard::time::Duration;
 use blockyard_sim::job::{
-    FILE_BYTES_MAX, JobFile, SystemSource, parse_args, parse_bytes, parse_file,
+    self as jobs, FILE_BYTES_MAX, JobFile, SystemSource, parse_args, parse_bytes, parse_file,
 };
 
 use blockyard_sim::profile::Device;
 use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Speed, Trace};
 
-use crate::cli::{Addresses, Job, Playback, Setting};
+use crate::cli::{Addresses, Job, Playback, Setting, Variables};
 use crate::message::{Failure, note, warning};
 use blockyard_sim::answer::Latency;
 use blockyard_sim::answer::number::{mebibytes, time};
@@ -47,15 +49,19 @@ pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Give
     if let Some(option) = playback.option_given() {
         return Err(Failure::Input(format!("--{option} is for traces: add --replay TRACE")));
     }
+    let source = Environment { given: &setting.variables, taken: RefCell::default() };
     let mut given = match job.file.as_deref() {
-        Some("-") => Given::job("-".to_owned(), from_standard_input()?),
-        Some(path) => Given::job(path.to_owned(), parse_file(path, &SystemSource)?),
+        Some("-") => Given::job("-".to_owned(), from_standard_input(&source)?),
+        Some(path) => Given::job(path.to_owned(), parse_file(path, &source)?),
         None => {
-            let jobs = parse_args(job.options.iter().map(String::as_str), &SystemSource)?;
+            let jobs = parse_args(job.options.iter().map(String::as_str), &source)?;
             let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
             Given::job(names.join(","), jobs)
         }
     };
+    for (name, value) in source.taken.take() {
+        note(&format!("${{{name}}} is `{value}`, from the environment; --env sets it"));
+    }
     given.jobs.notes.iter().for_each(|told| note(&told.to_string()));
     for job in &mut given.jobs.jobs {
         let until_steady = setting.until.map(|_| job.runtime_ns.unwrap_or(STEADY_AT_LAST.as_ns()));
@@ -64,6 +70,35 @@ pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Give
         }
     }
     Ok(given)
+}
+
+/// The files of this machine, and the variables of `--env` and of this process.
+struct Environment<'a> {
+    given: &'a Variables,
+    /// The variables that were taken from this process.
+    taken: RefCell<BTreeMap<String, String>>,
+}
+
+impl jobs::Source for Environment<'_> {
+    fn read(&self, path: &str) -> Result<Vec<u8>, io::ErrorKind> {
+        SystemSource.read(path)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let own = || SystemSource.variable(name).inspect(|value| self.takes(name, value));
+        self.given(name).or_else(own)
+    }
+
+    fn given(&self, name: &str) -> Option<String> {
+        let mut given = self.given.given.iter().rev();
+        given.find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    }
+}
+
+impl Environment<'_> {
+    fn takes(&self, name: &str, value: &str) {
+        self.taken.borrow_mut().insert(name.to_owned(), value.to_owned());
+    }
 }
 
 impl Playback {
@@ -143,12 +178,12 @@ pub(crate) fn note_lateness(replay: &Replay, design: &str, late_ns: Option<&Late
     ));
 }
 
-fn from_standard_input() -> Result<JobFile, Failure> {
+fn from_standard_input(source: &dyn jobs::Source) -> Result<JobFile, Failure> {
     let mut bytes = Vec::new();
     let limit = FILE_BYTES_MAX as u64 + 1;
     io::stdin()
         .take(limit)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::Input(format!("standard input: {error}")))?;
-    Ok(parse_bytes("-", &bytes, &SystemSource)?)
+    Ok(parse_bytes("-", &bytes, source)?)
 }

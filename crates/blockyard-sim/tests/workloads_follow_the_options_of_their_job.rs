@@ -50,6 +50,21 @@ fn a_sequential_pattern_continues_and_starts_over() {
     assert_eq!(ios_of(&job, 2, 1)[0].offset_bytes, 16384);
 }
 
+/// As fio 3.33 does with its null engine and `write_iolog`.
+#[test]
+fn strided_zones_are_covered_one_after_another() {
+    let strided = "zonemode=strided zonesize=8k";
+    let all = [0, 1, 4, 5, 8, 9, 12, 13];
+    assert_eq!(blocks(&format!("size=64k {strided} zoneskip=8k")), [all, all].concat());
+    let three = [0, 1, 4, 5, 8, 9];
+    let apart = format!("size=48k {strided} zonerange=12k zoneskip=4k");
+    assert_eq!(blocks(&apart), [three, three].concat());
+    let cut = [0, 1, 4, 5, 8, 9, 0, 1, 4, 5];
+    assert_eq!(blocks(&format!("size=40k {strided} zoneskip=8k")), cut);
+    let first = blocks(&format!("size=64k {strided} zoneskip=56k loops=2"));
+    assert_eq!(first, [0, 1].repeat(16));
+}
+
 /// The numbers of I/Os that fio 3.33 reported with its null engine for the same options.
 #[test]
 fn the_number_of_ios_is_that_of_fio() {

@@ -24,7 +24,7 @@ pub(crate) use btt::{
 pub(crate) use ctl::{Ctl, CtlCommand};
 pub(crate) use designs::Designs;
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
-pub(crate) use setting::{Addresses, Answer, Playback, Setting};
+pub(crate) use setting::{Addresses, Answer, Playback, Setting, Variables};
 pub(crate) use usage::one_line;
 
 /// Compare block-layer designs on modelled devices, and serve disks over NBD
@@ -364,9 +364,9 @@ belongs to the job:
 
   --device=srp --name=x --rw=read --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --size=1g
 
-Without --direct=1, a job that only reads with a synchronous engine (fio's
-default) reads through a page cache with Linux's read-ahead; other jobs without
---direct=1 are refused.
+Without --direct=1, a job that only reads, with libaio or a synchronous engine
+(fio's default), reads through a page cache with Linux's read-ahead; other jobs
+without --direct=1 are refused, as buffered writes come later.
 
 `blockyard list` lists the devices and designs; `blockyard show NAME` prints the
 file of one of them.";
@@ -452,9 +452,10 @@ With --output-format=json the answer has fio's layout and every key that fio
 prints; json+ adds latency bins to each list of percentiles; terse is version 3
 of fio's terse format. Bandwidth and IOPS are sampled every 500 ms of virtual
 time, with or without logs. Values that are not modelled are zero: the date and
-time, page faults, short and dropped I/Os. All CPU time is system time. `job
-options` has the principal options as Blockyard understood them; the disk in
-`disk_util` is the device. For eMMC and SD there is also a key `mmc`, and for
+time, page faults, short and dropped I/Os. CPU time is system time, except for
+thinktime_spin. `job options` has the job's own options as written, and the
+principal ones as Blockyard understood them; `global options` has those of
+[global]. The disk in `disk_util` is the device. For eMMC and SD there is also a key `mmc`, and for
 persistent memory a key `pmem`, as in the answer of `whatif`: `blockyard schema
 whatif` describes them.";
 

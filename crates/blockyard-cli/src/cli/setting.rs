@@ -20,6 +20,9 @@ pub(crate) struct Setting {
     #[command(flatten)]
     pub(crate) playback: Playback,
 
+    #[command(flatten)]
+    pub(crate) variables: Variables,
+
     /// The number of disks on the device's host, which share its tags
     ///
     /// Each file name of a job is a disk; files without a name take the disks in turn.
@@ -225,6 +228,23 @@ fn pace(text: &str) -> Result<Pace, String> {
             depth.map(Pace::Closed).ok_or_else(wrong)
         }
         _ => Err(wrong()),
+    }
+}
+
+/// The variables of a job file.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Variables {
+    /// Set ${NAME} of the job file; may be repeated; also ncpus and mb_memory
+    ///
+    /// A variable that is not set here is taken from the environment, as fio does, with a note.
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) given: Vec<(String, String)>,
+}
+
+fn variable(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE"),
     }
 }
 

@@ -4,13 +4,16 @@ use blockyard::stats::Histogram;
 use blockyard_sim::answer::number::approximate;
 use blockyard_sim::answer::{HostFigures, Outcome, PmemFigures, Verified};
 use blockyard_sim::device::stack::FaultCount;
-use blockyard_sim::job::{ContinueOnError, Job, JobFile, Mix};
+use blockyard_sim::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Classes;
 use blockyard_sim::simulate::Report;
 use serde::{Serialize, Serializer};
 
 use super::disk::Disk;
+use super::options::{self, Options};
+use super::priority::{self, OfPriority};
+use super::targets::{self, SteadyJson};
 use super::{
     BATCHES, Entry, Kind, LEVELS, VERSION, bins, entries, latency_shares, ms, number,
     per_hundred_thousand, shares, tells_sync_percentiles,
@@ -39,6 +42,8 @@ struct Whole<'a> {
     timestamp: u64,
     timestamp_ms: u64,
     time: &'static str,
+    #[serde(rename = "global options", skip_serializing_if = "Options::is_empty")]
+    global: Options,
     jobs: Vec<OfJob>,
     disk_util: [Disk; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +64,7 @@ struct OfJob {
     eta: u32,
     elapsed: u64,
     #[serde(rename = "job options")]
-    options: Object<String>,
+    options: Options,
     #[serde(flatten)]
     kinds: Object<OfKind>,
     sync: Sync,
@@ -77,9 +82,11 @@ struct OfJob {
     #[serde(flatten)]
     errors: Option<Errors>,
     latency_depth: u32,
-    latency_target: u32,
+    latency_target: u64,
     latency_percentile: f64,
-    latency_window: u32,
+    latency_window: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steadystate: Option<SteadyJson>,
 }
 
 /// The errors of a job that continues after errors.
@@ -103,8 +110,19 @@ struct OfKind {
     slat_ns: Times,
     clat_ns: Times,
     lat_ns: Times,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prios: Vec<Prio>,
     #[serde(flatten)]
     samples: Samples,
+}
+
+/// The latencies of the I/Os with a priority.
+#[derive(Serialize)]
+struct Prio {
+    prioclass: u16,
+    prio: u16,
+    #[serde(flatten)]
+    latency: Object<Times>,
 }
 
 /// fio's samples over time, with bandwidth in KiB per second.
@@ -157,6 +175,7 @@ pub(crate) fn json(
         timestamp: 0,
         timestamp_ms: 0,
         time: "Thu Jan  1 00:00:00 1970",
+        global: options::global(jobs),
         jobs: entries(jobs, report).iter().map(|entry| of_job(entry, bins)).collect(),
         disk_util: [Disk::of(device, report)],
         mmc: outcome.figures.mmc.as_ref(),
@@ -171,13 +190,15 @@ fn of_job(entry: &Entry<'_>, bins: bool) -> OfJob {
     let Entry { job, report, instances, .. } = entry;
     let stats = &report.stats;
     let depths = &stats.depths;
+    let (user, system) = entry.cpu_percent();
+    let target = job.targets.latency;
     OfJob {
         jobname: report.name.clone(),
         groupid: report.group,
         error: 0,
         eta: 0,
         elapsed: stats.ended.as_ns().div_ceil(1_000_000_000),
-        options: options(job),
+        options: options::of_job(job),
         kinds: entry
             .kinds
             .iter()
@@ -185,8 +206,8 @@ fn of_job(entry: &Entry<'_>, bins: bool) -> OfJob {
             .collect(),
         sync: syncs(job, stats, bins),
         job_runtime: ms(stats.runtime_ns()) * u64::from(*instances),
-        usr_cpu: 0.0,
-        sys_cpu: entry.cpu_percent(),
+        usr_cpu: user,
+        sys_cpu: system,
         ctx: stats.context_switches,
         majf: 0,
         minf: 0,
@@ -198,10 +219,11 @@ fn of_job(entry: &Entry<'_>, bins: bool) -> OfJob {
             total_err: stats.errors,
             first_error: number::errno(stats.first_error),
         }),
-        latency_depth: job.depth(),
-        latency_target: 0,
-        latency_percentile: 100.0,
-        latency_window: 0,
+        latency_depth: targets::depth(job, stats),
+        latency_target: target.target_ns / 1000,
+        latency_percentile: targets::percentile(job),
+        latency_window: target.window_ns / 1000,
+        steadystate: targets::steady_json(stats),
     }
 }
 
@@ -215,29 +237,6 @@ fn syncs(job: &Job, stats: &JobStats, bins: bool) -> Sync {
         times_of(values, tells_sync_percentiles(show).then_some(&show.percentiles), bins)
     });
     Sync { total_ios: stats.syncs(), lat_ns }
-}
-
-/// The options with the most influence on the measurements.
-fn options(job: &Job) -> Object<String> {
-    let name = match job.pattern.mix {
-        Mix::Read => "read",
-        Mix::Write => "write",
-        Mix::Trim => "trim",
-        Mix::ReadWrite => "rw",
-        Mix::TrimWrite => "trimwrite",
-    };
-    let random = if job.pattern.random { "rand" } else { "" };
-    [
-        ("name", job.name.clone()),
-        ("ioengine", job.engine.name().to_owned()),
-        ("rw", format!("{random}{name}")),
-        ("iodepth", job.iodepth.to_string()),
-        ("numjobs", job.numjobs.to_string()),
-        ("direct", "1".to_owned()),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
 }
 
 fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
@@ -262,6 +261,18 @@ fn of_kind(job: &Job, kind: &Kind, bins: bool) -> OfKind {
         slat_ns: times(show.disable_slat, show.slat_percentiles, &measured.slat_ns),
         clat_ns: times(show.disable_clat, show.clat_percentiles, &measured.clat_ns),
         lat_ns: times(show.disable_lat, show.lat_percentiles, &measured.lat_ns),
+        prios: {
+            let (name, all) = priority::all(show, measured);
+            let of = |of: OfPriority<'_>| Prio {
+                prioclass: of.class,
+                prio: of.level,
+                latency: Object(vec![(
+                    format!("{name}_ns"),
+                    times(false, show.lat_percentiles || show.clat_percentiles, of.values),
+                )]),
+            };
+            all.into_iter().map(of).collect()
+        },
         samples: Samples {
             bw_min: bandwidth.min,
             bw_max: bandwidth.max,

@@ -3,8 +3,8 @@
 //! Keys without a counterpart in the simulator are still present for programs that read fio's output:
 //!
 //! - always zero: page faults, short and dropped I/Os, and the clock (`timestamp`, `time`);
-//! - all CPU time of a job counts as system time;
-//! - `job options` are the principal options as parsed, not as written.
+//! - CPU time of a job counts as system time, except for `thinktime_spin`;
+//! - `job options` are the options as written, and the principal ones as parsed.
 //!
 //! As in fio, an I/O of a synchronous engine has no separate submission latency.
 
@@ -12,7 +12,11 @@ mod bins;
 mod disk;
 mod json;
 mod number;
+mod options;
+mod priority;
 mod rates;
+mod spread;
+mod targets;
 mod terse;
 mod text;
 
@@ -120,6 +124,11 @@ fn add(to: &mut Measured, more: &Measured) {
     to.slat_ns.merge(&more.slat_ns);
     to.clat_ns.merge(&more.clat_ns);
     to.lat_ns.merge(&more.lat_ns);
+    for (priority, latencies) in &more.by_priority {
+        let sum = to.by_priority.entry(*priority).or_default();
+        sum.clat_ns.merge(&latencies.clat_ns);
+        sum.lat_ns.merge(&latencies.lat_ns);
+    }
     to.bandwidth.extend(&more.bandwidth);
     to.iops.extend(&more.iops);
 }
@@ -132,10 +141,13 @@ impl Entry<'_> {
         all
     }
 
-    /// Returns the CPU time of each instance, in percent of its run.
-    fn cpu_percent(&self) -> f64 {
-        let run_ns = u128::from(self.report.stats.runtime_ns()) * u128::from(self.instances);
-        number::percent(u128::from(self.report.stats.cpu_ns), run_ns)
+    /// Returns the user and the system time of each instance, in percent of its run.
+    fn cpu_percent(&self) -> (f64, f64) {
+        let stats = &self.report.stats;
+        let run_ns = u128::from(stats.runtime_ns()) * u128::from(self.instances);
+        let percent = |ns: u64| number::percent(u128::from(ns), run_ns);
+        let user_ns = stats.spent.thinking.as_ns();
+        (percent(user_ns), percent(stats.cpu_ns.saturating_sub(user_ns)))
     }
 }
 

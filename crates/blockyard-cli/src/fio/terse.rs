@@ -32,7 +32,8 @@ fn of_entry(entry: &Entry<'_>, disk: &[String]) -> Vec<String> {
     for (_, kind) in entry.kinds.iter().filter(|(name, _)| *name != "trim") {
         fields.extend(of_kind(&job.reporting, kind));
     }
-    fields.extend([format!("{:.6}%", 0.0), format!("{:.6}%", entry.cpu_percent())]);
+    let (user, system) = entry.cpu_percent();
+    fields.extend([user, system].map(|percent| format!("{percent:.6}%")));
     fields.extend([stats.context_switches, 0, 0].map(|count| count.to_string()));
     fields.extend(shown_shares(&stats.depths.level).map(|share| format!("{share:.1}%")));
     let [(_, ns), (_, us), (_, ms)] = latency_shares(&entry.lat_ns());

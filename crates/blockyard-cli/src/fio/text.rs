@@ -10,9 +10,10 @@ use blockyard_sim::measure::JobStats;
 use blockyard_sim::measure::depth::Depths;
 use blockyard_sim::simulate::Report;
 
+use super::spread::{extremes, percentiles_of};
 use super::{
-    BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, per_hundred_thousand,
-    shown_shares, tells_sync_percentiles,
+    BATCHES, Entry, Kind, LEVELS, entries, latency_shares, ms, number, priority, shown_shares,
+    targets, tells_sync_percentiles,
 };
 use crate::render::job_time;
 
@@ -36,8 +37,10 @@ fn of_entry(entry: &Entry<'_>) -> String {
     }
     text += &syncs(job, &report.stats);
     text += &ranges(&entry.lat_ns());
-    let switches = report.stats.context_switches;
-    text += &format!("  cpu          : {:.2}%, ctx={switches}\n", entry.cpu_percent());
+    let (switches, (user, system)) = (report.stats.context_switches, entry.cpu_percent());
+    text += &format!(
+        "  cpu          : usr={user:.2}%, sys={system:.2}%, ctx={switches}, majf=0, minf=0\n"
+    );
     let stats = &report.stats;
     let times = JobTime::from(&stats.spent);
     if job_time::is_shown(&times, stats.depths.one_at_a_time()) {
@@ -50,7 +53,11 @@ fn of_entry(entry: &Entry<'_>) -> String {
     };
     let [read, write, trim] = ["read", "write", "trim"].map(total);
     let syncs = report.stats.syncs();
-    text += &format!("     issued rwts: total={read},{write},{trim},{syncs}\n");
+    text += &format!(
+        "     issued rwts: total={read},{write},{trim},{syncs} short=0,0,0,0 dropped=0,0,0,0\n"
+    );
+    text += &targets::latency(job, &report.stats);
+    text += &targets::steady(&report.stats);
     if job.continue_on_error != ContinueOnError::default() {
         let stats = &report.stats;
         let (total, first) = (stats.errors, number::errno(stats.first_error));
@@ -83,11 +90,13 @@ fn of_kind(job: &Job, name: &str, kind: &Kind) -> String {
     for (name, values, shown, _) in latencies {
         text += &if shown { extremes(name, values) } else { String::new() };
     }
+    text += &priority::extremes(show, measured);
     for (name, values, shown, percentiles) in latencies {
         let wanted = shown && percentiles && !show.percentiles.is_empty();
         text +=
             &if wanted { percentiles_of(name, values, &show.percentiles) } else { String::new() };
     }
+    text += &priority::percentiles(show, measured);
     text + &samples(kind)
 }
 
@@ -142,42 +151,6 @@ fn depths(depths: &Depths) -> String {
         format!("{title}: {}\n", shares.join(", "))
     })
     .concat()
-}
-
-/// Returns the largest unit in which neither the smallest nor the largest of some times is too small.
-fn unit_of(min: u64, max: u64) -> (u64, &'static str) {
-    match (min, max) {
-        (2_000_001.., 100_000_000..) => (1_000_000, "msec"),
-        (2_001.., 100_000..) => (1_000, "usec"),
-        _ => (1, "nsec"),
-    }
-}
-
-fn extremes(name: &str, values: &Histogram) -> String {
-    let (unit, unit_name) = unit_of(values.min(), values.max());
-    format!(
-        "    {name:>4} ({unit_name}): min={}, max={}, avg={:.2}, stdev={:.2}\n",
-        values.min() / unit,
-        values.max() / unit,
-        number::mean(values.sum(), values.count()) / approximate(unit),
-        approximate(values.standard_deviation()) / approximate(unit),
-    )
-}
-
-/// Writes the percentiles, four per line.
-fn percentiles_of(name: &str, values: &Histogram, percentiles: &[f64]) -> String {
-    let value = |percentile: &f64| values.percentile(per_hundred_thousand(*percentile));
-    let all: Vec<_> = percentiles.iter().map(value).collect();
-    let (least, most) = (all.iter().copied().min(), all.iter().copied().max());
-    let (unit, unit_name) = unit_of(least.unwrap_or(0), most.unwrap_or(0));
-    let width = (most.unwrap_or(0) / unit).to_string().len().max(5);
-    let shown: Vec<_> = percentiles
-        .iter()
-        .zip(&all)
-        .map(|(percentile, ns)| format!("{percentile:>5.2}th=[{:>width$}]", ns / unit))
-        .collect();
-    let lines: Vec<_> = shown.chunks(4).map(|four| four.join(", ")).collect();
-    format!("    {name} percentiles ({unit_name}):\n     | {}\n", lines.join(",\n     | "))
 }
 
 /// Writes the share of I/Os in each latency range.

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::check;
+use super::engines;
 use super::error::{Fault, JobError, Note, Place, Remark};
+use super::expand::expand;
 use super::model::{Job, SetAt};
 use super::option::{Effect, OptionDef};
 use super::reader::{Section, Setting, clip, read_args, read_file};
@@ -40,7 +42,8 @@ pub fn parse_file(path: &str, source: &dyn Source) -> Result<JobFile, JobError> 
 ///
 /// As [`parse_file`].
 pub fn parse_bytes(path: &str, bytes: &[u8], source: &dyn Source) -> Result<JobFile, JobError> {
-    build(&read_file(path, bytes, source)?, Place { file: Arc::from(path), line: 0 })
+    let whole = Place { file: Arc::from(path), line: 0 };
+    build(&read_file(path, bytes, source)?, whole, source)
 }
 
 /// Reads jobs from arguments such as `--name=x --rw=read`. `--name` opens a job, and options before the first
@@ -54,20 +57,22 @@ pub fn parse_args<'a>(
     args: impl IntoIterator<Item = &'a str>,
     source: &dyn Source,
 ) -> Result<JobFile, JobError> {
-    build(&read_args(args, source)?, Place { file: Arc::from("command line"), line: 0 })
+    let whole = Place { file: Arc::from("command line"), line: 0 };
+    build(&read_args(args, source)?, whole, source)
 }
 
-fn build(sections: &[Section], whole: Place) -> Result<JobFile, JobError> {
+fn build(sections: &[Section], whole: Place, source: &dyn Source) -> Result<JobFile, JobError> {
     let mut global = Job::new("", whole.clone());
     let mut jobs: Vec<Job> = Vec::new();
     let mut notes = Notes::default();
     for section in sections {
         let Some(name) = &section.name else {
-            apply_all(&mut global, &section.settings, &mut notes)?;
+            apply_all(&mut global, &section.settings, source, &mut notes)?;
             continue;
         };
         let mut job = derive(&global, name, &section.place);
-        apply_all(&mut job, &section.settings, &mut notes)?;
+        apply_all(&mut job, &section.settings, source, &mut notes)?;
+        engines::settle(&mut job);
         job.group = group_after(jobs.last(), &job);
         job.first_instance = jobs.last().map_or(0, |last| last.first_instance + last.numjobs);
         check::job(&job)?;
@@ -115,40 +120,53 @@ impl Notes {
     }
 }
 
-fn apply_all(job: &mut Job, settings: &[Setting], notes: &mut Notes) -> Result<(), JobError> {
-    // `kb_base` applies to its whole section, so it is read first.
-    let (first, rest): (Vec<_>, Vec<_>) = settings.iter().partition(|s| s.option == "kb_base");
+fn apply_all(
+    job: &mut Job,
+    settings: &[Setting],
+    source: &dyn Source,
+    notes: &mut Notes,
+) -> Result<(), JobError> {
+    // `kb_base` applies to its whole section, so it is read first. So is the engine: if it is not modelled, that
+    // explains more than an option of its own would.
+    let is_first = |setting: &&Setting| matches!(setting.option.as_str(), "kb_base" | "ioengine");
+    let (first, rest): (Vec<_>, Vec<_>) = settings.iter().partition(is_first);
     for setting in first.into_iter().chain(rest) {
-        apply(job, setting, notes)
+        apply(job, setting, source, notes)
             .map_err(|fault| JobError { place: setting.place.clone(), fault })?;
     }
     Ok(())
 }
 
-fn apply(job: &mut Job, setting: &Setting, notes: &mut Notes) -> Result<(), Fault> {
+fn apply(
+    job: &mut Job,
+    setting: &Setting,
+    source: &dyn Source,
+    notes: &mut Notes,
+) -> Result<(), Fault> {
     let name = setting.option.as_str();
     let def = find(name).ok_or_else(|| Fault::UnknownOption {
         name: clip(name).to_owned(),
         nearest: nearest(clip(name)),
     })?;
-    let value = Value { text: setting.value.as_deref(), kb_base: job.kb_base };
+    let text = setting.value.as_deref().map(|text| expand(text, source)).transpose()?;
+    let value = Value { text: text.as_deref(), kb_base: job.kb_base };
     let direct = job.direct;
     (def.apply)(job, value).map_err(|fault| Fault::Value { option: def.name, fault })?;
     check::same_section(job, def.name, direct)?;
-    if let Some(reason) = without_effect(def, setting)? {
+    if let Some(reason) = without_effect(def, text.as_deref())? {
         let remark = Remark::NoEffect { option: def.name, reason };
         notes.say(Note { place: setting.place.clone(), remark });
     }
     // [error-names-line]: later checks of this job name the line of its option.
-    let set = SetAt { place: setting.place.clone(), own: true };
+    let set = SetAt { place: setting.place.clone(), own: true, text: text.unwrap_or_default() };
     job.places.0.insert(def.name, set);
     Ok(())
 }
 
 /// Returns the reason why the setting changes nothing, if it has no effect. A setting that would matter but is
 /// not modelled is an error.
-fn without_effect(def: &OptionDef, setting: &Setting) -> Result<Option<&'static str>, Fault> {
-    let off = matches!(setting.value.as_deref(), Some("0" | "none" | "inline"));
+fn without_effect(def: &OptionDef, text: Option<&str>) -> Result<Option<&'static str>, Fault> {
+    let off = matches!(text, Some("0" | "none" | "inline"));
     match def.effect {
         Effect::Modelled => Ok(None),
         Effect::NoEffect(reason) => Ok(Some(reason)),
@@ -159,7 +177,8 @@ fn without_effect(def: &OptionDef, setting: &Setting) -> Result<Option<&'static 
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::{BlockSizes, PerOp};
+    use super::super::model::BlockSizes;
+    use super::super::op::PerOp;
     use super::super::source::NoSource;
     use super::*;
 

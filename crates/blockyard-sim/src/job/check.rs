@@ -1,8 +1,11 @@
 //! Checks of whole jobs, after all settings of a job are known.
 
+use super::engines;
 use super::error::{Buffered, Fault, JobError, Note, Remark};
 use super::limits::INSTANCES_MAX;
-use super::model::{Amount, Engine, Job, Mix, Op};
+use super::model::{Engine, Job, Mix, Strides};
+use super::op::Op;
+use super::value::Amount;
 
 /// Options that only some engines have.
 const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
@@ -11,7 +14,15 @@ const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
     ("registerfiles", &[Engine::IoUring]),
     ("nonvectored", &[Engine::IoUring]),
     ("userspace_reap", &[Engine::Libaio]),
+    ("force_async", &[Engine::IoUring]),
+    ("cmdprio_percentage", &[Engine::Libaio, Engine::IoUring]),
+    ("cmdprio_bssplit", &[Engine::Libaio, Engine::IoUring]),
+    ("cmdprio_class", &[Engine::Libaio, Engine::IoUring]),
+    ("cmdprio", &[Engine::Libaio, Engine::IoUring]),
 ];
+
+/// The bytes of a memory page.
+const PAGE_BYTES: u32 = 4096;
 
 /// Checks one job.
 pub(super) fn job(job: &Job) -> Result<(), JobError> {
@@ -19,6 +30,8 @@ pub(super) fn job(job: &Job) -> Result<(), JobError> {
     engine(job)?;
     depth(job)?;
     sizes(job)?;
+    strides(job)?;
+    targets(job)?;
     pace(job)
 }
 
@@ -61,13 +74,17 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     if job.direct {
         return Ok(());
     }
+    if job.engine_name == "mmap" {
+        mapping(job)?;
+    }
     let own = |option| job.places.0.get(option).is_some_and(|set| set.own);
     let option = if own("buffered") { "buffered" } else { "direct" };
     if job.pattern.mix != Mix::Read {
         return fail(job, option, Fault::Buffered(Buffered::NotOnlyReads));
     }
-    if job.engine.is_async() {
-        return fail(job, option, Fault::Buffered(Buffered::Engine(job.engine.name())));
+    // libaio's calls return when their reads have ended.
+    if job.engine.is_async() && job.engine_name != "libaio" {
+        return fail(job, option, Fault::Buffered(Buffered::Engine(job.engine_name)));
     }
     if job.hipri {
         return contradiction(
@@ -84,15 +101,72 @@ fn buffering(job: &Job) -> Result<(), JobError> {
     Ok(())
 }
 
+/// Checks that a job with mapped files reads in order or page by page.
+fn mapping(job: &Job) -> Result<(), JobError> {
+    let reason = if job.pattern.mix != Mix::Read {
+        "writes to mapped files are buffered writes, which come later"
+    } else if job.pattern.random && job.block.read.max_bytes() > PAGE_BYTES {
+        "a mapping reads random blocks of several pages page by page, which is not modelled"
+    } else {
+        return Ok(());
+    };
+    fail(job, "ioengine", Fault::Unsupported { option: "ioengine", reason })
+}
+
+/// Checks that zones are those of one sequential pass.
+fn strides(job: &Job) -> Result<(), JobError> {
+    let Strides { on, zone_bytes, range_bytes, .. } = job.strides;
+    if !on {
+        return Ok(());
+    }
+    let refuse = |option, reason| fail(job, option, Fault::Unsupported { option, reason });
+    if job.pattern.random || job.pattern.skip_bytes != 0 {
+        return refuse("zonemode", "strided zones are modelled for I/O in plain order only");
+    }
+    if zone_bytes == 0 {
+        let reason = "strided zones need a size";
+        return contradiction(job, "zonemode", "zonesize", reason);
+    }
+    if range_bytes != 0 && range_bytes < zone_bytes {
+        return refuse("zonerange", "I/O that goes around in a zone is not modelled");
+    }
+    Ok(())
+}
+
+fn targets(job: &Job) -> Result<(), JobError> {
+    let priority = &job.command_priority;
+    let shared = priority.percent.each().into_iter().any(|percent| *percent > 0);
+    if shared && priority.shares.each().into_iter().any(|shares| !shares.is_empty()) {
+        let reason = "each I/O takes its priority from one of the two";
+        return contradiction(job, "cmdprio_bssplit", "cmdprio_percentage", reason);
+    }
+    let steady = &job.targets.steady;
+    if steady.window_ns > 0 && steady.window_ns < steady.interval_ns {
+        let reason = "the window is shorter than the time between two samples";
+        return contradiction(job, "steadystate_duration", "steadystate_check_interval", reason);
+    }
+    Ok(())
+}
+
 /// Returns notes about a job as a whole: options that are moot, and I/O that is buffered by default.
 pub(super) fn remarks(job: &Job) -> Vec<Note> {
     const NO_CACHE: &str = "I/O is direct: no page cache is involved";
+    const NO_RUNTIME: &str = "runtime is not set";
+    const NO_WINDOW: &str = "steadystate_duration is not set";
+    const NO_TARGET: &str = "latency_target is not set";
     const ONE: &str = "a synchronous engine has one I/O in flight";
     let moot = [
         ("iodepth", !job.engine.is_async() && job.iodepth > 1, ONE),
         ("invalidate", job.direct, NO_CACHE),
         ("pre_read", job.direct, NO_CACHE),
         ("fadvise_hint", job.direct, NO_CACHE),
+        ("time_based", job.time_based && job.runtime_ns.is_none(), NO_RUNTIME),
+        ("steadystate", job.targets.steady.window_ns == 0, NO_WINDOW),
+        ("latency_window", job.targets.latency.target_ns == 0, NO_TARGET),
+        ("latency_percentile", job.targets.latency.target_ns == 0, NO_TARGET),
+        ("latency_run", job.targets.latency.target_ns == 0, NO_TARGET),
+        ("rate_cycle", !job.targets.bounds.any(), "it only matters to rate_min"),
+        ("size", job.fill_device, "fill_device goes to the end of the device"),
     ];
     let set = |option: &str| job.places.0.get(option).map(|set| set.place.clone());
     let moot = moot.into_iter().filter(|(_, moot, _)| *moot);
@@ -101,7 +175,16 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
             Some(Note { place: set(option)?, remark: Remark::NoEffect { option, reason } })
         })
         .collect();
-    if !job.direct && set("direct").or(set("buffered")).is_none() {
+    if let Some(reason) = engines::likeness(job) {
+        let (engine, other) = (job.engine_name, job.engine.name());
+        let place = job.place_of("ioengine").clone();
+        notes.push(Note { place, remark: Remark::RunsAs { engine, other, reason } });
+    }
+    if job.verify {
+        notes.push(Note { place: job.place_of("verify").clone(), remark: Remark::Verified });
+    }
+    let mapped = job.engine_name == "mmap";
+    if !job.direct && !mapped && set("direct").or(set("buffered")).is_none() {
         notes.push(Note { place: job.place.clone(), remark: Remark::BufferedByDefault });
     }
     notes
@@ -153,9 +236,6 @@ fn sizes(job: &Job) -> Result<(), JobError> {
 }
 
 fn pace(job: &Job) -> Result<(), JobError> {
-    if job.time_based && job.runtime_ns.is_none() {
-        return contradiction(job, "time_based", "runtime", "runtime is not set or 0");
-    }
     let both = |op: &Op| *job.rate_bytes_per_s.of(*op) > 0 && *job.rate_iops.of(*op) > 0;
     if Op::ALL.iter().any(both) {
         return contradiction(job, "rate_iops", "rate", "only one of them can limit a kind of I/O");

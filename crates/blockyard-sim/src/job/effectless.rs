@@ -1,5 +1,6 @@
 //! The options whose values are checked but change nothing, each with the reason.
 
+use super::error::ValueFault;
 use super::model::Job;
 use super::option::{Effect, OptionDef};
 use super::value::{Parsed, Value};
@@ -14,6 +15,9 @@ const NO_PROCESS: &str = "no process is started";
 const NO_MAP: &str = "no map is needed to reach each block once in a pass";
 const NOT_PRICED: &str = "the cost of one call is part of the device's profile";
 const TEXT_ONLY: &str = "it only changes how fio prints";
+const ONE_PATH: &str = "commands of all kinds of device take the same path";
+const NO_READ_CACHE: &str = "no modelled device has a cache that such a read would bypass";
+const NO_HINT: &str = "priority hints are not modelled, and no elevator of Linux uses them";
 const NO_ERRORS: &str = "continue_on_error decides what an I/O error ends";
 
 const fn ignored(
@@ -49,6 +53,30 @@ fn percent(_: &mut Job, value: Value<'_>) -> Parsed<()> {
     value.count(0, 100).map(drop)
 }
 
+/// Checks that the value is `allowed`; any other would change the I/O, and is refused with `reason`.
+fn only(allowed: &str, reason: &'static str, value: Value<'_>) -> Parsed<()> {
+    match value.text()? {
+        text if text == allowed => Ok(()),
+        text => Err(ValueFault::NotModelled { text: text.to_owned(), reason }),
+    }
+}
+
+fn plain_write(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    only(
+        "write",
+        "only plain reads, writes and discards are modelled, not commands of a protocol",
+        value,
+    )
+}
+
+fn blkio_driver(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    only("io_uring", "it drives a device from user space, past the block layer", value)
+}
+
+fn device_kind(_: &mut Job, value: Value<'_>) -> Parsed<()> {
+    value.word(&[("nvme", ()), ("bsg", ())])
+}
+
 pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("zero_buffers", &[], NO_DATA, flag),
     ignored("refill_buffers", &[], NO_DATA, flag),
@@ -72,6 +100,10 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("verify_offset", &[], NO_DATA, number),
     ignored("verify_pattern", &[], NO_DATA, text),
     ignored("verify_state_save", &[], NO_DATA, boolean),
+    ignored("verify_async", &[], NO_DATA, number),
+    ignored("verify_async_cpus", &[], NO_DATA, text),
+    ignored("verify_write_sequence", &[], NO_DATA, boolean),
+    ignored("verify_header_seed", &[], NO_DATA, boolean),
     ignored("unlink", &[], NO_FILES, boolean),
     ignored("unlink_each_loop", &[], NO_FILES, boolean),
     ignored("create_serialize", &[], NO_FILES, boolean),
@@ -80,11 +112,13 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("allow_file_create", &[], NO_FILES, boolean),
     ignored("allow_mounted_write", &[], NO_FILES, boolean),
     ignored("overwrite", &[], NO_FILES, boolean),
+    ignored("filetype", &[], NO_FILES, text),
     ignored("fallocate", &[], NO_FILES, text),
     ignored("openfiles", &[], NO_FILES, number),
     ignored("lockfile", &[], NO_FILES, text),
     ignored("unique_filename", &[], NO_FILES, boolean),
     ignored("softrandommap", &[], NO_MAP, boolean),
+    ignored("threads", &[], "it belongs to one of fio's profiles; write `thread`", number),
     ignored("clocksource", &[], NO_CLOCK, text),
     ignored("gtod_reduce", &[], NO_CLOCK, boolean),
     ignored("gtod_cpu", &[], NO_CLOCK, number),
@@ -115,9 +149,18 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("disk_util", &[], TEXT_ONLY, boolean),
     ignored("block_error_percentiles", &[], TEXT_ONLY, boolean),
     ignored("stats", &[], TEXT_ONLY, boolean),
-    ignored("rate_cycle", &[], "it only matters to rate_min", number),
     ignored("fixedbufs", &[], NOT_PRICED, flag),
     ignored("registerfiles", &[], NOT_PRICED, flag),
     ignored("nonvectored", &[], NOT_PRICED, number),
+    ignored("force_async", &[], NOT_PRICED, number),
+    ignored("sg_write_mode", &[], "plain writes are the default", plain_write),
+    ignored("write_mode", &[], "plain writes are the default", plain_write),
+    ignored("libblkio_driver", &[], "io_uring is the only one", blkio_driver),
+    ignored("libblkio_path", &[], "the device is that of the command line", text),
+    ignored("libblkio_num_entries", &[], NOT_PRICED, number),
+    ignored("cmd_type", &[], ONE_PATH, device_kind),
+    ignored("readfua", &[], NO_READ_CACHE, boolean),
+    ignored("priohint", &[], NO_HINT, number),
+    ignored("cmdprio_hint", &[], NO_HINT, text),
     ignored("userspace_reap", &[], NOT_PRICED, flag),
 ];

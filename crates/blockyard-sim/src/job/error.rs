@@ -64,6 +64,17 @@ pub enum Remark {
     },
     /// The job reads through the page cache by default, not by request.
     BufferedByDefault,
+    /// An engine runs as another one.
+    RunsAs {
+        /// The engine as written.
+        engine: &'static str,
+        /// The engine that it runs as.
+        other: &'static str,
+        /// In what they are alike.
+        reason: &'static str,
+    },
+    /// The data of the job is checked in another way than fio's.
+    Verified,
 }
 
 impl fmt::Display for Note {
@@ -72,6 +83,15 @@ impl fmt::Display for Note {
             Remark::NoEffect { option, reason } => {
                 write!(f, "{}: `{option}` has no effect: {reason}", self.place)
             }
+            Remark::RunsAs { engine, other, reason } => {
+                write!(f, "{}: ioengine={engine} runs as {other}: {reason}", self.place)
+            }
+            Remark::Verified => write!(
+                f,
+                "{}: `verify` runs as --verify: reads and the final state of the device are checked, \
+                 without fio's pass that reads everything again",
+                self.place
+            ),
             Remark::BufferedByDefault => write!(
                 f,
                 "{}: reads go through the page cache, as fio's do without direct=1",
@@ -213,11 +233,13 @@ impl fmt::Display for Fault {
             ),
             Self::IncludeLoop => write!(f, "the file includes itself"),
             Self::BadVariable(name) => {
-                write!(f, "`${{{name}` names no environment variable that is set")
+                write!(f, "`${{{name}` names no variable that is set; set it with --env NAME=VALUE")
             }
             Self::MachineKeyword(word) => write!(
                 f,
-                "`{word}` depends on the machine that reads the file; write the number instead"
+                "`{word}` depends on the machine that reads the file; write the number instead, or set \
+                 it with --env {}=NUMBER",
+                word.trim_start_matches('$')
             ),
             Self::NotAnOption(text) => {
                 write!(f, "`{text}` is not an option; write --option or --option=value")
@@ -238,12 +260,12 @@ impl fmt::Display for Fault {
             }
             Self::Buffered(Buffered::NotOnlyReads) => write!(
                 f,
-                "buffered writes and trims: the page cache is modelled for reads only; add direct=1"
+                "buffered writes come later: the page cache is modelled for reads only; add direct=1"
             ),
             Self::Buffered(Buffered::Engine(engine)) => write!(
                 f,
-                "buffered I/O of ioengine={engine}: the page cache is modelled for synchronous \
-                 engines only; add direct=1"
+                "buffered reads of ioengine={engine} come later: where they wait is not modelled; add \
+                 direct=1"
             ),
             Self::TooManyInstances { asked } => write!(
                 f,
@@ -302,6 +324,13 @@ pub enum ValueFault {
         /// The words, separated by spaces.
         allowed: String,
     },
+    /// A word that fio knows and that stands for nothing modelled.
+    NotModelled {
+        /// The word as written.
+        text: String,
+        /// The reason.
+        reason: &'static str,
+    },
     /// More parts than the option takes.
     TooMany {
         /// The maximum number of parts.
@@ -329,6 +358,7 @@ impl fmt::Display for ValueFault {
             }
             Self::BadFraction { text, allowed } => write!(f, "`{text}` is not {allowed}"),
             Self::NotOneOf { text, allowed } => write!(f, "`{text}` is not one of: {allowed}"),
+            Self::NotModelled { text, reason } => write!(f, "`{text}` is not modelled: {reason}"),
             Self::TooMany { max } => write!(f, "more than {max} parts"),
             Self::Incomplete(what) => write!(f, "needs {what}"),
             Self::NotAHundred { sum } => write!(f, "percentages add up to {sum}, not 100"),

@@ -24,18 +24,23 @@
 mod build;
 mod check;
 mod effectless;
+mod engines;
 mod error;
+mod expand;
 mod limits;
 mod logging;
 mod model;
 mod modelled;
+mod op;
 mod option;
+mod priority;
 mod reader;
 mod refused;
 mod resolve;
 mod source;
 mod structured;
 mod table;
+mod targets;
 mod units;
 mod value;
 
@@ -47,12 +52,17 @@ pub use limits::{
 };
 pub use logging::{LogPrefix, Logging};
 pub use model::{
-    Amount, BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, FadviseHint, FileService,
-    Job, Mix, Op, Pattern, PerOp, PriorityClass, RandomGenerator, RateProcess, Reporting,
-    Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
+    BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, FadviseHint, FileService, Job,
+    Mix, Pattern, RandomGenerator, RateProcess, Reporting, Sequencer, Strides, SyncMode,
+    ThinktimeBlocks, UnifiedReporting, Zone,
 };
+pub use op::{Op, PerOp};
 pub use option::{Effect, OptionDef};
+pub(crate) use priority::encoded;
+pub use priority::{CommandPriority, Priority, PriorityClass, PriorityShare};
 pub use resolve::{FileRange, Resolved};
 pub use source::{NoSource, Source, SystemSource};
 pub use table::options;
+pub use targets::{Bounds, LatencyTarget, Steady, SteadyCriterion, SteadyState, Targets};
 pub(crate) use units::{Units, Visits};
+pub use value::Amount;

@@ -4,66 +4,10 @@ use std::collections::BTreeMap;
 
 use super::error::Place;
 use super::logging::Logging;
-
-/// The three kinds of I/O that move or drop sectors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Op {
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-    /// Trim (a discard).
-    Trim,
-}
-
-impl Op {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
-
-    /// Returns its name: `read`, `write` or `trim`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Trim => "trim",
-        }
-    }
-}
-
-/// One value each for reads, writes and trims.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PerOp<T> {
-    /// For reads.
-    pub read: T,
-    /// For writes.
-    pub write: T,
-    /// For trims.
-    pub trim: T,
-}
-
-impl<T> PerOp<T> {
-    /// Returns the value for `op`.
-    pub const fn of(&self, op: Op) -> &T {
-        match op {
-            Op::Read => &self.read,
-            Op::Write => &self.write,
-            Op::Trim => &self.trim,
-        }
-    }
-
-    /// Returns the three values, reads first.
-    pub fn each(&self) -> [&T; 3] {
-        [&self.read, &self.write, &self.trim]
-    }
-}
-
-impl<T: Clone> PerOp<T> {
-    /// Returns the same value for all three.
-    pub fn all(value: T) -> Self {
-        Self { read: value.clone(), write: value.clone(), trim: value }
-    }
-}
+use super::op::{Op, PerOp};
+use super::priority::{CommandPriority, PriorityClass};
+use super::targets::Targets;
+use super::value::Amount;
 
 /// The I/O engine. It decides whether [`Job::iodepth`] counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,15 +144,6 @@ impl BlockSizes {
     }
 }
 
-/// An amount in bytes, or in percent of an amount that is known later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
-    /// Bytes.
-    Bytes(u64),
-    /// Percent (0 to 100) of the amount that the field names.
-    Percent(u8),
-}
-
 /// The distribution of random offsets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
@@ -292,19 +227,6 @@ pub enum SyncMode {
     Dsync,
 }
 
-/// I/O priority class, as in `ioprio_set(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PriorityClass {
-    /// None given: 0.
-    None,
-    /// Real time: 1.
-    RealTime,
-    /// Best effort: 2.
-    BestEffort,
-    /// Idle: 3.
-    Idle,
-}
-
 /// The assignment of [`Job::cpus_allowed`] to instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuPolicy {
@@ -312,6 +234,19 @@ pub enum CpuPolicy {
     Shared,
     /// Each instance gets one of them, round robin.
     Split,
+}
+
+/// `zonemode=strided`: I/O covers `zone_bytes` of a zone, and goes on in the next one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strides {
+    /// Whether there are zones; default false.
+    pub on: bool,
+    /// Bytes of I/O in each zone; default 0, which means no zones.
+    pub zone_bytes: u64,
+    /// The length of a zone; 0, the default, means `zone_bytes`.
+    pub range_bytes: u64,
+    /// The gap after a zone; default 0.
+    pub gap_bytes: u64,
 }
 
 /// The choice of the file of the next I/O.
@@ -392,6 +327,8 @@ pub(super) struct SetAt {
     pub(super) place: Place,
     /// Whether the job itself set the option, rather than a `[global]` section before the job.
     pub(super) own: bool,
+    /// The value, with variables replaced; empty for an option without one.
+    pub(super) text: String,
 }
 
 /// One section of a job file: `numjobs` instances of the same work.
@@ -425,8 +362,13 @@ pub struct Job {
     /// Threads rather than processes; default false. Both cost the same here.
     pub thread: bool,
 
-    /// Default [`Engine::Psync`].
+    /// The engine that the job runs as; default [`Engine::Psync`].
     pub engine: Engine,
+    /// The name of the engine as written; default `psync`.
+    pub engine_name: &'static str,
+    /// Other threads submit the I/O (`io_submit_mode=offload`), so that the job's own need not wait for I/O before it
+    /// pauses; default false.
+    pub offload: bool,
     /// Poll for completions; `io_uring` and `pvsync2` only; default false.
     pub hipri: bool,
     /// Maximum number of I/Os in flight, as written; default 1. See [`Job::depth`].
@@ -471,6 +413,13 @@ pub struct Job {
     pub filenames: Vec<String>,
     /// Prefix of the files.
     pub directory: Option<String>,
+    /// The names of the files if none is named, with `$jobname`, `$jobnum`, `$filenum` and `$clientuid`; files with the
+    /// same name are one. Default: each instance has its own files.
+    pub filename_format: Option<String>,
+    /// The job covers its files to the end of the device, whatever `size` says; default false.
+    pub fill_device: bool,
+    /// Zones with gaps between them, which a sequential job covers one after another.
+    pub strides: Strides,
     /// Number of files if no file is named; default 1.
     pub nrfiles: u16,
     /// Default: round robin, one I/O each.
@@ -533,10 +482,17 @@ pub struct Job {
     pub priority: Option<u8>,
     /// Default [`PriorityClass::None`].
     pub priority_class: PriorityClass,
+    /// The priorities of single I/Os.
+    pub command_priority: CommandPriority,
     /// CPUs to run on, in ascending order; empty means all.
     pub cpus_allowed: Vec<u16>,
     /// Default [`CpuPolicy::Shared`].
     pub cpus_allowed_policy: CpuPolicy,
+
+    /// What the job measures itself against.
+    pub targets: Targets,
+    /// Whether the data is checked (`verify`); default false.
+    pub verify: bool,
 
     /// The contents of the report.
     pub reporting: Reporting,
@@ -572,6 +528,8 @@ impl Job {
             first_instance: 0,
             thread: false,
             engine: Engine::Psync,
+            engine_name: "psync",
+            offload: false,
             hipri: false,
             iodepth: 1,
             iodepth_batch_submit: 1,
@@ -593,6 +551,9 @@ impl Job {
             randseed: None,
             filenames: Vec::new(),
             directory: None,
+            filename_format: None,
+            fill_device: false,
+            strides: Strides::default(),
             nrfiles: 1,
             file_service: FileService::RoundRobin(1),
             size: None,
@@ -622,8 +583,11 @@ impl Job {
             thinktime_iotime_ns: 0,
             priority: None,
             priority_class: PriorityClass::None,
+            command_priority: CommandPriority::default(),
             cpus_allowed: Vec::new(),
             cpus_allowed_policy: CpuPolicy::Shared,
+            targets: Targets::default(),
+            verify: false,
             reporting: Reporting::default(),
             direct: false,
             invalidate: true,
@@ -637,6 +601,12 @@ impl Job {
     /// Returns the line at which `option` was set, or the line of the section header if it was not set.
     pub fn place_of(&self, option: &str) -> &Place {
         self.places.0.get(option).map_or(&self.place, |set| &set.place)
+    }
+
+    /// Returns the options that were set, in order of their names, each with its value as written and whether the job
+    /// itself set it, rather than a `[global]` section.
+    pub fn written(&self) -> impl Iterator<Item = (&'static str, &str, bool)> {
+        self.places.0.iter().map(|(option, set)| (*option, set.text.as_str(), set.own))
     }
 
     /// Whether both jobs request the same I/O, regardless of the lines of their options.

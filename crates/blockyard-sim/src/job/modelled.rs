@@ -1,13 +1,18 @@
 //! The options that change a job.
 
+use super::engines;
+use super::error::ValueFault;
 use super::limits::{BLOCK_BYTES_MAX, DEPTH_MAX};
 use super::logging::LogPrefix;
 use super::model::{
-    BlockSizes, ContinueOnError, CpuPolicy, Engine, FadviseHint, PerOp, PriorityClass,
-    RandomGenerator, RateProcess, Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
+    BlockSizes, ContinueOnError, CpuPolicy, FadviseHint, RandomGenerator, RateProcess, Sequencer,
+    SyncMode, ThinktimeBlocks, UnifiedReporting,
 };
+use super::op::PerOp;
 use super::option::{Effect, OptionDef};
+use super::priority;
 use super::structured;
+use super::targets;
 use super::value::{Parsed, TimeUnit, Value};
 
 /// Defines options, each as `NAME | ALIAS, PURPOSE: HOW FIELD = READER;`.
@@ -94,6 +99,12 @@ const PROCESSES: &[(&str, RateProcess)] =
 const THINKTIME: &[(&str, ThinktimeBlocks)] =
     &[("complete", ThinktimeBlocks::Complete), ("issue", ThinktimeBlocks::Issue)];
 
+const SUBMIT_MODES: &[(&str, bool)] = &[("inline", false), ("offload", true)];
+
+/// The zones of `zonemode` that are an order of I/O; `zbd` needs a zoned device.
+const ZONE_MODES: &[(&str, Option<bool>)] =
+    &[("none", Some(false)), ("strided", Some(true)), ("zbd", None)];
+
 const CPU_POLICIES: &[(&str, CpuPolicy)] =
     &[("shared", CpuPolicy::Shared), ("split", CpuPolicy::Split)];
 
@@ -122,17 +133,31 @@ fn milliseconds(value: Value<'_>) -> Parsed<u64> {
     value.count(0, u32::MAX.into())
 }
 
-fn block_bytes(value: Value<'_>) -> Parsed<u32> {
-    value.count_u32(1, BLOCK_BYTES_MAX)
+/// Whether the data is checked; the method does not matter, because every write has its own mark.
+fn verified(value: Value<'_>) -> Parsed<bool> {
+    Ok(!matches!(value.text()?, "0" | "none"))
 }
 
-fn priority_class(value: Value<'_>) -> Parsed<PriorityClass> {
-    Ok(match value.count(0, 3)? {
-        0 => PriorityClass::None,
-        1 => PriorityClass::RealTime,
-        2 => PriorityClass::BestEffort,
-        _ => PriorityClass::Idle,
-    })
+fn strided(value: Value<'_>) -> Parsed<bool> {
+    let text = value.text()?.to_owned();
+    let reason = "zoned devices are not modelled";
+    value.word(ZONE_MODES)?.ok_or(ValueFault::NotModelled { text, reason })
+}
+
+/// Returns whether writes are durable by themselves.
+fn fua(value: Value<'_>) -> Parsed<SyncMode> {
+    value.boolean().map(|on| if on { SyncMode::Dsync } else { SyncMode::None })
+}
+
+fn steady_interval(value: Value<'_>) -> Parsed<u64> {
+    match value.time_ns(TimeUnit::Second)? {
+        ns if ns < 1_000_000_000 => Err(ValueFault::Incomplete("at least a second")),
+        ns => Ok(ns),
+    }
+}
+
+fn block_bytes(value: Value<'_>) -> Parsed<u32> {
+    value.count_u32(1, BLOCK_BYTES_MAX)
 }
 
 modelled_options! {
@@ -149,7 +174,9 @@ modelled_options! {
     "kb_base", "what k means: 1024 or 1000":
         set kb_base = |v| v.word(&[("1024", 1024), ("1000", 1000)]);
     // Submission
-    "ioengine", "how I/O is issued": set engine = |v| v.word(Engine::ALL);
+    "ioengine", "how I/O is issued": set engine_name = engines::name;
+    "io_submit_mode", "who submits: the job (inline) or other threads (offload)":
+        set offload = |v| v.word(SUBMIT_MODES);
     "hipri", "poll for completions of reads and writes": set hipri = Value::flag;
     "iodepth", "I/Os in flight": set iodepth = |v| v.count_u32(1, DEPTH_MAX);
     "iodepth_batch" | "iodepth_batch_submit", "I/Os submitted at a time":
@@ -195,7 +222,15 @@ modelled_options! {
     // Region and amount
     "filename", "files or devices, separated by colons": set filenames = structured::filenames;
     "directory", "prefix of the files": set directory = |v| owned(v).map(Some);
-    "nrfiles", "files per instance":
+    "filename_format", "names of the files; files with the same name are one":
+        set filename_format = |v| owned(v).map(Some);
+    "fill_device" | "fill_fs", "cover the device to its end, whatever size says":
+        set fill_device = Value::boolean;
+    "zonemode", "strided: zones with gaps between them": set strides.on = strided;
+    "zonesize", "bytes of I/O in each zone": set strides.zone_bytes = |v| v.count(0, COUNT_MAX);
+    "zonerange", "bytes of each zone": set strides.range_bytes = |v| v.count(0, COUNT_MAX);
+    "zoneskip", "bytes between two zones": set strides.gap_bytes = |v| v.count(0, COUNT_MAX);
+    "nrfiles" | "nr_files", "files per instance":
         set nrfiles = |v| v.count(1, 4096).map(|n| u16::try_from(n).unwrap_or(u16::MAX));
     "file_service_type", "order of the files": set file_service = structured::file_service;
     "size", "bytes over all files, or percent of the device": set size = |v| v.amount().map(Some);
@@ -221,9 +256,34 @@ modelled_options! {
     "fdatasync", "writes between data syncs": set fdatasync = |v| v.count_u32(0, u32::MAX);
     "end_fsync", "sync when done": set end_fsync = Value::boolean;
     "sync", "durable writes: none, sync, dsync": set sync = |v| v.word(SYNC_MODES);
+    "writefua", "writes that are durable by themselves": set sync = fua;
+    "verify", "check what reads return and what is on the device at the end": set verify = verified;
     // Pace
     "rate", "bytes per second": set_per_op rate_bytes_per_s = |v| v.count(0, COUNT_MAX);
     "rate_iops", "I/Os per second": set_per_op rate_iops = |v| v.count(0, u32::MAX.into());
+    "rate_min" | "ratemin", "least bytes per second; below it the run ends":
+        set_per_op targets.bounds.bytes_per_s_min = |v| v.count(0, COUNT_MAX);
+    "rate_iops_min", "least I/Os per second; below it the run ends":
+        set_per_op targets.bounds.ios_per_s_min = |v| v.count(0, u32::MAX.into());
+    "rate_cycle" | "ratecycle", "time over which the least rate is judged (ms)":
+        set targets.bounds.cycle_ns = |v| milliseconds(v).map(|ms| ms * 1_000_000);
+    "max_latency", "longest latency; above it the run ends (us)":
+        set_per_op targets.bounds.latency_max_ns = |v| v.time_ns(TimeUnit::Microsecond);
+    "latency_target", "find the greatest depth that keeps this latency (us)":
+        set targets.latency.target_ns = |v| v.time_ns(TimeUnit::Microsecond);
+    "latency_window", "time at each depth (us)":
+        set targets.latency.window_ns = |v| v.time_ns(TimeUnit::Microsecond);
+    "latency_percentile", "percent of the I/Os that must meet latency_target":
+        set targets.latency.share = targets::share;
+    "latency_run", "go on at the depth that was found": set targets.latency.goes_on = Value::flag;
+    "steadystate" | "ss", "end when IOPS, bandwidth or latency are steady":
+        set targets.steady.criterion = targets::steady;
+    "steadystate_duration" | "ss_dur", "time over which they must be steady (s)":
+        set targets.steady.window_ns = |v| v.time_ns(TimeUnit::Second);
+    "steadystate_ramp_time" | "ss_ramp", "time before the first sample (s)":
+        set targets.steady.ramp_ns = |v| v.time_ns(TimeUnit::Second);
+    "steadystate_check_interval" | "ss_interval", "time between samples (s)":
+        set targets.steady.interval_ns = steady_interval;
     "rate_process", "spacing of I/Os under a rate": set rate_process = |v| v.word(PROCESSES);
     "rate_ignore_thinktime", "do not catch up after thinking":
         set rate_ignore_thinktime = Value::boolean;
@@ -236,8 +296,14 @@ modelled_options! {
     "thinktime_iotime", "time between pauses (s)":
         set thinktime_iotime_ns = |v| v.time_ns(TimeUnit::Second);
     // Priority and CPUs
-    "prio", "I/O priority, 0 first": set priority = |v| v.count(0, 7).map(small).map(Some);
-    "prioclass", "I/O priority class, 0 to 3": set priority_class = priority_class;
+    "prio", "I/O priority, 0 first": set priority = |v| priority::level(v).map(Some);
+    "prioclass", "I/O priority class, 0 to 3": set priority_class = priority::class;
+    "cmdprio_percentage", "percent of the I/Os with a priority of their own":
+        set_per_op command_priority.percent = |v| v.count(0, 100).map(small);
+    "cmdprio_class", "class of these I/Os": set_per_op command_priority.class = priority::class;
+    "cmdprio", "level of these I/Os": set_per_op command_priority.level = priority::level;
+    "cmdprio_bssplit", "priorities by length and percentage":
+        set_per_op command_priority.shares = priority::shares;
     "cpus_allowed", "CPUs to run on": set cpus_allowed = structured::cpu_list;
     "cpumask", "CPUs to run on, as a mask": set cpus_allowed = structured::cpu_mask;
     "cpus_allowed_policy", "how instances share the CPUs":

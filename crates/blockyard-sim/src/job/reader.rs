@@ -18,15 +18,12 @@ pub(super) struct Section {
     pub(super) settings: Vec<Setting>,
 }
 
-/// `option` or `option=value`.
+/// `option` or `option=value`, with variables not yet replaced.
 pub(super) struct Setting {
     pub(super) option: String,
     pub(super) value: Option<String>,
     pub(super) place: Place,
 }
-
-/// The value of `$pagesize`, in bytes.
-const PAGE_SIZE: &str = "4096";
 
 /// Reads a job file and the files that it includes.
 pub(super) fn read_file(
@@ -134,7 +131,7 @@ impl Reader<'_> {
             return Err(Fault::TooManySettings);
         }
         let (option, value) = match text.split_once('=') {
-            Some((option, value)) => (option, Some(expand(value, self.source)?)),
+            Some((option, value)) => (option, Some(value.to_owned())),
             None => (text, None),
         };
         let section = self.sections.last_mut().ok_or(Fault::OutsideSection)?;
@@ -188,32 +185,6 @@ fn beside(file: &str, name: &str) -> String {
     directory.join(name).to_string_lossy().into_owned()
 }
 
-/// Returns the value with `${NAME}` and `$pagesize` replaced.
-fn expand(value: &str, source: &dyn Source) -> Result<String, Fault> {
-    for word in ["$ncpus", "$mb_memory"] {
-        if value.contains(word) {
-            return Err(Fault::MachineKeyword(word));
-        }
-    }
-    let value = value.replace("$pagesize", PAGE_SIZE);
-    let mut expanded = String::new();
-    let mut rest = value.as_str();
-    while let Some((before, after)) = rest.split_once("${") {
-        let bad = || Fault::BadVariable(clip(after).to_owned());
-        let (name, tail) = after.split_once('}').ok_or_else(bad)?;
-        let variable =
-            source.variable(name).ok_or_else(|| Fault::BadVariable(clip(name).to_owned() + "}"))?;
-        expanded.push_str(before);
-        expanded.push_str(&variable);
-        rest = tail;
-        if expanded.len() > LINE_BYTES_MAX {
-            return Err(Fault::LineTooLong);
-        }
-    }
-    expanded.push_str(rest);
-    Ok(expanded)
-}
-
 /// Shortens `text` for a message.
 pub(super) fn clip(text: &str) -> &str {
     text.char_indices().nth(60).map_or(text, |(end, _)| &text[..end])
@@ -239,13 +210,8 @@ mod tests {
             }
         }
 
-        fn variable(&self, name: &str) -> Option<String> {
-            match name {
-                "BS" => Some("16k".to_owned()),
-                "EMPTY" => Some(String::new()),
-                "LONG" => Some("x".repeat(LINE_BYTES_MAX)),
-                _ => None,
-            }
+        fn variable(&self, _name: &str) -> Option<String> {
+            None
         }
     }
 
@@ -276,18 +242,6 @@ mod tests {
         assert_eq!(settings("[a]\ninclude section"), Err(Fault::SectionInInclude));
         assert_eq!(settings("[a]\ninclude none"), Err(Fault::Unreadable(io::ErrorKind::NotFound)));
         assert_eq!(settings("include d/b\n[a]"), Err(Fault::OutsideSection));
-    }
-
-    #[test]
-    fn variables_are_replaced_in_values() {
-        let value = |text: &str| settings(&format!("[a]\n{text}")).map(|s| s[0].1.clone().unwrap());
-        assert_eq!(value("bs=${BS}"), Ok("16k".to_owned()));
-        assert_eq!(value("size=1${EMPTY}m"), Ok("1m".to_owned()));
-        assert_eq!(value("bs=$pagesize"), Ok("4096".to_owned()));
-        assert_eq!(value("bs=${NOPE}"), Err(Fault::BadVariable("NOPE}".to_owned())));
-        assert_eq!(value("bs=${BS"), Err(Fault::BadVariable("BS".to_owned())));
-        assert_eq!(value("bs=${LONG}${LONG}"), Err(Fault::LineTooLong));
-        assert_eq!(value("numjobs=$ncpus"), Err(Fault::MachineKeyword("$ncpus")));
     }
 
     /// [any-bytes-are-safe]

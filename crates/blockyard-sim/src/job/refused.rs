@@ -3,10 +3,11 @@
 use super::option::{Effect, OptionDef};
 
 const OTHER_PASS: &str = "further passes are not modelled";
+const BACKLOG: &str = "reads that check data between the writes are not modelled";
 const ZONES: &str = "zoned devices are not modelled";
-const TARGETS: &str = "jobs do not adapt to their own measurements";
+const PLACEMENT: &str = "the placement of data by NVMe devices is not modelled";
+const PROTECTION: &str = "metadata that protects sectors is not modelled";
 const REPLAY: &str = "use `blockyard replay` for traces";
-const NAMES: &str = "name the files with `filename` instead";
 
 const fn refused(
     name: &'static str,
@@ -18,12 +19,9 @@ const fn refused(
 }
 
 pub(super) static OPTIONS: &[OptionDef] = &[
-    refused("verify", &[], "the data of a job is not modelled"),
     refused("verify_only", &[], OTHER_PASS),
-    refused("verify_async", &[], OTHER_PASS),
-    refused("verify_async_cpus", &[], OTHER_PASS),
-    refused("verify_backlog", &[], OTHER_PASS),
-    refused("verify_backlog_batch", &[], OTHER_PASS),
+    refused("verify_backlog", &[], BACKLOG),
+    refused("verify_backlog_batch", &[], BACKLOG),
     refused("verify_state_load", &[], OTHER_PASS),
     refused("experimental_verify", &[], OTHER_PASS),
     refused("trim_percentage", &[], OTHER_PASS),
@@ -31,27 +29,13 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("trim_backlog", &[], OTHER_PASS),
     refused("trim_backlog_batch", &[], OTHER_PASS),
     refused("create_only", &[], OTHER_PASS),
-    refused("zonemode", &[], ZONES),
-    refused("zonesize", &[], ZONES),
     refused("zonecapacity", &[], ZONES),
-    refused("zonerange", &[], ZONES),
-    refused("zoneskip", &[], ZONES),
     refused("read_beyond_wp", &[], ZONES),
     refused("max_open_zones", &[], ZONES),
     refused("job_max_open_zones", &[], ZONES),
     refused("ignore_zone_limits", &[], ZONES),
     refused("zone_reset_threshold", &[], ZONES),
     refused("zone_reset_frequency", &[], ZONES),
-    refused("rate_min", &[], TARGETS),
-    refused("rate_iops_min", &[], TARGETS),
-    refused("max_latency", &[], TARGETS),
-    refused("latency_target", &[], TARGETS),
-    refused("latency_window", &[], TARGETS),
-    refused("latency_percentile", &[], TARGETS),
-    refused("latency_run", &[], TARGETS),
-    refused("steadystate", &["ss"], TARGETS),
-    refused("steadystate_duration", &["ss_dur"], TARGETS),
-    refused("steadystate_ramp_time", &["ss_ramp"], TARGETS),
     refused("read_iolog", &[], REPLAY),
     refused("write_iolog", &[], REPLAY),
     refused("read_iolog_chunked", &[], REPLAY),
@@ -64,10 +48,8 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("merge_blktrace_file", &[], REPLAY),
     refused("merge_blktrace_scalars", &[], REPLAY),
     refused("merge_blktrace_iters", &[], REPLAY),
-    refused("filename_format", &[], NAMES),
-    refused("opendir", &[], NAMES),
+    refused("opendir", &[], "name the files with `filename` instead"),
     refused("file_append", &[], "files have no end of their own"),
-    refused("fill_device", &["fill_fs"], "files have no end of their own"),
     refused("wait_for", &[], "use `stonewall`"),
     refused("profile", &[], "fio's built-in profiles are not modelled"),
     refused("flow", &[], "jobs do not take turns"),
@@ -78,18 +60,27 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     refused("cgroup_nodelete", &[], "control groups are not modelled"),
     refused("bs_is_seq_rand", &[], "block sizes differ by direction only"),
     refused("serialize_overlap", &[], "overlapping I/Os are not held back"),
-    refused("io_submit_mode", &[], "I/O is submitted by the job itself"),
     refused("write_barrier", &["barrier"], "Linux has no barriers any more"),
     refused("sync_file_range", &[], "page-cache writeback is not modelled"),
     refused("fsync_on_close", &[], "files are not closed; use end_fsync"),
     refused("atomic", &[], "atomic writes are not modelled"),
     refused("hipri_percentage", &[], "a job polls for all its I/Os or for none"),
-    refused("cmdprio_percentage", &[], "priority is per job"),
-    refused("cmdprio_class", &[], "priority is per job"),
-    refused("cmdprio", &[], "priority is per job"),
-    refused("cmdprio_bssplit", &[], "priority is per job"),
     refused("sqthread_poll", &[], "kernel-side submission is not modelled"),
     refused("sqthread_poll_cpu", &[], "kernel-side submission is not modelled"),
     refused("nowait", &[], "calls wait and do not return early"),
+    refused("fdp", &[], PLACEMENT),
+    refused("fdp_pli", &[], PLACEMENT),
+    refused("dataplacement", &[], PLACEMENT),
+    refused("plids", &["plid"], PLACEMENT),
+    refused("num_range", &[], "a discard has one range"),
+    refused("md_per_io_size", &[], PROTECTION),
+    refused("pi_act", &[], PROTECTION),
+    refused("pi_chk", &[], PROTECTION),
+    refused("apptag", &[], PROTECTION),
+    refused("apptag_mask", &[], PROTECTION),
+    refused("sprandom", &[], "it lays data out for flash without wear, which no device models"),
+    refused("spr_op", &[], "it belongs to sprandom"),
+    refused("spr_num_regions", &[], "it belongs to sprandom"),
+    refused("spr_cs", &[], "it belongs to sprandom"),
     refused("uncached", &[], "page-cache writeback is not modelled"),
 ];

@@ -2,8 +2,9 @@
 
 use super::error::{Fault, JobError};
 use super::limits::MAPPED_BLOCKS_MAX;
-use super::model::{Amount, Job};
+use super::model::Job;
 use super::units::{Units, Visits};
+use super::value::Amount;
 
 /// The region of an instance in one file, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +61,8 @@ impl Job {
         };
         let pass_bytes = if io_bytes == 0 { all_bytes } else { io_bytes.min(all_bytes) };
         debug_assert!(pass_bytes <= all_bytes, "a pass of {pass_bytes} in {all_bytes} bytes");
-        let passes = if self.time_based { u64::MAX } else { self.loops.max(1) };
+        let endless = self.time_based && self.runtime_ns.is_some();
+        let passes = if endless { u64::MAX } else { self.loops.max(1) };
         Ok(Resolved { files, pass_bytes, passes, io_bytes })
     }
 
@@ -84,6 +86,7 @@ impl Job {
             .saturating_add(self.place_in(self.offset, device_bytes));
         let left = device_bytes.saturating_sub(start);
         let (option, len) = match (self.filesize_bytes, self.size) {
+            _ if self.fill_device => ("fill_device", left),
             (Some(bytes), _) => ("filesize", bytes),
             (None, Some(Amount::Bytes(bytes))) if bytes > 0 => {
                 ("size", bytes / self.files() as u64)

@@ -16,6 +16,12 @@ pub trait Source {
 
     /// Returns the value of an environment variable, `None` if it is not set.
     fn variable(&self, name: &str) -> Option<String>;
+
+    /// Returns the value of a variable that the user has given for this run, `None` if there is none. The facts
+    /// about a machine come from here only, because the modelled machine is not the one that reads the file.
+    fn given(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// The file system and the environment of this process.

@@ -48,7 +48,7 @@ pub(super) fn block_split(value: Value<'_>) -> Parsed<BlockSizes> {
 }
 
 /// Reads a list of `first/second` separated by colons. One of the two is a percentage, and `parse` reads the
-/// other. Blank percentages share the rest of 100 evenly. The sum must be 100.
+/// other. Blank percentages share the rest of 100 evenly. The sum must be 100. Another blank second is 0.
 fn shares(
     value: Value<'_>,
     max: usize,
@@ -60,8 +60,7 @@ fn shares(
         if percent_second {
             return Ok((parse(first)?, second.map(Value::percent).transpose()?));
         }
-        let width = second.ok_or(ValueFault::Incomplete("a width after each `/`"))?;
-        Ok((parse(width)?, Some(first.percent()?)))
+        Ok((second.map_or(Ok(0), &parse)?, Some(first.percent()?)))
     })?;
     let given: u64 = entries.iter().filter_map(|(_, share)| *share).map(u64::from).sum();
     let blanks = entries.iter().filter(|(_, share)| share.is_none()).count() as u64;
@@ -150,13 +149,35 @@ fn law_parameters(
 }
 
 fn zones(value: Value<'_>) -> Parsed<Vec<Zone>> {
-    let zones = zone_list(value, |v| v.percent().map(u64::from))?;
-    let sum = zones.iter().map(|zone| zone.width).sum();
-    if sum > 100 { Err(ValueFault::NotAHundred { sum }) } else { Ok(zones) }
+    let mut zones = zone_list(value, |v| v.percent().map(u64::from))?;
+    let sum: u64 = zones.iter().map(|zone| zone.width).sum();
+    let blanks = zones.iter().filter(|zone| zone.width == 0).count() as u64;
+    if sum > 100 || 100 - sum < blanks {
+        return Err(ValueFault::NotAHundred { sum });
+    }
+    if blanks == 0 {
+        return Ok(zones);
+    }
+    // Blank widths share the rest, as blank percentages do.
+    let widths = zones.iter().map(|zone| (0, (zone.width > 0).then_some(small(zone.width))));
+    let widths = fill_blanks(widths.collect(), 100 - sum, blanks);
+    for (zone, (_, width)) in zones.iter_mut().zip(widths) {
+        zone.width = width.into();
+    }
+    Ok(zones)
+}
+
+/// Returns a number that was checked to be at most 100.
+fn small(number: u64) -> u8 {
+    u8::try_from(number).unwrap_or(100)
 }
 
 fn zones_abs(value: Value<'_>) -> Parsed<Vec<Zone>> {
-    zone_list(value, |v| v.count(1, 1 << 48))
+    let zones = zone_list(value, |v| v.count(1, 1 << 48))?;
+    if zones.iter().any(|zone| zone.width == 0) {
+        return Err(ValueFault::Incomplete("a width after each `/`"));
+    }
+    Ok(zones)
 }
 
 fn zone_list(value: Value<'_>, width: impl Fn(Value<'_>) -> Parsed<u64>) -> Parsed<Vec<Zone>> {
@@ -298,6 +319,14 @@ mod tests {
         assert!(distribution(value("zoned:60/10:40/95")).is_err());
         assert!(distribution(value("zoned:60/10:30/90")).is_err());
         assert!(distribution(value("zoned:100/0")).is_err());
+        let widths = |text| -> Vec<u64> {
+            let Ok(Distribution::Zoned(zones)) = distribution(value(text)) else { return vec![] };
+            zones.iter().map(|zone| zone.width).collect()
+        };
+        assert_eq!(widths("zoned:50/5:30/15:20/"), [5, 15, 80]);
+        assert_eq!(widths("zoned:50/:30/15:20"), [43, 15, 42]);
+        assert!(distribution(value("zoned:50/50:30/50:20/")).is_err());
+        assert!(distribution(value("zoned_abs:50/1g:50/")).is_err());
     }
 
     #[test]

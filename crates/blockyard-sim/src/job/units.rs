@@ -1,6 +1,7 @@
 //! The units in which random offsets are drawn, and whether a pass may visit a block twice.
 
-use super::model::{Distribution, Job, Op, PerOp};
+use super::model::{Distribution, Job};
+use super::op::{Op, PerOp};
 
 /// How a job visits the blocks of a region at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

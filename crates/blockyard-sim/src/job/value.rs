@@ -5,9 +5,18 @@
 //! whole is an error.
 
 use super::error::ValueFault;
-use super::model::{Amount, PerOp};
+use super::op::PerOp;
 
 pub(super) type Parsed<T> = Result<T, ValueFault>;
+
+/// An amount in bytes, or in percent of an amount that is known later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Bytes.
+    Bytes(u64),
+    /// Percent (0 to 100) of the amount that the field names.
+    Percent(u8),
+}
 
 /// The text after `=` of one option, and the meaning of `k` in it.
 #[derive(Clone, Copy, Debug)]
@@ -100,9 +109,54 @@ impl<'a> Value<'a> {
         Ok(Amount::Bytes(self.count(0, u64::MAX)?))
     }
 
-    /// Reads a time in nanoseconds; a number without a unit is in `unit`.
+    /// Reads a time in nanoseconds; a number without a unit is in `unit`. Units may be joined, the longest first:
+    /// `1m30s`.
     pub(super) fn time_ns(self, unit: TimeUnit) -> Parsed<u64> {
-        number(self.text()?, |suffix| time_factor(suffix, unit))
+        let text = self.text()?;
+        let fault = || ValueFault::NotANumber(text.to_owned());
+        let ends: Vec<_> = text
+            .match_indices(|c: char| c.is_ascii_alphabetic())
+            .map(|(at, _)| at + 1)
+            .filter(|end| text[*end..].starts_with(|c: char| c.is_ascii_digit()))
+            .collect();
+        // The `x` of 0x10 is no unit.
+        if ends.is_empty() || text.starts_with("0x") || text.starts_with("0X") {
+            return number(text, |suffix| time_factor(suffix, unit));
+        }
+        let (mut sum_ns, mut begin, mut longer) = (0_u64, 0, u64::MAX);
+        for end in ends.into_iter().chain([text.len()]) {
+            let part = &text[begin..end];
+            let digits = part.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(fault)?;
+            let suffix = part[digits..].to_ascii_lowercase();
+            let factor = time_factor(&suffix, unit).filter(|factor| *factor < longer);
+            longer = factor.ok_or_else(fault)?;
+            sum_ns = sum_ns.checked_add(number(part, |_| factor)?).ok_or_else(fault)?;
+            begin = end;
+        }
+        Ok(sum_ns)
+    }
+
+    /// Splits a final `%` off. Returns the rest, and whether there was one.
+    pub(super) fn without_percent_sign(self) -> Parsed<(Self, bool)> {
+        let text = self.text()?;
+        let rest = text.strip_suffix('%');
+        Ok((self.part(rest.unwrap_or(text)), rest.is_some()))
+    }
+
+    /// Reads a decimal number in millionths. Further decimals are dropped.
+    pub(super) fn millionths(self) -> Parsed<u64> {
+        let text = self.text()?;
+        let fault = || ValueFault::NotANumber(text.to_owned());
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+        let all_digits = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        if !all_digits || decimals.contains('.') || whole.is_empty() {
+            return Err(fault());
+        }
+        let whole: u64 = whole.parse().map_err(|_| fault())?;
+        let six: String = decimals.chars().chain("000000".chars()).take(6).collect();
+        let millionths: u64 = six.parse().map_err(|_| fault())?;
+        let scaled = whole.checked_mul(1_000_000).and_then(|scaled| scaled.checked_add(millionths));
+        scaled.ok_or_else(fault)
     }
 
     /// Reads a decimal fraction. `allowed` describes the fractions that `accept` accepts.
@@ -292,11 +346,35 @@ mod tests {
         ] {
             assert!(value(text).count(0, u64::MAX).is_err(), "{text}");
         }
-        for text in ["10x", "3min", "1m30s", "1.5", "5sec", "300000d"] {
+        for text in
+            ["10x", "3min", "1.5", "5sec", "300000d", "1m30", "30s1m", "1m1m", "1mm", "1m30x"]
+        {
             assert!(value(text).time_ns(TimeUnit::Second).is_err(), "{text}");
         }
         for text in ["nan", "inf", "1e3", "-1", ".", ""] {
             assert!(value(text).fraction("a number", |_| true).is_err(), "{text}");
+        }
+    }
+
+    /// fio takes such a time as one microsecond.
+    #[test]
+    fn units_of_time_may_be_joined() {
+        let seconds = |text| value(text).time_ns(TimeUnit::Second).map(|ns| ns / 1_000_000_000);
+        assert_eq!(seconds("1m30s"), Ok(90));
+        assert_eq!(seconds("1d2h3M4s"), Ok(86_400 + 7_200 + 180 + 4));
+        assert_eq!(value("1s500ms").time_ns(TimeUnit::Second), Ok(1_500_000_000));
+        assert_eq!(seconds("0x10"), Ok(16));
+    }
+
+    #[test]
+    fn decimals_are_read_to_millionths() {
+        let read = |text| value(text).millionths();
+        assert_eq!(read("0.1"), Ok(100_000));
+        assert_eq!(read("12"), Ok(12_000_000));
+        assert_eq!(read("5."), Ok(5_000_000));
+        assert_eq!(read("1.23456789"), Ok(1_234_567));
+        for bad in ["", ".5", "1.2.3", "-1", "1e3", "99999999999999999999"] {
+            assert!(read(bad).is_err(), "{bad}");
         }
     }
 

@@ -28,7 +28,7 @@ mod window;
 
 pub use error::LogError;
 
-use crate::job::{Job, LogPrefix, Op, PriorityClass};
+use crate::job::{Job, LogPrefix, Op, PriorityClass, encoded};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Rate;
 use crate::task::Taken;
@@ -82,7 +82,7 @@ impl Shape {
             windowed: logging.window_ms > 0,
             offset: logging.offset,
             priority: if logging.priority {
-                Priority::Encoded(encoded_priority(job))
+                Priority::Encoded(encoded(job.priority_class, job.priority))
             } else {
                 Priority::RealTime(job.priority_class == PriorityClass::RealTime)
             },
@@ -98,7 +98,15 @@ impl Shape {
             op,
             len_bytes: taken.len_bytes,
             offset_bytes: self.offset.then_some(taken.offset_bytes),
-            priority: self.priority,
+            priority: match (self.priority, taken.priority) {
+                (of_job, None) => of_job,
+                (Priority::RealTime(_), Some((class, _))) => {
+                    Priority::RealTime(class == PriorityClass::RealTime)
+                }
+                (Priority::Encoded(_), Some((class, level))) => {
+                    Priority::Encoded(encoded(class, Some(level)))
+                }
+            },
         }
     }
 
@@ -121,17 +129,6 @@ impl Shape {
 
 const fn milliseconds(time: Duration) -> u64 {
     time.as_ns() / 1_000_000
-}
-
-/// Returns a job's priority in Linux's encoding: the class from bit 13 up, the level below.
-fn encoded_priority(job: &Job) -> u16 {
-    let class = match (job.priority_class, job.priority) {
-        (PriorityClass::None, None) => 0,
-        (PriorityClass::RealTime, _) => 1,
-        (PriorityClass::BestEffort | PriorityClass::None, _) => 2,
-        (PriorityClass::Idle, _) => 3,
-    };
-    class << 13 | u16::from(job.priority.unwrap_or(0))
 }
 
 impl Logs {

@@ -6,6 +6,7 @@ pub mod meter;
 pub mod sampler;
 pub mod series;
 pub mod spent;
+pub mod steady;
 
 pub use interval::Interval;
 
@@ -16,6 +17,8 @@ use blockyard::time::Instant;
 use depth::Depths;
 use sampler::Samples;
 use spent::Spent;
+use std::collections::BTreeMap;
+use steady::SteadyWatch;
 
 /// Latencies and amounts of one kind of I/O.
 #[derive(Clone, Debug, Default)]
@@ -30,10 +33,21 @@ pub struct Measured {
     pub clat_ns: Histogram,
     /// Total latency in nanoseconds: the sum of both.
     pub lat_ns: Histogram,
+    /// The latencies of a job whose I/Os differ in priority, by priority in Linux's encoding; otherwise empty.
+    pub by_priority: BTreeMap<u16, Latencies>,
     /// Samples of the bandwidth over time in KiB per second, of each instance that has any.
     pub bandwidth: Vec<Samples>,
     /// Samples of the I/Os per second, of each instance that has any.
     pub iops: Vec<Samples>,
+}
+
+/// Latencies in nanoseconds of a part of the I/Os.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies {
+    /// Completion latency.
+    pub clat_ns: Histogram,
+    /// Total latency.
+    pub lat_ns: Histogram,
 }
 
 /// The measurements of one instance, or of a group that reports as one.
@@ -60,6 +74,10 @@ pub struct JobStats {
     pub errors: u64,
     /// The status of the first failure.
     pub first_error: Option<Status>,
+    /// The watch for a steady state, if the job looks for one.
+    pub steady: Option<Box<SteadyWatch>>,
+    /// The depth that keeps the latency that the job asks for, if it searches for one.
+    pub depth_found: Option<u32>,
 }
 
 impl JobStats {
@@ -78,7 +96,16 @@ impl JobStats {
             sync_lat_ns: None,
             errors: 0,
             first_error: None,
+            steady: None,
+            depth_found: None,
         }
+    }
+
+    /// Begins anew at `now`, for the same kinds.
+    pub fn begin_anew(&mut self, now: Instant) {
+        let kinds = [Op::Read, Op::Write, Op::Trim];
+        let kinds: Vec<_> = kinds.into_iter().filter(|op| self.ops.of(*op).is_some()).collect();
+        *self = Self { started: now, steady: self.steady.take(), ..Self::new(&kinds) };
     }
 
     /// Adds the kinds in `ops`.

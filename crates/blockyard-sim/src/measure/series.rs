@@ -126,8 +126,8 @@ impl SeriesSampler {
             for (at, rate) in rates.into_iter().enumerate() {
                 let ((ios, bytes), (ios_before, bytes_before)) =
                     (point.ended[at], before.ended[at]);
-                rate.iops.push(per_second(ios - ios_before, span_ns));
-                rate.bytes_per_s.push(per_second(bytes - bytes_before, span_ns));
+                rate.iops.push(per_second(added(ios, ios_before), span_ns));
+                rate.bytes_per_s.push(per_second(added(bytes, bytes_before), span_ns));
             }
             series.at_ns.push(point.at_ns);
             series.depth.push(point.depth);
@@ -136,6 +136,11 @@ impl SeriesSampler {
         }
         series
     }
+}
+
+/// Returns what was added to a count since it was `before`: all of it if a job has begun to count anew.
+const fn added(count: u64, before: u64) -> u64 {
+    if count < before { count } else { count - before }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::job::{JobError, Place};
 use crate::log::LogError;
 use crate::profile::Ask;
 use crate::replay::ReplayError;
+use crate::task::Violation;
 use crate::world::{Failure, POWER_CUTS_MAX};
 use blockyard::time::Instant;
 use blockyard_mmc::block::Unsupported;
@@ -207,6 +208,18 @@ impl fmt::Display for SimulationError {
                 match failure {
                     Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
                     Failure::Io(_, status) => write!(f, "an I/O failed: {status}"),
+                    Failure::Bound(_, Violation::Latency { took, most }) => write!(
+                        f,
+                        "an I/O took {} us, longer than the {} us that max_latency or latency_target allows",
+                        took.as_ns().div_ceil(1000),
+                        most.as_ns() / 1000
+                    ),
+                    Failure::Bound(_, Violation::Bandwidth { got, least }) => {
+                        write!(f, "{got} B/s, below rate_min={least}")
+                    }
+                    Failure::Bound(_, Violation::Iops { got, least }) => {
+                        write!(f, "{got} I/Os per second, below rate_iops_min={least}")
+                    }
                     Failure::Lost(count) => write!(
                         f,
                         "at {at} s nothing more can happen: requests wait for completions that fault \

@@ -217,6 +217,8 @@ impl<O: Observer> Simulation<O> {
         let device = &*device.under(design);
         let struck = conditions.faults.map(|rules| check_faults(rules, device)).transpose()?;
         let device = struck.as_deref().unwrap_or(device);
+        let asked = jobs.jobs.iter().any(|job| job.verify).then(Verify::default);
+        let conditions = Conditions { verify: conditions.verify.or(asked.as_ref()), ..conditions };
         let (mut waves, entries, stats) = match conditions.replay {
             None => plan(&jobs.jobs, device, design)?,
             Some(replay) => plan_replay(replay, device),
@@ -388,7 +390,9 @@ impl<O: Observer> Simulation<O> {
 
     fn failed(&self, failure: Failure) -> SimulationError {
         let task = match failure {
-            Failure::Refused(task, _) | Failure::Io(task, _) => Some(task),
+            Failure::Refused(task, _) | Failure::Io(task, _) | Failure::Bound(task, _) => {
+                Some(task)
+            }
             Failure::Lost(_)
             | Failure::Trace
             | Failure::PowerCuts

@@ -8,6 +8,8 @@ use crate::placement::Placement;
 use crate::profile::{Design, Device};
 use crate::replay::Replay;
 use crate::task::{Instance, Origin};
+use std::collections::BTreeMap;
+
 use blockyard::unit::{CpuId, QueueId, SECTOR_BYTES};
 
 /// An instance that has not begun, with the index of its job.
@@ -52,7 +54,7 @@ pub(super) fn plan(
                 let place = job.place_of(if job.loops > 1 { "loops" } else { "size" }).clone();
                 return Err(SimulationError::Unfit { place, unfit: Unfit::TooLong });
             }
-            let placements = files.place(job, &resolved)?;
+            let placements = files.place(job, number, &resolved)?;
             let joins_group = job.group_reporting
                 && entries
                     .last()
@@ -118,12 +120,27 @@ fn cpu_for(job: &Job, instance: u32, cpus: u16) -> Result<CpuId, SimulationError
     Ok(CpuId(job.cpus_allowed[number % job.cpus_allowed.len()]))
 }
 
+/// The longest name of a file, as in Linux.
+const NAME_MAX: usize = 255;
+
+/// Returns the name of file `at` of instance `number` of `job`.
+fn formatted(format: &str, job: &Job, number: u32, at: u32) -> String {
+    let name = format
+        .replace("$jobname", &job.name)
+        .replace("$jobnum", &number.to_string())
+        .replace("$filenum", &at.to_string())
+        .replace("$clientuid", "localhost");
+    name.chars().take(NAME_MAX).collect()
+}
+
 /// Places files. Each name is a disk. Files without a name take the disks in turn, and follow one another on a disk.
 struct Files {
     disk_bytes: u64,
     /// Bytes of a logical block.
     block_bytes: u64,
     names: Vec<String>,
+    /// The places of the files whose names follow from a format.
+    formatted: BTreeMap<String, Placement>,
     /// The end of the files without a name, on each disk.
     ends: Vec<u64>,
     /// The number of files without a name.
@@ -135,15 +152,35 @@ impl Files {
         let disk_bytes = device.limits.capacity_sectors * u64::from(SECTOR_BYTES);
         let block_bytes = u64::from(device.limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
         let ends = vec![0; usize::from(device.disks())];
-        Self { disk_bytes, block_bytes, names: Vec::new(), ends, unnamed: 0 }
+        Self {
+            disk_bytes,
+            block_bytes,
+            names: Vec::new(),
+            formatted: BTreeMap::new(),
+            ends,
+            unnamed: 0,
+        }
     }
 
-    fn place(&mut self, job: &Job, resolved: &Resolved) -> Result<Vec<Placement>, SimulationError> {
+    /// Places the files of instance `number` of `job`.
+    fn place(
+        &mut self,
+        job: &Job,
+        number: u32,
+        resolved: &Resolved,
+    ) -> Result<Vec<Placement>, SimulationError> {
         if !job.filenames.is_empty() {
             return job.filenames.iter().map(|name| self.disk_of(job, name)).collect();
         }
         let mut placements = Vec::new();
-        for file in &resolved.files {
+        for (file, at) in resolved.files.iter().zip(0..) {
+            let name =
+                job.filename_format.as_ref().map(|format| formatted(format, job, number, at));
+            let known = name.as_ref().and_then(|name| self.formatted.get(name));
+            if let Some(known) = known.filter(|known| known.len_bytes >= file.end_bytes()) {
+                placements.push(*known);
+                continue;
+            }
             let disk = self.unnamed % self.ends.len();
             self.unnamed += 1;
             let base_bytes = self.ends[disk];
@@ -155,7 +192,11 @@ impl Files {
             })?;
             let len_bytes = file.end_bytes().next_multiple_of(self.block_bytes);
             let queue = QueueId(u16::try_from(disk).expect("a device has at most 1024 disks"));
-            placements.push(Placement { queue, base_bytes, len_bytes });
+            let placement = Placement { queue, base_bytes, len_bytes };
+            if let Some(name) = name {
+                self.formatted.insert(name, placement);
+            }
+            placements.push(placement);
         }
         Ok(placements)
     }

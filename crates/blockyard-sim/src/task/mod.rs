@@ -4,22 +4,29 @@
 //! task's next action. The world does it and reports the result to the task. The I/Os are generated
 //! from a job, or recorded in a trace and delivered one by one ([`Task::deliver`]).
 
+mod bounds;
 mod reader;
+mod recorded;
+mod search;
 mod source;
+mod targets;
 
+pub use bounds::Violation;
 pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
 
-use crate::job::{ContinueOnError, Engine, Job, Op, Resolved};
+use crate::job::{ContinueOnError, Engine, Job, Op, Priority, Resolved, encoded};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Meter;
 use crate::measure::spent::Rest;
+use crate::measure::steady::SteadyWatch;
 use crate::page_cache::PageCache;
 use crate::placement::Placement;
-use crate::replay::Delivery;
 use blockyard::bio::{self, Bio, Flags};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
+use bounds::Watch;
+use search::Search;
 use source::{Ask, Generated, Recorded, Source, When};
 use std::collections::VecDeque;
 
@@ -63,6 +70,7 @@ struct Slot {
     submitted: Instant,
     completed: Instant,
     status: Status,
+    priority: Option<Priority>,
     polled: bool,
     /// When the trace completed the I/O.
     recorded_end: Option<Instant>,
@@ -127,6 +135,8 @@ pub struct Taken {
     pub completed: Instant,
     /// The result.
     pub status: Status,
+    /// The priority of the I/O, if it is not that of its job.
+    pub priority: Option<Priority>,
 }
 
 /// One instance of a job.
@@ -144,8 +154,10 @@ pub struct Task {
     pub rest: Option<Rest>,
     /// Whether the end of this instance ends all jobs (`exitall`).
     pub ends_all: bool,
-    /// Whether it has ended.
-    pub over: bool,
+    /// Whether the task has ended.
+    pub is_over: bool,
+    /// The watch for a steady state, which the world takes over.
+    pub steady: Option<SteadyWatch>,
     continue_on_error: ContinueOnError,
     source: Source,
     /// The reader, if the task reads through the page cache.
@@ -179,6 +191,12 @@ pub struct Task {
     stop_at: Instant,
     think: Think,
     pause_until: Instant,
+    /// The search for a depth that keeps a latency.
+    search: Option<Box<Search>>,
+    /// The bounds that end the run.
+    watch: Option<Box<Watch>>,
+    /// The priority of the job in Linux's encoding, if its I/Os may have others.
+    priority_of_job: Option<u16>,
 }
 
 /// The options of the job that decide how an instance proceeds.
@@ -190,6 +208,8 @@ struct Shape {
     complete_min: u32,
     complete_max: u32,
     low: u32,
+    /// Other threads submit, so that a pause does not wait for I/O in flight.
+    offload: bool,
 }
 
 /// A call that submits I/Os. It may sleep for a tag and then continue.
@@ -238,6 +258,7 @@ impl Shape {
             complete_min,
             complete_max: complete_max.max(complete_min),
             low: job.iodepth_low.unwrap_or(depth).min(depth),
+            offload: job.offload,
         }
     }
 }
@@ -270,6 +291,7 @@ impl Task {
             submitted: Instant::ZERO,
             completed: Instant::ZERO,
             status: Status::Ok,
+            priority: None,
             polled: false,
             recorded_end: None,
         };
@@ -292,7 +314,8 @@ impl Task {
             meter: Meter::new(&job.reporting),
             rest: None,
             ends_all: job.exitall,
-            over: false,
+            is_over: false,
+            steady: SteadyWatch::new(&job.targets.steady),
             continue_on_error: job.continue_on_error,
             source,
             reader,
@@ -315,6 +338,12 @@ impl Task {
             measured_from: Instant::ZERO,
             stop_at: Instant::MAX,
             think: Think::of(job),
+            search: Search::of(job).map(Box::new),
+            watch: Watch::of(job).map(Box::new),
+            priority_of_job: job
+                .command_priority
+                .is_used()
+                .then(|| encoded(job.priority_class, job.priority)),
             pause_until: Instant::ZERO,
         }
     }
@@ -326,6 +355,12 @@ impl Task {
         self.started = now;
         self.measured_from = now + ramp;
         self.meter.begin(self.measured_from);
+        if let Some(search) = &mut self.search {
+            search.begin(now);
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.begin(now);
+        }
         self.stop_at = limit.map_or(Instant::MAX, |limit| self.measured_from + limit);
     }
 
@@ -384,19 +419,28 @@ impl Task {
             self.pause_until = now + self.think.pause;
         }
         let due = self.next_due().unwrap_or(Instant::MAX);
-        if outstanding == self.shape.depth {
+        if outstanding >= self.depth() {
             self.draining = true;
         } else if outstanding <= self.shape.low {
             self.draining = false;
         }
         // Before a pause and at its end, a job waits for all I/Os in flight, so that no result
         // waits to be reaped during the pause.
-        let settles = finishing || self.think.due || due > now;
+        let pauses = due > now && !self.shape.offload;
+        let settles = finishing || self.think.due || pauses || self.settles_depth();
         if settles && outstanding > 0 {
             return self.await_completions(outstanding);
         }
         if finishing {
             return Plan::End;
+        }
+        if due > now && outstanding > 0 {
+            self.taking = !self.completed.is_empty();
+            if self.taking {
+                return Plan::Go;
+            }
+            self.asleep = Asleep::InstantOrCompletion(due);
+            return Plan::AwaitInstant(due);
         }
         if due > now {
             self.asleep = Asleep::Instant;
@@ -407,33 +451,6 @@ impl Task {
             return self.await_completions(self.shape.complete_min.min(outstanding));
         }
         Plan::Go
-    }
-
-    /// Plans like [`Self::plan`], but for recorded I/Os with times. `more` says whether records may follow.
-    /// Results are reaped as they arrive, and an I/O that is due does not wait for them.
-    fn plan_recorded(&mut self, now: Instant, more: bool) -> Plan {
-        let outstanding = self.outstanding();
-        if !more {
-            return if outstanding > 0 { self.await_completions(1) } else { Plan::End };
-        }
-        self.taking = !self.completed.is_empty();
-        let due = if self.drawn.is_some() { self.next_due() } else { Some(Instant::MAX) };
-        if self.taking || (due.is_some_and(|due| due <= now) && outstanding < self.shape.depth) {
-            return Plan::Go;
-        }
-        if due.is_none() || outstanding == self.shape.depth {
-            return self.await_completions(1);
-        }
-        match due.filter(|_| self.drawn.is_some()) {
-            Some(due) => {
-                self.asleep = Asleep::InstantOrCompletion(due);
-                Plan::AwaitInstant(due)
-            }
-            None => {
-                self.asleep = Asleep::Record;
-                Plan::AwaitRecord
-            }
-        }
     }
 
     fn await_completions(&mut self, wanted: u32) -> Plan {
@@ -493,6 +510,7 @@ impl Task {
             clat: now.since(slot.submitted),
             completed: slot.completed,
             status: slot.status,
+            priority: slot.priority,
         }
     }
 
@@ -506,7 +524,7 @@ impl Task {
     pub fn call(&mut self) -> Call {
         if self.call.left == 0 {
             self.draw();
-            let room = u32::try_from(self.free.len()).expect("free slots should fit the depth");
+            let room = self.depth().saturating_sub(self.outstanding());
             debug_assert!(self.shape.batch > 0, "a batch must have an I/O");
             self.call = match &self.source {
                 Source::Recorded(recorded) => {
@@ -531,10 +549,10 @@ impl Task {
     /// Returns the next I/O to submit at `now`, as a bio for its queue; `None` if there is no room, no
     /// I/O is left, or it is too early. The same I/O is returned until [`Self::submitted`].
     pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
-        if self.outstanding() <= self.shape.low.min(self.shape.depth - 1) {
+        if self.outstanding() <= self.shape.low.min(self.depth() - 1) {
             self.draining = false;
         }
-        if self.draining || self.think.due {
+        if self.draining || self.think.due || self.settles_depth() {
             return None;
         }
         let slot = *self.free.last()?;
@@ -573,6 +591,7 @@ impl Task {
             submitted: now,
             completed: now,
             status: Status::Ok,
+            priority: ask.priority,
             polled,
             recorded_end: ask.recorded_end,
         };
@@ -628,6 +647,9 @@ impl Task {
     /// Returns from the call at `now`.
     pub fn read_returns(&mut self, status: Status, now: Instant) {
         let slot = self.reader().returns().expect("a call that returns should have begun");
+        if self.is_async() {
+            self.slots[slot as usize].submitted = now; // the call that submits is the one that reads
+        }
         self.completed(slot, status, now);
     }
 
@@ -685,53 +707,6 @@ impl Task {
             self.asleep = Asleep::No;
         }
         wakes
-    }
-
-    /// Returns when the trace completed the I/O of `slot`, if that is known.
-    #[must_use]
-    pub fn recorded_end(&self, slot: u32) -> Option<Instant> {
-        self.slots[slot as usize].recorded_end
-    }
-
-    /// Returns when the trace issued the record of [`Self::next_bio`].
-    #[must_use]
-    pub fn recorded_at(&self) -> Option<Instant> {
-        self.drawn.and_then(|ask| ask.recorded_at)
-    }
-
-    /// Delivers a record, to be issued after all earlier records. Returns whether the task must run.
-    ///
-    /// # Panics
-    ///
-    /// If the task's I/Os are generated.
-    pub fn deliver(&mut self, delivery: &Delivery) -> bool {
-        self.recorded().push(delivery);
-        self.stop_waiting_for_records()
-    }
-
-    /// Notes that there are no more records. Returns whether the task must run.
-    ///
-    /// # Panics
-    ///
-    /// If the task's I/Os are generated.
-    pub fn end_of_records(&mut self) -> bool {
-        self.recorded().end();
-        self.stop_waiting_for_records()
-    }
-
-    fn recorded(&mut self) -> &mut Recorded {
-        match &mut self.source {
-            Source::Recorded(recorded) => recorded,
-            Source::Generated(_) => panic!("{:?} generates its I/Os and takes no records", self.id),
-        }
-    }
-
-    fn stop_waiting_for_records(&mut self) -> bool {
-        let waits = self.asleep == Asleep::Record;
-        if waits {
-            self.asleep = Asleep::No;
-        }
-        waits
     }
 
     /// Notes that the instant of a sleep has come. Returns whether the task must run. The result is false if

@@ -1,9 +1,9 @@
 //! The source of a task's I/Os: its job, or a trace.
 
-use crate::job::{Engine, Job, Op, Resolved, SyncMode};
+use crate::job::{CommandPriority, Engine, Job, Op, Priority, PriorityClass, Resolved, SyncMode};
 use crate::placement::Placement;
 use crate::replay::{Delivery, Due};
-use crate::workload::{Generator, Io, IoOp, Pacer};
+use crate::workload::{Generator, Io, IoOp, Pacer, Prng};
 use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
@@ -26,6 +26,8 @@ pub(super) struct Ask {
     /// Offset in its file, or on the disk of its trace.
     pub(super) offset_bytes: u64,
     pub(super) when: When,
+    /// The priority of the I/O, if it is not that of the job.
+    pub(super) priority: Option<Priority>,
     /// The call that issues the I/O returns when the I/O has ended.
     pub(super) in_call: bool,
     /// When the trace issued the I/O.
@@ -58,6 +60,8 @@ pub(super) struct Generated {
     pacers: [Option<Pacer>; 3],
     issued: [(u64, u64); 3],
     prio: IoPrio,
+    /// The priorities of single I/Os, with their draws.
+    own_prio: Option<(CommandPriority, Prng)>,
     flags: Flags,
     engine: Engine,
 }
@@ -77,7 +81,11 @@ impl Generated {
             placements,
             pacers: Op::ALL.map(|op| Pacer::new(job, op, number, seed)),
             issued: [(0, 0); 3],
-            prio: prio_of(job),
+            prio: prio_of(job.priority_class, job.priority.unwrap_or(0)),
+            own_prio: job.command_priority.is_used().then(|| {
+                let instance = u64::from(job.first_instance + number);
+                (job.command_priority.clone(), Prng::new(seed).fork(6).fork(instance))
+            }),
             flags: Flags::SYNC | durable | polled,
             engine: job.engine,
         }
@@ -93,14 +101,20 @@ impl Generated {
             IoOp::Trim => (bio::Op::Discard, Some(Op::Trim)),
             IoOp::Sync { .. } => (bio::Op::Flush, None),
         };
+        let priority = match (&mut self.own_prio, kind) {
+            (Some((own, draws)), Some(kind)) => own.of(kind, io.len_bytes, draws.below(100)),
+            _ => None,
+        };
+        let prio = priority.map_or(self.prio, |(class, level)| prio_of(class, level));
         Some(Ask {
             queue: place.queue,
             file: io.file,
-            bio: self.bio(op, &io, place.base_bytes),
+            bio: Bio { prio, ..self.bio(op, &io, place.base_bytes) },
             kind,
             len_bytes: io.len_bytes,
             offset_bytes: io.offset_bytes,
             when: When::Paced,
+            priority,
             in_call: self.engine == Engine::Libaio && matches!(kind, None | Some(Op::Trim)),
             recorded_at: None,
             recorded_end: None,
@@ -124,7 +138,6 @@ impl Generated {
             sectors: io.len_bytes / SECTOR_BYTES,
             segments: u16::try_from(segments).unwrap_or(u16::MAX),
             flags,
-            prio: self.prio,
             ..Bio::new(op, 0, 0, 0)
         }
     }
@@ -147,14 +160,13 @@ impl Generated {
     }
 }
 
-fn prio_of(job: &Job) -> IoPrio {
-    use crate::job::PriorityClass;
-    let class = match job.priority_class {
+fn prio_of(class: PriorityClass, level: u8) -> IoPrio {
+    let class = match class {
         PriorityClass::RealTime => PrioClass::RealTime,
         PriorityClass::None | PriorityClass::BestEffort => PrioClass::BestEffort,
         PriorityClass::Idle => PrioClass::Idle,
     };
-    IoPrio { class, level: job.priority.unwrap_or(0) }
+    IoPrio { class, level }
 }
 
 /// The recorded I/Os that have been delivered.
@@ -196,6 +208,7 @@ impl Recorded {
             len_bytes,
             offset_bytes: bio.sector * u64::from(SECTOR_BYTES),
             when,
+            priority: None,
             in_call: false,
             recorded_at: Some(at),
             recorded_end: ended,

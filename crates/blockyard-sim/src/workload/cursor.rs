@@ -1,6 +1,6 @@
 //! The offset of the next I/O in a file.
 
-use crate::job::{FileRange, Job, Op, PerOp, Sequencer, Units, Visits};
+use crate::job::{FileRange, Job, Op, PerOp, Sequencer, Strides, Units, Visits};
 
 use super::distribution::Sampler;
 use super::permutation::Permutation;
@@ -16,6 +16,38 @@ pub(super) struct FileCursor {
     /// The signed gap after an I/O. An offset before the region counts from the region's end.
     skip_bytes: i64,
     random: Option<Random>,
+    zone: Option<Zone>,
+}
+
+/// The zone of a sequential pass over zones with gaps between them (`zonemode=strided`).
+#[derive(Clone, Debug)]
+struct Zone {
+    /// Bytes of I/O in a zone, and the distance between two zones.
+    zone_bytes: u64,
+    stride_bytes: u64,
+    /// The start of the current zone, and the bytes of I/O in it so far.
+    start: u64,
+    done: u64,
+}
+
+impl Zone {
+    fn of(strides: &Strides) -> Option<Self> {
+        let Strides { on, zone_bytes, range_bytes, gap_bytes } = *strides;
+        let stride_bytes = zone_bytes.max(range_bytes).saturating_add(gap_bytes);
+        on.then_some(Self { zone_bytes, stride_bytes, start: 0, done: 0 })
+    }
+
+    /// Returns the start of the next zone if the current one has had its I/O. Counts an I/O of `len_bytes`.
+    fn moves_on(&mut self, len_bytes: u32, region_bytes: u64) -> Option<u64> {
+        let moves = self.done >= self.zone_bytes;
+        if moves {
+            let next = self.start.saturating_add(self.stride_bytes);
+            self.start = if next < region_bytes { next } else { 0 };
+            self.done = 0;
+        }
+        self.done += u64::from(len_bytes);
+        moves.then_some(self.start)
+    }
 }
 
 /// Random offsets.
@@ -61,7 +93,8 @@ enum Place {
 impl FileCursor {
     pub(super) fn new(job: &Job, range: FileRange, prng: Prng) -> Self {
         let random = job.pattern.random.then(|| Random::new(job, range.len_bytes, prng));
-        Self { range, follow: PerOp::all(0), skip_bytes: job.pattern.skip_bytes, random }
+        let (follow, zone) = (PerOp::all(0), Zone::of(&job.strides));
+        Self { range, follow, skip_bytes: job.pattern.skip_bytes, random, zone }
     }
 
     pub(super) fn len_bytes(&self) -> u64 {
@@ -71,6 +104,9 @@ impl FileCursor {
     /// Starts a new pass at the start of the region.
     pub(super) fn start_over(&mut self) {
         self.follow = PerOp::all(0);
+        if let Some(zone) = &mut self.zone {
+            (zone.start, zone.done) = (0, 0);
+        }
         if let Some(random) = &mut self.random {
             random.start_over();
         }
@@ -87,6 +123,9 @@ impl FileCursor {
         };
         let place = self.random.as_mut().map_or(Place::Follow, |random| random.next(op));
         let region = self.range.len_bytes;
+        if let Some(start) = self.zone.as_mut().and_then(|zone| zone.moves_on(len_bytes, region)) {
+            *follow = start;
+        }
         let mut at = match place {
             Place::Drawn(at) | Place::Again(at) => at,
             Place::Follow => *follow,

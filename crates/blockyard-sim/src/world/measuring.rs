@@ -1,6 +1,7 @@
 //! Measurement of tasks, the machine and the device.
 
 use super::{Event, Failure, Totals, World};
+use crate::job::encoded;
 use crate::machine::cpu::TaskId;
 use crate::observe::Observer;
 use crate::task::Taken;
@@ -60,6 +61,12 @@ impl<O: Observer> World<O> {
         if failed && !task.continues_after_error_of(taken.op) {
             self.failure.get_or_insert(Failure::Io(id, taken.status));
         }
+        if let Some(op) = taken.op.filter(|_| !failed)
+            && let Some(violation) = self.tasks[id.0 as usize].took(op, taken, self.now)
+        {
+            self.failure.get_or_insert(Failure::Bound(id, violation));
+        }
+        let task = &self.tasks[id.0 as usize];
         if taken.completed < task.measured_from() {
             return;
         }
@@ -82,6 +89,13 @@ impl<O: Observer> World<O> {
         measured.slat_ns.record(slat);
         measured.clat_ns.record(clat);
         measured.lat_ns.record(slat + clat);
+        if let Some(of_job) = task.priority_of_job() {
+            let priority =
+                taken.priority.map_or(of_job, |(class, level)| encoded(class, Some(level)));
+            let latencies = measured.by_priority.entry(priority).or_default();
+            latencies.clat_ns.record(clat);
+            latencies.lat_ns.record(slat + clat);
+        }
         let from_begin = self.now.since(task.measured_from());
         self.sample(id, self.now);
         self.tasks[id.0 as usize].meter.add(op, taken.len_bytes);
@@ -105,7 +119,7 @@ impl<O: Observer> World<O> {
     pub fn cut_measuring(&mut self) {
         let now = self.now;
         for at in 0..self.tasks.len() {
-            if self.tasks[at].over {
+            if self.tasks[at].is_over {
                 continue;
             }
             let id = self.tasks[at].id;

@@ -35,6 +35,7 @@
 //! - **[pmem-completes-in-call]** The submitting processor accesses persistent memory itself, and is busy until
 //!   the I/O is done. Each I/O of a call ends before the next is submitted, and no I/O is plugged.
 
+mod adapting;
 mod device;
 mod host;
 mod load;
@@ -68,7 +69,7 @@ use crate::measure::JobStats;
 use crate::observe::Observer;
 use crate::page_cache::PageCache;
 use crate::profile::{MachineProfile, Reach};
-use crate::task::Task;
+use crate::task::{Task, Violation};
 use blockyard::host::Host;
 use blockyard::policy::{Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
@@ -108,6 +109,8 @@ enum Event {
     Layers,
     /// Measurement begins, and all counts are reset.
     Measure,
+    /// A sample of these statistics is due, whose job looks for a steady state.
+    Steady(usize),
     /// The system goes to sleep for this long.
     Suspend(Duration),
     /// The system wakes up.
@@ -212,6 +215,8 @@ pub enum Failure {
     Refused(TaskId, SubmitError),
     /// An I/O of a job failed.
     Io(TaskId, Status),
+    /// A job violated one of its own bounds.
+    Bound(TaskId, Violation),
     /// No event is left, because fault rules lost this many completions.
     Lost(u64),
     /// The trace could not be read to its end.
@@ -308,6 +313,9 @@ impl<O: Observer> World<O> {
         let stats = &mut self.stats[task.stats];
         stats.started = stats.started.min(task.measured_from());
         self.events.push(begin, Event::Wake(task.id));
+        if let Some(watch) = task.steady.take() {
+            self.watch_for_steady_state(task.stats, watch, begin);
+        }
         self.tasks.push(task);
         self.alive += 1;
     }
@@ -435,6 +443,7 @@ impl<O: Observer> World<O> {
                 self.host_time_has_come();
             }
             Event::Measure => self.forget(),
+            Event::Steady(entry) => self.look_for_steady_state(entry),
             Event::Suspend(span) => self.suspend_host(span),
             Event::Resume => self.resume_host(),
             Event::PowerCut(period) => self.power_cut(period),

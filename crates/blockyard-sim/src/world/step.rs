@@ -144,6 +144,7 @@ impl<O: Observer> World<O> {
     pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
         self.tasks[id.0 as usize].step_ended(end);
+        self.look_at_depth(id, end);
         let reads = self.plan_reading(id, end);
         let task = &mut self.tasks[id.0 as usize];
         let stats = &mut self.stats[task.stats];
@@ -176,10 +177,11 @@ impl<O: Observer> World<O> {
                 self.events.push(due, Event::Alarm(id));
             }
             Plan::End => {
+                task.is_over = true;
+                stats.depth_found = task.depth_found().or(stats.depth_found);
                 stats.ended = stats.ended.max(end);
                 stats.spent.alive += end.since(task.measured_from().min(end));
                 debug_assert!(self.alive > 0, "{id:?} ended after all tasks");
-                task.over = true;
                 self.alive -= 1;
                 self.last_end = end;
                 if task.ends_all {

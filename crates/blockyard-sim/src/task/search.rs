@@ -1,0 +1,246 @@
+//! The search of a job for the greatest depth at which its I/Os keep a latency (`latency_target`).
+//!
+//! As in fio, the depth doubles from 1 until a window misses the target, and then halves the distance between a depth
+//! that kept it and one that missed it. The last window, at the depth that was found, is what the job reports.
+
+use crate::job::{Job, LatencyTarget};
+use blockyard::time::{Duration, Instant};
+
+/// The successes at the depth below a miss, after which that depth is tried again.
+const TRIES_AGAIN_AFTER: u32 = 3;
+
+/// The thousandths of a percent in the whole.
+const WHOLE: u32 = 100_000;
+
+#[derive(Debug)]
+pub(super) struct Search {
+    target: LatencyTarget,
+    depth_max: u32,
+    /// The depth that is tried now.
+    depth: u32,
+    /// The greatest depth that kept the target, and the least one that missed it.
+    low: u32,
+    high: u32,
+    /// Successes in a row just below the miss.
+    stable: u32,
+    since: Instant,
+    ios: u64,
+    missed: u64,
+    state: State,
+    /// I/O in flight belongs to another depth, and no more is issued before it has ended.
+    settles: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Looking,
+    /// The depth is found. A last window measures it, from its begin on if it has not begun.
+    Measuring {
+        begun: bool,
+    },
+    Done,
+}
+
+impl Search {
+    /// Returns the search of `job`, if it has a target.
+    pub(super) fn of(job: &Job) -> Option<Self> {
+        let target = job.targets.latency;
+        (target.target_ns > 0).then(|| Self {
+            target,
+            depth_max: job.depth(),
+            depth: 1,
+            low: 1,
+            high: job.depth(),
+            stable: 0,
+            since: Instant::ZERO,
+            ios: 0,
+            missed: 0,
+            state: State::Looking,
+            settles: false,
+        })
+    }
+
+    pub(super) const fn begin(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    pub(super) const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    pub(super) const fn target(&self) -> Duration {
+        Duration::from_ns(self.target.target_ns)
+    }
+
+    pub(super) const fn settles(&self) -> bool {
+        self.settles
+    }
+
+    /// Notes that no I/O is in flight at `now`. Returns whether the last window begins, which alone is reported.
+    pub(super) fn settled(&mut self, now: Instant) -> bool {
+        if !core::mem::take(&mut self.settles) {
+            return false;
+        }
+        self.new_window(now);
+        let begins = self.state == State::Measuring { begun: false };
+        if begins {
+            self.state = State::Measuring { begun: true };
+        }
+        begins
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Notes the latency of an I/O. Returns whether it misses the target of all I/Os at the least depth, so that no
+    /// depth keeps it.
+    pub(super) fn took(&mut self, latency: Duration) -> bool {
+        if self.settles || self.is_done() {
+            return false; // it was issued at a depth that has been judged
+        }
+        self.ios += 1;
+        if latency.as_ns() <= self.target.target_ns {
+            return false;
+        }
+        if self.target.share == WHOLE {
+            return self.falls();
+        }
+        self.missed += 1;
+        false
+    }
+
+    /// Judges the window if it is over at `now`.
+    pub(super) fn look(&mut self, now: Instant) {
+        if self.settles || self.is_done() || now.since(self.since).as_ns() < self.target.window_ns {
+            return;
+        }
+        debug_assert!(self.missed <= self.ios, "{self:?}");
+        let kept = u128::from(self.ios - self.missed) * u128::from(WHOLE);
+        let asked = u128::from(self.ios) * u128::from(self.target.share);
+        if self.ios > 0 && kept >= asked {
+            self.rises(now);
+        } else if self.falls() {
+            self.new_window(now);
+        }
+    }
+
+    fn new_window(&mut self, now: Instant) {
+        (self.since, self.ios, self.missed) = (now, 0, 0);
+    }
+
+    /// Tries a lower depth. Returns true if there is none.
+    const fn falls(&mut self) -> bool {
+        if self.depth == 1 {
+            return true;
+        }
+        self.high = self.depth;
+        if self.depth == self.low {
+            self.low -= 1;
+        }
+        self.depth = u32::midpoint(self.depth, self.low);
+        self.stable = 0;
+        self.settles = true;
+        false
+    }
+
+    /// Tries a higher depth.
+    fn rises(&mut self, now: Instant) {
+        let before = self.depth;
+        self.low = before;
+        if before + 1 == self.high {
+            self.stable += 1;
+            if self.stable >= TRIES_AGAIN_AFTER {
+                self.high += 1;
+                self.stable = 0;
+            }
+        }
+        let missed_before = self.high != self.depth_max;
+        let next = if missed_before { u32::midpoint(before, self.high) } else { before * 2 };
+        self.depth = next.min(self.depth_max);
+        self.new_window(now);
+        if self.depth != before || self.target.goes_on {
+            return;
+        }
+        match self.state {
+            State::Looking => {
+                self.state = State::Measuring { begun: false };
+                self.settles = true;
+            }
+            State::Measuring { .. } | State::Done => self.state = State::Done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{NoSource, parse_args};
+
+    const WINDOW_NS: u64 = 1_000_000;
+
+    fn search(options: &[&str]) -> Search {
+        let args = ["--name=a", "--direct=1", "--ioengine=libaio", "--latency_target=100"];
+        let args = args.into_iter().chain(["--latency_window=1000"]).chain(options.iter().copied());
+        let job = parse_args(args, &NoSource).unwrap().jobs.remove(0);
+        Search::of(&job).unwrap()
+    }
+
+    /// Lets I/Os of a device with 10 us for each I/O in flight pass for window after window. Returns the depths.
+    fn depths(search: &mut Search, windows: u64) -> Vec<u32> {
+        let mut all = Vec::new();
+        for window in 0..windows {
+            let now = Instant::from_ns(window * WINDOW_NS);
+            search.settled(now);
+            all.push(search.depth());
+            for _ in 0..100 {
+                search.took(Duration::from_ns(u64::from(search.depth()) * 10_000));
+            }
+            search.look(Instant::from_ns((window + 1) * WINDOW_NS));
+            if search.is_done() {
+                break;
+            }
+        }
+        all
+    }
+
+    /// Ten I/Os in flight take 100 us.
+    #[test]
+    fn the_greatest_depth_that_keeps_the_target_is_found() {
+        let mut search = search(&["--iodepth=64", "--latency_percentile=90"]);
+        let all = depths(&mut search, 100);
+        assert_eq!(all[..5], [1, 2, 4, 8, 16]);
+        assert_eq!(all.last(), Some(&10));
+        assert!(search.is_done());
+    }
+
+    #[test]
+    fn a_depth_that_is_enough_is_kept_while_the_job_goes_on() {
+        let mut search = search(&["--iodepth=4", "--latency_percentile=90", "--latency_run"]);
+        assert_eq!(depths(&mut search, 20).last(), Some(&4));
+        assert!(!search.is_done());
+    }
+
+    #[test]
+    fn one_late_io_is_enough_where_all_must_be_in_time() {
+        let mut search = search(&["--iodepth=8"]);
+        assert_eq!(depths(&mut search, 3), [1, 2, 4]);
+        assert_eq!(search.depth(), 8);
+        assert!(!search.took(Duration::from_us(101)));
+        assert_eq!((search.depth(), search.settles()), (6, true));
+        let mut lowest = self::search(&["--iodepth=8"]);
+        assert!(lowest.took(Duration::from_us(101)), "no depth is lower");
+    }
+
+    #[test]
+    fn the_last_window_begins_without_io_in_flight() {
+        let mut search = search(&["--iodepth=1"]);
+        search.took(Duration::from_us(1));
+        search.look(Instant::from_ns(WINDOW_NS));
+        assert!(search.settles() && !search.is_done());
+        assert!(search.settled(Instant::from_ns(WINDOW_NS + 1)), "the last window begins");
+        search.took(Duration::from_us(1));
+        search.look(Instant::from_ns(2 * WINDOW_NS + 1));
+        assert!(search.is_done());
+    }
+}

@@ -1,0 +1,51 @@
+//! Jobs that adapt to their own measurements: they end in a steady state, or search for a depth.
+
+use super::{Event, World};
+use crate::machine::cpu::TaskId;
+use crate::measure::steady::SteadyWatch;
+use crate::observe::Observer;
+use blockyard::time::{Duration, Instant};
+
+impl<O: Observer> World<O> {
+    /// Makes the tasks with the statistics of `task` end in the steady state that its job describes. The task begins
+    /// at `begin`.
+    pub(super) fn watch_for_steady_state(
+        &mut self,
+        entry: usize,
+        watch: SteadyWatch,
+        begin: Instant,
+    ) {
+        let steady = &mut self.stats[entry].steady;
+        if steady.is_none() {
+            let first = begin + Duration::from_ns(watch.options.ramp_ns);
+            *steady = Some(Box::new(watch));
+            self.events.push(first, Event::Steady(entry));
+        }
+    }
+
+    /// Takes a sample of an entry that looks for a steady state.
+    pub(super) fn look_for_steady_state(&mut self, entry: usize) {
+        let Some(mut watch) = self.stats[entry].steady.take() else { return };
+        let mut tasks = self.tasks.iter().filter(|task| task.stats == entry);
+        if tasks.any(|task| !task.is_over) {
+            watch.look(&self.stats[entry]);
+            if watch.attained {
+                let tasks = self.tasks.iter_mut().filter(|task| task.stats == entry);
+                tasks.for_each(|task| task.stop(self.now));
+            } else if watch.goes_on() {
+                let next = self.now + Duration::from_ns(watch.options.interval_ns);
+                self.events.push(next, Event::Steady(entry));
+            }
+        }
+        self.stats[entry].steady = Some(watch);
+    }
+
+    /// Lets the task judge the depth that it tries. When it has found one, its measurement begins anew.
+    pub(super) fn look_at_depth(&mut self, id: TaskId, now: Instant) {
+        let task = &mut self.tasks[id.0 as usize];
+        if task.look_at_depth(now) {
+            task.measure_anew(now);
+            self.stats[task.stats].begin_anew(now);
+        }
+    }
+}
