@@ -18,7 +18,7 @@ AXES = ("job", "device", "design", "seed", "set")
 SLICE_POINTS = 1024
 CHUNK_POINTS_MAX = 256
 # Chunks for each thread of a client: enough that no thread waits long for the last one.
-CHUNKS_PER_THREAD = 8
+CHUNKS_PER_THREAD = 32
 # How often Dask runs a chunk again that failed.
 RETRIES = 3
 
@@ -62,7 +62,7 @@ def sweep(
             ``"rows"``: it has one row, with the message in the column ``error``, and no figures. A job, device, design
             or value that cannot be read always raises, before the first run.
         threads: The number of threads without a client, 1 to 1024. None: one for each processor.
-        chunk: The points of a chunk on a client, 1 to 100,000. None: 8 chunks for each thread of the client, of at most
+        chunk: The points of a chunk on a client, 1 to 100,000. None: 32 chunks for each thread of the client, of at most
             256 points.
 
     Returns:
