@@ -8,8 +8,8 @@ use serde::Serialize;
 pub(crate) struct Row {
     job: String,
     group: u32,
-    /// `read`, `write` or `trim`; `None` if the job did no I/O.
-    direction: Option<&'static str>,
+    /// `read`, `write` or `trim`.
+    direction: &'static str,
     ios: u64,
     bytes: u64,
     iops: f64,
@@ -45,32 +45,30 @@ pub(crate) fn of_design(outcome: &Outcome) -> impl Iterator<Item = DesignRow<'_>
     of(outcome).map(move |row| DesignRow { design, ratio, row })
 }
 
-/// Returns the rows of a run. Each job has at least one.
+/// Returns the rows of a run. Each job has one for each direction that its options name, with I/O or without.
 pub(crate) fn of(outcome: &Outcome) -> impl Iterator<Item = Row> {
     outcome.jobs.iter().flat_map(move |job| {
         let all = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
-        let found = all.into_iter().filter_map(|(name, of)| Some((name, of.as_ref()?)));
-        let mut rows: Vec<_> =
-            found.map(|(name, of)| Row::new(outcome, job, Some((name, of)))).collect();
-        if rows.is_empty() {
-            rows.push(Row::new(outcome, job, None));
-        }
-        rows
+        all.into_iter().filter_map(|(name, of)| Some(Row::new(outcome, job, name, of.as_ref()?)))
     })
 }
 
 impl Row {
-    fn new(run: &Outcome, job: &JobFigures, of: Option<(&'static str, &DirectionFigures)>) -> Self {
-        let (direction, of) = of.unzip();
-        let lat = of.map(|of| of.lat_ns.clone()).unwrap_or_default();
+    fn new(
+        run: &Outcome,
+        job: &JobFigures,
+        direction: &'static str,
+        of: &DirectionFigures,
+    ) -> Self {
+        let lat = &of.lat_ns;
         Self {
             job: job.name.clone(),
             group: job.group,
             direction,
-            ios: of.map_or(0, |of| of.ios),
-            bytes: of.map_or(0, |of| of.bytes),
-            iops: of.map_or(0.0, |of| of.iops),
-            bytes_per_s: of.map_or(0, |of| of.bytes_per_s),
+            ios: of.ios,
+            bytes: of.bytes,
+            iops: of.iops,
+            bytes_per_s: of.bytes_per_s,
             lat_min_ns: lat.min,
             lat_mean_ns: lat.mean,
             lat_p50_ns: lat.p50,

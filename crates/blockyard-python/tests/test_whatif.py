@@ -107,10 +107,25 @@ def test_rows_are_jobs_and_directions() -> None:
     assert found == [(design, *of) for design in ("mq-none", "mq-deadline") for of in of_one]
     for number, design in enumerate(answer["designs"]):
         rows = answer.rows[4 * number : 4 * number + 4]
-        assert rows[0]["iops"] == design["jobs"][0]["read"]["iops"]
-        assert rows[2]["lat_p99.9_ns"] == design["jobs"][1]["write"]["lat_ns"]["p99.9"]
         assert sum(row["bytes"] for row in rows) == design["bytes"]
-        assert {row["run_iops"] for row in rows} == {design["iops"]}
+        jobs = {job["name"]: job for job in design["jobs"]}
+        for row in rows:
+            job = jobs[row["job"]]
+            of = job[row["direction"]]
+            assert [row[key] for key in ("group", "errors")] == [job["group"], job["errors"]]
+            for key in ("ios", "bytes", "iops", "bytes_per_s"):
+                assert row[key] == of[key]
+            for key in ("min", "mean", "p50", "p99", "p99.9", "max"):
+                assert row[f"lat_{key}_ns"] == of["lat_ns"][key]
+            for key in ("cpu_percent", "device_busy_percent", "ios_per_command", "wakeups_per_io"):
+                assert row[key] == design[key]
+            assert row["ratio"] == design["ratio"]
+            assert [row["run_iops"], row["run_bytes_per_s"]] == [design["iops"], design["bytes_per_s"]]
+
+
+def test_a_job_whose_io_is_not_measured_has_a_row() -> None:
+    [row] = blockyard.whatif(SHORT + "ramp_time=1s\n", "null", ["mq-none"]).rows
+    assert (row["direction"], row["ios"], row["lat_max_ns"]) == ("read", 0, 0)
 
 
 def test_tables_of_pandas_and_arrow_have_the_rows() -> None:

@@ -62,8 +62,8 @@ def sweep(
             ``"rows"``: it has one row, with the message in the column ``error``, and no figures. A job, device, design
             or value that cannot be read always raises, before the first run.
         threads: The number of threads without a client, 1 to 1024. None: one for each processor.
-        chunk: The points of a chunk on a client, 1 to 100,000. None: 32 chunks for each thread of the client, of at most
-            256 points.
+        chunk: The points of a chunk on a client, 1 to 100,000. None: 32 chunks for each thread of the client, of at
+            most 256 points.
 
     Returns:
         A table with a row for each point, job (or group) and direction. Beside the columns of `Table` it has ``point``

@@ -18,7 +18,7 @@ class Table(list[Row]):
     Columns that every table has:
 
     - ``job``, ``group``, ``direction``: the section of the job file, its reporting group from 0, and ``"read"``,
-      ``"write"`` or ``"trim"``; None for a job without I/O.
+      ``"write"`` or ``"trim"``.
     - ``ios``, ``bytes``, ``iops``, ``bytes_per_s``: what ended, as a sum and per second of the job's run time.
     - ``lat_min_ns``, ``lat_mean_ns``, ``lat_p50_ns``, ``lat_p99_ns``, ``lat_p99.9_ns``, ``lat_max_ns``: latency from
       submission to end, in nanoseconds.
