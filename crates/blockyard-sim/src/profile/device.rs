@@ -361,7 +361,7 @@ impl Device {
         if overrides.is_empty() {
             return Ok(Self { figures, ..device });
         }
-        let overlay = Overlay::new(overrides, &device.model, &figures)?;
+        let overlay = Overlay::new(overrides, device.model.tables(), &figures)?;
         let notes = Notes::of(reading);
         let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN, &bases)?;
         let top = top.under(Source::new("", &overlay.text, &notes));

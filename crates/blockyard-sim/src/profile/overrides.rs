@@ -5,7 +5,6 @@
 
 use toml::de::DeValue;
 
-use super::device::DeviceModel;
 use super::error::{MAX_FILE_BYTES, Problem, ProfileError};
 use super::reading::Figure;
 
@@ -30,18 +29,18 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// Writes `overrides` of a device with this `model` and these `figures`. Line 1 is empty: errors there concern
-    /// all of the overrides.
+    /// Writes `overrides` of a device with these `figures`, whose model has the `tables`. Line 1 is empty: errors
+    /// there concern all of the overrides.
     pub(super) fn new(
         overrides: &[Override],
-        model: &DeviceModel,
+        tables: &[&str],
         figures: &[Figure],
     ) -> Result<Self, ProfileError> {
         let mut overlay = Self { text: "\n".to_owned(), lines: Vec::new() };
         for Override { key, value } in overrides {
             let wrong = |problem| ProfileError::Override { key: key.clone(), problem };
             overlay.lines.push((1 + overlay.text.matches('\n').count(), key.clone()));
-            let full = full_key(key, model, figures).map_err(wrong)?;
+            let full = full_key(key, tables, figures).map_err(wrong)?;
             overlay.text += &format!("{full} = {}\n", written(value));
             if overlay.text.len() as u64 > MAX_FILE_BYTES {
                 let words = format!("the values are longer than {} KiB", MAX_FILE_BYTES / 1024);
@@ -71,7 +70,7 @@ impl Overlay {
 }
 
 /// Returns `key` with all its tables.
-fn full_key(key: &str, model: &DeviceModel, figures: &[Figure]) -> Result<String, Problem> {
+fn full_key(key: &str, tables: &[&str], figures: &[Figure]) -> Result<String, Problem> {
     let is_bare = |part: &str| {
         let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
         !part.is_empty() && part.chars().all(allowed)
@@ -84,8 +83,8 @@ fn full_key(key: &str, model: &DeviceModel, figures: &[Figure]) -> Result<String
     if parts[0] == "base" {
         return Err(Problem::Contradiction("the base of a profile cannot be replaced"));
     }
-    let own = model.tables();
-    if ["null", "hba", "card", "host", "pmem"].contains(&parts[0]) && !own.contains(&parts[0]) {
+    let of_models = ["null", "hba", "card", "host", "pmem"];
+    if of_models.contains(&parts[0]) && !tables.contains(&parts[0]) {
         return Err(Problem::Contradiction("the device has no such table"));
     }
     let [first, last] = parts[..] else { return Ok(key.to_owned()) };

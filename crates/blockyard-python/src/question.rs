@@ -1,0 +1,66 @@
+//! One question: `whatif`.
+
+use blockyard_sim::answer::{Answer, certainty, whatif};
+use blockyard_sim::data::verify::Verify;
+use blockyard_sim::profile::{Design, Device, FaultRules};
+use blockyard_sim::simulate::{Conditions, Stop};
+
+use crate::refusal::Refusal;
+use crate::rows;
+use crate::sources::{JobText, Value, job, notes, overrides};
+
+/// The arguments of `whatif`.
+pub(crate) struct Question {
+    pub(crate) job: JobText,
+    pub(crate) device: String,
+    pub(crate) designs: Vec<String>,
+    pub(crate) seed: u64,
+    pub(crate) seeds: Option<u32>,
+    pub(crate) readings: Option<u32>,
+    pub(crate) set: Vec<Value>,
+    pub(crate) disks: Option<u16>,
+    pub(crate) faults: Option<String>,
+    pub(crate) verify: bool,
+}
+
+impl Question {
+    /// Returns the answer as JSON, its rows as JSON, and the notes about the job.
+    pub(crate) fn answer(&self, stop: &Stop) -> Result<(String, String, Vec<String>), Refusal> {
+        let set = overrides(&self.set);
+        let device = self.with_disks(Device::lookup_with(&self.device, &set)?)?;
+        let designs = self.designs.iter().map(|name| Design::lookup(name));
+        let designs = designs.collect::<Result<Vec<_>, _>>()?;
+        let faults = self.faults.as_deref().map(FaultRules::read).transpose()?;
+        let verify = self.verify.then(Verify::default);
+        let jobs = job(&self.job)?;
+        let conditions = Conditions {
+            faults: faults.as_ref(),
+            verify: verify.as_ref(),
+            stop: Some(stop),
+            ..Conditions::new(self.seed)
+        };
+        let answer = whatif(&jobs, &device, &designs, &conditions)?;
+        let seeds =
+            self.seeds.map(|count| certainty::seeds(&jobs, &device, &designs, &conditions, count));
+        let readings = match self.readings.unwrap_or_else(|| certainty::usual_readings(&answer)) {
+            0 => None,
+            count => {
+                let devices = Device::readings(&self.device, &set, self.seed, count)?.into_iter();
+                let devices = devices.map(|device| self.with_disks(device));
+                let devices = devices.collect::<Result<Vec<_>, _>>()?;
+                let stated: Vec<_> = answer.designs.iter().map(|of| of.figures.iops).collect();
+                Some(certainty::readings(&jobs, &devices, &designs, &stated, &conditions)?)
+            }
+        };
+        let answer =
+            Answer { job: self.job.0.clone(), seeds: seeds.transpose()?, readings, ..answer };
+        let rows: Vec<_> = answer.designs.iter().flat_map(rows::of_design).collect();
+        Ok((rows::json(&answer), rows::json(&rows), notes(&jobs).collect()))
+    }
+
+    fn with_disks(&self, device: Device) -> Result<Device, Refusal> {
+        let Some(disks) = self.disks else { return Ok(device) };
+        let name = device.name.clone();
+        device.with_disks(disks).ok_or_else(|| Refusal::one_disk(&name))
+    }
+}

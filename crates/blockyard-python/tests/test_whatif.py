@@ -1,0 +1,178 @@
+"""`whatif`: the same digits as the command line, and what can be done with them."""
+
+from __future__ import annotations
+
+import _thread
+import pickle
+import re
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ENDLESS, ROOT, SHORT, asked
+
+import blockyard
+
+READS = SHORT.replace("size=64k", "size=1g\nruntime=1\ntime_based")
+
+
+@pytest.fixture(autouse=True)
+def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs a test at the root of the repository, as the command line runs there."""
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("job", "device", "designs", "arguments", "words"),
+    [
+        ("examples/mixed.fio", "qla2xxx", ["mq-none", "mq-deadline"], {}, []),
+        (
+            "examples/fsync.fio",
+            "emmc-hs400",
+            ["mmc-blkmq", "hsq", "cqe"],
+            {"seed": 2**64 - 1, "verify": True},
+            ["--verify"],
+        ),
+        ("examples/pmem.fio", "pmem-dram", ["pmem-raw", "btt"], {}, []),
+        (
+            "crates/blockyard-python/tests/short.fio",
+            "sd-hs",
+            ["mmc-serial", "mmc-blkmq"],
+            {"seed": 7, "seeds": 3, "readings": 4, "set": {"card.read.access": "900us"}},
+            ["--seeds=3", "--readings=4", "--set=card.read.access=900us"],
+        ),
+        (
+            "examples/scsi-randread.fio",
+            "srp",
+            ["mq-none"],
+            {"disks": 2, "faults": Path("examples/faults.toml"), "readings": 0},
+            ["--disks=2", "--faults=examples/faults.toml", "--readings=0"],
+        ),
+    ],
+)
+def test_the_digits_are_those_of_the_command_line(
+    job: str, device: str, designs: list[str], arguments: dict[str, Any], words: list[str]
+) -> None:
+    seed = f"--seed={arguments.get('seed', 1)}"
+    expected = asked(job, f"--device={device}", f"--design={','.join(designs)}", seed, *words)
+    assert blockyard.whatif(Path(job), device, designs, **arguments) == expected
+    assert expected["designs"][0]["ios"] > 0
+
+
+def test_a_job_is_a_path_or_text() -> None:
+    path = Path("crates/blockyard-python/tests/short.fio")
+    by_path = blockyard.whatif(path, "null", ["mq-none"])
+    assert by_path["job"] == str(path)
+    assert blockyard.whatif(str(path), "null", ["mq-none"]) == by_path
+    by_text = blockyard.whatif(path.read_text(), "null", ["mq-none"])
+    assert by_text == by_path | {"job": "<job>"}
+
+
+def test_files_of_devices_and_designs_are_read(tmp_path: Path) -> None:
+    device, design = tmp_path / "slow.toml", tmp_path / "own.toml"
+    device.write_text('base = "null"\n[null]\ncompletion = "timer"\ncompletion-time = "10ms"\n')
+    design.write_text('base = "mq-none"\n')
+    answer = blockyard.whatif(READS.replace("iodepth=4", "iodepth=1"), device, [design, "mq-none"])
+    # A read of 10 ms leaves room for 100 in a second, and some time for processors.
+    assert 98 <= answer["designs"][0]["iops"] <= 100
+    assert [of["name"] for of in answer["designs"]] == [str(design), "mq-none"]
+    assert answer["designs"][0]["ratio"] == answer["designs"][1]["ratio"] == 1.0
+
+
+def test_values_are_set() -> None:
+    def latency(**values: Any) -> Any:
+        key = {"null.completion": "timer", "null.completion-time": "5ms"} | values
+        return blockyard.whatif(READS, "null", ["mq-none"], set=key)["designs"][0]["lat_ns"]["min"]
+
+    assert 5_000_000 <= latency() < 6_000_000
+    assert 2_000_000 <= latency(**{"null.completion-time": "2ms"}) < 3_000_000
+    # With one tag for four reads, each waits for the three before it.
+    one = {"null.depth": 1, "null.submit-queues": 1, "null.shared-tags": True}
+    answer = blockyard.whatif(
+        READS, "null", ["mq-none"], set={"null.completion": "timer", "null.completion-time": "5ms"} | one
+    )
+    assert 190 <= answer["designs"][0]["iops"] <= 200
+    curve = {"card.read.spread": [[0, 100], [100, 100]], "card.access": "2ms"}
+    fixed = blockyard.whatif(READS, "sd-hs", ["mmc-serial"], set=curve)
+    assert fixed["designs"][0]["lat_ns"]["p50"] >= 4 * 2_000_000
+
+
+def test_rows_are_jobs_and_directions() -> None:
+    job = SHORT + "[both]\nrw=rw\nbs=4k\nsize=1m\n[none]\nrw=read\nbs=4k\nsize=64k\nstartdelay=1\n"
+    answer = blockyard.whatif(job.replace("[short]", "[global]\ndirect=1\n[short]"), "null", ["mq-none", "mq-deadline"])
+    found = [(row["design"], row["job"], row["direction"]) for row in answer.rows]
+    of_one = [("short", "read"), ("both", "read"), ("both", "write"), ("none", "read")]
+    assert found == [(design, *of) for design in ("mq-none", "mq-deadline") for of in of_one]
+    for number, design in enumerate(answer["designs"]):
+        rows = answer.rows[4 * number : 4 * number + 4]
+        assert sum(row["bytes"] for row in rows) == design["bytes"]
+        jobs = {job["name"]: job for job in design["jobs"]}
+        for row in rows:
+            job = jobs[row["job"]]
+            of = job[row["direction"]]
+            assert [row[key] for key in ("group", "errors")] == [job["group"], job["errors"]]
+            for key in ("ios", "bytes", "iops", "bytes_per_s"):
+                assert row[key] == of[key]
+            for key in ("min", "mean", "p50", "p99", "p99.9", "max"):
+                assert row[f"lat_{key}_ns"] == of["lat_ns"][key]
+            for key in ("cpu_percent", "device_busy_percent", "ios_per_command", "wakeups_per_io"):
+                assert row[key] == design[key]
+            assert row["ratio"] == design["ratio"]
+            assert [row["run_iops"], row["run_bytes_per_s"]] == [design["iops"], design["bytes_per_s"]]
+
+
+def test_a_job_whose_io_is_not_measured_has_a_row() -> None:
+    [row] = blockyard.whatif(SHORT + "ramp_time=1s\n", "null", ["mq-none"]).rows
+    assert (row["direction"], row["ios"], row["lat_max_ns"]) == ("read", 0, 0)
+
+
+def test_tables_of_pandas_and_arrow_have_the_rows() -> None:
+    answer = blockyard.whatif(SHORT, "null", ["mq-none", "mq-deadline"])
+    frame, arrow = answer.to_pandas(), answer.to_arrow()
+    assert frame.to_dict("records") == list(answer.rows) == arrow.to_pylist()
+    assert list(frame.columns) == arrow.column_names == answer.rows.columns
+
+
+@pytest.mark.parametrize(("library", "method"), [("pandas", "to_pandas"), ("pyarrow", "to_arrow")])
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch, library: str, method: str) -> None:
+    answer = blockyard.whatif(SHORT, "null", ["mq-none"])
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=f"pip install {library}"):
+        getattr(answer, method)()
+
+
+def test_an_answer_survives_pickling() -> None:
+    answer = blockyard.whatif(SHORT, "null", ["mq-none"])
+    copy = pickle.loads(pickle.dumps(answer))
+    assert (copy, copy.rows) == (answer, answer.rows)
+    assert isinstance(copy, blockyard.Answer)
+
+
+def test_a_note_about_the_job_is_a_warning_at_the_call() -> None:
+    with pytest.warns(blockyard.JobWarning, match="<job>:8: `zero_buffers` has no effect") as told:
+        blockyard.whatif(SHORT + "zero_buffers", "null", ["mq-none"])
+    assert [warning.filename for warning in told] == [__file__]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: blockyard.whatif(ENDLESS, "null", ["mq-none", "mq-deadline"]),
+        lambda: blockyard.sweep([{"job": ENDLESS, "device": "null", "design": "mq-none"}] * 5),
+    ],
+)
+def test_ctrl_c_ends_a_run_while_other_threads_go_on(run: Any) -> None:
+    # This thread can interrupt the main one only if that has released the interpreter lock.
+    threading.Timer(0.2, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        run()
+
+
+def test_the_example_of_the_readme_runs() -> None:
+    text = (ROOT / "crates/blockyard-python/README.md").read_text()
+    [example] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert len(names["table"]) == 2 * 2 * 8 * 3
