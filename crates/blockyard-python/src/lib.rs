@@ -100,10 +100,14 @@ fn device_text(py: Python<'_>, name_or_path: String) -> PyResult<String> {
     answered(py, py.detach(|| Device::text(&name_or_path)).map_err(Refusal::from))
 }
 
-/// Returns the text of the design with this name or path.
+/// Returns the text of the design with this name or path; an empty text for `SCHEDULER+HOST`, which its name describes.
 #[pyfunction]
 fn design_text(py: Python<'_>, name_or_path: String) -> PyResult<String> {
-    answered(py, py.detach(|| Design::text(&name_or_path)).map_err(Refusal::from))
+    let text = || match Design::text(&name_or_path) {
+        Err(unknown) => Design::lookup(&name_or_path).map(|_| String::new()).map_err(|_| unknown),
+        known => known,
+    };
+    answered(py, py.detach(text).map_err(Refusal::from))
 }
 
 /// Returns the names of the built-in devices.

@@ -40,16 +40,19 @@ impl Question {
             ..Conditions::new(self.seed)
         };
         let answer = whatif(&jobs, &device, &designs, &conditions)?;
-        let seeds =
-            self.seeds.map(|count| certainty::seeds(&jobs, &device, &designs, &conditions, count));
+        let unsuited = |design: &Design| answer.unsuited.iter().any(|of| of.design == design.name);
+        let designs: Vec<_> = designs.into_iter().filter(|design| !unsuited(design)).collect();
+        let stated = &answer.verdict;
+        let seeds = self.seeds.map(|count| {
+            certainty::seeds(&jobs, &device, &designs, stated, &conditions, count, || {})
+        });
         let readings = match self.readings.unwrap_or_else(|| certainty::usual_readings(&answer)) {
             0 => None,
             count => {
                 let devices = Device::readings(&self.device, &set, self.seed, count)?.into_iter();
                 let devices = devices.map(|device| self.with_disks(device));
                 let devices = devices.collect::<Result<Vec<_>, _>>()?;
-                let stated: Vec<_> = answer.designs.iter().map(|of| of.figures.iops).collect();
-                Some(certainty::readings(&jobs, &devices, &designs, &stated, &conditions)?)
+                Some(certainty::readings(&jobs, &devices, &designs, stated, &conditions, || {})?)
             }
         };
         let answer =

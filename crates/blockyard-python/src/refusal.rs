@@ -86,7 +86,9 @@ impl From<ProfileError> for Refusal {
             ProfileError::Unreadable { file, .. } | ProfileError::TooLong { file } => {
                 Self { file: Some(file), ..refusal }
             }
-            ProfileError::UnknownName { .. } | ProfileError::Override { .. } => refusal,
+            ProfileError::UnknownName { .. }
+            | ProfileError::NoHost { .. }
+            | ProfileError::Override { .. } => refusal,
         }
     }
 }
@@ -115,7 +117,6 @@ impl From<SimulationError> for Refusal {
             | SimulationError::NoInterruptCpu { .. } => Self::new("ProfileError", words),
             SimulationError::Replay(_)
             | SimulationError::Log(_)
-            | SimulationError::Stopped
             | SimulationError::Failed { .. } => Self::new("SimulationError", words),
         }
     }

@@ -11,7 +11,7 @@ pub(crate) type JobText = (String, Vec<u8>);
 pub(crate) type Value = (String, String);
 /// A device: its name, its text and the values that replace those of the text.
 pub(crate) type DeviceText = (String, String, Vec<Value>);
-/// A design: its name and its text.
+/// A design: its name and its text, which is empty for `SCHEDULER+HOST`.
 pub(crate) type DesignText = (String, String);
 
 pub(crate) fn job((name, bytes): &JobText) -> Result<JobFile, Refusal> {
@@ -23,7 +23,7 @@ pub(crate) fn device((name, text, set): &DeviceText) -> Result<Device, Refusal> 
 }
 
 pub(crate) fn design((name, text): &DesignText) -> Result<Design, Refusal> {
-    Ok(Design::parse(name, text)?)
+    Ok(if text.is_empty() { Design::lookup(name)? } else { Design::parse(name, text)? })
 }
 
 pub(crate) fn overrides(set: &[Value]) -> Vec<Override> {
