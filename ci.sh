@@ -25,8 +25,10 @@ VIZTRACER=1.1.1
 # The Python packages that build and test ours.
 PYTHON_PACKAGES=(maturin==1.16.0 mypy==2.4.1 ruff==0.17.6 pytest==9.2.0 pandas==3.1.1 pyarrow==26.0.1
     distributed==2026.8.0 matplotlib==3.11.2)
+# The Python packages that look at pages in a browser.
+PAGE_CHECKERS=(playwright==1.65.2 axe-playwright-python==0.1.8)
 # The steps of `all`, those that fail fast first.
-STEPS=(format lint docs features bare package msrv test readme python peers hostile repeat answers swarm mutants bench fuzz deny)
+STEPS=(format lint docs features bare package msrv test readme walkthroughs page deb python peers hostile repeat answers swarm mutants bench fuzz deny)
 
 # One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -43,6 +45,10 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   package          each published crate builds from its packaged tarball
   msrv             the oldest supported Rust builds every package, where it is installed
   test             all tests and doctests; installs the programs that they compare with
+  walkthroughs     the commands in docs/ANSWERS.md and docs/walkthroughs print what stands there; to accept what
+                   they print now: ci/walkthroughs --update target/release/blockyard FILE...
+  page             pages of --html in a headless Chromium: no request leaves, axe-core finds nothing serious
+  deb              the Debian package is made (ci/deb), and has its parts
   readme           the README's what-if commands, every job in examples/ and the firmware example run
   python           the wheel of the Python package builds; its style, types, tests and example pass
   peers            programs of libnbd's own test suite run against `serve`, and PMDK's examples with our libpmemblk
@@ -361,6 +367,57 @@ pmdk_examples() {
     PROFILE=dev ci/libpmemblk "$CARGO_TARGET_DIR/libpmemblk" || return 1
     ci/debian-source pmdk "$sources" || return
     PROFILE=dev ci/pmdk-examples "$sources"
+}
+
+# page: pages of several answers, as a browser sees them.
+step_page() {
+    local venv="$CARGO_TARGET_DIR/page" program="$CARGO_TARGET_DIR/release/blockyard" pages="$CARGO_TARGET_DIR/pages"
+    need_compiler
+    want chromium chromium
+    want xmllint libxml2-utils
+    want python3 python3 python3-venv
+    [[ -x "$venv/bin/pip" ]] || python3 -m venv "$venv" || true
+    if ! "$venv/bin/pip" install -q --disable-pip-version-check "${PAGE_CHECKERS[@]}"; then
+        [[ -z "${CI:-}" ]] || die "CI needs the Python packages ${PAGE_CHECKERS[*]}"
+        unchecked "pages, in a browser"
+        return
+    fi
+    cargo build --locked --release -p blockyard-cli
+    mkdir -p "$pages"
+    "$program" whatif examples/walkthroughs/card.fio --device sd-a2 --scheduler none,mq-deadline,kyber \
+        --host blkmq,cqe --readings 0 --html "$pages/grid.html" >/dev/null
+    "$program" whatif examples/scsi-seqread.fio --device srp --design legacy-deadline,mq-none,mq-deadline,cqe \
+        --goal 'iops>500k' --html "$pages/scsi.html" >/dev/null
+    "$program" run examples/fsync.fio --device examples/cached-disk.toml --html "$pages/run.html" >/dev/null
+    "$program" whatif examples/pmem.fio --device pmem-dram --output-format json --output "$pages/a.json"
+    "$program" compare "$pages/a.json" "$pages/a.json" --html "$pages/compare.html" >/dev/null
+    "$venv/bin/python" ci/check-page "$pages/pictures" "$pages"/*.html
+}
+
+# walkthroughs: what the documents show is what today's program prints.
+step_walkthroughs() {
+    need_compiler
+    want python3 python3
+    cargo build --locked --release -p blockyard-cli
+    ci/walkthroughs "$CARGO_TARGET_DIR/release/blockyard" docs/ANSWERS.md docs/walkthroughs/*.md
+}
+
+# deb: the Debian package is made, and has its parts.
+step_deb() {
+    local folder="$CARGO_TARGET_DIR/deb" listed part
+    need_compiler
+    if ! command -v dpkg-deb >/dev/null; then
+        unchecked "the Debian package: this is no Debian"
+        return
+    fi
+    cargo deb --version >/dev/null 2>&1 || cargo install -q cargo-deb --locked --root "$CARGO_TARGET_DIR/cargo-deb"
+    rm -rf "$folder"
+    PATH="$CARGO_TARGET_DIR/cargo-deb/bin:$PATH" ci/deb "$folder"
+    listed="$(dpkg-deb --contents "$folder"/*.deb)"
+    for part in usr/bin/blockyard man1/blockyard-whatif.1 completions/blockyard system/blockyard.service; do
+        grep -q "$part" <<<"$listed" || die "the package has no $part"
+    done
+    printf '%s\n' "$listed"
 }
 
 step_peers() {

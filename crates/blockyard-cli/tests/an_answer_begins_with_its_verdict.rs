@@ -242,7 +242,7 @@ fn an_interrupted_answer_is_partial() {
     let mut command = command(&args);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_handler(&child);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(core::time::Duration::from_millis(300));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let output = child.wait_with_output().unwrap();

@@ -33,15 +33,16 @@ pub(crate) use usage::one_line;
 /// queueing designs you name: those of Linux's block layer, past and present, and
 /// your own. `serve` uses the same code for a real disk.
 #[derive(Debug, Parser)]
-#[command(name = "blockyard", version, verbatim_doc_comment, after_help = EXIT_CODES)]
+#[command(name = "blockyard", version = env!("BLOCKYARD_VERSION"), verbatim_doc_comment, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 success, 1 the run failed, 2 bad usage or bad input; `btt check`
-and `btt repair` also use 3 repairable, 4 broken.";
+Exit codes: 0 success, 1 the run failed or no design meets the goals of --check,
+2 bad usage or bad input, 130 interrupted; `btt check` and `btt repair` also use
+3 repairable, 4 broken.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -112,16 +113,12 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "DEVICE", default_value = "null")]
     pub(crate) device: String,
 
-    /// Designs: their names or the paths of their files
-    ///
-    /// One design is summarised as `run` does, several are compared as `whatif` does.
-    #[arg(
-        long = "design",
-        value_name = "DESIGN,...",
-        default_value = "mq-none",
-        value_delimiter = ','
-    )]
-    pub(crate) designs: Vec<String>,
+    // One design, mq-none without any, is summarised as `run` does; several are compared as `whatif` does.
+    #[command(flatten)]
+    pub(crate) designs: Designs,
+
+    #[command(flatten)]
+    pub(crate) demands: Demands,
 
     #[command(flatten)]
     pub(crate) setting: Setting,
@@ -202,23 +199,9 @@ pub(crate) struct Run {
     pub(crate) outputs: Outputs,
 }
 
-#[derive(Debug, Args)]
-#[command(
-    override_usage = WHATIF_USAGE,
-    after_help = JOB_HELP,
-    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}")
-)]
-pub(crate) struct Whatif {
-    #[command(flatten)]
-    pub(crate) job: Job,
-
-    /// A device: its name or the path of its file
-    #[arg(long, value_name = "DEVICE")]
-    pub(crate) device: String,
-
-    #[command(flatten)]
-    pub(crate) designs: Designs,
-
+/// What an answer about several designs has to say.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Demands {
     /// A figure that a design must reach: reader.read.p99<20ms, log.write.bw>=20MiB/s
     ///
     /// [JOB.][DIRECTION.]FIGURE, a bound and a value. FIGURE is iops, bw, mean, max or a percentile of latency (p99.9). Without
@@ -243,6 +226,27 @@ pub(crate) struct Whatif {
     /// Without this option, 8 times if the designs issue at most 200,000 I/Os together.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(crate) readings: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = WHATIF_USAGE,
+    after_help = JOB_HELP,
+    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}")
+)]
+pub(crate) struct Whatif {
+    #[command(flatten)]
+    pub(crate) job: Job,
+
+    /// A device: its name or the path of its file
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: String,
+
+    #[command(flatten)]
+    pub(crate) designs: Designs,
+
+    #[command(flatten)]
+    pub(crate) demands: Demands,
 
     #[command(flatten)]
     pub(crate) setting: Setting,
@@ -440,8 +444,10 @@ Paces:
              device gets more I/Os per second. If a trace has no completions,
              the times between issues are kept.
 
-With several designs the answer is that of `whatif`: the formats are normal and
-json, and logs and --blktrace are not available.
+One design, mq-none without any, is summarised as `run` does. With several the
+answer is that of `whatif`: the formats are normal and json, and logs and
+--blktrace are not available. --goal, --details, --seeds and --readings need
+several designs.
 
 From blktrace and blkparse, queued I/Os (Q) are replayed, or issued requests (D)
 if there is no Q. The disks of the trace are mapped to those of the device in
@@ -459,7 +465,18 @@ principal ones as Blockyard understood them; `global options` has those of
 persistent memory a key `pmem`, as in the answer of `whatif`: `blockyard schema
 whatif` describes them.";
 
-const COLUMNS: &str = r#"The first table:
+const COLUMNS: &str = r#"The first table, for each job (or group that reports as one) and direction:
+  I/Os             I/Os that ended
+  IOPS, MiB/s      I/Os and bytes that ended, per second of the job's run time
+  mean             mean latency, from submission to end
+  p50, p99, p99.9  latency that 50 %, 99 % or 99.9 % of the I/Os did not exceed
+  max              the longest latency
+  ratio            the job's IOPS relative to the first design
+  n/a              the design cannot run on the device, for this reason
+I/Os, mean and p99.9 are shown if the terminal has room. A difference of IOPS
+within 2 % counts as none; sentences name p99 if it differs by more than 10 %.
+
+With --details, all jobs together:
   IOPS             I/Os that ended, per second
   MiB/s            bytes that ended, per second
   p50, p99, p99.9  latency, from submission to end, that 50 %, 99 % or 99.9 % of

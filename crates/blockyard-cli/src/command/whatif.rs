@@ -30,9 +30,10 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let answer = runs(args, &given, &device, &designs, conditions)?;
     note_ends(&given, conditions.verify, &answer.designs);
     let answer = sure(args, &given, &device, designs, conditions, answer)?;
-    let goals = args.goals.iter().map(|goal| judged(goal, &answer)).collect::<Result<_, _>>()?;
+    let goals =
+        args.demands.goals.iter().map(|goal| judged(goal, &answer)).collect::<Result<_, _>>()?;
     let answer = Answer { job: given.name.clone(), goals, ..answer };
-    let layout = Layout { width: terminal::width(), details: args.details };
+    let layout = Layout { width: terminal::width(), details: args.demands.details };
     let text = match args.output_format {
         OutputFormat::Normal => render::whatif::text(&answer, &command(&args.job), layout),
         OutputFormat::Json => render::json(&answer),
@@ -42,7 +43,7 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
         posted::of_answer(file, &args.job, &args.device, &answer)?;
     }
     verdict::of(answer.designs.iter())?;
-    if args.check { verdict::on_goals(&answer.goals) } else { Ok(()) }
+    if args.demands.check { verdict::on_goals(&answer.goals) } else { Ok(()) }
 }
 
 /// Returns what each design reaches of `goal`.
@@ -82,8 +83,8 @@ fn sure(
     answer: Answer,
 ) -> Result<Answer, Failure> {
     designs.retain(|design| answer.unsuited.iter().all(|of| of.design != design.name));
-    let seeds = args.seeds.unwrap_or_default();
-    let readings = args.readings.unwrap_or_else(|| certainty::usual_readings(&answer));
+    let seeds = args.demands.seeds.unwrap_or_default();
+    let readings = args.demands.readings.unwrap_or_else(|| certainty::usual_readings(&answer));
     let runs = (seeds.saturating_sub(1) as usize + readings as usize) * designs.len();
     if runs == 0 || interrupt::has_come() {
         return Ok(answer);

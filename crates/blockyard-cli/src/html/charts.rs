@@ -202,8 +202,11 @@ fn hatched(x: f64, y: f64, long: f64, nth: usize) -> Markup {
     let mut path = String::new();
     let mut at = distance;
     while at < long && approximate(path.len() as u64) < strokes * 24.0 {
-        path +=
-            &format!("M{} {}v12", number(x + at), number(y + if nth % 2 == 0 { 0.0 } else { 4.0 }));
+        path += &format!(
+            "M{} {}v12",
+            number(x + at),
+            number(y + if nth.is_multiple_of(2) { 0.0 } else { 4.0 })
+        );
         at += distance;
     }
     html! { @if !path.is_empty() { path class="hatch" d=(path) {} } }

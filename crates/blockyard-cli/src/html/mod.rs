@@ -3,11 +3,7 @@
 //! `page` has the sections, `charts` draws, and `plot` has the parts of drawings. The policy of the page allows its own style
 //! sheet, by its hash, and nothing else.
 
-#![expect(
-    clippy::float_arithmetic,
-    clippy::float_cmp,
-    reason = "places on a drawing: nothing is ordered by them"
-)]
+#![expect(clippy::float_arithmetic, reason = "places on a drawing: nothing is ordered by them")]
 
 mod charts;
 mod page;

@@ -227,16 +227,17 @@ fn device(designs: &[(&str, &Figures)]) -> Markup {
 
 fn texts(texts: &[(String, String)]) -> Markup {
     let mut left = TEXTS_MAX;
+    let mut shown = Vec::new();
+    for (name, text) in texts {
+        let part = cut(text, TEXT_MAX.min(left));
+        left -= part.len();
+        shown.push((name, part, text.len() - part.len()));
+    }
     html! {
-        @for (name, text) in texts {
-            @let shown = cut(text, TEXT_MAX.min(left));
-            @let _ = { left -= shown.len() };
+        @for (name, part, rest) in shown {
             details {
                 summary { (name) }
-                pre tabindex="0" {
-                    (shown)
-                    @if shown.len() < text.len() { "\n... " (text.len() - shown.len()) " more bytes" }
-                }
+                pre tabindex="0" { (part) @if rest > 0 { "\n... " (rest) " more bytes" } }
             }
         }
     }

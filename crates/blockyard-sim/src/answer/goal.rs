@@ -133,12 +133,12 @@ impl Goal {
         let (place, value) = (text[..at].trim(), text[at + token.len()..].trim());
         let (rest, figure) = figure(place).ok_or(GoalError::Form(FORM))?;
         let ops = Op::ALL.into_iter();
-        let named = ops.filter_map(|op| {
+        let mut named = ops.filter_map(|op| {
             let rest = rest?.strip_suffix(op.name())?;
             let job = if rest.is_empty() { None } else { Some(rest.strip_suffix('.')?) };
             Some((job, Some(op)))
         });
-        let (job, op) = named.last().unwrap_or((rest, None));
+        let (job, op) = named.next_back().unwrap_or((rest, None));
         if job == Some("") {
             return Err(GoalError::Form(FORM));
         }
@@ -214,10 +214,7 @@ impl Figure {
     fn read(self, value: &str) -> Result<u64, GoalError> {
         match self {
             Self::Iops => {
-                let units = [("k", 1_000), ("M", 1_000_000), ("", 1)];
-                let parsed = units.into_iter().find_map(|(unit, factor)| {
-                    profile::scaled_decimal(value.strip_suffix(unit)?, factor)
-                });
+                let parsed = profile::rounded(value, &[("", 1), ("k", 1_000), ("M", 1_000_000)]);
                 parsed.ok_or(GoalError::Value("I/Os per second: 500, 20k, 1.5M"))
             }
             Self::Bandwidth => profile::rate(value)
@@ -322,6 +319,8 @@ mod tests {
                 (job("log"), Some(Op::Write), Figure::Bandwidth, Bound::AtLeast, 20 << 20),
             ),
             ("p99.9<=1.5s", (None, None, Figure::Percentile(99_900), Bound::AtMost, 1_500_000_000)),
+            ("bw>1.9MiB/s", (None, None, Figure::Bandwidth, Bound::Above, 1_992_294)),
+            ("iops>0.3333k", (None, None, Figure::Iops, Bound::Above, 333)),
             ("trim.max<1s", (None, Some(Op::Trim), Figure::Max, Bound::Below, 1_000_000_000)),
             ("db.1.iops>1.5k", (job("db.1"), None, Figure::Iops, Bound::Above, 1500)),
             ("read.read.mean<1us", (job("read"), Some(Op::Read), Figure::Mean, Bound::Below, 1000)),

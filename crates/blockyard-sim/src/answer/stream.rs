@@ -79,7 +79,7 @@ mod tests {
         latencies.iter().for_each(|ns| values.record(*ns));
         let lat_ns = Latency::from(&values);
         let ios = lat_ns.count;
-        let iops = ratio(approximate(ios) * 1e9, approximate(runtime_ns));
+        let iops = approximate(per_second(ios, runtime_ns));
         let (slat_ns, clat_ns) = (lat_ns.clone(), lat_ns.clone());
         DirectionFigures {
             ios,

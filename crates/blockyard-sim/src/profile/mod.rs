@@ -60,8 +60,8 @@ pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemPr
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};
 pub use spread::Spread;
-pub(crate) use value::scaled_decimal;
 pub use value::{rate, time};
+pub(crate) use value::{rounded, scaled_decimal};
 
 /// Returns the built-in designs, oldest first.
 #[must_use]

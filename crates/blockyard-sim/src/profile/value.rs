@@ -183,11 +183,11 @@ const RATE_UNITS: &[(&str, u64)] = &[
     ("GiB/s", 1 << 30),
 ];
 
-/// Returns the rate in `text` in bytes per second, written as in profiles: a number with its unit. Returns `None` for any
-/// other text.
+/// Returns the rate in `text` in bytes per second, rounded: a number with a unit as in profiles, `1.9MiB/s`. Returns `None` for
+/// any other text.
 #[must_use]
 pub fn rate(text: &str) -> Option<u64> {
-    whole_units(text, RATE_UNITS)
+    rounded(text, RATE_UNITS)
 }
 
 impl Kind for Time {
@@ -286,6 +286,21 @@ fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let number = text.strip_suffix(unit)?;
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
     scaled_decimal(number, *factor)
+}
+
+/// Returns the decimal number and unit in `text` in the smallest unit, rounded. Returns `None` if `text` is something else, or
+/// the number is too large.
+pub(crate) fn rounded(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = text.strip_suffix(unit)?;
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    // More decimals than these are less than a byte in any unit.
+    let decimals = decimals.get(..decimals.len().min(15))?;
+    let scale = 10_u128.pow(u32::try_from(decimals.len()).ok()?);
+    let part = decimals.parse::<u128>().ok()? * u128::from(*factor);
+    let whole = u128::from(whole.parse::<u64>().ok()?) * u128::from(*factor);
+    u64::try_from(whole + (part + scale / 2) / scale).ok()
 }
 
 /// Returns the decimal `number` times `factor`. Returns `None` if `number` is something else, or the product is not whole
