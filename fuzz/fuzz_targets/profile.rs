@@ -1,8 +1,8 @@
-//! Reads any bytes as a design and as a device. The result is a profile within its bounds, or an error that
-//! names the file. Nothing panics.
+//! Reads any bytes as a design, as a device, and as a value that replaces one of a device. The result is a profile within
+//! its bounds, or an error that names the file or the key. Nothing panics.
 #![no_main]
 
-use blockyard_sim::profile::{Design, Device, ProfileError};
+use blockyard_sim::profile::{Design, Device, Override, ProfileError};
 use libfuzzer_sys::fuzz_target;
 
 /// The file name in errors.
@@ -24,7 +24,19 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(error) => check(&error, &text),
     }
+    if let Some((key, value)) = text.split_once('=') {
+        replace(key.trim(), value.trim());
+    }
 });
+
+/// Replaces the value of `key` in a card with most tables.
+fn replace(key: &str, value: &str) {
+    let set = Override { key: key.to_owned(), value: value.to_owned() };
+    match Device::lookup_with("emmc-hs400", &[set]) {
+        Ok(device) => assert!(device.name.starts_with("emmc-hs400 with ")),
+        Err(error) => assert!(error.to_string().starts_with("setting `"), "{error}"),
+    }
+}
 
 /// Checks that an error names the file and an existing line.
 fn check(error: &ProfileError, text: &str) {

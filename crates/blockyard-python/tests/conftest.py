@@ -17,8 +17,8 @@ PROGRAM = Path(os.environ.get("BLOCKYARD_PROGRAM", ROOT / "target/release/blocky
 
 # 64 KiB in reads of 4 KiB: a run of less than a millisecond.
 SHORT = "[short]\nrw=randread\nbs=4k\nsize=64k\ndirect=1\nioengine=libaio\niodepth=4\n"
-# A run that only something else can end.
-ENDLESS = "[endless]\nrw=read\nbs=4k\nsize=1m\ndirect=1\ntime_based\nruntime=30d\n"
+# A run that takes long enough to be interrupted.
+LASTING = "[lasting]\nrw=read\nbs=4k\nsize=1m\ndirect=1\ntime_based\nruntime=20s\n"
 
 
 def asked(*words: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ENDLESS, ROOT, SHORT, asked
+from conftest import LASTING, ROOT, SHORT, asked
 
 import blockyard
 
@@ -159,8 +159,8 @@ def test_a_note_about_the_job_is_a_warning_at_the_call() -> None:
 @pytest.mark.parametrize(
     "run",
     [
-        lambda: blockyard.whatif(ENDLESS, "null", ["mq-none", "mq-deadline"]),
-        lambda: blockyard.sweep([{"job": ENDLESS, "device": "null", "design": "mq-none"}] * 5),
+        lambda: blockyard.whatif(LASTING, "null", ["mq-none", "mq-deadline"]),
+        lambda: blockyard.sweep([{"job": LASTING, "device": "null", "design": "mq-none"}] * 5),
     ],
 )
 def test_ctrl_c_ends_a_run_while_other_threads_go_on(run: Any) -> None:

@@ -452,12 +452,12 @@ fn a_job_that_the_device_cannot_serve_is_refused_with_its_line() {
     }
 }
 
-/// A job without an end, stopped from another thread.
+/// A job of 10 s, stopped from another thread near its beginning.
 #[test]
 fn a_run_can_be_stopped() {
     let stop = Stop::default();
     let conditions = Conditions { stop: Some(&stop), ..Conditions::new(1) };
-    let jobs = args("--rw=read --bs=4k --size=1m --time_based --runtime=30d");
+    let jobs = args("--rw=read --bs=4k --size=1m --time_based --runtime=10");
     let design = Design::lookup("mq-none").unwrap();
     let mut simulation = Simulation::under(&jobs, &device(TIMER), &design, conditions).unwrap();
     assert_eq!(simulation.advance(1000), Ok(true));

@@ -17,8 +17,9 @@ AXES = ("job", "device", "design", "seed", "set")
 # The points of one call on this machine, and of one chunk on a client: memory is bounded by them.
 SLICE_POINTS = 1024
 CHUNK_POINTS_MAX = 256
-# Chunks for each thread of a client: enough that no thread waits long for the last one.
-CHUNKS_PER_THREAD = 32
+# Chunks for each thread of a client: no thread waits long for the last one, and their scheduling (some milliseconds of
+# CPU time each) stays small.
+CHUNKS_PER_THREAD = 16
 # How often Dask runs a chunk again that failed.
 RETRIES = 3
 
@@ -62,7 +63,7 @@ def sweep(
             ``"rows"``: it has one row, with the message in the column ``error``, and no figures. A job, device, design
             or value that cannot be read always raises, before the first run.
         threads: The number of threads without a client, 1 to 1024. None: one for each processor.
-        chunk: The points of a chunk on a client, 1 to 100,000. None: 32 chunks for each thread of the client, of at
+        chunk: The points of a chunk on a client, 1 to 100,000. None: 16 chunks for each thread of the client, of at
             most 256 points.
 
     Returns:
