@@ -187,3 +187,16 @@ fn from_standard_input(source: &dyn jobs::Source) -> Result<JobFile, Failure> {
         .map_err(|error| Failure::Input(format!("standard input: {error}")))?;
     Ok(parse_bytes("-", &bytes, source)?)
 }
+
+/// Returns the job as a command for fio.
+pub(crate) fn fio_command(job: &Job) -> String {
+    let quoted = |word: &String| match word.contains(char::is_whitespace) {
+        true => format!("'{word}'"),
+        false => word.clone(),
+    };
+    let words: Vec<_> = job.file.iter().chain(&job.options).map(quoted).collect();
+    match &job.replay {
+        Some(trace) => format!("fio --read_iolog={trace}"),
+        None => format!("fio {}", words.join(" ")),
+    }
+}

@@ -14,6 +14,7 @@ use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError, Stopped};
 
 use crate::job::{Given, note_lateness};
+use crate::log;
 use crate::message::{note, warning};
 use crate::terminal::ProgressLine;
 
@@ -42,7 +43,7 @@ impl Progress {
         let run_ns = expected_ns(jobs);
         let runs = u64::try_from(runs).unwrap_or(u64::MAX);
         let all = runs.saturating_mul(run_ns.unwrap_or(1)).max(1);
-        let line = ProgressLine::new("{msg}", Some(all));
+        let line = ProgressLine::new("{msg}", Some(all), log::has_notes());
         Self { line, run_ns, all, done: AtomicU64::new(0), printed: Mutex::default() }
     }
 
@@ -187,12 +188,12 @@ fn expected_ns(jobs: &JobFile) -> Option<u64> {
 /// Returns a progress line that counts up to `of`.
 pub(crate) fn tally(what: &str, of: usize) -> ProgressLine {
     let of = u64::try_from(of).unwrap_or(u64::MAX);
-    ProgressLine::new(&format!("{{pos}} of {{len}} {what}"), Some(of))
+    ProgressLine::new(&format!("{{pos}} of {{len}} {what}"), Some(of), log::has_notes())
 }
 
 /// Returns a progress line that shows a percentage and the remaining time. Its message names the work.
 pub(crate) fn share() -> ProgressLine {
-    ProgressLine::new("{msg}: {percent} %, {eta} left", Some(0))
+    ProgressLine::new("{msg}: {percent} %, {eta} left", Some(0), log::has_notes())
 }
 
 /// Sets `line` to `done` of `of`.

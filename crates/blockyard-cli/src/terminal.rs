@@ -4,7 +4,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::log;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The length of lines where it is not known.
@@ -27,13 +26,15 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 pub(crate) struct ProgressLine(ProgressBar);
 
 impl ProgressLine {
-    /// Creates a line from an `indicatif` `template` for work of `len` steps, if known.
+    /// Creates a line from an `indicatif` `template` for work of `len` steps, if known. It is drawn only if it `is_wanted`.
     ///
     /// # Panics
     ///
     /// Panics if the template is invalid.
-    pub(crate) fn new(template: &str, len: Option<u64>) -> Self {
-        let bar = ProgressBar::with_draw_target(len, draws_to());
+    pub(crate) fn new(template: &str, len: Option<u64>, is_wanted: bool) -> Self {
+        let target =
+            if is_wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(len, target);
         bar.set_style(
             ProgressStyle::with_template(template).expect("the template should be valid"),
         );
@@ -50,11 +51,6 @@ impl ProgressLine {
     pub(crate) const fn bar(&self) -> &ProgressBar {
         &self.0
     }
-}
-
-/// Returns where lines are drawn: nowhere for those who want no notes.
-fn draws_to() -> ProgressDrawTarget {
-    if log::has_notes() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() }
 }
 
 impl Drop for ProgressLine {

@@ -8,8 +8,9 @@ use blockyard_sim::profile::{Design, Device};
 
 use crate::cli::Job;
 use crate::html::{Page, Shown, page};
+use crate::job::fio_command;
 use crate::message::Failure;
-use crate::render::certainty;
+use crate::render::{self, certainty};
 
 /// Writes the page of `answer` to `file`.
 pub(super) fn of_answer(
@@ -19,8 +20,8 @@ pub(super) fn of_answer(
     answer: &Answer,
 ) -> Result<(), Failure> {
     let mut trust = vec![certainty::rests(answer.rests)];
-    trust.extend(certainty::lines(answer, &super::whatif::command(job)));
-    let several = if answer.verdict.rows.len() > 1 { "All jobs together: " } else { "" };
+    trust.extend(certainty::lines(answer, &fio_command(job)));
+    let why = render::whatif::why(answer);
     let names: Vec<_> = answer.designs.iter().map(|of| of.name.as_str()).collect();
     let shown = Page {
         title: format!("{} on {}, seed {}", answer.job, answer.device, answer.seed),
@@ -29,7 +30,7 @@ pub(super) fn of_answer(
         goals: &answer.goals,
         unsuited: &answer.unsuited,
         designs: answer.designs.iter().map(shown).collect(),
-        why: &format!("{several}{}", answer.why),
+        why: &why,
         trust,
         texts: texts(job, device, &names),
     };

@@ -8,7 +8,7 @@ use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 
 use super::posted;
-use crate::cli::{Job, OutputFormat, Whatif};
+use crate::cli::{OutputFormat, Whatif};
 use crate::job::Given;
 use crate::message::{Failure, note};
 use crate::progress::{Progress, note_ends, simulate};
@@ -35,7 +35,7 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let answer = Answer { job: given.name.clone(), goals, ..answer };
     let layout = Layout { width: terminal::width(), details: args.demands.details };
     let text = match args.output_format {
-        OutputFormat::Normal => render::whatif::text(&answer, &command(&args.job), layout),
+        OutputFormat::Normal => render::whatif::text(&answer, &job::fio_command(&args.job), layout),
         OutputFormat::Json => render::json(&answer),
     };
     args.setting.answer.deliver(&text, out)?;
@@ -109,17 +109,4 @@ fn sure(
         return Ok(answer);
     }
     Ok(Answer { seeds, readings, ..answer })
-}
-
-/// The job as a command for fio.
-pub(super) fn command(job: &Job) -> String {
-    let quoted = |word: &String| match word.contains(char::is_whitespace) {
-        true => format!("'{word}'"),
-        false => word.clone(),
-    };
-    let words: Vec<_> = job.file.iter().chain(&job.options).map(quoted).collect();
-    match &job.replay {
-        Some(trace) => format!("fio --read_iolog={trace}"),
-        None => format!("fio {}", words.join(" ")),
-    }
 }

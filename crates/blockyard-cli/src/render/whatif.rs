@@ -34,10 +34,18 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     let named: Vec<_> = answer.designs.iter().map(|of| (Some(of.name.as_str()), of)).collect();
     text += &device::findings(&named, width);
     text += &paragraph(&certainty::lines(answer, command));
-    let several = if answer.verdict.rows.len() > 1 { "All jobs together: " } else { "" };
-    text += &paragraph(&[format!("{several}{}", answer.why)]);
+    text += &paragraph(&[why(answer)]);
     let more = if details { "" } else { "--details shows where requests spend their time. " };
     text + &wrapped(&format!("{more}`blockyard whatif --help` explains the columns."), width) + "\n"
+}
+
+/// Returns why the designs differ, and of what that is said: an explanation does not look at single jobs.
+pub(crate) fn why(answer: &Answer) -> String {
+    match answer.why.strip_prefix("All designs") {
+        _ if answer.verdict.rows.len() < 2 => answer.why.clone(),
+        Some(rest) => format!("All jobs together, all designs{rest}"),
+        None => format!("All jobs together: {}", answer.why),
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! of these values; [`number`] formats the numbers in both.
 
 pub mod certainty;
+mod equality;
 mod explanation;
 mod figures;
 pub mod goal;

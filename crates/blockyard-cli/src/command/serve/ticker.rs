@@ -24,7 +24,7 @@ pub(super) struct Ticker(Option<(Sender<()>, Receiver<()>)>);
 impl Ticker {
     pub(super) fn begin(gauge: Gauge) -> Self {
         Self(std::io::stderr().is_terminal().then(|| {
-            let line = ProgressLine::new("{msg}", None);
+            let line = ProgressLine::new("{msg}", None, true);
             let (end, ended) = channel();
             let (erased, is_erased) = channel();
             std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! Other readings of a device: how often the ranking of the designs holds if assumed figures are others.
 
-use super::EQUAL_WITHIN;
 use super::seeds::{rates, ratio};
+use crate::answer::equality::EQUAL_WITHIN;
 use crate::answer::{Answer, Verdict};
 use crate::job::JobFile;
 use crate::parallel::each;

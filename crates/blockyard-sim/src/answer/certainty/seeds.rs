@@ -1,6 +1,6 @@
 //! Runs with several seeds: an interval of the ratio of two designs.
 
-use super::EQUAL_WITHIN;
+use crate::answer::equality::EQUAL_WITHIN;
 use crate::answer::{JobFigures, Stream, Verdict as Stated};
 use crate::job::JobFile;
 use crate::measure::Interval;

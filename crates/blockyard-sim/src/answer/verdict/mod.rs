@@ -4,7 +4,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-use super::certainty::EQUAL_WITHIN;
+use super::equality::EQUAL_WITHIN;
 use super::latency::Latency;
 use super::number::approximate;
 use super::outcome::Outcome;

@@ -3,7 +3,7 @@
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
 use super::{Cell, Row, quotient};
-use crate::answer::certainty::EQUAL_WITHIN;
+use crate::answer::equality::EQUAL_WITHIN;
 use crate::answer::number::{digits, time};
 
 /// A 99th percentile that differs by less than this share is not worth words.
