@@ -49,7 +49,8 @@ Usage: ./ci.sh STEP [ARGUMENT...]
                    they print now: ci/walkthroughs --update target/release/blockyard FILE...
   page             pages of --html in a headless Chromium: no request leaves, axe-core finds nothing serious
   deb              the Debian package is made (ci/deb), and has its parts
-  readme           the README's what-if commands, every job in examples/ and the firmware example run
+  readme           the README's what-if commands, every job in examples/ and the firmware example run; fio's
+                   example jobs run or are refused as listed, where BLOCKYARD_FIO is a folder with fio's sources
   python           the wheel of the Python package builds; its style, types, tests and example pass
   peers            programs of libnbd's own test suite run against `serve`, and PMDK's examples with our libpmemblk
   hostile [SESSIONS]
@@ -301,6 +302,32 @@ tally() {
         }' "$1"
 }
 
+# posted_jobs: runs the command that each job in examples/posted states. It must end with an answer, or refuse
+# buffered writes.
+posted_jobs() {
+    local job command status words
+    for job in examples/posted/*.fio; do
+        command="$(sed -n 's/^# blockyard //p' "$job")"
+        say "blockyard $command"
+        status=0
+        # shellcheck disable=SC2086 # the command is several words
+        words="$(timeout 30 "$CARGO_TARGET_DIR/release/blockyard" $command 2>&1)" || status=$?
+        if grep -q '^# Refused: ' "$job"; then
+            [[ $status == 2 && "$words" == *"buffered writes come later"* ]] || die "$words"
+        else
+            [[ $status == 0 ]] || die "$words"
+        fi
+    done
+}
+
+# fio_examples: runs fio's example jobs, in BLOCKYARD_FIO, a folder with fio's sources.
+fio_examples() {
+    [[ -d "${BLOCKYARD_FIO:-}/examples" ]] ||
+        { unchecked "fio's example jobs: set BLOCKYARD_FIO to a folder with fio's sources" && return; }
+    want python3 python3
+    ci/fio-examples "$CARGO_TARGET_DIR/release/blockyard" "$BLOCKYARD_FIO/examples"
+}
+
 step_readme() {
     local command output commands job
     need_compiler
@@ -319,6 +346,7 @@ step_readme() {
         "$CARGO_TARGET_DIR/release/blockyard" whatif "$job" --device srp \
             --design mq-none,mq-deadline >/dev/null
     done
+    posted_jobs
     say "the example firmware"
     output="$(cargo run -q --locked --release -p blockyard-mmc --example firmware)"
     printf '%s\n' "$output"
@@ -327,6 +355,7 @@ step_readme() {
         say "$job"
         "$CARGO_TARGET_DIR/release/blockyard" replay "$job" --design mq-none,mq-deadline >/dev/null
     done
+    fio_examples
 }
 
 # want_python FOLDER: makes a virtual environment with the packages of Python; only CI stops without it.

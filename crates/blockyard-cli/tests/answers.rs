@@ -463,7 +463,9 @@ const BAD: &[(&str, &str, &str)] = &[
     ("[x]\ndirect=1\nbuffered=1\n", ":3: ", "`buffered` contradicts `direct`"),
     ("[x]\ndirect=1\nsize=8g\n[y]\nsize=8g\nrw=write\ndirect=0\n", ":7: ", "add direct=1"),
     ("[x]\ndirect=1\nsize=20g\nnumjobs=64\n", ":1: ", "do not fit the device"),
-    ("[x]\ndirect=1\ntime_based\n", ":3: ", "contradicts `runtime`"),
+    ("[x]\nioengine=rados\npool=x\n", ":2: ", "`rados` is not modelled: its I/O goes to a server"),
+    ("[x]\nrw=write\n", ":1: ", "buffered writes come later"),
+    ("[x]\ndirect=1\nbs=${NO_SUCH_VARIABLE}\n", ":3: ", "--env NAME=VALUE"),
 ];
 
 #[test]

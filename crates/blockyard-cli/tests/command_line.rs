@@ -135,7 +135,38 @@ fn list_names_every_option_of_a_job_and_its_effect() {
     };
     assert!(options().all(|option| !line(option.name).is_empty()));
     assert!(line("zero_buffers").contains("no effect: "));
-    assert!(line("verify").contains("not supported yet: "));
+    assert!(line("verify_backlog").contains("not supported yet: "));
+}
+
+/// A variable of the environment counts as in fio, and is told. One of the command line comes first.
+#[test]
+fn variables_of_a_job_are_given_or_taken_from_the_environment() {
+    let run = |args: &[&str]| {
+        let job = ["--name=a", "--direct=1", "--number_ios=1", "--bs=${BLOCKYARD_TEST_BS}"];
+        let all = [&["run", "--output-format=json"], args, &job].concat();
+        command(&all).env("BLOCKYARD_TEST_BS", "8k").output().unwrap()
+    };
+    let bytes = |output: &Output| {
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["jobs"][0]["read"]["io_bytes"].as_u64().unwrap()
+    };
+    let taken = run(&[]);
+    assert_eq!(bytes(&taken), 8192);
+    let told = "`8k`, from the environment; --env sets it";
+    assert!(text(&taken.stderr).contains(told), "{}", text(&taken.stderr));
+    let given = run(&["--env", "BLOCKYARD_TEST_BS=4k"]);
+    assert_eq!(bytes(&given), 4096);
+    assert!(!text(&given.stderr).contains("environment"), "{}", text(&given.stderr));
+    fails(
+        &["run", "--name=a", "--bs=${BLOCKYARD_TEST_NONE}"],
+        2,
+        "command line:2: `${BLOCKYARD_TEST_NONE}` names no variable that is set; set it with --env \
+         NAME=VALUE",
+    );
+    let numbered =
+        ["run", "--env=ncpus=3", "--name=a", "--direct=1", "--size=1m", "--numjobs=$ncpus"];
+    let three = blockyard(&[&numbered[..], &["--number_ios=1", "--group_reporting"]].concat());
+    assert!(text(&three.stdout).contains("jobs=3"), "{}", text(&three.stdout));
 }
 
 #[test]

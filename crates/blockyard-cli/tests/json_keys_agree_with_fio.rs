@@ -1,9 +1,8 @@
 //! `run --output-format=json` and `json+` have exactly the keys that Debian's fio prints for the same job on
 //! its null engine. The keys of bins are values, which are not compared.
 //!
-//! Three differences are intended. fio's `job options` are the options as written and ours are the options
-//! as parsed, so their keys are not compared. Nor is `global options`, which repeats them. fio prints
-//! `disk_util` for real disks only, and its null engine has none.
+//! Two differences are intended. Our `job options` and `global options` have more than fio's: flags, and the principal
+//! options as parsed. fio prints `disk_util` for real disks only, and its null engine has none.
 //!
 //! Without fio the test is skipped, except in CI (`CI` is set), where fio is required.
 
@@ -30,6 +29,7 @@ const JOBS: &[&str] = &[
     "[syncs]\nrw=write\nfsync=8\nsize=1m\ndirect=1\nclat_percentiles=0\nlat_percentiles=1\n",
     "[syncs]\nrw=write\nfsync=8\nsize=1m\ndirect=1\ndisable_clat=1\n",
     "[syncs]\nrw=write\nfsync=8\nsize=1m\ndirect=1\nclat_percentiles=0\n",
+    "[steady]\nrw=read\nsize=1m\ndirect=1\niodepth=4\nss=iops:1%\nss_dur=2\n",
     "[one]\nrw=read\nsize=1m\ndirect=1\n[two]\nrw=write\nsize=1m\ndirect=1\nstonewall\n",
 ];
 
@@ -97,4 +97,39 @@ fn json_keys_agree_with_fio() {
     }
     fs::remove_file(&file).unwrap();
     fs::remove_file(&device).unwrap();
+}
+
+/// Programs such as fio-plot look for `bs`, `size`, `runtime` and `filename` there.
+#[test]
+fn options_are_those_of_fio_and_more() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "CI requires fio");
+        eprintln!("skipped: fio is not installed");
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("blockyard-options-{}.fio", std::process::id()));
+    let job = "[global]\nruntime=1\nbs=8k\nioengine=null\nfilename=/dev/x\n[a]\nsize=1m\nrw=randread\n\
+               iodepth=4\n[b]\nsize=64k\nbs=4k\nss=iops:1%\n";
+    fs::write(&file, job).unwrap();
+    let answer = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let fio = answer(Command::new("fio").arg("--output-format=json").arg(&file));
+    let mut ours = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    let ours = answer(ours.args(["run", "--output-format=json"]).arg(&file));
+    fs::remove_file(&file).unwrap();
+    assert_eq!(ours["global options"], fio["global options"]);
+    for at in [0, 1] {
+        let options =
+            |answer: &Value| answer["jobs"][at]["job options"].as_object().unwrap().clone();
+        let (ours, theirs) = (options(&ours), options(&fio));
+        for (option, value) in &theirs {
+            assert_eq!(ours.get(option), Some(value), "{option} of job {at}");
+        }
+        for option in ["name", "bs", "ioengine", "rw", "iodepth", "numjobs", "direct"] {
+            assert!(ours.contains_key(option), "{option} of job {at}");
+        }
+    }
 }

@@ -65,6 +65,16 @@ fn strided_zones_are_covered_one_after_another() {
     assert_eq!(first, [0, 1].repeat(16));
 }
 
+#[test]
+fn a_sequence_of_blocks_repeats_or_moves_on() {
+    let sequence = "rw=randread size=48k io_size=24k random_distribution=sequence:2,0,1";
+    assert_eq!(blocks(sequence), [2, 0, 1, 2, 0, 1]);
+    assert_eq!(blocks(&format!("{sequence} random_sequence_stride=1")), [2, 0, 1, 5, 3, 4]);
+    // Blocks beyond the end count from the start.
+    let beyond = "rw=randread size=8k io_size=16k random_distribution=sequence:0,3";
+    assert_eq!(blocks(beyond), [0, 1, 0, 1]);
+}
+
 /// The numbers of I/Os that fio 3.33 reported with its null engine for the same options.
 #[test]
 fn the_number_of_ios_is_that_of_fio() {

@@ -175,6 +175,8 @@ pub enum Distribution {
     Zoned(Vec<Zone>),
     /// The same with widths in bytes.
     ZonedAbs(Vec<Zone>),
+    /// These blocks, over and over.
+    Sequence(Vec<u64>),
 }
 
 /// One zone of a zoned distribution.
@@ -396,6 +398,8 @@ pub struct Job {
     pub block_align_bytes: PerOp<Option<u64>>,
     /// Default [`Distribution::Uniform`].
     pub distribution: Distribution,
+    /// Each turn of [`Distribution::Sequence`] begins as many blocks further as the sequence has; default false.
+    pub sequence_strides: bool,
     /// Default [`RandomGenerator::Tausworthe`].
     pub random_generator: RandomGenerator,
     /// Random blocks may repeat within a pass; default false.
@@ -543,6 +547,7 @@ impl Job {
             block_unaligned: false,
             block_align_bytes: PerOp::all(None),
             distribution: Distribution::Uniform,
+            sequence_strides: false,
             random_generator: RandomGenerator::Tausworthe,
             norandommap: false,
             percentage_random: PerOp::all(100),

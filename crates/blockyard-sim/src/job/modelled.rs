@@ -212,6 +212,8 @@ modelled_options! {
     "ba" | "blockalign", "alignment of random offsets":
         set_per_op block_align_bytes = |v| v.count(1, COUNT_MAX).map(Some);
     "random_distribution", "where random offsets fall": set distribution = structured::distribution;
+    "random_sequence_stride", "each turn of a sequence begins where the last one ended":
+        set sequence_strides = Value::boolean;
     "random_generator", "how offsets are drawn": set random_generator = |v| v.word(GENERATORS);
     "norandommap", "random blocks may repeat": set norandommap = Value::flag;
     "percentage_random", "percent of offsets that are random":

@@ -93,6 +93,7 @@ enum Law {
     Normal,
     Zoned,
     ZonedAbs,
+    Sequence,
 }
 
 const LAWS: &[(&str, Law)] = &[
@@ -102,9 +103,10 @@ const LAWS: &[(&str, Law)] = &[
     ("normal", Law::Normal),
     ("zoned", Law::Zoned),
     ("zoned_abs", Law::ZonedAbs),
+    ("sequence", Law::Sequence),
 ];
 
-/// `random`, `zipf:1.2`, `pareto:0.2:0.5`, `normal:10`, `zoned:60/10:40/90`.
+/// `random`, `zipf:1.2`, `pareto:0.2:0.5`, `normal:10`, `zoned:60/10:40/90`, `sequence:2,0,1`.
 pub(super) fn distribution(value: Value<'_>) -> Parsed<Distribution> {
     let (word, tail) = value.head_and_tail()?;
     let law = word.word(LAWS)?;
@@ -134,6 +136,7 @@ pub(super) fn distribution(value: Value<'_>) -> Parsed<Distribution> {
         }
         Law::Zoned => Distribution::Zoned(zones(tail)?),
         Law::ZonedAbs => Distribution::ZonedAbs(zones_abs(tail)?),
+        Law::Sequence => Distribution::Sequence(tail.list(&[','], 64, |v| v.count(0, 1 << 32))?),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The offset of the next I/O in a file.
 
-use crate::job::{FileRange, Job, Op, PerOp, Sequencer, Strides, Units, Visits};
+use crate::job::{Distribution, FileRange, Job, Op, PerOp, Sequencer, Strides, Units, Visits};
 
 use super::distribution::Sampler;
 use super::permutation::Permutation;
@@ -77,6 +77,12 @@ enum Choice {
     /// The same for I/Os of several lengths: one ends before the first block that was visited, as in fio.
     Map(RandomMap),
     Any(Sampler),
+    /// Blocks in a fixed order.
+    Sequence {
+        blocks: Vec<u64>,
+        strides: bool,
+        index: u64,
+    },
 }
 
 /// Where the next I/O of a job with random offsets starts.
@@ -156,10 +162,16 @@ impl FileCursor {
 impl Random {
     fn new(job: &Job, region_bytes: u64, mut prng: Prng) -> Self {
         let Units { align_bytes, unit_bytes, blocks, visits } = Units::of(job, region_bytes);
-        let choice = match visits {
-            Visits::Mapped => Choice::Map(RandomMap::new(blocks)),
-            Visits::Once => Choice::Each { order: Permutation::new(blocks, &mut prng), index: 0 },
-            Visits::Any => {
+        let choice = match (visits, &job.distribution) {
+            (_, Distribution::Sequence(order)) => {
+                let (blocks, strides) = (order.clone(), job.sequence_strides);
+                Choice::Sequence { blocks, strides, index: 0 }
+            }
+            (Visits::Mapped, _) => Choice::Map(RandomMap::new(blocks)),
+            (Visits::Once, _) => {
+                Choice::Each { order: Permutation::new(blocks, &mut prng), index: 0 }
+            }
+            (Visits::Any, _) => {
                 Choice::Any(Sampler::new(&job.distribution, blocks, unit_bytes, &mut prng))
             }
         };
@@ -185,7 +197,7 @@ impl Random {
                 *index = 0;
             }
             Choice::Map(map) => map.free_all(),
-            Choice::Each { .. } | Choice::Any(_) => {}
+            Choice::Each { .. } | Choice::Any(_) | Choice::Sequence { .. } => {}
         }
     }
 
@@ -215,6 +227,14 @@ impl Random {
         *ios_left = self.ios_per_offset - 1;
         let block = match &mut self.choice {
             Choice::Any(sampler) => sampler.draw(&mut self.prng),
+            Choice::Sequence { blocks, strides, index } => {
+                let length = blocks.len() as u64;
+                let at =
+                    usize::try_from(*index % length).expect("a remainder of a length should fit");
+                let turn = if *strides { *index - *index % length } else { 0 };
+                *index += 1;
+                (turn + blocks[at]) % self.blocks
+            }
             Choice::Map(map) => map.draw(&mut self.prng).unwrap_or_else(|| {
                 map.free_all();
                 map.draw(&mut self.prng).expect("a map with blocks")

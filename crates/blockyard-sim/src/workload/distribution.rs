@@ -58,7 +58,8 @@ impl Sampler {
             Some(center) => Placing::From((center * blocks as f64) as u64 % blocks),
         };
         let law = match law {
-            Distribution::Uniform => Law::Uniform,
+            // A sequence needs no draws, so its caller has none.
+            Distribution::Uniform | Distribution::Sequence(_) => Law::Uniform,
             Distribution::Zipf { theta, center } => {
                 Law::Ranked { ranks: Ranks::Zipf(Zipf::new(*theta, blocks)), place: place(center) }
             }
