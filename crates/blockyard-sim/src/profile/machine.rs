@@ -37,6 +37,9 @@ pub struct MachineProfile {
     pub context_switch: Duration,
     /// From the request for an asynchronous queue run to its start on an idle processor.
     pub run_delay: Duration,
+    /// From an interrupt to the soft interrupt that ends a request, in the single-lock model. blk-mq ends a request
+    /// in the interrupt.
+    pub softirq_delay: Duration,
     /// How many of 100 kernel threads that deferred work wakes run on its processor, when it sleeps, although
     /// another is idle. A worker of blk-mq is bound to a processor, so it never does.
     pub wake_on_waker: u32,
@@ -70,6 +73,7 @@ pub(super) fn machine("cpu") -> MachineProfile {
     wakeup: "wakeup" need(Time),
     context_switch: "context-switch" need(Time),
     run_delay: "run-delay" need(Time),
+    softirq_delay: "softirq-delay" take_or(Time, Duration::ZERO),
     wake_on_waker: "wake-on-waker" take_or(Count(0..=100), 0),
     elevator_lock: "elevator-lock" need(Time),
     lock_submit: "lock-submit" need(Time),
