@@ -220,7 +220,7 @@ impl Design {
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let notes = Notes::default();
-        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN)?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN, &[])?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
         let queue = top.table("queue", QUEUE)?;

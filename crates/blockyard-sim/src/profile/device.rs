@@ -9,7 +9,7 @@ use blockyard::unit::SECTOR_BYTES;
 use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
 use super::error::{Problem, ProfileError};
-use super::machine::{MachineProfile, machine};
+use super::machine::{MachineProfile, PROCESSORS, machine};
 use super::mmc::{MmcProfile, mmc};
 use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
 use super::reading::{Figure, Notes, Reading};
@@ -187,8 +187,19 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "pmem-dram-2015",
 );
 
-const KEYS: &[&str] =
-    &["title", "base", "limits", "cache", "null", "hba", "host", "card", "pmem", "cpu"];
+const KEYS: &[&str] = &[
+    "title",
+    "base",
+    "processors",
+    "limits",
+    "cache",
+    "null",
+    "hba",
+    "host",
+    "card",
+    "pmem",
+    "cpu",
+];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];
 const LIMITS: &[&str] = &[
     "capacity",
@@ -305,7 +316,7 @@ impl Device {
     }
 
     fn noted(name: &str, text: &str, notes: &Notes) -> Result<Self, ProfileError> {
-        let top = Table::open(Source::new(name, text, notes), KEYS, BUILTIN)?;
+        let top = Table::open(Source::new(name, text, notes), KEYS, BUILTIN, PROCESSORS)?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let model = model(&top)?;
         let limits = limits(&top, &model)?;

@@ -196,7 +196,7 @@ impl FaultRules {
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let notes = Notes::default();
-        let top = Table::open(Source::new(name, text, &notes), KEYS, &[])?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, &[], &[])?;
         let mut rules: Vec<FaultRule> = Vec::new();
         for table in top.tables("rule", RULE)? {
             let rule = rule(&table)?;

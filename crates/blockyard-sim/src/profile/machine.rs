@@ -2,6 +2,7 @@
 
 use blockyard::time::Duration;
 
+use super::builtin::{Builtin, builtins};
 use super::error::ProfileError;
 use super::table::{Table, table_of};
 use super::value::{Count, Time};
@@ -54,6 +55,15 @@ pub struct MachineProfile {
     /// Hold of the single lock to end a request.
     pub lock_complete: Duration,
 }
+
+/// Classes of processors: a `[cpu]` without `cpus`.
+pub(super) const PROCESSORS: &[Builtin] = builtins!("processors":
+    "server-2012",
+    "server-2021",
+    "cortex-a9",
+    "cortex-a55",
+    "cortex-a72",
+);
 
 /// The cost of copying a page if a profile has none: assumed, finding it and 4 KiB at some 5 GB/s.
 const PAGE_COPY: Duration = Duration::from_us(1);

@@ -2,7 +2,8 @@
 //!
 //! A [`Design`] is a named set of policies. A [`Device`] is a named model with its figures, and the machine that
 //! uses it. Both are TOML files. Some are built in, and a path to a file works wherever a name does. A file may
-//! build on a built-in profile with `base = "name"`; then it has only the keys that differ. Times, sizes and
+//! build on a built-in profile with `base = "name"`; then it has only the keys that differ. `processors = "name"` gives a
+//! device's machine the costs of a class of processors. Times, sizes and
 //! rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
 //! [`FaultRules`] are read in the same way, from a file of their own.
@@ -68,15 +69,21 @@ pub const fn builtin_devices() -> &'static [Builtin] {
     device::BUILTIN
 }
 
-/// Returns the built-in design or device with this name.
+/// Returns the built-in classes of processors, of which devices are made.
+#[must_use]
+pub const fn builtin_processors() -> &'static [Builtin] {
+    machine::PROCESSORS
+}
+
+/// Returns the built-in design, device or class of processors with this name.
 ///
 /// # Errors
 ///
 /// [`ProfileError::UnknownName`] if there is none.
 pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
-    let all = || builtin_designs().iter().chain(builtin_devices());
+    let all = || builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
     all().find(|builtin| builtin.name == name).copied().ok_or_else(|| ProfileError::UnknownName {
-        what: "design or device",
+        what: "design, device or processors",
         name: name.to_owned(),
         known: all().map(|builtin| builtin.name).collect(),
     })

@@ -1,8 +1,8 @@
 //! A reader of TOML tables that knows the line of each value.
 //!
 //! A table is opened with all the keys that it may have. So a misspelt key is reported rather than the absence of
-//! the key that was meant. Keys that a file does not have come from its base, the built-in profile that it
-//! names with `base = "..."`.
+//! the key that was meant. Keys that a file does not have come from the class of processors that it names with
+//! `processors = "..."`, and then from its base, the built-in profile that it names with `base = "..."`.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -14,6 +14,8 @@ use super::value::{InRange, Kind, OneOf, Text, unsuitable, written};
 
 /// The key that names the base of a file.
 const BASE: &str = "base";
+/// The key that names the processors of a file's machine.
+const PROCESSORS: &str = "processors";
 /// The keys at the top of a file that describe this profile only, so they never come from a base.
 const OWN: &[&str] = &["title", "origin"];
 
@@ -69,11 +71,13 @@ macro_rules! table_of {
 pub(super) use table_of;
 
 impl<'a> Table<'a> {
-    /// Reads a whole file whose top level may have the keys `known`. Its base is one of `builtins`.
+    /// Reads a whole file whose top level may have the keys `known`. Its base is one of `builtins`, its processors are one
+    /// of `processors`.
     pub(super) fn open(
         source: Source<'a>,
         known: &'static [&'static str],
         builtins: &'static [Builtin],
+        processors: &'static [Builtin],
     ) -> Result<Self, ProfileError> {
         let entries = DeTable::parse(source.text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
@@ -83,16 +87,32 @@ impl<'a> Table<'a> {
         debug_assert!(!known.is_empty(), "a table without keys");
         let mut table = Self { source, path: "", offset: 0, entries, known, base: None };
         table.check_keys()?;
-        if !known.contains(&BASE) {
-            return Ok(table);
-        }
-        let names: Vec<_> = builtins.iter().map(|builtin| (builtin.name, builtin)).collect();
-        if let Some(base) = table.take(BASE, OneOf(&names))? {
-            let mut base = Self::open(base.source(source.notes), known, builtins)?;
-            OWN.iter().for_each(|key| drop(base.entries.remove(*key)));
-            table.base = Some(Box::new(base));
+        let class = table.named(PROCESSORS, processors, builtins, processors)?;
+        table.base = table.named(BASE, builtins, builtins, processors)?;
+        if let Some(mut class) = class {
+            class.base = table.base.take();
+            table.base = Some(class);
         }
         Ok(table)
+    }
+
+    /// Reads the one of `choices` that `key` of the file names, without what describes that profile only.
+    fn named(
+        &self,
+        key: &str,
+        choices: &'static [Builtin],
+        builtins: &'static [Builtin],
+        processors: &'static [Builtin],
+    ) -> Result<Option<Box<Self>>, ProfileError> {
+        if !self.known.contains(&key) {
+            return Ok(None);
+        }
+        let names: Vec<_> = choices.iter().map(|builtin| (builtin.name, builtin)).collect();
+        let Some(builtin) = self.take(key, OneOf(&names))? else { return Ok(None) };
+        let source = builtin.source(self.source.notes);
+        let mut file = Self::open(source, self.known, builtins, processors)?;
+        OWN.iter().for_each(|key| drop(file.entries.remove(*key)));
+        Ok(Some(Box::new(file)))
     }
 
     /// Returns the table at `path`, whose last part is the key in this table. It may have the keys `known`, and
