@@ -4,7 +4,9 @@ use std::io;
 use std::process::{Command, Output};
 
 use blockyard_sim::job::options;
-use blockyard_sim::profile::{Design, Device, builtin_designs, builtin_devices};
+use blockyard_sim::profile::{
+    Design, Device, builtin_designs, builtin_devices, builtin_processors,
+};
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
@@ -103,13 +105,16 @@ fn list_names_every_builtin() {
     let output = blockyard(&["list"]);
     assert_eq!(output.status.code(), Some(0));
     let all = text(&output.stdout);
-    for builtin in builtin_designs().iter().chain(builtin_devices()) {
+    let builtins = builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
+    for builtin in builtins {
         let named = |line: &str| line.split_whitespace().next() == Some(builtin.name);
         assert_eq!(all.lines().filter(|line| named(line)).count(), 1, "{}", builtin.name);
     }
     let devices = text(&blockyard(&["list", "devices"]).stdout).to_owned();
     let designs = text(&blockyard(&["list", "designs"]).stdout).to_owned();
-    assert_eq!(all, format!("{devices}\n{designs}"));
+    let processors = text(&blockyard(&["list", "processors"]).stdout).to_owned();
+    assert!(processors.contains("Cortex-A55"), "{processors}");
+    assert_eq!(all, format!("{devices}\n{processors}\n{designs}"));
 }
 
 #[test]

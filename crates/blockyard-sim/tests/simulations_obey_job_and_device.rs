@@ -254,6 +254,18 @@ fn large_commands_share_the_rate_of_the_link() {
     assert_near(latency_us(&busy), 32 * 261, 3);
 }
 
+/// [single-lock-ends-late]
+#[test]
+fn a_soft_interrupt_ends_a_request_of_the_single_queue() {
+    let mean_us = |design, delay| {
+        let device = device(&format!("{PORT}[cpu]\nsoftirq-delay = \"{delay}\"\n"));
+        latency_us(&try_run(&args("--rw=randread --bs=4k --size=4m"), &device, design).unwrap())
+    };
+    let (soon, late) = (mean_us("legacy-deadline", "0us"), mean_us("legacy-deadline", "100us"));
+    assert_eq!(late, soon + 100);
+    assert_eq!(mean_us("mq-deadline", "0us"), mean_us("mq-deadline", "100us"));
+}
+
 /// [port-takes-turns]
 #[test]
 fn a_small_command_waits_for_bursts_and_not_for_large_commands() {

@@ -62,7 +62,7 @@ pub(crate) enum Command {
     Ctl(Ctl),
     /// Make, check, repair, copy and convert block translation tables
     Btt(Btt),
-    /// List the built-in devices and designs, and the options of jobs
+    /// List the built-in devices, processors and designs, and the options of jobs
     List(List),
     /// Print the file of a device or design
     Show(Show),
@@ -305,7 +305,7 @@ pub(crate) enum Experiment {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// What to list; devices and designs if omitted
+    /// What to list; devices, processors and designs if omitted
     #[arg(value_name = "WHAT", value_enum)]
     pub(crate) what: Option<Listed>,
 }
@@ -314,6 +314,8 @@ pub(crate) struct List {
 pub(crate) enum Listed {
     /// Devices
     Devices,
+    /// Classes of processors, for `processors = "NAME"` in the file of a device
+    Processors,
     /// Designs
     Designs,
     /// Options of job files, and the effect of each
@@ -372,7 +374,7 @@ Without --direct=1, a job that only reads, with libaio or a synchronous engine
 (fio's default), reads through a page cache with Linux's read-ahead; other jobs
 without --direct=1 are refused, as buffered writes come later.
 
-`blockyard list` lists the devices and designs; `blockyard show NAME` prints the
+`blockyard list` lists the devices, processors and designs; `blockyard show NAME` prints the
 file of one of them.";
 
 const FAULTS: &str = r#"A fault file has a table for each rule; for each request, the first rule that

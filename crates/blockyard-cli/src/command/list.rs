@@ -1,39 +1,35 @@
-//! `list`: the built-in devices and designs, and the options of jobs.
+//! `list`: the built-in devices, processors and designs, and the options of jobs.
 
 use std::io::Write;
 
 use blockyard_sim::job::{Effect, options};
-use blockyard_sim::profile::{Design, Device, builtin_designs, builtin_devices};
+use blockyard_sim::profile::{Builtin, builtin_designs, builtin_devices, builtin_processors};
 
 use crate::cli::{List, Listed};
 use crate::message::Failure;
 use crate::render::table::Table;
 
 pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
+    let devices = || profiles("device", builtin_devices());
+    let processors = || profiles("processors", builtin_processors());
+    let designs = || profiles("design", builtin_designs());
     let tables = match args.what {
-        Some(Listed::Devices) => vec![devices()?],
-        Some(Listed::Designs) => vec![designs()?],
+        Some(Listed::Devices) => vec![devices()],
+        Some(Listed::Processors) => vec![processors()],
+        Some(Listed::Designs) => vec![designs()],
         Some(Listed::Options) => vec![job_options()],
-        None => vec![devices()?, designs()?],
+        None => vec![devices(), processors(), designs()],
     };
     let tables: Vec<_> = tables.iter().map(ToString::to_string).collect();
     Ok(out.write_all(tables.join("\n").as_bytes())?)
 }
 
-fn devices() -> Result<Table, Failure> {
-    let mut table = Table::of_words(&["device", "what it is"]);
-    for builtin in builtin_devices() {
-        table.row([builtin.name.to_owned(), Device::lookup(builtin.name)?.title]);
+fn profiles(kind: &'static str, builtins: &[Builtin]) -> Table {
+    let mut table = Table::of_words(&[kind, "what it is"]);
+    for builtin in builtins {
+        table.row([builtin.name.to_owned(), builtin.title()]);
     }
-    Ok(table)
-}
-
-fn designs() -> Result<Table, Failure> {
-    let mut table = Table::of_words(&["design", "what it is"]);
-    for builtin in builtin_designs() {
-        table.row([builtin.name.to_owned(), Design::lookup(builtin.name)?.title]);
-    }
-    Ok(table)
+    table
 }
 
 fn job_options() -> Table {

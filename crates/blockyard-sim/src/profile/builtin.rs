@@ -1,5 +1,7 @@
 //! Built-in profiles, and the choice between one of them and a file.
 
+use toml::de::DeTable;
+
 use super::error::ProfileError;
 use super::reading::Notes;
 use super::source::{Source, read};
@@ -14,6 +16,14 @@ pub struct Builtin {
 }
 
 impl Builtin {
+    /// Returns what it is in one line; empty if the text does not say.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let file = DeTable::parse(self.text).ok();
+        let title = file.as_ref().and_then(|file| file.get_ref().get("title")?.get_ref().as_str());
+        title.unwrap_or_default().to_owned()
+    }
+
     pub(super) const fn source<'a>(&self, notes: &'a Notes) -> Source<'a> {
         Source::new(self.name, self.text, notes)
     }

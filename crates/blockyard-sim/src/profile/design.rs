@@ -16,7 +16,7 @@ use super::host::{HostLines, host};
 use super::read_ahead::{ReadAheadPolicy, read_ahead};
 use super::reading::Notes;
 use super::source::Source;
-use super::table::Table;
+use super::table::{Choices, Table};
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
 
 /// A design: the policies by which requests are staged, merged, scheduled and dispatched.
@@ -270,8 +270,9 @@ impl Design {
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let notes = Notes::default();
-        let bases = Bases::of(name, text)?;
-        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN, &bases)?;
+        let files = Bases::of(name, text)?;
+        let choices = Choices { bases: BUILTIN, processors: &[], files: &files };
+        let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
         let queue = top.table("queue", QUEUE)?;

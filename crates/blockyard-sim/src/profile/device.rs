@@ -10,14 +10,14 @@ use super::base::Bases;
 use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
 use super::error::{Problem, ProfileError};
-use super::machine::{MachineProfile, machine};
+use super::machine::{MachineProfile, PROCESSORS, machine};
 use super::mmc::{MmcProfile, mmc};
 use super::overrides::{self, Overlay, Override};
 use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
 use super::reading::{Figure, Notes, Reading};
 use super::source::Source;
 use super::spread::{Points, Spread};
-use super::table::{Table, table_of};
+use super::table::{Choices, Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
 
 /// The largest number of disks on one host.
@@ -189,8 +189,19 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "pmem-dram-2015",
 );
 
-const KEYS: &[&str] =
-    &["title", "base", "limits", "cache", "null", "hba", "host", "card", "pmem", "cpu"];
+const KEYS: &[&str] = &[
+    "title",
+    "base",
+    "processors",
+    "limits",
+    "cache",
+    "null",
+    "hba",
+    "host",
+    "card",
+    "pmem",
+    "cpu",
+];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];
 const LIMITS: &[&str] = &[
     "capacity",
@@ -353,9 +364,10 @@ impl Device {
         overrides: &[Override],
         reading: Option<Reading>,
     ) -> Result<Self, ProfileError> {
-        let bases = Bases::of(name, text)?;
+        let files = Bases::of(name, text)?;
+        let choices = Choices { bases: BUILTIN, processors: PROCESSORS, files: &files };
         let notes = Notes::of(reading);
-        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN, &bases)?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
         let device = Self::noted(name, &top)?;
         let figures = notes.into_figures();
         if overrides.is_empty() {
@@ -363,7 +375,7 @@ impl Device {
         }
         let overlay = Overlay::new(overrides, device.model.tables(), &figures)?;
         let notes = Notes::of(reading);
-        let top = Table::open(Source::new(name, text, &notes), KEYS, BUILTIN, &bases)?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
         let top = top.under(Source::new("", &overlay.text, &notes));
         let device = top.and_then(|top| Self::noted(&overrides::named(name, overrides), &top));
         let device = device.map_err(|error| overlay.blamed("", error))?;

@@ -50,13 +50,12 @@ use blockyard::time::Duration;
 use blockyard::unit::QueueId;
 use toml::de::DeValue;
 
-use super::base;
 use super::device::{Device, DeviceModel};
 use super::error::{Problem, ProfileError};
 use super::mmc::{MmcFaults, mmc_faults};
 use super::reading::Notes;
 use super::source::{Source, read};
-use super::table::Table;
+use super::table::{Choices, Table};
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
 
 /// The faults in a file.
@@ -197,7 +196,7 @@ impl FaultRules {
     /// [`ProfileError::Wrong`] for the first error in the text.
     pub fn parse(name: &str, text: &str) -> Result<Self, ProfileError> {
         let notes = Notes::default();
-        let top = Table::open(Source::new(name, text, &notes), KEYS, &[], &base::NONE)?;
+        let top = Table::open(Source::new(name, text, &notes), KEYS, Choices::NONE)?;
         let mut rules: Vec<FaultRule> = Vec::new();
         for table in top.tables("rule", RULE)? {
             let rule = rule(&table)?;

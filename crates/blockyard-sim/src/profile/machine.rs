@@ -2,6 +2,7 @@
 
 use blockyard::time::Duration;
 
+use super::builtin::{Builtin, builtins};
 use super::error::ProfileError;
 use super::table::{Table, table_of};
 use super::value::{Count, Time};
@@ -37,6 +38,9 @@ pub struct MachineProfile {
     pub context_switch: Duration,
     /// From the request for an asynchronous queue run to its start on an idle processor.
     pub run_delay: Duration,
+    /// From an interrupt to the soft interrupt that ends a request, in the single-lock model. blk-mq ends a request
+    /// in the interrupt.
+    pub softirq_delay: Duration,
     /// How many of 100 kernel threads that deferred work wakes run on its processor, when it sleeps, although
     /// another is idle. A worker of blk-mq is bound to a processor, so it never does.
     pub wake_on_waker: u32,
@@ -51,6 +55,15 @@ pub struct MachineProfile {
     /// Hold of the single lock to end a request.
     pub lock_complete: Duration,
 }
+
+/// Classes of processors: a `[cpu]` without `cpus`.
+pub(super) const PROCESSORS: &[Builtin] = builtins!("processors":
+    "server-2012",
+    "server-2021",
+    "cortex-a9",
+    "cortex-a55",
+    "cortex-a72",
+);
 
 /// The cost of copying a page if a profile has none: assumed, finding it and 4 KiB at some 5 GB/s.
 const PAGE_COPY: Duration = Duration::from_us(1);
@@ -70,6 +83,7 @@ pub(super) fn machine("cpu") -> MachineProfile {
     wakeup: "wakeup" need(Time),
     context_switch: "context-switch" need(Time),
     run_delay: "run-delay" need(Time),
+    softirq_delay: "softirq-delay" take_or(Time, Duration::ZERO),
     wake_on_waker: "wake-on-waker" take_or(Count(0..=100), 0),
     elevator_lock: "elevator-lock" need(Time),
     lock_submit: "lock-submit" need(Time),

@@ -3,7 +3,7 @@
 //! A [`Design`] is a named set of policies. A [`Device`] is a named model with its figures, and the machine that
 //! uses it. Both are TOML files. Some are built in, and a path to a file works wherever a name does. A file may
 //! build on a built-in profile with `base = "name"`, or on another file with `base = "path.toml"`; then it has only
-//! the keys that differ. Times, sizes and
+//! the keys that differ. `processors = "name"` gives a device's machine the costs of a class of processors. Times, sizes and
 //! rates carry their unit (`"1.5us"`, `"1TiB"`, `"2400MB/s"`).
 //!
 //! An [`Override`] replaces one value of a device: `card.read.access=900us`.
@@ -75,16 +75,23 @@ pub const fn builtin_devices() -> &'static [Builtin] {
     device::BUILTIN
 }
 
-/// Returns the built-in design or device with this name, or the design that it is [short for](canonical).
+/// Returns the built-in classes of processors, of which devices are made.
+#[must_use]
+pub const fn builtin_processors() -> &'static [Builtin] {
+    machine::PROCESSORS
+}
+
+/// Returns the built-in design, device or class of processors with this name, or the design that it is
+/// [short for](canonical).
 ///
 /// # Errors
 ///
 /// [`ProfileError::UnknownName`] if there is none.
 pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
-    let all = || builtin_designs().iter().chain(builtin_devices());
+    let all = || builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
     all().find(|builtin| builtin.name == canonical(name)).copied().ok_or_else(|| {
         ProfileError::UnknownName {
-            what: "design or device",
+            what: "design, device or processors",
             name: name.to_owned(),
             known: all().map(|builtin| builtin.name).collect(),
         }

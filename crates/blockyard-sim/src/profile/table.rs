@@ -1,18 +1,20 @@
 //! A reader of TOML tables that knows the line of each value.
 //!
 //! A table is opened with all the keys that it may have. So a misspelt key is reported rather than the absence of
-//! the key that was meant. Keys that a file does not have come from its base, the built-in profile that it
-//! names with `base = "..."`.
+//! the key that was meant. Keys that a file does not have come from the class of processors that it names with
+//! `processors = "..."`, and then from its base, the built-in profile that it names with `base = "..."`.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::base::{BASE, Bases};
+use super::base::{self, BASE, Bases};
 use super::builtin::{Builtin, is_path};
 use super::error::{Problem, ProfileError};
 use super::source::Source;
 use super::value::{InRange, Kind, OneOf, Text, unsuitable, written};
 
+/// The key that names the processors of a file's machine.
+const PROCESSORS: &str = "processors";
 /// The keys at the top of a file that describe this profile only, so they never come from a base.
 const OWN: &[&str] = &["title", "origin"];
 
@@ -67,16 +69,30 @@ macro_rules! table_of {
 }
 pub(super) use table_of;
 
+/// What a file may build on.
+#[derive(Clone, Copy)]
+pub(super) struct Choices<'a> {
+    /// The profiles that `base` may name.
+    pub(super) bases: &'static [Builtin],
+    /// The classes that `processors` may name.
+    pub(super) processors: &'static [Builtin],
+    /// The files that `base` names by their paths.
+    pub(super) files: &'a Bases,
+}
+
+impl Choices<'_> {
+    /// For a file that stands alone.
+    pub(super) const NONE: Self = Self { bases: &[], processors: &[], files: &base::NONE };
+}
+
 impl<'a> Table<'a> {
-    /// Reads a whole file whose top level may have the keys `known`. Its base is one of `builtins`
-    /// or the first of `bases`.
+    /// Reads a whole file whose top level may have the keys `known`, and what it builds on among `choices`.
     pub(super) fn open(
         source: Source<'a>,
         known: &'static [&'static str],
-        builtins: &'static [Builtin],
-        bases: &'a Bases,
+        choices: Choices<'a>,
     ) -> Result<Self, ProfileError> {
-        Self::open_after(0, source, known, builtins, bases)
+        Self::open_after(0, source, known, choices)
     }
 
     /// Reads a whole file, after so many files that build on it.
@@ -84,25 +100,44 @@ impl<'a> Table<'a> {
         before: usize,
         source: Source<'a>,
         known: &'static [&'static str],
-        builtins: &'static [Builtin],
-        bases: &'a Bases,
+        choices: Choices<'a>,
     ) -> Result<Self, ProfileError> {
         let mut table = Self::top(source, known)?;
-        if !known.contains(&BASE) {
-            return Ok(table);
+        if known.contains(&BASE) {
+            let file = match table.take(BASE, Text)? {
+                Some(path) if is_path(&path) => choices.files.get(before, source.notes),
+                Some(_) => table.builtin(BASE, choices.bases)?,
+                None => None,
+            };
+            let below = |file| Self::open_after(before + 1, file, known, choices);
+            table.base = file.map(below).transpose()?.map(Self::without_own);
         }
-        let names: Vec<_> = builtins.iter().map(|builtin| (builtin.name, builtin)).collect();
-        let base = match table.take(BASE, Text)? {
-            Some(path) if is_path(&path) => bases.get(before, source.notes),
-            Some(_) => table.take(BASE, OneOf(&names))?.map(|base| base.source(source.notes)),
-            None => None,
-        };
-        if let Some(base) = base {
-            let mut base = Self::open_after(before + 1, base, known, builtins, bases)?;
-            OWN.iter().for_each(|key| drop(base.entries.remove(*key)));
-            table.base = Some(Box::new(base));
+        // The class of processors comes after the file and before its base.
+        if known.contains(&PROCESSORS)
+            && let Some(class) = table.builtin(PROCESSORS, choices.processors)?
+        {
+            let mut class = Self::without_own(Self::top(class, known)?);
+            class.base = table.base.take();
+            table.base = Some(class);
         }
         Ok(table)
+    }
+
+    /// Returns the one of `choices` that `key` of the file itself names.
+    fn builtin(
+        &self,
+        key: &str,
+        choices: &'static [Builtin],
+    ) -> Result<Option<Source<'a>>, ProfileError> {
+        let Some(value) = self.value(key) else { return Ok(None) };
+        let names: Vec<_> = choices.iter().map(|builtin| (builtin.name, builtin)).collect();
+        Ok(Some(self.read(key, value, OneOf(&names))?.source(self.source.notes)))
+    }
+
+    /// Returns a file without what describes that profile only.
+    fn without_own(mut file: Self) -> Box<Self> {
+        OWN.iter().for_each(|key| drop(file.entries.remove(*key)));
+        Box::new(file)
     }
 
     /// Returns the whole file `source` with this one as its base, whose keys it may have. It names no base itself.

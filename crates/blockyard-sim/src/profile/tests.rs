@@ -35,9 +35,58 @@ fn every_builtin_is_complete_and_has_a_title() {
     }
 }
 
+/// Returns the value of `key` at the top of a file.
+fn top<'a>(file: &'a str, key: &str) -> Option<&'a str> {
+    let line = file
+        .lines()
+        .take_while(|line| !line.starts_with('['))
+        .find(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with(" = ")))?;
+    line.split('"').nth(1)
+}
+
+#[test]
+fn every_builtin_device_names_its_processors() {
+    for device in builtin_devices() {
+        let mut file = *device;
+        while top(file.text, "processors").is_none() {
+            let base = top(file.text, "base").unwrap_or_else(|| panic!("{}", device.name));
+            file = builtin(base).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_class_of_processors_has_all_costs() {
+    for class in builtin_processors() {
+        let file = format!(
+            "processors = \"{}\"\n[limits]\ncapacity = \"1GiB\"\n[null]\ncompletion = \"none\"\n\
+             submit-queues = 1\ndepth = 1\n[cpu]\ncpus = 1\n",
+            class.name
+        );
+        let device = Device::parse("d", &file).unwrap();
+        assert!(device.machine.lock_complete > Duration::ZERO, "{}", class.name);
+        assert!(top(class.text, "title").is_some_and(|title| !title.is_empty()), "{}", class.name);
+    }
+}
+
+#[test]
+fn processors_come_after_the_file_and_before_its_base() {
+    let file = "base = \"srp\"\nprocessors = \"cortex-a72\"\n[cpu]\nsyscall = \"9us\"\n";
+    let (srp, a72) = (Device::lookup("srp").unwrap(), Device::parse("d", file).unwrap());
+    assert_eq!(a72.machine.syscall, Duration::from_us(9));
+    assert_eq!(a72.machine.dispatch, Duration::from_ns(700));
+    assert_ne!(a72.machine.dispatch, srp.machine.dispatch);
+    assert_eq!((a72.machine.cpus, a72.machine.softirq_delay), (16, srp.machine.softirq_delay));
+    assert_eq!((a72.model, a72.title.as_str()), (srp.model, ""));
+    assert_eq!(
+        Device::parse("my.toml", "processors = \"cortex-a27\"\n").unwrap_err().to_string(),
+        "my.toml:1: unknown value `cortex-a27` for `processors`: did you mean `cortex-a72`?"
+    );
+}
+
 #[test]
 fn no_two_builtins_share_a_name() {
-    let all = || builtin_designs().iter().chain(builtin_devices());
+    let all = || builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
     for profile in all() {
         assert_eq!(all().filter(|other| other.name == profile.name).count(), 1);
         assert_eq!(builtin(profile.name).unwrap(), *profile);
@@ -60,7 +109,7 @@ fn every_figure_of_a_builtin_device_states_its_origin() {
             table.iter().for_each(|(key, value)| check(name, key.get_ref(), value.get_ref()));
         }
     }
-    for builtin in builtin_devices() {
+    for builtin in builtin_devices().iter().chain(builtin_processors()) {
         let whole = DeValue::Table(DeTable::parse(builtin.text).unwrap().into_inner());
         check(builtin.name, "", &whole);
     }
@@ -234,8 +283,8 @@ fn a_misspelt_key_is_reported_before_the_missing_key() {
     );
     assert_eq!(
         device_error("[srp]\n"),
-        "my.toml:1: unknown key `srp` (one of title, base, limits, cache, null, hba, host, card, \
-         pmem, cpu)"
+        "my.toml:1: unknown key `srp` (one of title, base, processors, limits, cache, null, hba, \
+         host, card, pmem, cpu)"
     );
 }
 
@@ -517,7 +566,12 @@ fn an_unknown_name_is_reported_with_the_nearest_one() {
         "my.toml:1: unknown value `spr` for `base`: did you mean `srp`?"
     );
     assert!(Design::lookup("mq-deadlin").unwrap_err().to_string().contains("`mq-deadline`?"));
-    assert!(builtin("nul").unwrap_err().to_string().starts_with("unknown design or device `nul`"));
+    assert!(
+        builtin("nul")
+            .unwrap_err()
+            .to_string()
+            .starts_with("unknown design, device or processors `nul`")
+    );
 }
 
 #[test]

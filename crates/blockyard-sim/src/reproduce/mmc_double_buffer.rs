@@ -24,7 +24,7 @@ const VARIANTS: &[Variant] = &[
         designs: &[],
         text: "base = \"emmc-u5500\"\n[host]\nmap = \"33.5us\"\nunmap = \"33.5us\"\n\
                map-per-kib = \"4.25us\"\nunmap-per-kib = \"4.25us\"\npio-miss-per-kib = \"14.5us\"\n\
-               [cpu]\nsubmit = \"276us\"\n[card]\nwidth = 8\n\
+               [cpu]\nsubmit = \"271930ns\"\n[card]\nwidth = 8\n\
                [card.read]\naccess = \"120us\"\ngap = \"7.3us\"\n",
     },
     Variant {
@@ -32,7 +32,7 @@ const VARIANTS: &[Variant] = &[
         designs: &[],
         text: "base = \"emmc-u5500\"\n[host]\nmap = \"16us\"\nunmap = \"16us\"\n\
                map-per-kib = \"8.87us\"\nunmap-per-kib = \"8.87us\"\npio-miss-per-kib = \"16us\"\n\
-               [cpu]\nsubmit = \"225us\"\n\
+               [cpu]\nsubmit = \"220930ns\"\n\
                [card.read]\naccess = \"138us\"\ngap = \"4.9us\"\n",
     },
     Variant {
@@ -65,7 +65,7 @@ const VARIANTS: &[Variant] = &[
                map-share = 93\ndma-share = 45\npio-per-kib = \"1.6us\"\npio-cached = \"400KiB\"\n\
                pio-miss-per-kib = \"7.6us\"\npio-stall-per-kib = \"20us\"\n\
                [card.read]\naccess = \"198us\"\n[card.ahead]\ncommand = \"208us\"\n\
-               [cpu]\nsubmit = \"124us\"\n",
+               [cpu]\nsubmit = \"119930ns\"\n",
     },
 ];
 

@@ -57,6 +57,11 @@ impl<O: Observer> World<O> {
         let queue = &self.queues[finished.queue.index()];
         let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
         let cpu = request.expect("the device should complete only requests in flight").cpu;
+        // [single-lock-ends-late]
+        if interrupt && self.locks.completing && self.machine.softirq_delay > Duration::ZERO {
+            let at = self.now + self.machine.softirq_delay;
+            return self.events.push(at, Event::SoftInterrupt(cpu, finished));
+        }
         self.give(cpu, Work::Complete { finished, interrupt });
     }
 

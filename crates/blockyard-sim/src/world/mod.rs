@@ -15,6 +15,8 @@
 //!   threads.
 //! - **[lock-before-work]** Work under the design's lock begins when it has the lock. Until then its
 //!   processor spins.
+//! - **[single-lock-ends-late]** In the single-lock model an interrupt only raises a soft interrupt, which ends the
+//!   request later. In the multi-queue model the interrupt ends it.
 //! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
 //! - **[tag-waiter-wins-second-time]** A completion wakes the task whose I/O has ended and a task that waits for the tag.
 //!   The first runs first, and may take the tag again. The second has then run for less time. When the next tag
@@ -70,6 +72,7 @@ use crate::observe::Observer;
 use crate::page_cache::PageCache;
 use crate::profile::{MachineProfile, Reach};
 use crate::task::{Task, Violation};
+use blockyard::driver::Finished;
 use blockyard::host::Host;
 use blockyard::policy::{Model as Locking, Policies};
 use blockyard::request_queue::RequestQueue;
@@ -105,6 +108,8 @@ enum Event {
     Look(CpuId, Instant),
     /// The device has an event.
     Device(DeviceEvent),
+    /// A soft interrupt ends a request on a processor.
+    SoftInterrupt(CpuId, Finished),
     /// A layer's requested call is due.
     Layers,
     /// Measurement begins, and all counts are reset.
@@ -435,6 +440,9 @@ impl<O: Observer> World<O> {
                 self.host.driver.model_mut().event(event, now, events);
                 self.schedule_device();
                 self.device_has_news();
+            }
+            Event::SoftInterrupt(cpu, finished) => {
+                self.give(cpu, Work::Complete { finished, interrupt: true });
             }
             Event::Layers => {
                 self.layers_at = self.layers_at.filter(|at| *at > self.now);
