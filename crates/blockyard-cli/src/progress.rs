@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use blockyard_sim::answer::Outcome;
-use blockyard_sim::answer::number::{approximate, time};
+use blockyard_sim::answer::number::approximate;
 use blockyard_sim::data::verify::Verify;
 use blockyard_sim::job::JobFile;
 use blockyard_sim::observe::Observer;
@@ -124,19 +124,9 @@ pub(crate) fn note_ends(given: &Given, verify: Option<&Verify>, outcomes: &[Outc
         if let Some(replay) = &given.replay {
             note_lateness(replay, &outcome.name, outcome.late_ns.as_ref());
         }
-        if let Some(stop) = outcome.stopped {
-            let after = time(stop.span_ns);
-            match stop.why {
-                Stopped::Steady => note(&format!(
-                    "{}: stopped after {after} of virtual time: each job's rate is known within 1 %",
-                    outcome.name
-                )),
-                Stopped::Interrupted => warning(&format!(
-                    "{}: interrupted after {after} of virtual time: its figures are partial",
-                    outcome.name
-                )),
-            }
-        }
+        let Some(stop) = outcome.stopped else { continue };
+        let tell = if stop.why == Stopped::Steady { note } else { warning };
+        tell(&stop.words(&outcome.name));
     }
 }
 

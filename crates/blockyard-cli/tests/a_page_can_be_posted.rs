@@ -97,7 +97,7 @@ fn a_page_says_how_it_was_made_and_how_far_to_trust_it() {
     drawings(&page);
     for words in [
         "on emmc-hs400, seed 7",
-        "kyber+hsq, hsq meet the goal.",
+        "All 2 designs meet the goal.",
         "--design=kyber+hsq,hsq --html",
         "a job.fio' --device=emmc-hs400",
         "; a comment of the job",
@@ -134,5 +134,5 @@ fn runs_replays_and_comparisons_have_pages_too() {
         fs::remove_file(&html).unwrap();
     }
     let args = [&["run", "--html", "/no/such/folder/x.html"], &job[..]].concat();
-    assert_eq!(blockyard(&args), 1);
+    assert_eq!(blockyard(&args), 2);
 }

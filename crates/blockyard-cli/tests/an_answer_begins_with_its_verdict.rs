@@ -93,7 +93,7 @@ fn a_goal_is_met_or_missed_and_check_says_so() {
     let ask = |goals: &[&str], code| said(&[&whatif[..], goals].concat(), code);
     let easy =
         ask(&["--goal", "reader.read.p99<1s", "--goal", "log.write.bw>=1MiB/s", "--check"], 0);
-    assert_eq!(easy.lines().nth(1), Some("mmc-blkmq, cqe meet all goals."), "{easy}");
+    assert_eq!(easy.lines().nth(1), Some("All 2 designs meet all goals."), "{easy}");
     let hard = ask(&["--goal", "max<1us", "--check"], 1);
     assert_eq!(hard.lines().nth(1), Some("No design meets the goal."), "{hard}");
     assert!(hard.contains("cqe misses max<1us ("), "{hard}");
@@ -251,6 +251,8 @@ fn an_interrupted_answer_is_partial() {
     assert_eq!(errors.matches("its figures are partial").count(), 2, "{errors}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\nmq-none ") && text.contains("\nmq-deadline "), "{text}");
+    let second = text.lines().nth(1).unwrap();
+    assert!(second.starts_with("mq-none: interrupted after "), "the answer itself says so: {text}");
 }
 
 #[test]
@@ -301,8 +303,8 @@ fn saved_answers_are_compared_by_design() {
     // Damage is told.
     let damaged = fs::read_to_string(&slow).unwrap().replace("\"count\": [", "\"count\": [7, ");
     for (name, text, words) in [
-        ("empty.json", "", "no answer of"),
-        ("other.json", "{\"job\": 7}", "no answer of"),
+        ("empty.json", "", "not an answer of"),
+        ("other.json", "{\"job\": 7}", "not an answer of"),
         (
             "none.json",
             "{\"job\": \"\", \"device\": \"\", \"seed\": 1, \"designs\": []}",

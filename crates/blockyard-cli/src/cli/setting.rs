@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use blockyard::time::Duration;
 use blockyard_sim::data::verify::Verify;
@@ -92,10 +92,16 @@ pub(crate) enum Until {
 }
 
 impl Setting {
-    /// Makes signals end runs early, and silences notes if the options ask for it.
+    /// Makes signals end runs early, and silences notes if the options ask for it. Fails if a page could not be written.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         if self.quiet {
             log::drop_notes();
+        }
+        if let Some(folder) = self.html.as_deref().and_then(Path::parent)
+            && !folder.as_os_str().is_empty()
+            && !folder.is_dir()
+        {
+            return Err(Failure::Input(format!("--html: there is no folder {}", folder.display())));
         }
         Ok(interrupt::catch()?)
     }

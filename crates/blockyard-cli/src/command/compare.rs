@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use blockyard_sim::answer::{Saved, SavedPair, Verdict};
+use blockyard_sim::answer::{Row, Saved, SavedDesign, SavedPair, Verdict};
 use serde::Serialize;
 
 use super::posted;
@@ -57,7 +57,7 @@ fn read(path: &str) -> Result<Saved, Failure> {
 
 fn parse(path: &str, text: &str) -> Result<Saved, Failure> {
     let saved: Saved = serde_json::from_str(text).map_err(|error| {
-        Failure::Input(format!("{path}: no answer of `whatif --output-format json`: {error}"))
+        Failure::Input(format!("{path}: not an answer of `whatif --output-format json`: {error}"))
     })?;
     if saved.is_sound() {
         Ok(saved)
@@ -78,6 +78,13 @@ impl<'a> Comparison<'a> {
         let pairs = saved[0].pairs(&saved[1], [&names[0], &names[1]]);
         if pairs.is_empty() {
             return Err(Failure::Input("an answer has no designs".to_owned()));
+        }
+        let is_shared = |row: &Row| row.designs.iter().all(|cell| cell.ios > 0);
+        if !pairs.iter().flat_map(|pair| &pair.verdict.rows).any(is_shared) {
+            return Err(Failure::Input(format!(
+                "the answers have no job and direction in common: {} and {}",
+                saved[0].job, saved[1].job
+            )));
         }
         Ok(Self { saved, names, pairs })
     }
@@ -101,6 +108,9 @@ impl<'a> Comparison<'a> {
         }
         head += &changed("seed", &first.seed, &second.seed);
         let mut text = render::wrapped(&head, width) + "\n";
+        for sentence in self.stopped() {
+            text += &(render::wrapped(&sentence, width) + "\n");
+        }
         for pair in pairs {
             let [one, other] = pair.designs;
             text += &format!("\n{}\n", changed("design", &one.name, &other.name));
@@ -110,6 +120,18 @@ impl<'a> Comparison<'a> {
             text += &render::verdict::table(&pair.verdict, &[], width);
         }
         text
+    }
+
+    /// Says which runs were stopped early.
+    fn stopped(&self) -> Vec<String> {
+        let each = self.saved.iter().zip(&self.names);
+        let of = |(saved, name): (&Saved, &String)| {
+            let stopped = |design: &SavedDesign| {
+                Some(design.stopped?.words(&format!("{} of {name}", design.name)) + ".")
+            };
+            saved.designs.iter().filter_map(stopped).collect::<Vec<_>>()
+        };
+        each.flat_map(of).collect()
     }
 
     /// Returns a page about the first pair: a page has one verdict.
@@ -126,6 +148,7 @@ impl<'a> Comparison<'a> {
         page(&Page {
             title: format!("{} against {}: {}", names[1], names[0], pair.designs[1].name),
             command: posted::command_line(),
+            findings: self.stopped(),
             verdict: &pair.verdict,
             goals: &[],
             unsuited: &[],

@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use blockyard_sim::job::{Effect, options};
-use blockyard_sim::profile::{Builtin, builtin_designs, builtin_devices, builtin_processors};
+use blockyard_sim::profile::{
+    Builtin, builtin_designs, builtin_devices, builtin_processors, short_name,
+};
 
 use crate::cli::{List, Listed};
 use crate::message::Failure;
@@ -27,7 +29,8 @@ pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
 fn profiles(kind: &'static str, builtins: &[Builtin]) -> Table {
     let mut table = Table::of_words(&[kind, "what it is"]);
     for builtin in builtins {
-        table.row([builtin.name.to_owned(), builtin.title()]);
+        let short = short_name(builtin.name).map(|short| format!(", in short `{short}`"));
+        table.row([builtin.name.to_owned(), builtin.title() + &short.unwrap_or_default()]);
     }
     table
 }

@@ -26,6 +26,7 @@ pub(super) fn of_answer(
     let shown = Page {
         title: format!("{} on {}, seed {}", answer.job, answer.device, answer.seed),
         command: command_line(),
+        findings: render::whatif::findings(answer),
         verdict: &answer.verdict,
         goals: &answer.goals,
         unsuited: &answer.unsuited,
@@ -51,6 +52,7 @@ pub(super) fn of_run(
     let shown = Page {
         title: format!("{name} on {}, {}, seed {seed}", device.name, outcome.name),
         command: command_line(),
+        findings: outcome.stopped.map(|stop| stop.words(&outcome.name) + ".").into_iter().collect(),
         verdict: &verdict,
         goals: &[],
         unsuited: &[],

@@ -11,7 +11,7 @@ use crate::message::Failure;
 /// The tables of a device, of which it has those of one kind.
 const MODELS: [&[&str]; 4] = [&["null"], &["hba"], &["card", "host"], &["pmem"]];
 /// The keys that a profile does not take from its base.
-const OWN: [&str; 3] = ["title", "origin", "base"];
+const OWN: [&str; 4] = ["title", "origin", "base", "processors"];
 
 pub(super) fn show(args: &Show, out: &mut dyn Write) -> Result<(), Failure> {
     match builtin(&args.name) {
@@ -56,7 +56,8 @@ fn over(mut above: Table, below: Table, is_top: bool) -> Table {
         is_top && others.flat_map(|keys| *keys).any(|other| *other == key)
     };
     if is_top {
-        above.remove("base");
+        // What they name is in the layers below.
+        ["base", "processors"].iter().for_each(|key| drop(above.remove(*key)));
     }
     for (key, value) in below {
         if is_top && (OWN.contains(&key.as_str()) || is_other_model(&key)) {

@@ -26,6 +26,8 @@ pub(crate) struct Page<'a> {
     pub(crate) title: String,
     /// The command that made the answer.
     pub(crate) command: String,
+    /// Which runs were stopped early, and in which I/Os failed.
+    pub(crate) findings: Vec<String>,
     pub(crate) verdict: &'a Verdict,
     pub(crate) goals: &'a [GoalResult],
     pub(crate) unsuited: &'a [Unsuited],
@@ -72,6 +74,7 @@ pub(crate) fn page(of: &Page<'_>) -> String {
 fn sections(of: &Page<'_>) -> Markup {
     html! {
         h1 { (of.title) }
+        @for sentence in &of.findings { p class="lead" { (sentence) } }
         @for sentence in sentences(of.goals) { p class="lead" { (sentence) } }
         @for (at, sentence) in of.verdict.sentences.iter().enumerate() {
             p class=[(at == 0).then_some("lead")] { (sentence) }

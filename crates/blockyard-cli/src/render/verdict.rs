@@ -1,6 +1,7 @@
 //! The table of each job and direction under each design.
 
 use anstyle::{AnsiColor, Style};
+use blockyard_sim::answer::certainty::EQUAL_WITHIN;
 use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time};
 use blockyard_sim::answer::{Cell as Figures, Row, Unsuited, Verdict};
 
@@ -55,15 +56,15 @@ fn with(verdict: &Verdict, unsuited: &[Unsuited], columns: &[Column]) -> Table {
     table
 }
 
-/// Returns green for the best ratio of a row and red for the worst, unless all are the same.
+/// Returns green for the highest IOPS of a row and red for the lowest, unless they are within 2 % of each other.
+#[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
 fn style(row: &Row, of: &Figures) -> Style {
-    let ratios = || row.designs.iter().filter_map(|of| of.ratio);
-    let ratio = of.ratio.unwrap_or(1.0);
-    let (best, worst) = (ratios().fold(ratio, f64::max), ratios().fold(ratio, f64::min));
-    let colour = match ratio {
-        _ if best <= worst => None,
-        _ if ratio >= best => Some(AnsiColor::Green),
-        _ if ratio <= worst => Some(AnsiColor::Red),
+    let rates = || row.designs.iter().map(|of| of.iops);
+    let (best, worst) = (rates().fold(of.iops, f64::max), rates().fold(of.iops, f64::min));
+    let colour = match of.iops {
+        _ if worst >= best * (1.0 - EQUAL_WITHIN) => None,
+        iops if iops >= best * (1.0 - EQUAL_WITHIN) => Some(AnsiColor::Green),
+        iops if iops <= worst => Some(AnsiColor::Red),
         _ => None,
     };
     Style::new().fg_color(colour.map(Into::into))

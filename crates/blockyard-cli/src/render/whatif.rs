@@ -23,6 +23,9 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     };
     let title = format!("{} on {}, seed {}", answer.job, answer.device, answer.seed);
     let mut text = wrapped(&title, width) + "\n";
+    for sentence in findings(answer) {
+        text += &(wrapped(&sentence, width) + "\n");
+    }
     for sentence in goal::sentences(&answer.goals).iter().chain(&answer.verdict.sentences) {
         text += &(wrapped(sentence, width) + "\n");
     }
@@ -37,6 +40,16 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     text += &paragraph(&[why(answer)]);
     let more = if details { "" } else { "--details shows where requests spend their time. " };
     text + &wrapped(&format!("{more}`blockyard whatif --help` explains the columns."), width) + "\n"
+}
+
+/// Says which runs were stopped early, and in which I/Os failed.
+pub(crate) fn findings(answer: &Answer) -> Vec<String> {
+    let stopped = answer.designs.iter().filter_map(|of| Some(of.stopped?.words(&of.name) + "."));
+    let failed = answer.designs.iter().filter_map(|of| {
+        let errors: u64 = of.jobs.iter().map(|job| job.errors).sum();
+        (errors > 0).then(|| format!("{}: {errors} I/Os failed.", of.name))
+    });
+    stopped.chain(failed).collect()
 }
 
 /// Returns why the designs differ, and of what that is said: an explanation does not look at single jobs.

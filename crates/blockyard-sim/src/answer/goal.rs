@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::number::{approximate, count, digits, mebibytes, time};
 use super::outcome::Outcome;
 use super::stream::Stream;
+use super::verdict::listed;
 use crate::job::Op;
 use crate::profile;
 
@@ -280,7 +281,8 @@ pub fn sentences(results: &[GoalResult]) -> Vec<String> {
     let mut sentences = vec![match all.as_slice() {
         [] => format!("No design meets {every}."),
         [one] => format!("{one} meets {every}."),
-        several => format!("{} meet {every}.", several.join(", ")),
+        several if several.len() == count => format!("All {count} designs meet {every}."),
+        several => format!("{} meet {every}.", listed(several)),
     }];
     for at in (0..count).filter(|at| !meets_all(at)) {
         let missed = results.iter().filter(|result| !result.designs[at].met);

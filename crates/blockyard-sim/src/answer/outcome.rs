@@ -1,10 +1,11 @@
 //! What one design made of the job.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::figures::Figures;
 use super::job_figures::JobFigures;
 use super::latency::Latency;
+use super::number::time;
 use super::verified::Verified;
 use crate::device::stack::FaultCount;
 use crate::job::JobFile;
@@ -41,13 +42,31 @@ pub struct Outcome {
 }
 
 /// How a run was stopped before its jobs ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stop {
     /// Why.
     pub why: Stopped,
     /// The measured part of the run, in nanoseconds of virtual time.
     pub span_ns: u64,
+}
+
+impl Stop {
+    /// Says of the design `name` that it was stopped, when and why.
+    #[must_use]
+    pub fn words(&self, name: &str) -> String {
+        let after = time(self.span_ns);
+        match self.why {
+            Stopped::Steady => format!(
+                "{name}: stopped after {after} of virtual time: each job's rate is known within 1 %"
+            ),
+            Stopped::Interrupted => {
+                format!(
+                    "{name}: interrupted after {after} of virtual time: its figures are partial"
+                )
+            }
+        }
+    }
 }
 
 impl Outcome {

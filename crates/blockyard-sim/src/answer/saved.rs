@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::job_figures::JobFigures;
 use super::latency::Latency;
+use super::outcome::Stop;
 use super::stream::Stream;
 use super::verdict::Verdict;
 use crate::measure::series::Series;
@@ -31,6 +32,9 @@ pub struct SavedDesign {
     pub jobs: Vec<JobFigures>,
     /// Rates and depths over time.
     pub series: Series,
+    /// Why and when the run was stopped before its jobs ended, if it was.
+    #[serde(default)]
+    pub stopped: Option<Stop>,
 }
 
 /// Two runs that belong together, one of each answer.

@@ -11,6 +11,8 @@ use super::source::{Source, read};
 
 /// The key that names the base of a file.
 pub(super) const BASE: &str = "base";
+/// The key that names the processors of a file's machine.
+pub(super) const PROCESSORS: &str = "processors";
 /// The largest number of files that build on each other.
 const FILES_MAX: usize = 8;
 
@@ -35,7 +37,7 @@ impl Bases {
         loop {
             let (name, text) =
                 files.last().map_or((name, text), |file| (file.path.as_str(), file.text.as_str()));
-            let Some(path) = base_of(text).filter(|base| is_path(base)) else {
+            let Some(path) = named_in(text, BASE).filter(|base| is_path(base)) else {
                 return Ok(Self(files));
             };
             if files.len() == FILES_MAX {
@@ -64,8 +66,8 @@ impl Bases {
     }
 }
 
-/// Returns what `text` names as its base, if it is TOML.
-pub(super) fn base_of(text: &str) -> Option<String> {
+/// Returns the name that `text` has for `key`, if it is TOML.
+pub(super) fn named_in(text: &str, key: &str) -> Option<String> {
     let top = DeTable::parse(text).ok()?;
-    Some(top.get_ref().get(BASE)?.get_ref().as_str()?.to_owned())
+    Some(top.get_ref().get(key)?.get_ref().as_str()?.to_owned())
 }

@@ -124,6 +124,12 @@ pub fn canonical(name: &str) -> &str {
     SHORT_NAMES.iter().find(|(short, _)| *short == name).map_or(name, |(_, full)| full)
 }
 
+/// Returns the short name of the built-in design `name`, if it has one.
+#[must_use]
+pub fn short_name(name: &str) -> Option<&'static str> {
+    SHORT_NAMES.iter().find(|(_, full)| *full == name).map(|(short, _)| *short)
+}
+
 const KEYS: &[&str] = &["title", "origin", "base", "queue", "host", "btt"];
 pub(crate) const READ_QUEUES: &str = "read-queues";
 pub(crate) const POLL_QUEUES: &str = "poll-queues";

@@ -188,9 +188,20 @@ impl fmt::Display for Problem {
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::UnknownName { what, name, .. } if name == "bfq" => {
+                write!(f, "{what} `bfq` is not built yet")
+            }
             Self::UnknownName { what, name, known } => {
                 write!(f, "unknown {what} {}", quoted(name))?;
-                write_choice(f, name, known)
+                let alike: Vec<_> =
+                    known.iter().copied().filter(|known| known.contains(name.as_str())).collect();
+                match nearest(name, known) {
+                    None if alike.is_empty() || name.is_empty() => {
+                        f.write_str("; `blockyard list` prints all")
+                    }
+                    None => write_choice(f, name, &alike),
+                    Some(_) => write_choice(f, name, known),
+                }
             }
             Self::NoHost { design } => write!(
                 f,

@@ -39,7 +39,7 @@ mod value;
 
 pub use btt::{BttDesign, Fences, Words};
 pub use builtin::Builtin;
-pub use design::{Design, KindQueues, canonical};
+pub use design::{Design, KindQueues, canonical, short_name};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::{
     CacheProfile, DISKS_MAX, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
@@ -105,11 +105,18 @@ pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
 /// A file cannot be read.
 pub fn layers(path: &str) -> Result<Vec<String>, ProfileError> {
     let text = source::read(path)?;
-    let files = base::Bases::of(path, &text)?;
-    let mut texts: Vec<String> = [text].into_iter().chain(files.into_texts()).collect();
-    while let Some(base) = texts.last().and_then(|text| base::base_of(text)) {
-        let Ok(builtin) = builtin(&base) else { break };
-        texts.push(builtin.text.to_owned());
+    let mut files = base::Bases::of(path, &text)?.into_texts();
+    let builtin_of = |name: Option<String>| {
+        name.and_then(|name| builtin(&name).ok()).map(|builtin| builtin.text.to_owned())
+    };
+    let mut texts = Vec::new();
+    let mut next = Some(text);
+    while let Some(text) = next {
+        // The class of processors comes after the file and before its base.
+        let class = builtin_of(base::named_in(&text, base::PROCESSORS));
+        next = files.next().or_else(|| builtin_of(base::named_in(&text, base::BASE)));
+        texts.push(text);
+        texts.extend(class);
     }
     Ok(texts)
 }

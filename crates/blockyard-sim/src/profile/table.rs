@@ -7,14 +7,12 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::base::{self, BASE, Bases};
+use super::base::{self, BASE, Bases, PROCESSORS};
 use super::builtin::{Builtin, is_path};
 use super::error::{Problem, ProfileError};
 use super::source::Source;
 use super::value::{InRange, Kind, OneOf, Text, unsuitable, written};
 
-/// The key that names the processors of a file's machine.
-const PROCESSORS: &str = "processors";
 /// The keys at the top of a file that describe this profile only, so they never come from a base.
 const OWN: &[&str] = &["title", "origin"];
 

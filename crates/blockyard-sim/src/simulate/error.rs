@@ -207,7 +207,9 @@ impl fmt::Display for SimulationError {
                 }
                 match failure {
                     Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
-                    Failure::Io(_, status) => write!(f, "an I/O failed: {status}"),
+                    Failure::Io(_, status) => {
+                        write!(f, "an I/O failed: {status}; with `continue_on_error` a job goes on")
+                    }
                     Failure::Bound(_, Violation::Latency { took, most }) => write!(
                         f,
                         "an I/O took {} us, longer than the {} us that max_latency or latency_target allows",

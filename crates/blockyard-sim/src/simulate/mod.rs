@@ -29,7 +29,7 @@ use crate::workload::Prng;
 use crate::world::{Failure, Totals, World};
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::time::{Duration, Instant};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use steady::Steady;
 
 use build::{begin_verifying, build_world, check_faults, check_host, check_pmem, check_queues};
@@ -86,7 +86,7 @@ pub struct Report {
 }
 
 /// Why a run was stopped before its jobs ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {

@@ -2,6 +2,8 @@
 
 mod words;
 
+pub(super) use words::listed;
+
 use serde::{Deserialize, Serialize};
 
 use super::equality::EQUAL_WITHIN;

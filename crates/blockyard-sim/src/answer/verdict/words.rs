@@ -11,7 +11,7 @@ const P99_EQUAL_WITHIN: f64 = 0.1;
 /// The largest number of jobs that a sentence lists.
 const LISTED_MAX: usize = 6;
 
-/// Returns a sentence on who is fastest, one on each design that differs from the first, and one on those that do not.
+/// Returns a sentence on who is fastest, one on each group of designs that differs from the first, and one on those that do not.
 pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
     let Some(first) = rows.first() else {
         return vec!["No I/O ended while it was measured: there is nothing to compare.".to_owned()];
@@ -19,22 +19,33 @@ pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
     if first.designs.len() < 2 {
         return Vec::new();
     }
+    let groups = groups(rows);
+    let name = |at: usize| first.designs[at].design.as_str();
+    let names = |of: &[usize]| listed(&of.iter().map(|at| name(*at)).collect::<Vec<_>>());
     let mut sentences = vec![fastest(rows)];
-    let mut same = Vec::new();
-    for at in 1..first.designs.len() {
-        match against_first(rows, at) {
-            Some(sentence) => sentences.push(sentence),
-            None => same.push(first.designs[at].design.as_str()),
-        }
+    for group in &groups[1..] {
+        let words = against_first(rows, group[0]);
+        sentences.push(format!("{} against {}: {words}.", names(group), name(0)));
     }
-    if !same.is_empty() {
-        sentences.push(format!(
-            "{}: no difference from {}.",
-            listed(&same),
-            first.designs[0].design
-        ));
+    if let [_, same @ ..] = groups[0].as_slice()
+        && !same.is_empty()
+    {
+        sentences.push(format!("{}: no difference from {}.", names(same), name(0)));
     }
     sentences
+}
+
+/// Returns the designs in groups. Those of a group do not differ in any row; the first group has the first design.
+fn groups(rows: &[Row]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for at in 0..rows[0].designs.len() {
+        let same = |of: usize| rows.iter().all(|row| change(row, of, at).is_none());
+        match groups.iter_mut().find(|group| same(group[0])) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    groups
 }
 
 /// Says which design reaches the highest IOPS.
@@ -43,26 +54,25 @@ fn fastest(rows: &[Row]) -> String {
     let every = if rows.len() > 1 { " for every job" } else { "" };
     let is_best = |at: &usize| rows.iter().all(|row| row.is_best(*at));
     let best: Vec<_> = (0..count).filter(is_best).collect();
-    let all_tails_equal = (0..count).all(|at| rows.iter().all(|row| p99(row, at).is_none()));
-    match best.as_slice() {
-        all if all.len() == count && all_tails_equal => {
+    let all_tails_equal = (0..count).all(|at| rows.iter().all(|row| p99(row, 0, at).is_none()));
+    let is_alone = |row: &Row| (0..count).filter(|at| row.is_best(*at)).count() == 1;
+    let names: Vec<_> = best.iter().map(|at| rows[0].designs[*at].design.as_str()).collect();
+    match best.len() {
+        all if all == count && all_tails_equal => {
             format!("All designs are equal{every}: IOPS within 2 %, p99 within 10 %.")
         }
-        all if all.len() == count => {
+        all if all == count => {
             format!("All designs reach the same IOPS within 2 %{every}; latency differs.")
         }
-        [one] => format!("{} is fastest{every}.", rows[0].designs[*one].design),
-        [] => {
+        1 if rows.iter().all(is_alone) => format!("{} is fastest{every}.", names[0]),
+        1 => format!("{} is fastest, or within 2 % of the fastest,{every}.", names[0]),
+        0 => {
             let of_row = |row: &Row| format!("{} for {}", best_of(row), row.label);
             let mut winners: Vec<_> = rows.iter().take(LISTED_MAX).map(of_row).collect();
             winners.extend(left_out(rows.len()));
             format!("No design is fastest for every job: {}.", winners.join("; "))
         }
-        several => {
-            let names: Vec<_> =
-                several.iter().map(|at| rows[0].designs[*at].design.as_str()).collect();
-            format!("{} are fastest{every}, within 2 % of each other.", listed(&names))
-        }
+        _ => format!("{} are fastest{every}, within 2 % of each other.", listed(&names)),
     }
 }
 
@@ -80,7 +90,7 @@ fn best_of(row: &Row) -> String {
 }
 
 /// Returns `a`, `a and b` or `a, b and c`.
-fn listed(names: &[&str]) -> String {
+pub(in crate::answer) fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [one] => (*one).to_owned(),
@@ -88,41 +98,48 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Says what each job gains or pays under the design `at` instead of the first; `None` if nothing.
-fn against_first(rows: &[Row], at: usize) -> Option<String> {
-    let design = &rows[0].designs[at].design;
-    let first = &rows[0].designs[0].design;
-    let changed: Vec<_> = rows.iter().filter_map(|row| Some((row, change(row, at)?))).collect();
-    let mut words: Vec<_> = changed
-        .iter()
+/// Says what each job gains or pays under the design `at` instead of the first.
+fn against_first(rows: &[Row], at: usize) -> String {
+    let changes = || rows.iter().map(|row| (row.label.as_str(), change(row, 0, at)));
+    let changed = || changes().filter_map(|(label, change)| Some((label, change?)));
+    let mut words: Vec<_> = changed()
         .take(LISTED_MAX)
-        .map(|(row, change)| match row.label.as_str() {
-            "" => change.clone(),
-            label => format!("{label} {change}"),
-        })
+        .map(|(label, change)| if label.is_empty() { change } else { format!("{label} {change}") })
         .collect();
-    words.extend(left_out(changed.len()));
-    (!words.is_empty()).then(|| format!("{design} against {first}: {}.", words.join("; ")))
+    words.extend(left_out(changed().count()));
+    let same: Vec<_> =
+        changes().filter(|(_, change)| change.is_none()).map(|(label, _)| label).collect();
+    match same.len() {
+        0 => {}
+        count if count <= LISTED_MAX => words.push(format!("{} no difference", listed(&same))),
+        count => words.push(format!("{count} others no difference")),
+    }
+    words.join("; ")
 }
 
 fn left_out(count: usize) -> Option<String> {
     (count > LISTED_MAX).then(|| format!("{} more in the table", count - LISTED_MAX))
 }
 
-/// Returns how the row differs under the design `at` from the first; `None` if it does not.
-fn change(row: &Row, at: usize) -> Option<String> {
-    let (first, other) = (&row.designs[0], &row.designs[at]);
-    let parts: Vec<_> = [rate(first, other), p99(row, at)].into_iter().flatten().collect();
+/// Returns how the row differs under the design `at` from the design `from`; `None` if it does not.
+fn change(row: &Row, from: usize, at: usize) -> Option<String> {
+    let (first, other) = (&row.designs[from], &row.designs[at]);
+    let parts: Vec<_> = [rate(first, other), p99(row, from, at)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Returns how the rates differ. IOPS and MiB/s are one number unless they disagree.
 fn rate(first: &Cell, other: &Cell) -> Option<String> {
-    let iops = other.ratio.filter(|_| first.iops > 0.0);
-    let bytes = quotient(other.bytes_per_s, first.bytes_per_s);
-    let (Some(iops), Some(bytes)) = (iops, bytes) else {
-        return (other.iops > 0.0).then(|| "has I/Os only here".to_owned());
-    };
+    let only = |of: &Cell| Some(format!("has I/Os only under {}", of.design));
+    if first.iops <= 0.0 || other.iops <= 0.0 {
+        return match (first.iops > 0.0, other.iops > 0.0) {
+            (true, false) => only(first),
+            (false, true) => only(other),
+            _ => None,
+        };
+    }
+    let iops = other.iops / first.iops;
+    let bytes = quotient(other.bytes_per_s, first.bytes_per_s).unwrap_or(iops);
     let is_equal = |ratio: f64| (ratio - 1.0).abs() <= EQUAL_WITHIN;
     let disagree = !is_equal(iops / bytes);
     match (is_equal(iops), is_equal(bytes)) {
@@ -133,8 +150,8 @@ fn rate(first: &Cell, other: &Cell) -> Option<String> {
 }
 
 /// Returns the two 99th percentiles if they differ by more than 10 %.
-fn p99(row: &Row, at: usize) -> Option<String> {
-    let (first, other) = (&row.designs[0], &row.designs[at]);
+fn p99(row: &Row, from: usize, at: usize) -> Option<String> {
+    let (first, other) = (&row.designs[from], &row.designs[at]);
     let ratio = quotient(other.p99_ns, first.p99_ns)?;
     let differs = other.ios > 0 && (ratio - 1.0).abs() > P99_EQUAL_WITHIN;
     differs.then(|| format!("p99 {} -> {}", time(first.p99_ns), time(other.p99_ns)))
@@ -212,6 +229,25 @@ mod tests {
         assert_eq!(sentences(&tails)[1], "b against a: p99 100 ms -> 50.0 ms.");
         let two = [row("", &[(50.0, 50, 9), (101.0, 101, 9), (100.0, 100, 9)])];
         assert_eq!(sentences(&two)[0], "b and c are fastest, within 2 % of each other.");
+        assert_eq!(sentences(&two)[1], "b and c against a: 2.02 times.");
+    }
+
+    #[test]
+    fn a_tie_is_not_called_fastest_and_equal_designs_share_a_sentence() {
+        let rows = [
+            row("db", &[(100.0, 100, 9), (103.0, 103, 9), (104.0, 104, 9)]),
+            row("backup", &[(100.0, 100, 9), (99.0, 99, 9), (80.0, 80, 9)]),
+        ];
+        assert_eq!(
+            sentences(&rows),
+            [
+                "b is fastest, or within 2 % of the fastest, for every job.",
+                "b against a: db +3 %; backup no difference.",
+                "c against a: db +4 %; backup -20 %.",
+            ]
+        );
+        let rows = [row("", &[(100.0, 100, 9), (50.0, 50, 9), (50.5, 50, 9)])];
+        assert_eq!(sentences(&rows), ["a is fastest.", "b and c against a: -50 %."]);
     }
 
     #[test]
@@ -219,6 +255,6 @@ mod tests {
         assert_eq!(sentences(&[]).len(), 1);
         assert!(sentences(&[row("", &[(1.0, 1, 1)])]).is_empty());
         let idle = [row("", &[(0.0, 0, 0), (5.0, 5, 1)])];
-        assert_eq!(sentences(&idle), ["b is fastest.", "b against a: has I/Os only here."]);
+        assert_eq!(sentences(&idle), ["b is fastest.", "b against a: has I/Os only under b."]);
     }
 }
