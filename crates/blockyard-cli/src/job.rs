@@ -1,6 +1,6 @@
 //! The job of a command, from a file, standard input or options; or a trace.
 
-use std::cell::RefCell;
+use core::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
