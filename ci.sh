@@ -320,12 +320,16 @@ posted_jobs() {
     done
 }
 
-# fio_examples: runs fio's example jobs, in BLOCKYARD_FIO, a folder with fio's sources.
+# fio_examples: runs fio's example jobs, of Debian's package or of BLOCKYARD_FIO, a folder with fio's sources.
 fio_examples() {
-    [[ -d "${BLOCKYARD_FIO:-}/examples" ]] ||
-        { unchecked "fio's example jobs: set BLOCKYARD_FIO to a folder with fio's sources" && return; }
+    local folder="${BLOCKYARD_FIO:-/usr/share/doc/fio}/examples"
+    [[ -d "$folder" ]] || install_packages "fio's example jobs" fio-examples
+    if [[ ! -d "$folder" ]]; then
+        unchecked "fio's example jobs: neither Debian's fio-examples nor BLOCKYARD_FIO, a folder with fio's sources"
+        return
+    fi
     want python3 python3
-    ci/fio-examples "$CARGO_TARGET_DIR/release/blockyard" "$BLOCKYARD_FIO/examples"
+    ci/fio-examples "$CARGO_TARGET_DIR/release/blockyard" "$folder"
 }
 
 step_readme() {

@@ -32,9 +32,31 @@ fn resolved(path: &str) -> Result<String, Failure> {
     let first = tables.next().unwrap_or_default();
     let all = tables.fold(first, |above, below| over(above, below, true));
     check(path, &all)?;
-    let text =
-        toml::to_string_pretty(&all).map_err(|error| Failure::Run(format!("{path}: {error}")))?;
-    Ok(format!("# {path} with everything that its bases give it.\n{text}"))
+    let mut text = format!("# {path} with all that its bases give it.\n");
+    write_table("", &all, &mut text);
+    Ok(text)
+}
+
+/// Appends the keys of the table at `path`, and then its tables. A figure with its origin is one line.
+fn write_table(path: &str, table: &Table, text: &mut String) {
+    let is_figure = |of: &Table| of.contains_key("value");
+    let mut tables = Vec::new();
+    for (key, value) in table {
+        match value {
+            Value::Table(figure) if is_figure(figure) => {
+                let parts = ["value", "origin", "range"].into_iter();
+                let parts = parts.filter_map(|key| Some(format!("{key} = {}", figure.get(key)?)));
+                *text += &format!("{key} = {{ {} }}\n", parts.collect::<Vec<_>>().join(", "));
+            }
+            Value::Table(inner) => tables.push((key, inner)),
+            other => *text += &format!("{key} = {other}\n"),
+        }
+    }
+    for (key, inner) in tables {
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        *text += &format!("\n[{path}]\n");
+        write_table(&path, inner, text);
+    }
 }
 
 /// Fails as a command would that uses the profile.
