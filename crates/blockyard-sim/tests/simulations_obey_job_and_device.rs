@@ -157,7 +157,10 @@ fn an_injected_error_fails_the_job_and_is_reported() {
     let jobs = args("--rw=randread --size=4m");
     let failed = run_with_faults(&jobs, &device(TIMER), "mq-none", broken);
     let message = failed.unwrap_err().to_string();
-    assert!(message.starts_with("job `j`, at 0.0") && message.ends_with("I/O error"), "{message}");
+    assert!(
+        message.starts_with("job `j`, at 0.0") && message.contains("an I/O failed: I/O error; "),
+        "{message}"
+    );
 }
 
 #[test]

@@ -72,6 +72,16 @@ fn ranked(pair: &Ranking, count: u32) -> String {
     if *equal == count {
         return format!("{of_job}{first} = {second} within 2 % in all {count}.");
     }
+    // Three quarters of the readings call them equal: the rest shows how far they may be apart.
+    if equal * 4 >= count * 3 {
+        let mut text = format!("{of_job}{first} = {second} within 2 % in {equal} of {count}");
+        for (count, how) in [(*faster, "faster"), (*slower, "slower")] {
+            if count > 0 {
+                text += &format!(", {how} in {count}");
+            }
+        }
+        return text + ".";
+    }
     let mut text = format!("{of_job}{first} > {second} in {faster} of {count}");
     for (count, how) in [(*equal, "equal within 2 %"), (*slower, "slower")] {
         if count > 0 {
@@ -141,6 +151,11 @@ mod tests {
         );
         let decided = Ranking { faster: 32, equal: 0, slower: 0, decider: None, ..pair.clone() };
         assert_eq!(ranked(&decided, 32), "cqe > hsq in 32 of 32.");
+        let mostly = Ranking { faster: 1, equal: 24, slower: 7, decider: None, ..pair.clone() };
+        assert_eq!(
+            ranked(&mostly, 32),
+            "cqe = hsq within 2 % in 24 of 32, faster in 1, slower in 7."
+        );
         let equal = Ranking { faster: 0, equal: 32, slower: 0, decider: None, ..pair };
         assert_eq!(ranked(&equal, 32), "cqe = hsq within 2 % in all 32.");
     }

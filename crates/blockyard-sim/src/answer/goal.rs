@@ -274,6 +274,7 @@ impl Bound {
 pub fn sentences(results: &[GoalResult]) -> Vec<String> {
     let Some(first) = results.first() else { return Vec::new() };
     let count = first.designs.len();
+    debug_assert!(results.iter().all(|of| of.designs.len() == count), "a result for each design");
     let meets_all = |at: &usize| results.iter().all(|result| result.designs[*at].met);
     let all: Vec<_> =
         (0..count).filter(meets_all).map(|at| first.designs[at].design.as_str()).collect();

@@ -51,6 +51,7 @@ impl Stream {
 /// Returns the figures of `parts` as those of one job that ran for `runtime_ns`.
 #[expect(clippy::float_arithmetic, reason = "a rate is for reading: nothing is ordered by it")]
 fn together(parts: &[&DirectionFigures], runtime_ns: u64) -> DirectionFigures {
+    debug_assert!(parts.len() > 1, "one part is already the whole");
     let sum = |of: fn(&DirectionFigures) -> u64| {
         parts.iter().fold(0_u64, |sum, part| sum.saturating_add(of(part)))
     };

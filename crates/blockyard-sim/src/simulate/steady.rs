@@ -46,6 +46,10 @@ impl Steady {
                 counts[place] += measured.ios;
             }
         }
+        debug_assert!(
+            self.ends.last().is_none_or(|(end, _)| *end < now),
+            "a batch takes some time"
+        );
         self.ends.push((now, counts));
         if self.ends.len() > BATCHES_MAX {
             let mut at = 0;

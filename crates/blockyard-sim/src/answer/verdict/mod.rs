@@ -101,6 +101,10 @@ impl Verdict {
             Row { job: (*job).to_owned(), direction: op.name().to_owned(), label, designs }
         });
         let rows: Vec<_> = rows.collect();
+        debug_assert!(
+            rows.iter().all(|row| row.designs.len() == designs.len()),
+            "a row has a cell for each design"
+        );
         Self { sentences: words::sentences(&rows), rows }
     }
 }
@@ -156,6 +160,7 @@ impl Row {
     /// Whether the design `at` reaches the highest IOPS of the row, within 2 %.
     #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
     fn is_best(&self, at: usize) -> bool {
+        debug_assert!(at < self.designs.len(), "design {at} of {}", self.designs.len());
         let best = self.designs.iter().map(|cell| cell.iops).fold(0.0, f64::max);
         self.designs[at].iops >= best * (1.0 - EQUAL_WITHIN)
     }
