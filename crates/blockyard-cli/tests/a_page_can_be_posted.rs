@@ -1,35 +1,17 @@
 //! `--html`: one file that loads nothing, whatever the answer. `ci/check-page` looks at pages in a browser.
 
+mod folder;
+
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
+
+use folder::Folder;
 
 /// Twelve jobs that read and write, with names that HTML and XML have to escape.
 fn many_jobs() -> String {
     let job = |nth: u32| format!("[job<{nth}>&\"'x\"]\nrw=randrw\n");
     "[global]\ndirect=1\nsize=64m\nbs=4k\nnumber_ios=3000\nioengine=libaio\niodepth=8\n".to_owned()
         + &(0..12).map(job).collect::<String>()
-}
-
-/// A temporary folder, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("blockyard-{test}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
 }
 
 fn blockyard(args: &[&str]) -> i32 {

@@ -1,10 +1,13 @@
 //! The verdict of `whatif`: each job under each design, goals, grids of designs, and runs that end early.
 
+mod folder;
+
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
+
+use folder::Folder;
 
 /// A log of large writes beside a reader of small blocks.
 const MIXED: &str = "[global]\ndirect=1\nsize=1g\nruntime=2\ntime_based\n\
@@ -32,29 +35,6 @@ fn told(args: &[&str], code: i32) -> String {
     let output = blockyard(args);
     assert_eq!(output.status.code(), Some(code), "{args:?}");
     String::from_utf8(output.stderr).unwrap()
-}
-
-/// A temporary folder, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("blockyard-{test}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, text: &str) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, text).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
 }
 
 #[test]

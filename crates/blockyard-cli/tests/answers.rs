@@ -1,10 +1,14 @@
 //! `whatif`, `run` and `replay` on the repository's examples and on bad input.
 
+mod folder;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+
+use folder::Folder;
 
 fn blockyard<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_blockyard")).args(args).output().unwrap()
@@ -120,34 +124,6 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 const QUICK: &str = "[x]\nrw=read\nioengine=libaio\niodepth=32\ndirect=1\nsize=64m\nnumjobs=4\n";
-
-/// A temporary folder for one test, removed when dropped.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("blockyard-{test}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
-        let path = self.path(name);
-        fs::write(&path, bytes).unwrap();
-        path
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.join(name).to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // If this fails, the files stay in the temporary directory.
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
 
 /// The fio command lines of the host software queue's patch series: 20 jobs on the same gigabyte. Each
 /// job has one I/O in flight, whatever its iodepth. `number_ios` limits each job, which has 2^18 I/Os.

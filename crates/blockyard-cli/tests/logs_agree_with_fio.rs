@@ -4,37 +4,23 @@
 //! submission latencies use a higher depth. Without fio the comparison is skipped, except in CI (`CI` is
 //! set), where fio is required.
 
+mod folder;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A temporary folder for one test, removed when dropped.
-struct Folder(PathBuf);
+use folder::Folder;
 
-impl Folder {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("blockyard-{test}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    /// Returns the contents of the folder's logs, by file name.
-    fn logs(&self) -> BTreeMap<String, String> {
-        let entries = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().path());
-        let logs = entries.filter(|path| path.extension().is_some_and(|end| end == "log"));
-        let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
-        logs.map(|path| (name(&path), fs::read_to_string(path).unwrap())).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // If this fails, the files stay in the temporary directory.
-        drop(fs::remove_dir_all(&self.0));
-    }
+/// Returns the contents of the folder's logs, by file name.
+fn logs(folder: &Folder) -> BTreeMap<String, String> {
+    let entries = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().path());
+    let logs = entries.filter(|path| path.extension().is_some_and(|end| end == "log"));
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    logs.map(|path| (name(&path), fs::read_to_string(path).unwrap())).collect()
 }
 
 /// Runs `job` in `folder`.
@@ -108,7 +94,7 @@ fn files_and_lines_agree_with_fio() {
         let forms = |folder: &Folder| -> BTreeMap<_, _> {
             let forms_of =
                 |log: &str| (log.lines().map(form).collect::<BTreeSet<_>>(), log.lines().count());
-            folder.logs().into_iter().map(|(name, log)| (name, forms_of(&log))).collect()
+            logs(&folder).into_iter().map(|(name, log)| (name, forms_of(&log))).collect()
         };
         assert_eq!(forms(&ours), forms(&theirs), "{job}");
     }
@@ -135,7 +121,7 @@ fn logs_of_single_ios_match_the_answer() {
     let folder = Folder::new("logs-values");
     let args = ["--device=srp", "--lat-log=p", "--bw-log=p", "--iops-log=p"];
     let json = answer(&folder, &PACED.replace("size=1g", "size=1g\nlog_offset=1"), &args);
-    let logs = folder.logs();
+    let logs = logs(&folder);
     for (name, direction) in DIRECTIONS {
         let of = |kind: &str| -> Vec<Vec<u64>> {
             let log = columns(&logs[&format!("p_{kind}.1.log")]);
@@ -175,7 +161,7 @@ fn averaged_logs_match_the_ios_of_each_window() {
     answer(&each, PACED, &args);
     let job = PACED.replace("size=1g", &format!("size=1g\nlog_avg_msec={WINDOW_MS}"));
     let json = answer(&windowed, &job, &args);
-    let (each, windowed) = (each.logs(), windowed.logs());
+    let (each, windowed) = (logs(&each), logs(&windowed));
     for (name, direction) in DIRECTIONS {
         let of = |logs: &BTreeMap<String, String>, kind: &str| -> Vec<(u64, u64)> {
             let log = columns(&logs[&format!("p_{kind}.1.log")]);
@@ -232,7 +218,7 @@ fn ramp_time_is_not_logged_and_times_start_after_it() {
     let folder = Folder::new("logs-ramp");
     let job = PACED.replace("runtime=2", "runtime=1\nramp_time=1\nstartdelay=1");
     let json = answer(&folder, &job, &["--device=srp", "--iops-log=p"]);
-    let log = columns(&folder.logs()["p_iops.1.log"]);
+    let log = columns(&logs(&folder)["p_iops.1.log"]);
     let ios = |name: &str| json["jobs"][0][name]["total_ios"].as_u64().unwrap();
     assert_eq!(log.len() as u64, ios("read") + ios("write"));
     assert!(log[0][0] < 10 && log.last().unwrap()[0] < 1100, "{:?} to {:?}", log[0], log.last());
@@ -243,7 +229,7 @@ fn log_options_override_the_job_file() {
     let folder = Folder::new("logs-asked");
     let job = PACED.replace("[x]", "[x]\nwrite_lat_log=job\nwrite_iops_log");
     answer(&folder, &job, &["--lat-log=asked"]);
-    let names: Vec<_> = folder.logs().into_keys().collect();
+    let names: Vec<_> = logs(&folder).into_keys().collect();
     let expected = ["asked_clat.1.log", "asked_lat.1.log", "asked_slat.1.log", "x_iops.1.log"];
     assert_eq!(names, expected);
 }
@@ -257,7 +243,7 @@ fn whatif_notes_that_it_writes_no_logs() {
     let output = command.current_dir(&folder.0).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.starts_with("blockyard: note: only `run` writes logs"), "{errors}");
-    assert_eq!((output.status.code(), folder.logs().len()), (Some(0), 0));
+    assert_eq!((output.status.code(), logs(&folder).len()), (Some(0), 0));
 }
 
 #[test]
