@@ -94,7 +94,7 @@ fn files_and_lines_agree_with_fio() {
         let forms = |folder: &Folder| -> BTreeMap<_, _> {
             let forms_of =
                 |log: &str| (log.lines().map(form).collect::<BTreeSet<_>>(), log.lines().count());
-            logs(&folder).into_iter().map(|(name, log)| (name, forms_of(&log))).collect()
+            logs(folder).into_iter().map(|(name, log)| (name, forms_of(&log))).collect()
         };
         assert_eq!(forms(&ours), forms(&theirs), "{job}");
     }
