@@ -560,8 +560,8 @@ fn an_unknown_name_is_reported_with_the_nearest_one() {
         "unknown device `zzzzzzzzz`; `blockyard list` prints all"
     );
     assert_eq!(
-        Device::lookup("endurance").unwrap_err().to_string(),
-        "unknown device `endurance` (one of sd-endurance)"
+        Device::lookup("target-full").unwrap_err().to_string(),
+        "unknown device `target-full` (one of lpfc-target-full)"
     );
     assert_eq!(Design::lookup("bfq").unwrap_err().to_string(), "design `bfq` is not built yet");
     assert_eq!(
