@@ -587,6 +587,8 @@ seed_corpus() {
         pool_set) seeds=(crates/blockyard-pmem/tests/pool_sets/*.set) ;;
         control_line) seeds=(crates/blockyard-serve/tests/control/seeds/*) ;;
         serve_config) seeds=(examples/systemd/blockyard.toml crates/blockyard-cli/tests/serve_config/*.toml) ;;
+        goal) seeds=(crates/blockyard-sim/tests/goals/*) ;;
+        saved_answer) seeds=(crates/blockyard-cli/tests/saved_answers/*.json) ;;
         *) die "fuzz target $1 has no seeds: add them to seed_corpus in ci.sh" ;;
     esac
     [[ -f "${seeds[0]}" ]] || die "the seeds of fuzz target $1 do not exist"
