@@ -280,7 +280,7 @@ fn saved_answers_are_compared_by_design() {
         |path: &str| serde_json::from_str::<Value>(&fs::read_to_string(path).unwrap()).unwrap();
     let first = &saved(&slow)["designs"][1]["jobs"][0]["write"]["iops"];
     assert_eq!(&whole[0]["verdict"]["rows"][0]["designs"][0]["iops"], first);
-    // Damage is told.
+    // An error names the damage.
     let damaged = fs::read_to_string(&slow).unwrap().replace("\"count\": [", "\"count\": [7, ");
     for (name, text, words) in [
         ("empty.json", "", "not an answer of"),

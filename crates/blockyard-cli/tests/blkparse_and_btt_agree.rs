@@ -3,6 +3,7 @@
 //! Without these tools (Debian's package `blktrace`) the test is skipped, except in CI (`CI` is set), where
 //! they are required.
 
+mod folder;
 mod traced;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +13,8 @@ use std::process::{Command, Output};
 use blockyard::stats::{Direction, Stage, StageStats};
 use blockyard::status::Status;
 use blockyard::trace::Action;
-use traced::{CASES, Folder};
+use folder::Folder;
+use traced::CASES;
 
 fn is_missing(tool: &str) -> bool {
     let missing = Command::new(tool).arg("-V").output().is_err();

@@ -143,7 +143,7 @@ fn list_names_every_option_of_a_job_and_its_effect() {
     assert!(line("verify_backlog").contains("not supported yet: "));
 }
 
-/// A variable of the environment counts as in fio, and is told. One of the command line comes first.
+/// A variable of the environment counts as in fio, and a note says so. One of the command line comes first.
 #[test]
 fn variables_of_a_job_are_given_or_taken_from_the_environment() {
     let run = |args: &[&str]| {

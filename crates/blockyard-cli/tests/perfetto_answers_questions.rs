@@ -5,6 +5,7 @@
 //! `BLOCKYARD_PERFETTO`; see `ci/perfetto/query.mjs`. Without that the test is skipped, except in CI (`CI`
 //! is set), where the trace processor is required.
 
+mod folder;
 mod traced;
 
 use std::ffi::OsString;
@@ -13,8 +14,9 @@ use std::process::Command;
 
 use blockyard::stats::{Direction, Stage};
 use blockyard::trace::Action;
+use folder::Folder;
 use serde_json::{Value, json};
-use traced::{CASES, Folder};
+use traced::CASES;
 
 fn trace_processor() -> Option<OsString> {
     let folder = std::env::var_os("BLOCKYARD_PERFETTO");

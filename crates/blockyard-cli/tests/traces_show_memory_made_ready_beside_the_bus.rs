@@ -1,13 +1,15 @@
 //! Traces show when an MMC host unmaps a request's memory: under full overlap while another transfer is on the
 //! bus, and after step four of the multiqueue series of 2017 while the bus is idle.
 
+mod folder;
 mod traced;
 
 use std::fs;
 
 use blockyard_sim::simulate::Report;
+use folder::Folder;
 use serde_json::Value;
-use traced::{CASES, Folder};
+use traced::CASES;
 
 /// A slice of the trace, with its start and end in ns.
 #[derive(Debug)]

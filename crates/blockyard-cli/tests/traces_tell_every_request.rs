@@ -1,6 +1,7 @@
 //! A Perfetto trace is consistent: every span ends, slices on one track do not overlap, counters return to
 //! zero, and each event occurs as often as the statistics say.
 
+mod folder;
 mod traced;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,8 +10,9 @@ use std::fs;
 use blockyard::stats::{Direction, Stage};
 use blockyard::trace::{Action, Hold};
 use blockyard_sim::simulate::Report;
+use folder::Folder;
 use serde_json::Value;
-use traced::{CASES, Folder};
+use traced::CASES;
 
 /// One event of the trace.
 struct Event {

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use blockyard_sim::profile::{Design, Device, ProfileError, builtin, layers};
+use blockyard_sim::profile::{Design, Device, ProfileError, builtin, is_path, layers};
 use toml::{Table, Value};
 
 use crate::cli::Show;
@@ -19,10 +19,6 @@ pub(super) fn show(args: &Show, out: &mut dyn Write) -> Result<(), Failure> {
         Err(unknown) if !is_path(&args.name) => Err(unknown.into()),
         Err(_) => Ok(out.write_all(resolved(&args.name)?.as_bytes())?),
     }
-}
-
-fn is_path(name: &str) -> bool {
-    name.contains('/') || name.ends_with(".toml")
 }
 
 /// Returns the profile at `path` as one file without a base.

@@ -14,7 +14,7 @@ pub(super) struct OfPriority<'a> {
     pub(super) values: &'a Histogram,
 }
 
-/// Returns the name of the latency that is told by priority, and its values; none unless there are several priorities.
+/// Returns the name of the latency that is reported by priority, and its values; none unless there are several priorities.
 pub(super) fn all<'a>(
     show: &Reporting,
     measured: &'a Measured,

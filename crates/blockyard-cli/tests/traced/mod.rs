@@ -1,6 +1,5 @@
 //! Traced runs, shared by the tests that read the traces.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use blockyard_sim::job::{NoSource, parse_args};
@@ -82,24 +81,6 @@ pub(crate) const CASES: [Case; 10] = [
         job: "--rw=randwrite --filename=/dev/mmcblk0 --iodepth=1 --numjobs=20 --runtime=60ms",
     },
 ];
-
-/// A temporary folder for one test, removed when dropped.
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    pub(crate) fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("blockyard-{test}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // If this fails, the files stay in the temporary directory.
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
 
 impl Case {
     /// Runs the case with the requested traces in `folder`, and returns its report.

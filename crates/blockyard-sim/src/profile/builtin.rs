@@ -41,7 +41,8 @@ macro_rules! builtins {
 pub(super) use builtins;
 
 /// Whether `name_or_path` is a path: it has a `/`, or ends in `.toml`.
-pub(super) fn is_path(name_or_path: &str) -> bool {
+#[must_use]
+pub fn is_path(name_or_path: &str) -> bool {
     name_or_path.contains('/') || name_or_path.ends_with(".toml")
 }
 

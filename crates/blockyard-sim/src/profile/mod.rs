@@ -38,7 +38,7 @@ mod tests;
 mod value;
 
 pub use btt::{BttDesign, Fences, Words};
-pub use builtin::Builtin;
+pub use builtin::{Builtin, is_path};
 pub use design::{Design, KindQueues, canonical, short_name};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::{

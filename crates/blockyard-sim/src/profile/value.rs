@@ -282,24 +282,28 @@ fn scaled(
 /// is something else, the number is not whole or it is too large.
 fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     debug_assert!(units.iter().any(|(_, factor)| *factor == 1), "no smallest unit");
+    let (number, factor) = number_and_factor(text, units)?;
+    scaled_decimal(number, factor)
+}
+
+/// Splits `text` into its number and the factor of its unit. Returns `None` if the unit is not one of `units`.
+fn number_and_factor<'t>(text: &'t str, units: &[(&str, u64)]) -> Option<(&'t str, u64)> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let number = text.strip_suffix(unit)?;
     let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
-    scaled_decimal(number, *factor)
+    Some((number, *factor))
 }
 
 /// Returns the decimal number and unit in `text` in the smallest unit, rounded. Returns `None` if `text` is something else, or
 /// the number is too large.
 pub(crate) fn rounded(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let number = text.strip_suffix(unit)?;
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
+    let (number, factor) = number_and_factor(text, units)?;
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
     // More decimals than these are less than a byte in any unit.
     let decimals = decimals.get(..decimals.len().min(15))?;
     let scale = 10_u128.pow(u32::try_from(decimals.len()).ok()?);
-    let part = decimals.parse::<u128>().ok()? * u128::from(*factor);
-    let whole = u128::from(whole.parse::<u64>().ok()?) * u128::from(*factor);
+    let part = decimals.parse::<u128>().ok()? * u128::from(factor);
+    let whole = u128::from(whole.parse::<u64>().ok()?) * u128::from(factor);
     u64::try_from(whole + (part + scale / 2) / scale).ok()
 }
 

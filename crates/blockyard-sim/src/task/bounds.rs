@@ -4,7 +4,7 @@ use super::Taken;
 use crate::job::{Bounds, Job, Op};
 use blockyard::time::{Duration, Instant};
 
-/// The time at the begin of a job in which its rates are not judged, as in fio.
+/// The time at the start of a job in which its rates are not judged, as in fio.
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// A bound that was violated.

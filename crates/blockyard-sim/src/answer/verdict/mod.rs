@@ -107,9 +107,7 @@ impl Verdict {
         );
         Self { sentences: words::sentences(&rows), rows }
     }
-}
 
-impl Verdict {
     /// The IOPS of each row under the design `at`.
     pub(super) fn rates(&self, at: usize) -> Vec<f64> {
         self.rows.iter().map(|row| row.designs[at].iops).collect()
