@@ -65,13 +65,38 @@ fn an_fsync_leaves_the_queue_on_if_the_engine_takes_direct_commands() {
 #[test]
 fn a_durable_write_is_a_reliable_write_or_is_followed_by_a_flush() {
     for design in DESIGNS {
-        let with = commands("--rw=write --sync=dsync", design, "fua = true");
-        let without = commands("--rw=write --sync=dsync", design, "");
+        let with = commands("--rw=write --sync=dsync", design, "");
+        let without = commands("--rw=write --sync=dsync", design, "fua = false");
         for commands in [with, without] {
             assert_eq!(commands[25] + commands[47], 64, "{design}");
         }
         assert_eq!(with[6], u64::from(design == "cqe"), "{design}: a queue is turned on once");
         assert_eq!(without[6], switches(design, 64, 1), "{design}");
+    }
+}
+
+/// As in Linux, durable writes are reliable writes on a card without a cache too, and take longer there if the card
+/// reports writes early. A flush is no command, and leaves the command queue on.
+#[test]
+fn a_card_without_a_cache_gets_reliable_writes_and_no_flush() {
+    let common = "--name=x --direct=1 --filename=/dev/mmcblk0 --bs=16k --size=1m --rw=write";
+    let run = |job: &str, design, limits| {
+        let jobs = parse_args(common.split(' ').chain(job.split(' ')), &NoSource).unwrap();
+        let text = format!("base = \"emmc-hs400-sprd\"\n[limits]\n{limits}");
+        let device = Device::parse("card", &text).unwrap();
+        let design = Design::lookup(design).unwrap();
+        let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+        (report.mmc.unwrap().commands, report.span)
+    };
+    for design in DESIGNS {
+        let (durable, took) = run("--sync=dsync", design, "");
+        let (plain, took_plain) = run("--sync=dsync", design, "fua = false");
+        let (synced, _) = run("--fsync=4", design, "");
+        for commands in [durable, plain, synced] {
+            assert_eq!(commands[25] + commands[47], 64, "{design}");
+            assert_eq!(commands[6], u64::from(design == "cqe"), "{design}: no flush");
+        }
+        assert!(took > took_plain, "{design}: {took:?} and {took_plain:?}");
     }
 }
 
@@ -84,7 +109,7 @@ fn a_durable_write_is_split_to_the_reliable_writes_of_the_card() {
         for (sectors, each) in [(1, 32), (8, 4), (32, 1), (64, 32)] {
             let job = "--rw=write --sync=dsync";
             let card = format!("queue-depth = 0\n{}", only(sectors));
-            let commands = commands_of(&card, "", job, design, "fua = true");
+            let commands = commands_of(&card, "", job, design, "");
             assert_eq!(commands[25] + commands[24], 64 * each, "{design}, {sectors}");
             assert_eq!(commands[23], 64 * each, "each reliable write is announced");
         }
@@ -108,11 +133,17 @@ fn a_trim_is_an_erase_of_three_commands_and_a_status_command() {
 fn contradictions_between_cache_and_limits_of_a_card_are_refused() {
     let parse = |text: &str| Device::parse("my.toml", text).unwrap_err().to_string();
     let base = "base = \"emmc-hs400-sprd\"\n";
-    let only_limits = parse(&format!("{base}[limits]\nwrite-cache = true"));
-    assert!(only_limits.contains("`cache` in `[card]` decides"), "{only_limits}");
+    let decides = "`cache` in `[card]` and `fua` decide";
+    let only_limits = parse(&format!("{base}[limits]\nwrite-cache = true\nfua = false"));
+    assert!(only_limits.contains(decides), "{only_limits}");
     let denied = parse(&format!("{base}[limits]\nwrite-cache = false\n[card]\ncache = \"64KiB\""));
     assert!(denied.starts_with("my.toml:2: "), "{denied}");
-    assert!(denied.contains("`cache` in `[card]` decides"), "{denied}");
-    let forced = parse(&format!("{base}[limits]\nfua = true"));
-    assert!(forced.contains("a reliable write"), "{forced}");
+    assert!(denied.contains(decides), "{denied}");
+    for cannot in [
+        "base = \"sd-ux500\"\n[limits]\nfua = true".to_owned(),
+        format!("{base}[limits]\nfua = true\n[host]\nset-block-count = false"),
+    ] {
+        let forced = parse(&cannot);
+        assert!(forced.contains("a reliable write"), "{forced}");
+    }
 }

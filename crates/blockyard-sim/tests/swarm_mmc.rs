@@ -284,6 +284,16 @@ impl Drawn {
         mmc.card.timing.faults.program_one_in.is_some() && !asks
     }
 
+    fn has_cache(&self) -> bool {
+        matches!(&self.device.model, DeviceModel::Mmc(mmc) if mmc.card.features.cache_bytes > 0)
+    }
+
+    /// Makes the queue send neither flushes nor durable writes.
+    fn forgets_to_flush(&mut self) {
+        let limits = &mut self.device.limits;
+        (limits.write_cache, limits.fua) = (false, false);
+    }
+
     fn told(&self) -> String {
         let Self { args, device, design, sleeps, .. } = self;
         format!("{args:?} {:?} {:?} {sleeps:?}", device.model, design.host)
@@ -298,15 +308,16 @@ fn draw(seed: u64) -> Drawn {
     device.machine.cpus = pick(prng, &[1, 2, 4]);
     let DeviceModel::Mmc(mmc) = &mut device.model else { unreachable!("it is a card") };
     let sound = profile(prng, mmc, soldered_in, device.machine.cpus);
-    device.limits.write_cache = mmc.card.features.cache_bytes > 0;
-    if device.limits.write_cache {
+    let has_cache = mmc.card.features.cache_bytes > 0;
+    if has_cache {
         // No bio is split. A reset could lose one part while others wait; if a flush then failed before the bio
         // ended, no later flush would report that loss ([reset-loss-fails-flush]).
         device.limits.max_sectors = device.limits.max_sectors.max(LARGEST_BIO_SECTORS);
         device.limits.max_segments = 256;
     }
-    let can_force = device.limits.write_cache && mmc.host.set_block_count;
+    let can_force = soldered_in && mmc.host.set_block_count;
     device.limits.fua = can_force && prng.below(2) == 0;
+    device.limits.write_cache = has_cache || device.limits.fua;
     let trims = soldered_in && prng.below(3) == 0;
     device.limits.max_discard_sectors = if trims { 1 << 20 } else { 0 };
     let policy = policy(prng, mmc);
@@ -503,9 +514,8 @@ fn shows(wrong: &str, spoil: impl Fn(&mut Drawn) -> bool) -> bool {
 #[test]
 fn a_host_that_forgets_to_flush_is_caught() {
     assert!(shows("after a loss of power", |drawn| {
-        let has_cache = core::mem::replace(&mut drawn.device.limits.write_cache, false);
-        drawn.device.limits.fua = false;
-        has_cache && drawn.verify.cuts_power()
+        drawn.forgets_to_flush();
+        drawn.has_cache() && drawn.verify.cuts_power()
     }));
 }
 
@@ -513,10 +523,9 @@ fn a_host_that_forgets_to_flush_is_caught() {
 #[test]
 fn a_host_that_forgets_to_flush_before_a_reset_is_caught() {
     assert!(shows("at the end of the run", |drawn| {
-        let has_cache = core::mem::replace(&mut drawn.device.limits.write_cache, false);
-        drawn.device.limits.fua = false;
+        drawn.forgets_to_flush();
         drawn.verify.power_cuts.clear();
-        has_cache
+        drawn.has_cache()
     }));
 }
 
@@ -560,10 +569,11 @@ fn every_drawn_feature_changes_some_run() {
 fn no_write_is_split_if_a_reset_can_lose_the_cache() {
     let mut caches = 0;
     for seed in (0..200).chain([3_201_867_634]) {
-        let Drawn { args, device, .. } = draw(seed);
-        if !device.limits.write_cache {
+        let drawn = draw(seed);
+        if !drawn.has_cache() {
             continue;
         }
+        let Drawn { args, device, .. } = drawn;
         caches += 1;
         let limits = &device.limits;
         let jobs = parse_args(args.iter().map(String::as_str), &NoSource)

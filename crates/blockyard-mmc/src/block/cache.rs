@@ -4,18 +4,23 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 
 /// What is known of the card's cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cache {
     /// The cache may hold data that is not on the medium.
     dirty: bool,
     /// The last instant at which data was lost: the card was reset while the cache was dirty, or a write that
     /// had been reported turned out to be lost.
     lost: Option<Instant>,
-    /// The cache did not come back on after a reset ([returned-card-is-checked]).
+    /// The cache is off: the card has none, or it did not come back on after a reset ([returned-card-is-checked]).
     pub(super) is_off: bool,
 }
 
 impl Cache {
+    /// Returns an empty cache, which is on or off.
+    pub(super) const fn empty(is_on: bool) -> Self {
+        Self { dirty: false, lost: None, is_off: !is_on }
+    }
+
     /// Notes the start of a write whose data may stay in the cache.
     pub(super) const fn note_write(&mut self) {
         self.dirty = !self.is_off;
@@ -60,7 +65,7 @@ mod tests {
     #[test]
     fn a_loss_counts_for_what_was_asked_until_then_and_is_told_once() {
         let at = Instant::from_ns;
-        let mut cache = Cache::default();
+        let mut cache = Cache::empty(true);
         assert!(!cache.note_reset(at(5)) && !cache.lost_since(at(0)), "nothing was in the cache");
         cache.note_write();
         assert!(cache.note_reset(at(10)));

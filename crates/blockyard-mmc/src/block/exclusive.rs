@@ -4,7 +4,9 @@
 //! last one, perhaps for long. Their acts, the end included, are the thread's in every pipeline: as in Linux,
 //! the thread that dispatches waits for them.
 //!
-//! The command queue engine is turned off for them, except for a flush: where the engine is on and takes direct
+//! A flush of a card whose cache is off has no command: it ends when the card is idle, and needs no bus.
+//!
+//! The command queue engine is turned off for the others, except for a flush: where the engine is on and takes direct
 //! commands, a flush is one, followed by a CMD13 that asks how the flush went. If one of them fails, the flush
 //! begins again without the engine; but if the flush takes longer than its limit, and the card is still busy
 //! with it, [overdue-operation-ends] holds.
@@ -193,8 +195,10 @@ impl<H: HostController> Mmc<H> {
         let is_exclusive = |slot: &SlotId| self.slots[slot.index()].is_exclusive();
         let on_bus = self.due_on_bus(context, now).map(|at| Due::Slot(Job::Settle, at));
         let start = || self.exclusive_start().map(|at| Due::Slot(Job::Start, at));
-        let complete =
-            || self.posted.iter().find(is_exclusive).map(|at| Due::Slot(Job::Complete, at));
+        let complete = || {
+            let ended = self.posted.iter().find(is_exclusive).or_else(|| self.empty_flush());
+            ended.map(|at| Due::Slot(Job::Complete, at))
+        };
         on_bus.or_else(start).or_else(complete)
     }
 
@@ -209,14 +213,38 @@ impl<H: HostController> Mmc<H> {
     /// Returns the exclusive operation that waits, if it may start.
     fn exclusive_start(&self) -> Option<SlotId> {
         let is_free = self.bus.is_none() && self.engine_is_off(); // [one-claim-on-bus]
-        self.exclusive_is_next().filter(|slot| is_free || self.goes_direct(*slot))
+        let starts =
+            |slot: &SlotId| !self.has_no_command(*slot) && (is_free || self.goes_direct(*slot));
+        self.exclusive_is_next().filter(starts)
+    }
+
+    /// Returns the flush that is next, if it has no command to send.
+    fn empty_flush(&self) -> Option<SlotId> {
+        self.exclusive_is_next().filter(|slot| self.has_no_command(*slot))
+    }
+
+    /// Returns whether the operation in `slot` has nothing to send, as there is no cache to flush.
+    fn has_no_command(&self, slot: SlotId) -> bool {
+        self.slots[slot.index()].kind == Kind::Operation(Operation::Flush) && self.cache.is_off
+    }
+
+    /// Returns whether the operation in `slot`, which is next, needs the bus for itself.
+    pub(super) fn needs_bus(&self, slot: SlotId) -> bool {
+        !self.has_no_command(slot) && !self.goes_direct(slot)
+    }
+
+    /// Ends the flush in `slot`, which has no command, while its report begins.
+    pub(super) fn end_empty_flush(&mut self, slot: SlotId) {
+        debug_assert!(self.has_no_command(slot), "{slot:?} has a command to send");
+        let status = self.end_exclusive(slot, Status::Ok);
+        self.slots[slot.index()].status = status;
     }
 
     /// Returns whether the operation in `slot`, which is next, goes through the engine.
     pub(super) fn goes_direct(&self, slot: SlotId) -> bool {
         let of = &self.slots[slot.index()];
         let is_first_try = of.kind == Kind::Operation(Operation::Flush) && of.retries == 0;
-        is_first_try && !self.cache.is_off && !self.retune_needed && self.takes_direct()
+        is_first_try && !self.retune_needed && self.takes_direct()
     }
 
     /// Sends the next command of the flush in `slot` through the engine, if the engine still takes it.

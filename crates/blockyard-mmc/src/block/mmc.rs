@@ -185,7 +185,7 @@ impl<H: HostController> Mmc<H> {
             pack: Vec::with_capacity(usize::from(MAX_ENTRIES)),
             exclusive: None,
             sanitized: None,
-            cache: Cache::default(),
+            cache: Cache::empty(target.cache_on),
             unconfirmed: UnconfirmedWrite::None,
             finished: VecDeque::with_capacity(usize::from(slots)),
             card_gone: false,

@@ -25,7 +25,7 @@ impl Operation {
     /// Returns the operation that `op` is on `target`; `None` where `target` has no such operation.
     pub(super) fn of(op: Op, target: &Target) -> Option<Self> {
         let operation = match op {
-            Op::Flush => return target.cache_on.then_some(Self::Flush),
+            Op::Flush => return Some(Self::Flush),
             Op::Discard => Self::Discard,
             Op::WriteZeroes => Self::WriteZeroes,
             Op::SecureErase => Self::SecureErase,

@@ -187,7 +187,7 @@ impl<H: HostController> Mmc<H> {
         if can {
             let capabilities = self.controller.capabilities();
             self.pack_limit = PackLimit::of(&self.policy, &back, capabilities).unwrap_or_default();
-            self.cache.is_off = self.target.cache_on && !back.cache_on;
+            self.cache.is_off = !back.cache_on;
             // Flushes were promised, and report what was lost ([reset-loss-fails-flush]).
             self.target = Target { cache_on: self.target.cache_on, ..back };
         }

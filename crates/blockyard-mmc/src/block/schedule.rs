@@ -368,6 +368,10 @@ impl<H: HostController> Mmc<H> {
                 self.fill_pack(slot);
                 self.claim_bus(slot)
             }
+            Stage::Exclusive if kind == ActKind::Complete => {
+                self.end_empty_flush(slot);
+                Stage::Completing
+            }
             Stage::Exclusive if self.goes_direct(slot) => Stage::Starting,
             Stage::Exclusive => {
                 self.claim_exclusive(slot);

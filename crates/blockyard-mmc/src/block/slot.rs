@@ -62,7 +62,7 @@ pub(super) enum Kind {
     Read,
     /// It writes.
     Write,
-    /// It writes past the cache.
+    /// It writes past the cache, if there is one, and is durable when it ends.
     ReliableWrite,
     /// It transfers no data.
     Operation(Operation),
@@ -246,10 +246,9 @@ impl Slot {
             segments: request.segments,
             ..Self::FREE
         };
-        let is_reliable = target.cache_on && request.flags.contains(Flags::FUA);
         let kind = match request.op {
             Op::Read => Kind::Read,
-            Op::Write if is_reliable => Kind::ReliableWrite,
+            Op::Write if request.flags.contains(Flags::FUA) => Kind::ReliableWrite,
             Op::Write => Kind::Write,
             op => return slot.with_operation(Operation::of(op, target)?, target),
         };

@@ -195,6 +195,9 @@ impl Card {
     ///
     /// A request is one transfer, so it is limited by the largest transfer of the host and by the 16 bits of
     /// CMD23. Discards are limited only by their type, in whole preferred erase units.
+    ///
+    /// A card with reliable writes has a write cache here even if it has none: only then do writes that must be
+    /// durable (FUA) arrive as such, and become reliable writes. A flush of such a card sends nothing.
     #[must_use]
     pub fn limits(&self, host: &HostCapabilities) -> Option<Limits> {
         if self.sectors == 0 {
@@ -207,7 +210,7 @@ impl Card {
         let unit = self.preferred_erase_sectors();
         let erasable = u32::MAX / unit * unit;
         let max_if = |able: bool| if able { erasable } else { 0 };
-        let write_cache = self.cache_on();
+        let fua = self.reliable_write(host) != ReliableWrite::None;
         Some(Limits {
             logical_block_sectors,
             max_sectors: (max_blocks / logical_block_sectors * logical_block_sectors)
@@ -215,8 +218,8 @@ impl Card {
             max_segments: host.max_segments,
             max_discard_sectors: max_if(self.discard_by().is_some()),
             max_write_zeroes_sectors: max_if(self.zero_by().is_some()),
-            write_cache,
-            fua: write_cache && self.reliable_write(host) != ReliableWrite::None,
+            write_cache: self.cache_on() || fua,
+            fua,
             ..Limits::new(self.sectors)
         })
     }

@@ -99,6 +99,11 @@ fn limits_follow_from_card_and_host() {
     let plain = HostCapabilities { set_block_count: false, ..host.clone() };
     let limits = card.limits(&plain).unwrap();
     assert!(limits.write_cache && !limits.fua);
+    // As in Linux, a card with reliable writes has a write cache for the queue, although it has none.
+    for (host, reliable) in [(&host, true), (&plain, false)] {
+        let limits = emmc(emmc_5_1(), &[]).limits(host).unwrap();
+        assert_eq!((limits.write_cache, limits.fua), (reliable, reliable));
+    }
     // Only the user area counts, not the other partitions.
     assert_eq!(card.partition_sectors(Partition::Boot(1)), 8192);
     let nothing = Card { sectors: 0, ..card.clone() };
@@ -107,7 +112,7 @@ fn limits_follow_from_card_and_host() {
     let card = emmc(emmc_5_1(), &[index::DATA_SECTOR_SIZE]);
     let limits = card.limits(&host).unwrap();
     assert_eq!((limits.logical_block_sectors, limits.max_sectors), (8, 1016));
-    assert!(!limits.write_cache && !limits.fua);
+    assert!(limits.write_cache && limits.fua, "by reliable writes");
     let mut bytes = emmc_5_1();
     bytes[usize::from(index::EXCEPTION_EVENTS_CTRL)] = 0b1000;
     let card = emmc(bytes, &[index::DATA_SECTOR_SIZE]);

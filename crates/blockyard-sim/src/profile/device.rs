@@ -543,7 +543,13 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> 
         DeviceModel::Pmem(_) => Limits { max_sectors: u32::MAX, max_segments: u16::MAX, ..usual },
         _ => usual,
     };
-    let has_cache = matches!(model, DeviceModel::Mmc(mmc) if mmc.write_cache());
+    let card = match model {
+        DeviceModel::Mmc(mmc) => Some(mmc),
+        _ => None,
+    };
+    let has_fua = card.is_some_and(MmcProfile::has_reliable_writes);
+    let fua = table.take_or("fua", Flag, has_fua)?;
+    let has_cache = card.is_some_and(|mmc| mmc.write_cache(fua));
     Ok(Limits {
         capacity_sectors: usual.capacity_sectors,
         logical_block_sectors: table.take_or("logical-block", OneOf(LOGICAL_BLOCK), 1)?,
@@ -555,6 +561,6 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> 
         chunk_sectors: table.take_or("chunk-sectors", any(), 0)?,
         virt_boundary: table.take_or("virt-boundary", Flag, false)?,
         write_cache: table.take_or("write-cache", Flag, has_cache)?,
-        fua: table.take_or("fua", Flag, false)?,
+        fua,
     })
 }

@@ -293,8 +293,11 @@ pub(super) fn begin_verifying<O: Observer>(
     seed: u64,
 ) {
     // Durability matters only if power is cut or a card is reset: both lose the cache.
-    let cuts_power = verify.cuts_power() || matches!(device.model, DeviceModel::Mmc(_));
-    let volatile = device.limits.write_cache && cuts_power;
+    let has_cache = match &device.model {
+        DeviceModel::Mmc(mmc) => mmc.has_cache(),
+        _ => verify.cuts_power(),
+    };
+    let volatile = device.limits.write_cache && has_cache;
     let cache = if volatile { Cache::Volatile } else { Cache::WriteThrough };
     let disks = u16::try_from(world.queues().len()).expect("a number of disks should fit 16 bits");
     let verifier = Verifier::new(disks, cache, Prng::new(seed).fork(4));

@@ -55,7 +55,7 @@ impl<H: HostController> Mmc<H> {
     /// Returns whether another user wants the bus as soon as the engine has no task.
     fn wants_bus(&self, request_waits: bool) -> bool {
         let leaves = matches!(self.power, Power::Disabling(_)) && self.slots_in_use == 0;
-        let operates = self.exclusive_is_next().is_some_and(|slot| !self.goes_direct(slot));
+        let operates = self.exclusive_is_next().is_some_and(|slot| self.needs_bus(slot));
         (self.tunes_before_tasks() && request_waits) || operates || leaves
     }
 

@@ -474,7 +474,8 @@ fn operations_that_a_card_does_not_support_are_refused() {
     let plain = Target::of(&crate::card::tests::emmc(bytes, &[]), host.capabilities());
     assert_eq!(has(&plain), ([true, false], false, false, false), "whole erase groups only");
     assert_eq!(has(&CARD), ([false; 2], false, false, false));
-    for op in [Op::Flush, Op::Discard, Op::WriteZeroes, Op::SecureErase] {
+    assert!(Operation::of(Op::Flush, &CARD).is_some(), "a flush of no cache has nothing to do");
+    for op in [Op::Discard, Op::WriteZeroes, Op::SecureErase] {
         assert_eq!(Operation::of(op, &CARD), None);
         assert!(Operation::of(op, &new).is_some());
     }
@@ -611,6 +612,28 @@ fn only_a_write_past_the_cache_is_a_reliable_write() {
     bench.submit([Bio::write(0, 8, 0).with_flags(Flags::FUA)]);
     bench.settle();
     assert_eq!(sent(&mut bench), [(6, 0x0320_0100)]);
+}
+
+/// As in Linux, a card without a cache gets reliable writes. Its flush waits like any other and sends nothing, so that
+/// the engine stays on.
+#[test]
+fn without_a_cache_durable_writes_are_reliable_and_flushes_have_no_command() {
+    for policy in every_policy() {
+        let controller = Scripted::new(policy.transfer, policy.busy);
+        let target = Target { cache_on: false, ..emmc() };
+        let mut bench = Bench::with(Policies::NONE, controller, target, policy);
+        let durable = |at: u64| Bio::write(at, 8, at).with_flags(Flags::FUA);
+        bench.submit([durable(100), Bio::write(200, 8, 200), FLUSH, durable(300)]);
+        bench.settle();
+        bench.all_ended_with(Status::Ok, 4);
+        assert!(bench.script().forced.iter().eq(&[100, 300]), "{policy:?}");
+        assert!(sent(&mut bench).is_empty(), "{policy:?}: a flush was sent");
+        assert_eq!(bench.count(ActKind::DisableEngine), 0, "{policy:?}");
+        let flush = bench.did.iter().find(|did| did.sector == 0).expect("the end of the flush");
+        let beside = |span: &&Span| span.from < flush.to && flush.from < span.to;
+        let beside = bench.spans().iter().find(beside);
+        assert!(beside.is_none(), "{policy:?} [exclusive-waits-for-idle]: {beside:?}");
+    }
 }
 
 /// REL_WR_SEC_C: without EN_REL_WR, a card takes reliable writes of one sector, or of that many from a multiple of it on.

@@ -124,9 +124,10 @@ fn emmc_by_host() -> Target {
 /// Returns the limits of a disk on `target`.
 fn limits(target: &Target) -> Limits {
     let most = |able: bool| if able { u32::MAX } else { 0 };
+    let fua = target.reliable_write != ReliableWrite::None;
     Limits {
-        write_cache: target.cache_on,
-        fua: target.cache_on && target.reliable_write != ReliableWrite::None,
+        write_cache: target.cache_on || fua,
+        fua,
         max_discard_sectors: most(target.discard.is_some()),
         max_write_zeroes_sectors: most(target.write_zeroes.is_some()),
         logical_block_sectors: target.unit_sectors,

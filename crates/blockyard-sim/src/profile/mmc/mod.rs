@@ -54,24 +54,33 @@ impl MmcProfile {
         }
     }
 
-    /// Whether the disk has a volatile cache. It follows from the card, so `[limits]` need not repeat it.
-    pub(super) const fn write_cache(&self) -> bool {
+    /// Whether the card has a volatile cache.
+    pub(crate) const fn has_cache(&self) -> bool {
         self.card.features.cache_bytes > 0
     }
 
+    /// Whether writes can be durable by themselves: as reliable writes, which an eMMC device takes after CMD23.
+    pub(super) fn has_reliable_writes(&self) -> bool {
+        self.card.is_emmc() && self.host.set_block_count
+    }
+
+    /// Whether the disk has a write cache for its queue, if durable writes are reliable writes (`fua`): then also
+    /// without a cache, as since Linux 3.0. It follows from the card, so `[limits]` need not repeat it.
+    pub(super) const fn write_cache(&self, fua: bool) -> bool {
+        self.has_cache() || fua
+    }
+
     /// Checks that this device can have such `limits`. The error is the reason why it cannot.
-    pub(super) const fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
+    pub(super) fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
         if limits.max_sectors > u16::MAX as u32 {
             return Err("a transfer of a card has at most 65535 sectors: `max-sectors`");
         }
-        if limits.write_cache != self.write_cache() {
-            return Err(
-                "`cache` in `[card]` decides whether a card has a write cache: `write-cache` can be \
-                        left out, and must not differ",
-            );
+        if limits.write_cache != self.write_cache(limits.fua) {
+            return Err("`cache` in `[card]` and `fua` decide whether a card has a write cache: \
+                        `write-cache` can be left out, and must not differ");
         }
-        if limits.fua && !(limits.write_cache && self.host.set_block_count) {
-            return Err("`fua` of a card is a reliable write: it needs a `cache` in `[card]` and \
+        if limits.fua && !self.has_reliable_writes() {
+            return Err("`fua` of a card is a reliable write: it needs an eMMC device and \
                         `set-block-count = true` in `[host]`");
         }
         Ok(())
