@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 
 /// The folder of the recordings.
 const FOLDER: &str = "null_blk";
+/// The folder of recordings of a driver that may sleep (`blocking=1`).
+const BLOCKING: &str = "null_blk_blocking";
 
 /// The known differences: the job, or one recording of it; the orders that differ; and the reason.
 const DIFFERS: &[(&str, &[&str], &str)] = &[
@@ -97,10 +99,11 @@ fn differences(ours: &[String], theirs: &[String]) -> Vec<(&'static str, String)
     ORDERS.into_iter().filter_map(difference).collect()
 }
 
+/// A driver that may sleep makes no difference, as since Linux 6.10.
 #[test]
 fn each_job_is_submitted_dispatched_and_completed_as_linux_did() {
     let mut wrong = Vec::new();
-    for recording in Recording::all(FOLDER) {
+    for recording in [FOLDER, BLOCKING].into_iter().flat_map(Recording::all) {
         let name = recording.name();
         let listed = DIFFERS.iter().filter(|(of, ..)| *of == recording.job || *of == name);
         let listed: Vec<_> = listed.flat_map(|(_, orders, _)| orders.iter().copied()).collect();
@@ -167,7 +170,9 @@ fn assumed_calls_are_told() {
 
 #[test]
 fn each_job_has_the_recordings_it_names() {
-    Recording::assert_complete(FOLDER);
+    for folder in [FOLDER, BLOCKING] {
+        Recording::assert_complete(folder);
+    }
 }
 
 /// The comparison sees a missing, additional, changed or reordered event, and ignores how the orders
