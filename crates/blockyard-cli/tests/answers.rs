@@ -11,7 +11,8 @@ use serde_json::Value;
 use folder::Folder;
 
 fn blockyard<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_blockyard")).args(args).output().unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
+    command.args(args).env_remove("COLUMNS").output().unwrap()
 }
 
 /// Returns the standard output of a command that must succeed with an empty standard error.
