@@ -3,6 +3,7 @@
 
 use blockyard::stats::Histogram;
 use blockyard_sim::job::{JobFile, NoSource, Op, parse_args, parse_bytes};
+use blockyard_sim::measure::JobStats;
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 
@@ -181,4 +182,76 @@ fn verify_checks_the_data_and_changes_no_figure() {
         (report.span, measured(Op::Read), measured(Op::Write))
     };
     assert_eq!(figures(&plain), figures(&checked));
+}
+
+/// Runs a job file on a disk that takes 64 I/Os at a time. Returns the I/Os and the runtime of each job, in ms.
+fn counts_and_times(text: &str) -> Vec<(u64, u64)> {
+    let global = "[global]\ndirect=1\nrw=randread\nsize=64m\n";
+    let jobs = parse_bytes("jobs", format!("{global}{text}").as_bytes(), &NoSource).unwrap();
+    let report = try_run(&jobs, 64, "mq-none").unwrap();
+    let of_job = |stats: &JobStats| {
+        (stats.ops.read.as_deref().map_or(0, |reads| reads.ios), stats.runtime_ns() / MS)
+    };
+    report.jobs.iter().map(|job| of_job(&job.stats)).collect()
+}
+
+/// The lone reader of the flow issues an I/O each millisecond. The other, which could issue eight, issues three.
+#[test]
+fn jobs_of_a_flow_issue_io_in_the_proportion_of_their_weights() {
+    let pair = |fast: &str, slow: &str| {
+        let fast = format!("[fast]\nioengine=libaio\niodepth=8\n{fast}\n");
+        counts_and_times(&format!("{fast}[slow]\n{slow}\n"))
+    };
+    let both = "time_based\nruntime=1s\n";
+    let free = pair(both, both);
+    assert!(free[0].0 > 7 * free[1].0, "without a flow: {free:?}");
+    let [(fast, _), (slow, ms)] = pair(&format!("{both}flow=3"), &format!("{both}flow=1"))[..]
+    else {
+        panic!("two jobs must be reported")
+    };
+    assert!(fast.abs_diff(3 * slow) <= 4, "{fast} and {slow}");
+    assert!((990..=1001).contains(&slow) && ms <= 1001, "{slow} in {ms} ms");
+    let apart = pair(&format!("{both}flow=3\nflow_id=1"), &format!("{both}flow=1\nflow_id=2"));
+    assert_eq!(apart, free, "a job that is alone in its flow does not wait");
+    let left = pair("number_ios=2000\nflow=1", "number_ios=100\nflow=1");
+    assert!(left[0].1.abs_diff(338) <= 3, "100 I/Os in 100 ms, then 8 a ms: {left:?}");
+}
+
+/// A job with a tenth of the I/Os is ahead after one. Where it then sleeps for 50 ms, the other waits for it after nine.
+#[test]
+fn a_job_that_is_ahead_of_its_flow_pauses() {
+    let counts = |pause: &str| {
+        let both = "time_based\nruntime=1s\n";
+        let text = format!("[tenth]\n{both}flow=1\n{pause}\n[other]\n{both}flow=9\n");
+        let counts = counts_and_times(&text);
+        (counts[0].0, counts[1].0)
+    };
+    let (tenth, other) = counts("");
+    assert!(other >= 990 && tenth.abs_diff(other / 9) <= 2, "{tenth} and {other}");
+    let (tenth, other) = counts("flow_sleep=50ms");
+    assert!((18..=42).contains(&tenth), "one or two in each 51 to 53 ms: {tenth}");
+    assert!(other.abs_diff(9 * tenth) <= 18, "{tenth} and {other}");
+}
+
+/// `exitall` ends the jobs of its group, those that run, or those that come later, too.
+#[test]
+fn the_end_of_a_job_ends_the_jobs_that_it_names() {
+    let ends = |what: &str| {
+        let first = format!("[first]\nnumber_ios=10\nexitall\n{what}\n");
+        let others = "[group]\nnumber_ios=100\n[running]\nnew_group\nnumber_ios=100\n\
+                      [later]\nstonewall\nnumber_ios=100\n";
+        counts_and_times(&format!("{first}{others}")).into_iter().map(|(ios, _)| ios)
+    };
+    let short = |ios: &u64| (10..=12).contains(ios);
+    for (what, ended) in [
+        ("exit_what=group", [true, false, false]),
+        ("", [true, false, false]),
+        ("exit_what=stonewall", [true, true, false]),
+        ("exit_what=all", [true, true, true]),
+    ] {
+        let counts: Vec<_> = ends(what).skip(1).collect();
+        let of_later = counts[2];
+        assert_eq!(counts.iter().map(short).collect::<Vec<_>>()[..2], ended[..2], "{what}");
+        assert_eq!(of_later, if ended[2] { 0 } else { 100 }, "{what}: {counts:?}");
+    }
 }

@@ -133,7 +133,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("error_dump", &[], NO_ERRORS, boolean),
     ignored("ignore_error", &[], NO_ERRORS, text),
     ignored("exitall_on_error", &[], NO_ERRORS, flag),
-    ignored("exit_what", &[], "exitall ends all jobs", text),
     ignored("write_hist_log", &[], NO_HISTOGRAM_LOG, text_or_nothing),
     ignored("log_entries", &[], STREAMED, number),
     ignored("log_hist_msec", &[], NO_HISTOGRAM_LOG, number),

@@ -52,9 +52,9 @@ pub use limits::{
 };
 pub use logging::{LogPrefix, Logging};
 pub use model::{
-    BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, FadviseHint, FileService, Job,
-    Mix, Pattern, RandomGenerator, RateProcess, Reporting, Sequencer, Strides, SyncMode,
-    ThinktimeBlocks, UnifiedReporting, Zone,
+    BlockSizes, ContinueOnError, CpuPolicy, Distribution, Engine, ExitWhat, FadviseHint,
+    FileService, Flow, Job, Mix, Pattern, RandomGenerator, RateProcess, Reporting, Sequencer,
+    Strides, SyncMode, ThinktimeBlocks, UnifiedReporting, Zone,
 };
 pub use op::{Op, PerOp};
 pub use option::{Effect, OptionDef};

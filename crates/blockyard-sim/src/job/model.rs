@@ -251,6 +251,30 @@ pub struct Strides {
     pub gap_bytes: u64,
 }
 
+/// A job's share in the I/Os of a flow: jobs with the same number take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// The weight of each instance, up to 1000; 0, the default, means that the job is in no flow.
+    pub weight: u32,
+    /// The number of the flow; default 0.
+    pub id: u32,
+    /// The sleep of an instance that is ahead of its share, after its I/Os in flight have ended, ns; 0, the default,
+    /// means until it has a turn.
+    pub pause_ns: u64,
+}
+
+/// The jobs that `exitall` ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExitWhat {
+    /// Those of the same reporting group.
+    #[default]
+    Group,
+    /// Those that run.
+    Running,
+    /// Those that run, and those that have not begun.
+    All,
+}
+
 /// The choice of the file of the next I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileService {
@@ -352,8 +376,10 @@ pub struct Job {
     pub new_group: bool,
     /// Report the instances of a group as one; default false.
     pub group_reporting: bool,
-    /// End all jobs when an instance of this one ends; default false.
+    /// End other jobs when an instance of this one ends; default false.
     pub exitall: bool,
+    /// The jobs that `exitall` ends; default [`ExitWhat::Group`].
+    pub exit_what: ExitWhat,
     /// Default: none.
     pub continue_on_error: ContinueOnError,
     /// Instances, 1 to [`INSTANCES_MAX`](super::INSTANCES_MAX); default 1.
@@ -481,6 +507,8 @@ pub struct Job {
     pub thinktime_blocks_type: ThinktimeBlocks,
     /// Time between pauses, ns; 0 means by blocks only; default 0.
     pub thinktime_iotime_ns: u64,
+    /// Default: in no flow.
+    pub flow: Flow,
 
     /// I/O priority within the class, 0 (first) to 7; `None` means not set.
     pub priority: Option<u8>,
@@ -527,6 +555,7 @@ impl Job {
             new_group: false,
             group_reporting: false,
             exitall: false,
+            exit_what: ExitWhat::default(),
             continue_on_error: ContinueOnError::default(),
             numjobs: 1,
             first_instance: 0,
@@ -586,6 +615,7 @@ impl Job {
             thinktime_blocks: 1,
             thinktime_blocks_type: ThinktimeBlocks::Complete,
             thinktime_iotime_ns: 0,
+            flow: Flow::default(),
             priority: None,
             priority_class: PriorityClass::None,
             command_priority: CommandPriority::default(),

@@ -5,8 +5,8 @@ use super::error::ValueFault;
 use super::limits::{BLOCK_BYTES_MAX, DEPTH_MAX};
 use super::logging::LogPrefix;
 use super::model::{
-    BlockSizes, ContinueOnError, CpuPolicy, FadviseHint, RandomGenerator, RateProcess, Sequencer,
-    SyncMode, ThinktimeBlocks, UnifiedReporting,
+    BlockSizes, ContinueOnError, CpuPolicy, ExitWhat, FadviseHint, RandomGenerator, RateProcess,
+    Sequencer, SyncMode, ThinktimeBlocks, UnifiedReporting,
 };
 use super::op::PerOp;
 use super::option::{Effect, OptionDef};
@@ -45,6 +45,9 @@ fn set_per_op<T: Clone>(
 ) -> Parsed<()> {
     value.per_op(field, &[','], read)
 }
+
+/// The greatest weight in a flow, as in fio.
+const FLOW_WEIGHT_MAX: u32 = 1000;
 
 /// The limit on numbers in a job, so that their products fit 64 bits.
 const COUNT_MAX: u64 = 1 << 48;
@@ -98,6 +101,9 @@ const PROCESSES: &[(&str, RateProcess)] =
 
 const THINKTIME: &[(&str, ThinktimeBlocks)] =
     &[("complete", ThinktimeBlocks::Complete), ("issue", ThinktimeBlocks::Issue)];
+
+const EXIT_WHAT: &[(&str, ExitWhat)] =
+    &[("group", ExitWhat::Group), ("stonewall", ExitWhat::Running), ("all", ExitWhat::All)];
 
 const SUBMIT_MODES: &[(&str, bool)] = &[("inline", false), ("offload", true)];
 
@@ -167,7 +173,9 @@ modelled_options! {
     "stonewall" | "wait_for_previous", "start when all earlier jobs have ended": set stonewall = Value::flag;
     "new_group", "start a reporting group": set new_group = Value::flag;
     "group_reporting", "report a group as one": set group_reporting = Value::flag;
-    "exitall", "end all jobs when this one ends": set exitall = Value::flag;
+    "exitall", "end other jobs when this one ends": set exitall = Value::flag;
+    "exit_what", "the jobs that exitall ends: group, stonewall (those that run) or all":
+        set exit_what = |v| v.word(EXIT_WHAT);
     "continue_on_error", "count I/O errors and go on": set continue_on_error = |v| v.word(CONTINUE);
     "numjobs", "instances of this job": set numjobs = |v| v.count_u32(1, u32::MAX);
     "thread", "threads, not processes": set thread = Value::flag;
@@ -289,6 +297,11 @@ modelled_options! {
     "rate_process", "spacing of I/Os under a rate": set rate_process = |v| v.word(PROCESSES);
     "rate_ignore_thinktime", "do not catch up after thinking":
         set rate_ignore_thinktime = Value::boolean;
+    "flow", "share of this job in the I/Os of its flow, as a weight; 0: in no flow":
+        set flow.weight = |v| v.count_u32(0, FLOW_WEIGHT_MAX);
+    "flow_id", "number of the flow": set flow.id = |v| v.count_u32(0, u32::MAX);
+    "flow_sleep", "pause of a job that is ahead of its share (us)":
+        set flow.pause_ns = |v| v.time_ns(TimeUnit::Microsecond);
     "thinktime", "pause between I/Os (us)": set thinktime_ns = |v| v.time_ns(TimeUnit::Microsecond);
     "thinktime_spin", "part of the pause that burns CPU (us)":
         set thinktime_spin_ns = |v| v.time_ns(TimeUnit::Microsecond);

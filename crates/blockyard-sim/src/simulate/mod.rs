@@ -411,7 +411,7 @@ impl<O: Observer> Simulation<O> {
 
     /// Begins the next wave. Returns whether there was one.
     fn begin_wave(&mut self) -> bool {
-        let Some(wave) = self.waves.pop() else {
+        let Some(wave) = self.waves.pop().filter(|_| !self.world.ends_all()) else {
             self.world.end_measuring();
             return false;
         };

@@ -8,13 +8,15 @@ mod bounds;
 mod reader;
 mod recorded;
 mod search;
+mod share;
 mod source;
 mod targets;
 
 pub use bounds::Violation;
 pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
+pub use share::Share;
 
-use crate::job::{ContinueOnError, Engine, Job, Op, Priority, Resolved, encoded};
+use crate::job::{ContinueOnError, Engine, ExitWhat, Job, Op, Priority, Resolved, encoded};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Meter;
 use crate::measure::spent::Rest;
@@ -91,6 +93,8 @@ pub enum Plan {
     AwaitInstant(Instant),
     /// Sleep until a record is delivered or an I/O has completed.
     AwaitRecord,
+    /// Sleep until the task has a turn in its flow, or until this instant.
+    AwaitTurn(Instant),
     /// The task has ended.
     End,
 }
@@ -108,6 +112,8 @@ enum Asleep {
     InstantOrCompletion(Instant),
     /// A record, or a completed I/O.
     Record,
+    /// A turn in its flow, or this instant.
+    Turn(Instant),
     /// A page that is being read, or the end of one of the task's own bios.
     Page,
     /// A tag.
@@ -152,8 +158,12 @@ pub struct Task {
     pub meter: Meter,
     /// The current sleep.
     pub rest: Option<Rest>,
-    /// Whether the end of this instance ends all jobs (`exitall`).
-    pub ends_all: bool,
+    /// The reporting group of its job.
+    pub group: u32,
+    /// The jobs that end with this instance (`exitall`).
+    pub ends: Option<ExitWhat>,
+    /// Its share in a flow.
+    pub share: Option<Share>,
     /// Whether the task has ended.
     pub is_over: bool,
     /// The watch for a steady state, which the world takes over.
@@ -313,7 +323,9 @@ impl Task {
             stats,
             meter: Meter::new(&job.reporting),
             rest: None,
-            ends_all: job.exitall,
+            group: job.group,
+            ends: job.exitall.then_some(job.exit_what),
+            share: Share::of(&job.flow),
             is_over: false,
             steady: SteadyWatch::new(&job.targets.steady),
             continue_on_error: job.continue_on_error,
@@ -388,8 +400,9 @@ impl Task {
         self.shape.depth - u32::try_from(self.free.len()).expect("free slots should fit the depth")
     }
 
-    /// Returns the next action at `now`. Unless it is [`Plan::Go`], the task now sleeps or has ended.
-    pub fn plan(&mut self, now: Instant) -> Plan {
+    /// Returns the next action at `now`. Unless it is [`Plan::Go`], the task now sleeps or has ended. If the task
+    /// `has_turn`, it is not ahead of its share in its flow.
+    pub fn plan(&mut self, now: Instant, has_turn: bool) -> Plan {
         self.asleep = Asleep::No;
         self.taking = false;
         match self.in_call {
@@ -450,7 +463,27 @@ impl Task {
         if self.draining || refused {
             return self.await_completions(self.shape.complete_min.min(outstanding));
         }
-        Plan::Go
+        if has_turn { Plan::Go } else { self.await_turn(now) }
+    }
+
+    /// Sleeps for a turn: for the pause of its job, once its I/Os in flight have ended, or until there is a turn.
+    fn await_turn(&mut self, now: Instant) -> Plan {
+        let pause = self.share.map_or(Duration::ZERO, |share| share.pause);
+        if pause == Duration::ZERO {
+            self.asleep = Asleep::Turn(self.stop_at);
+            return Plan::AwaitTurn(self.stop_at);
+        }
+        if self.outstanding() > 0 {
+            return self.await_completions(self.outstanding());
+        }
+        self.asleep = Asleep::Instant;
+        Plan::AwaitInstant(now + pause)
+    }
+
+    /// Whether the task sleeps for a turn.
+    #[must_use]
+    pub const fn waits_for_turn(&self) -> bool {
+        matches!(self.asleep, Asleep::Turn(_))
     }
 
     fn await_completions(&mut self, wanted: u32) -> Plan {
@@ -699,6 +732,7 @@ impl Task {
             Asleep::No
             | Asleep::Instant
             | Asleep::Page
+            | Asleep::Turn(_)
             | Asleep::Tag
             | Asleep::Call
             | Asleep::Driver => false,
@@ -714,7 +748,7 @@ impl Task {
     pub fn alarm(&mut self, now: Instant) -> bool {
         let due = match self.asleep {
             Asleep::Instant => true,
-            Asleep::InstantOrCompletion(at) => at == now,
+            Asleep::InstantOrCompletion(at) | Asleep::Turn(at) => at == now,
             _ => false,
         };
         if due {

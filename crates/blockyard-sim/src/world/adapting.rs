@@ -1,6 +1,7 @@
-//! Jobs that adapt to their own measurements: they end in a steady state, or search for a depth.
+//! Jobs that end for a reason other than their own I/Os and time, or search for a depth.
 
 use super::{Event, World};
+use crate::job::ExitWhat;
 use crate::machine::cpu::TaskId;
 use crate::measure::steady::SteadyWatch;
 use crate::observe::Observer;
@@ -38,6 +39,19 @@ impl<O: Observer> World<O> {
             }
         }
         self.stats[entry].steady = Some(watch);
+    }
+
+    /// Ends the jobs that end with the task, which has ended at `end`.
+    pub(super) fn end_with(&mut self, id: TaskId, end: Instant) {
+        let task = &self.tasks[id.0 as usize];
+        let Some(ends) = task.ends else { return };
+        let group = task.group;
+        debug_assert!(task.is_over, "{id:?} must have ended");
+        self.ends_all |= ends == ExitWhat::All;
+        let others = self.tasks.iter_mut();
+        others
+            .filter(|task| ends != ExitWhat::Group || task.group == group)
+            .for_each(|task| task.stop(end));
     }
 
     /// Lets the task judge the depth that it tries. When it has found one, its measurement begins anew.

@@ -50,11 +50,13 @@ mod reading;
 mod replaying;
 mod standstill;
 mod step;
+mod turns;
 
 pub use media::POWER_CUTS_MAX;
 use processor::Locks;
 use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
+use turns::Flows;
 
 use crate::data::verify::Verifier;
 use crate::device::mmc::contexts::Contexts;
@@ -188,6 +190,9 @@ pub struct World<O = ()> {
     /// Hundredths of a wake-up that are owed to the waker's processor.
     owed_to_waker: u32,
     polled: PolledQueues,
+    flows: Flows,
+    /// Whether a job has ended those that have not begun, too.
+    ends_all: bool,
     cache: PageCache,
     /// The reach of read-ahead through the page cache, in pages.
     reach: Reach,
@@ -271,6 +276,8 @@ impl<O: Observer> World<O> {
             host_cpus: [CpuId(machine.cpus - 1); 2],
             owed_to_waker: 0,
             polled,
+            flows: Flows::default(),
+            ends_all: false,
             cache: PageCache::default(),
             reach: Reach { usual: 0, widest: 0 },
             tasks: Vec::new(),
@@ -335,6 +342,12 @@ impl<O: Observer> World<O> {
     #[must_use]
     pub const fn last_end(&self) -> Instant {
         self.last_end
+    }
+
+    /// Whether a job has ended those that have not begun, too.
+    #[must_use]
+    pub const fn ends_all(&self) -> bool {
+        self.ends_all
     }
 
     /// Returns the instant when measurement began.

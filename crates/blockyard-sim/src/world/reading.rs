@@ -29,7 +29,9 @@ impl<O: Observer> World<O> {
             if self.now >= task.measured_from() {
                 self.stats[task.stats].depths.submitted(1, 1, task.outstanding());
             }
+            self.took_turn(id);
         }
+        let task = &mut self.tasks[id.0 as usize];
         if task.read_step(&self.cache) == Some(ReadStep::Ask) {
             task.reader().ask(&mut self.cache, self.reach);
             cost += self.submit_runs(id);

@@ -18,7 +18,7 @@ impl<O: Observer> World<O> {
             return self.read(id);
         }
         let mut cost = self.take_results(id);
-        if self.tasks[id.0 as usize].reads_next(self.now) {
+        if self.has_turn(id) && self.tasks[id.0 as usize].reads_next(self.now) {
             return cost + self.read(id);
         }
         let submitted = self.submit_batch(id, &mut cost);
@@ -60,7 +60,7 @@ impl<O: Observer> World<O> {
         let plugs = call.plugs && !completes_in_call;
         let (mut submitted, mut syncs) = (0, 0);
         let mut used = None;
-        while submitted < call.left {
+        while submitted < call.left && self.has_turn(id) {
             let Some((queue, bio)) = self.tasks[at].next_bio(self.now) else { break };
             if used.is_some_and(|last| last != queue) {
                 break;
@@ -78,6 +78,7 @@ impl<O: Observer> World<O> {
                     self.totals.tag_waits += u64::from(waited > Duration::ZERO);
                     submitted += 1;
                     syncs += u32::from(bio.op == bio::Op::Flush);
+                    self.took_turn(id);
                     if let Some(recorded_at) = recorded_at {
                         self.replayed(recorded_at);
                     }
@@ -146,12 +147,13 @@ impl<O: Observer> World<O> {
         self.tasks[id.0 as usize].step_ended(end);
         self.look_at_depth(id, end);
         let reads = self.plan_reading(id, end);
+        let has_turn = self.has_turn(id);
         let task = &mut self.tasks[id.0 as usize];
         let stats = &mut self.stats[task.stats];
         let plan = match reads {
             _ if task.waits_for_tag() || task.is_in_driver() => Plan::AwaitCompletions,
             Some(plan) => plan,
-            None => task.plan(end),
+            None => task.plan(end, has_turn),
         };
         let spin = task.take_spin();
         if self.now >= task.measured_from() {
@@ -176,6 +178,12 @@ impl<O: Observer> World<O> {
                 task.rest = rests(Some(due));
                 self.events.push(due, Event::Alarm(id));
             }
+            Plan::AwaitTurn(until) => {
+                task.rest = rests(Some(Instant::MAX));
+                if until < Instant::MAX {
+                    self.events.push(until, Event::Alarm(id));
+                }
+            }
             Plan::End => {
                 task.is_over = true;
                 stats.depth_found = task.depth_found().or(stats.depth_found);
@@ -184,9 +192,8 @@ impl<O: Observer> World<O> {
                 debug_assert!(self.alive > 0, "{id:?} ended after all tasks");
                 self.alive -= 1;
                 self.last_end = end;
-                if task.ends_all {
-                    self.tasks.iter_mut().for_each(|task| task.stop(end));
-                }
+                self.end_with(id, end);
+                self.leave_flow(id);
                 self.end_measuring_of(id, end);
             }
         }
