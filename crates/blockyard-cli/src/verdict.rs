@@ -1,7 +1,6 @@
 //! Decides whether an answer is a success.
 
-use blockyard_sim::answer::Outcome;
-use blockyard_sim::answer::goal::GoalResult;
+use blockyard_sim::answer::{Answer, Outcome};
 
 use crate::interrupt;
 use crate::message::Failure;
@@ -22,9 +21,7 @@ pub(crate) fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Result<
     }
 }
 
-/// Fails if no design meets all `goals`.
-pub(crate) fn on_goals(goals: &[GoalResult]) -> Result<(), Failure> {
-    let count = goals.first().map_or(0, |goal| goal.designs.len());
-    let one_meets_all = (0..count).any(|at| goals.iter().all(|goal| goal.designs[at].met));
-    if one_meets_all { Ok(()) } else { Err(Failure::Verdict(1)) }
+/// Fails if no design meets all goals of `answer`.
+pub(crate) fn on_goals(answer: &Answer) -> Result<(), Failure> {
+    if answer.has_met_goals() { Ok(()) } else { Err(Failure::Verdict(1)) }
 }

@@ -109,7 +109,8 @@ fn runs_replays_and_comparisons_have_pages_too() {
         ([&["run", "--html", &html], &job[..]].concat(), 5),
         (vec!["replay", &trace, "--html", &html], 5),
         (vec!["replay", &trace, "--design=none,kyber", "--html", &html], 5),
-        (vec!["compare", &answer, &answer, "--html", &html], 4),
+        // Three schedulers, each with a part of its own.
+        (vec!["compare", &answer, &answer, "--html", &html], 3 * 4),
     ] {
         assert_eq!(blockyard(&args), 0, "{args:?}");
         assert_eq!(drawings(&fs::read_to_string(&html).unwrap()).len(), drawn, "{args:?}");

@@ -77,6 +77,19 @@ fn a_goal_is_met_or_missed_and_check_says_so() {
     let hard = ask(&["--goal", "max<1us", "--check"], 1);
     assert_eq!(hard.lines().nth(1), Some("No design meets the goal."), "{hard}");
     assert!(hard.contains("cqe misses max<1us ("), "{hard}");
+    // What one seed reaches, another may miss.
+    let json = said(&[&whatif[..], &["--output-format=json"]].concat(), 0);
+    let whole: Value = serde_json::from_str(&json).unwrap();
+    let max = whole["verdict"]["rows"][1]["designs"][0]["max_ns"].as_u64().unwrap();
+    let reached = format!("reader.max<={max}ns");
+    let goal = ["--goal", &reached, "--check"];
+    ask(&goal, 0);
+    let eight = said(&[&whatif[..], &goal, &["--seeds=8"]].concat(), 1);
+    let counts = eight.lines().find(|line| line.starts_with("Goals met, of 8 seeds: ")).unwrap();
+    let met = counts.split("mmc-blkmq with ").nth(1).and_then(|rest| rest.split(',').next());
+    assert!((1..8).contains(&met.unwrap().parse().unwrap()), "{counts}");
+    let easy = said(&[&whatif[..], &["--goal=max<99s", "--check", "--seeds=2"]].concat(), 0);
+    assert!(easy.contains("Goals met, of 2 seeds: mmc-blkmq with 2, cqe with 2."), "{easy}");
     // Without --check a missed goal is an answer like any other.
     ask(&["--goal", "max<1us"], 0);
     for (goal, words) in [

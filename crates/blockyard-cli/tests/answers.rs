@@ -338,7 +338,9 @@ fn faults_are_counted_in_every_answer() {
     let faults = format!("--faults={}", folder.file("faults.toml", rules));
     let failed = blockyard(&["run", &job, "--device=srp", &faults]);
     assert_eq!(failed.status.code(), Some(1), "{failed:?}");
-    assert!(String::from_utf8(failed.stderr).unwrap().contains("an I/O failed: medium error; "));
+    let told = String::from_utf8(failed.stderr).unwrap();
+    assert!(told.contains("a read of ") && told.contains(" failed: medium error"), "{told}");
+    assert!(told.contains("(rules that had fired: bad, slow); "), "{told}");
 
     let goes_on = QUICK.replace("rw=read", "rw=randread") + "continue_on_error=all\n";
     let job = folder.file("goes-on.fio", goes_on);

@@ -10,7 +10,7 @@ use blockyard_sim::profile::{
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-    command.args(args).env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+    command.args(args).env_remove("COLUMNS").env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
     command
 }
 
@@ -32,10 +32,22 @@ fn fails(args: &[&str], code: i32, message: &str) {
 
 #[test]
 fn help_and_version_are_answers() {
-    for args in [&["--help"][..], &["--version"], &["help", "whatif"], &["whatif", "--help"]] {
+    for args in [
+        &["--help"][..],
+        &["--version"],
+        &["help", "whatif"],
+        &["whatif", "--help"],
+        &["run", "--help"],
+        &["replay", "--help"],
+        &["compare", "--help"],
+        &["serve", "--help"],
+        &["serve", "-h"],
+    ] {
         let output = blockyard(args);
         assert_eq!(output.status.code(), Some(0), "{args:?}");
         assert!(!output.stdout.is_empty() && output.stderr.is_empty(), "{args:?}");
+        let long = text(&output.stdout).lines().find(|line| line.chars().count() > 80);
+        assert_eq!(long, None, "{args:?}");
     }
     let help = blockyard(&["whatif", "--help"]);
     assert!(text(&help.stdout).contains("The first table"));
@@ -107,7 +119,7 @@ fn list_names_every_builtin() {
     let all = text(&output.stdout);
     let builtins = builtin_designs().iter().chain(builtin_devices()).chain(builtin_processors());
     for builtin in builtins {
-        let named = |line: &str| line.split_whitespace().next() == Some(builtin.name);
+        let named = |line: &str| line.split(' ').next() == Some(builtin.name);
         assert_eq!(all.lines().filter(|line| named(line)).count(), 1, "{}", builtin.name);
     }
     let devices = text(&blockyard(&["list", "devices"]).stdout).to_owned();
@@ -115,6 +127,7 @@ fn list_names_every_builtin() {
     let processors = text(&blockyard(&["list", "processors"]).stdout).to_owned();
     assert!(processors.contains("Cortex-A55"), "{processors}");
     assert_eq!(all, format!("{devices}\n{processors}\n{designs}"));
+    assert!(all.lines().all(|line| line.chars().count() <= 80), "{all}");
 }
 
 #[test]

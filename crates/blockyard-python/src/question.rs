@@ -1,6 +1,7 @@
 //! One question: `whatif`.
 
-use blockyard_sim::answer::{Answer, certainty, whatif};
+use blockyard_sim::answer::certainty::{self, Wanted};
+use blockyard_sim::answer::{Answer, whatif};
 use blockyard_sim::data::verify::Verify;
 use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Stop};
@@ -40,23 +41,22 @@ impl Question {
             ..Conditions::new(self.seed)
         };
         let answer = whatif(&jobs, &device, &designs, &conditions)?;
-        let unsuited = |design: &Design| answer.unsuited.iter().any(|of| of.design == design.name);
-        let designs: Vec<_> = designs.into_iter().filter(|design| !unsuited(design)).collect();
-        let stated = &answer.verdict;
-        let seeds = self.seeds.map(|count| {
-            certainty::seeds(&jobs, &device, &designs, stated, &conditions, count, || {})
-        });
-        let readings = match self.readings.unwrap_or_else(|| certainty::usual_readings(&answer)) {
-            0 => None,
-            count => {
-                let devices = Device::readings(&self.device, &set, self.seed, count)?.into_iter();
-                let devices = devices.map(|device| self.with_disks(device));
-                let devices = devices.collect::<Result<Vec<_>, _>>()?;
-                Some(certainty::readings(&jobs, &devices, &designs, stated, &conditions, || {})?)
-            }
+        let answer = Answer { job: self.job.0.clone(), ..answer };
+        let wanted = Wanted::of(self.seeds, self.readings, &answer);
+        let devices = match wanted.readings {
+            0 => Vec::new(),
+            count => Device::readings(&self.device, &set, self.seed, count)?,
         };
-        let answer =
-            Answer { job: self.job.0.clone(), seeds: seeds.transpose()?, readings, ..answer };
+        let devices = devices.into_iter().map(|device| self.with_disks(device));
+        let devices = devices.collect::<Result<Vec<_>, _>>()?;
+        let question = certainty::Question {
+            jobs: &jobs,
+            device: &device,
+            designs: &designs,
+            conditions: &conditions,
+            goals: &[],
+        };
+        let answer = question.ask_again(answer, wanted.seeds, &devices, || {})?;
         let rows: Vec<_> = answer.designs.iter().flat_map(rows::of_design).collect();
         Ok((rows::json(&answer), rows::json(&rows), notes(&jobs).collect()))
     }

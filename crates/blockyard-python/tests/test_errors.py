@@ -133,7 +133,7 @@ def test_a_value_that_contains_itself() -> None:
 def test_a_run_that_fails(tmp_path: Path) -> None:
     faults = tmp_path / "faults.toml"
     faults.write_text('[[rule]]\nname = "bad"\nerror = "medium"\n')
-    with pytest.raises(blockyard.SimulationError, match="job `short`, at .* s: an I/O failed"):
+    with pytest.raises(blockyard.SimulationError, match="job `short`, at .* s: a read of .* failed"):
         ask(faults=faults)
 
 

@@ -3,7 +3,7 @@
 use blockyard::status::Status;
 use blockyard_mmc::block::Idle;
 use blockyard_sim::device::stack::FaultCount;
-use blockyard_sim::job::{JobFile, NoSource, parse_args};
+use blockyard_sim::job::{JobFile, NoSource, Op, parse_args};
 use blockyard_sim::profile::{Design, Device, FaultRules};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError};
 use blockyard_sim::world::{Failure, HostStandstill, Standstill};
@@ -66,7 +66,8 @@ fn an_error_ends_the_run_at_its_time() {
         let rules = of(&format!("nth = 100\nerror = \"medium\"\n{at_once}"));
         let error = simulate(READS, TIMER, "mq-none", &rules, 1).unwrap_err();
         let SimulationError::Failed { job, failure, .. } = error else { panic!("{error}") };
-        assert!(matches!(failure, Failure::Io(_, Status::Medium)), "{failure:?}");
+        let Failure::Io(_, io) = failure else { panic!("{failure:?}") };
+        assert_eq!((io.status, io.op), (Status::Medium, Some(Op::Read)));
         assert_eq!(job.as_deref(), Some("j"));
     }
 }

@@ -158,7 +158,7 @@ fn an_injected_error_fails_the_job_and_is_reported() {
     let failed = run_with_faults(&jobs, &device(TIMER), "mq-none", broken);
     let message = failed.unwrap_err().to_string();
     assert!(
-        message.starts_with("job `j`, at 0.0") && message.contains("an I/O failed: I/O error; "),
+        message.starts_with("job `j`, at 0.0") && message.contains("a read of 4096 bytes at "),
         "{message}"
     );
 }

@@ -228,8 +228,9 @@ const COPY_HELP: &str = "\
 If TO exists, it is the BTT, and FROM is a raw image of whole sectors that is no
 larger; sectors beyond the end of the image are not changed. If TO does not
 exist, FROM is the BTT, and TO becomes a raw image. Sectors of zeroes take no
-space on either side; the holes of a file are skipped. If the power fails during a copy into a BTT, check the BTT
-afterwards: its file is synchronised only at the end.
+space on either side; the holes of a file are skipped. If the power fails during
+a copy into a BTT, check the BTT afterwards: its file is synchronised only at
+the end.
 
 A BTT that `btt check` calls broken is refused without --force.
 

@@ -33,7 +33,13 @@ pub(crate) use usage::one_line;
 /// queueing designs you name: those of Linux's block layer, past and present, and
 /// your own. `serve` uses the same code for a real disk.
 #[derive(Debug, Parser)]
-#[command(name = "blockyard", version = env!("BLOCKYARD_VERSION"), verbatim_doc_comment, after_help = EXIT_CODES)]
+#[command(
+    name = "blockyard",
+    version = env!("BLOCKYARD_VERSION"),
+    verbatim_doc_comment,
+    after_help = EXIT_CODES,
+    max_term_width = 80
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -209,7 +215,7 @@ pub(crate) struct Demands {
     #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
-    /// Exit with 1 if no design meets all goals
+    /// Exit with 1 if no design meets all goals, with each of --seeds
     #[arg(long, requires = "goals")]
     pub(crate) check: bool,
 
@@ -368,28 +374,33 @@ const JOB_HELP: &str = "\
 A job given as options needs a --name; every option that is not listed here then
 belongs to the job:
 
-  --device=srp --name=x --rw=read --bs=4k --direct=1 --ioengine=libaio --iodepth=32 --size=1g
+  --device=srp --name=x --rw=read --bs=4k --direct=1 --size=1g --iodepth=32
 
 Without --direct=1, a job that only reads, with libaio or a synchronous engine
 (fio's default), reads through a page cache with Linux's read-ahead; other jobs
 without --direct=1 are refused, as buffered writes come later.
 
-`blockyard list` lists the devices, processors and designs; `blockyard show NAME` prints the
-file of one of them.";
+`blockyard list` lists the devices, processors and designs; `blockyard show
+NAME` prints the file of one of them.";
 
 const FAULTS: &str = r#"A fault file has a table for each rule; for each request, the first rule that
 fires decides:
 
   [[rule]]
   name = "bad-block"       # its name in the answer
-  op = ["read"]            # or op = "read"; without it, all ops; also: disk = NUMBER
-  sectors = "1000..1008"   # of 512 bytes, 1008 excluded; without it, all sectors
-  error = "medium"         # or io, timeout, no-space, not-supported, gone; also: at-once = true
+  op = ["read"]            # or op = "read"; without it, all ops
+  disk = 0                 # without it, all disks
+  sectors = "1000..1008"   # of 512 bytes, 1008 excluded; without it, all
+  error = "medium"         # or io, timeout, no-space, not-supported, gone
+  at-once = true           # the error comes before the device is asked
 
   [[rule]]
   name = "hiccup"
-  one-in = 1000            # or nth = N, every = N, first = N and last = N
-  from = "30s"             # after the run or the server began; without it, at once
+  one-in = 1000            # at random, on average one of so many requests
+  # or every = N           # each Nth request that the rule matches, exactly
+  # or nth = N             # the Nth alone
+  # or first = M, last = N # the Mth to the Nth
+  from = "30s"             # after the run or the server began; else at once
   for = "5s"               # then no more; without it, to the end
   delay = "50ms"
 
@@ -405,9 +416,11 @@ On eMMC and SD, faults can also be injected below the level of requests, on
 average once in N commands, blocks or pages:
 
   [card]
-  read-crc-one-in = 1000   # also command-lost, response-crc, no-data, write-crc, program
+  read-crc-one-in = 1000   # also command-lost, response-crc, no-data,
+                           # write-crc, program
   [host]
-  drift-one-in = 500       # also interrupt-lost, not-now, tuning-fails; removed-at = TIME"#;
+  drift-one-in = 500       # also interrupt-lost, not-now, tuning-fails
+  removed-at = "5s"        # the card is pulled out"#;
 
 const VERIFY: &str = "\
 With --verify every write leaves a unique mark where it lands. Each read, and at
@@ -433,7 +446,8 @@ Formats, detected from the first bytes of the file:
   blktrace                    x.blktrace.0 and its siblings (or x), one for each
                               CPU
   blkparse                    the output of blkparse
-  MSR-Cambridge CSV           Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
+  MSR-Cambridge CSV           Timestamp,Hostname,DiskNumber,Type,Offset,Size,
+                              ResponseTime
 
 Paces:
   open       each I/O at its recorded instant, however many are in flight; one
@@ -463,9 +477,9 @@ time, with or without logs. Values that are not modelled are zero: the date and
 time, page faults, short and dropped I/Os. CPU time is system time, except for
 thinktime_spin. `job options` has the job's own options as written, and the
 principal ones as Blockyard understood them; `global options` has those of
-[global]. The disk in `disk_util` is the device. For eMMC and SD there is also a key `mmc`, and for
-persistent memory a key `pmem`, as in the answer of `whatif`: `blockyard schema
-whatif` describes them.";
+[global]. The disk in `disk_util` is the device. For eMMC and SD there is also a
+key `mmc`, and for persistent memory a key `pmem`, as in the answer of `whatif`:
+`blockyard schema whatif` describes them.";
 
 const COLUMNS: &str = r#"The first table, for each job (or group that reports as one) and direction:
   I/Os             I/Os that ended
@@ -657,6 +671,20 @@ mod tests {
     #[test]
     fn the_definitions_are_sound() {
         Cli::command().debug_assert();
+    }
+
+    /// `clap` would break longer lines, wherever they end.
+    #[test]
+    fn texts_of_the_help_have_lines_of_at_most_80() {
+        fn check(command: &clap::Command) {
+            let texts = [command.get_after_help(), command.get_after_long_help()];
+            for line in texts.into_iter().flatten().map(ToString::to_string) {
+                let long = line.lines().find(|line| line.chars().count() > 80);
+                assert_eq!(long, None, "{}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
     }
 
     #[test]

@@ -364,11 +364,13 @@ pub(super) fn rates(text: &str) -> Result<Rates, String> {
 
 const SERVE_HELP: &str = "\
 Examples:
-  blockyard serve disk.img --nbd unix:/run/disk.sock --design mq-deadline --depth 32
+  blockyard serve disk.img --nbd unix:/run/disk.sock --design mq-deadline
   blockyard serve memory:1g --nbd 127.0.0.1:10809
-  blockyard serve disk.img --nbd 0.0.0.0:10809 --tls-cert server-cert.pem --tls-key server-key.pem
+  blockyard serve disk.img --nbd 0.0.0.0:10809 --tls-cert server-cert.pem \\
+      --tls-key server-key.pem
   blockyard serve disk.img --nbd unix:/run/slow.sock --as emmc-hs400-sprd
-  blockyard serve --export root=root.img --export scratch=memory:4g --nbd unix:/run/disks.sock
+  blockyard serve --export root=root.img --export scratch=memory:4g \\
+      --nbd unix:/run/disks.sock
 
 A design contributes its [queue]: scheduler, dispatch, merging. Each lane has
 its own hardware queue.

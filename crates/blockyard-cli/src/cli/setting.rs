@@ -72,9 +72,8 @@ pub(crate) struct Setting {
 
     /// Write a trace for ui.perfetto.dev (Chrome's JSON)
     ///
-    /// It shows what ran on each CPU, the stages of each request, holds and merges. Each
-    /// design has its own tracks.
-    #[arg(long, value_name = "FILE", verbatim_doc_comment)]
+    /// It shows what ran on each CPU, the stages of each request, holds and merges. Each design has its own tracks.
+    #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
     /// Write the answer as a page to post: one HTML file with charts, which loads nothing

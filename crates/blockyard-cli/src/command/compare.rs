@@ -134,10 +134,19 @@ impl<'a> Comparison<'a> {
         each.flat_map(of).collect()
     }
 
-    /// Returns a page about the first pair: a page has one verdict.
+    /// Returns a page with a part for each pair.
     fn page(&self) -> String {
-        let Self { saved: [first, second], names, pairs } = self;
-        let pair = &pairs[0];
+        let last = self.pairs.len() - 1;
+        let parts = self.pairs.iter().enumerate().map(|(at, pair)| Page {
+            findings: if at == 0 { self.stopped() } else { Vec::new() },
+            command: if at == last { posted::command_line() } else { String::new() },
+            ..self.part(pair)
+        });
+        page(&parts.collect::<Vec<_>>())
+    }
+
+    fn part<'b>(&'b self, pair: &'b SavedPair<'_>) -> Page<'b> {
+        let Self { saved: [first, second], names, .. } = self;
         let shown = |at: usize| Shown {
             name: pair.verdict.rows.first().map_or(&names[at], |row| &row.designs[at].design),
             jobs: &pair.designs[at].jobs,
@@ -145,10 +154,11 @@ impl<'a> Comparison<'a> {
             figures: None,
         };
         let of = |saved: &Saved| format!("{} on {} (seed {})", saved.job, saved.device, saved.seed);
-        page(&Page {
-            title: format!("{} against {}: {}", names[1], names[0], pair.designs[1].name),
-            command: posted::command_line(),
-            findings: self.stopped(),
+        let design = changed("", &pair.designs[0].name, &pair.designs[1].name);
+        Page {
+            title: format!("{} against {}:{design}", names[1], names[0]),
+            command: String::new(),
+            findings: Vec::new(),
             verdict: &pair.verdict,
             goals: &[],
             unsuited: &[],
@@ -160,7 +170,7 @@ impl<'a> Comparison<'a> {
                 of(second)
             )],
             texts: Vec::new(),
-        })
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use blockyard_sim::profile::{
 use crate::cli::{List, Listed};
 use crate::message::Failure;
 use crate::render::table::Table;
+use crate::terminal::width;
 
 pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
     let devices = || profiles("device", builtin_devices());
@@ -22,7 +23,8 @@ pub(super) fn list(args: &List, out: &mut dyn Write) -> Result<(), Failure> {
         Some(Listed::Options) => vec![job_options()],
         None => vec![devices(), processors(), designs()],
     };
-    let tables: Vec<_> = tables.iter().map(ToString::to_string).collect();
+    let width = width();
+    let tables: Vec<_> = tables.iter().map(|table| format!("{table:width$}")).collect();
     Ok(out.write_all(tables.join("\n").as_bytes())?)
 }
 

@@ -26,7 +26,7 @@ pub(super) fn of_answer(
     let shown = Page {
         title: format!("{} on {}, seed {}", answer.job, answer.device, answer.seed),
         command: command_line(),
-        findings: render::whatif::findings(answer),
+        findings: render::whatif::findings(&answer.designs),
         verdict: &answer.verdict,
         goals: &answer.goals,
         unsuited: &answer.unsuited,
@@ -35,7 +35,7 @@ pub(super) fn of_answer(
         trust,
         texts: texts(job, device, &names),
     };
-    write(file, &page(&shown))
+    write(file, &page(&[shown]))
 }
 
 /// Writes the page of a single run to `file`.
@@ -52,7 +52,7 @@ pub(super) fn of_run(
     let shown = Page {
         title: format!("{name} on {}, {}, seed {seed}", device.name, outcome.name),
         command: command_line(),
-        findings: outcome.stopped.map(|stop| stop.words(&outcome.name) + ".").into_iter().collect(),
+        findings: render::whatif::findings(core::slice::from_ref(outcome)),
         verdict: &verdict,
         goals: &[],
         unsuited: &[],
@@ -61,7 +61,7 @@ pub(super) fn of_run(
         trust: vec![certainty::rests(rests)],
         texts: texts(job, &device.name, &[&outcome.name]),
     };
-    write(file, &page(&shown))
+    write(file, &page(&[shown]))
 }
 
 fn shown(of: &Outcome) -> Shown<'_> {

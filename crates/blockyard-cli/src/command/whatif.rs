@@ -2,8 +2,9 @@
 
 use std::io::Write;
 
+use blockyard_sim::answer::certainty::{Question, Wanted};
 use blockyard_sim::answer::goal::{Goal, GoalResult};
-use blockyard_sim::answer::{Answer, certainty, whatif_each, whatif_in_turn};
+use blockyard_sim::answer::{Answer, whatif_each, whatif_in_turn};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 
@@ -29,10 +30,17 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     let conditions = Conditions { replay: given.replay.as_ref(), ..subject.conditions() };
     let answer = runs(args, &given, &device, &designs, conditions)?;
     note_ends(&given, conditions.verify, &answer.designs);
-    let answer = sure(args, &given, &device, designs, conditions, answer)?;
-    let goals =
-        args.demands.goals.iter().map(|goal| judged(goal, &answer)).collect::<Result<_, _>>()?;
-    let answer = Answer { job: given.name.clone(), goals, ..answer };
+    let goals = &args.demands.goals;
+    let judged = goals.iter().map(|goal| judged(goal, &answer)).collect::<Result<_, _>>()?;
+    let answer = Answer { job: given.name.clone(), goals: judged, ..answer };
+    let question = Question {
+        jobs: &given.jobs,
+        device: &device,
+        designs: &designs,
+        conditions: &conditions,
+        goals,
+    };
+    let answer = sure(args, question, answer)?;
     let layout = Layout { width: terminal::width(), details: args.demands.details };
     let text = match args.output_format {
         OutputFormat::Normal => render::whatif::text(&answer, &job::fio_command(&args.job), layout),
@@ -43,7 +51,7 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
         posted::of_answer(file, &args.job, &args.device, &answer)?;
     }
     verdict::of(answer.designs.iter())?;
-    if args.demands.check { verdict::on_goals(&answer.goals) } else { Ok(()) }
+    if args.demands.check { verdict::on_goals(&answer) } else { Ok(()) }
 }
 
 /// Returns what each design reaches of `goal`.
@@ -74,39 +82,19 @@ fn runs(
 }
 
 /// Adds to `answer` what other seeds and other readings of the device say.
-fn sure(
-    args: &Whatif,
-    given: &Given,
-    device: &Device,
-    mut designs: Vec<Design>,
-    conditions: Conditions<'_>,
-    answer: Answer,
-) -> Result<Answer, Failure> {
-    designs.retain(|design| answer.unsuited.iter().all(|of| of.design != design.name));
-    let seeds = args.demands.seeds.unwrap_or_default();
-    let readings = args.demands.readings.unwrap_or_else(|| certainty::usual_readings(&answer));
-    let runs = (seeds.saturating_sub(1) as usize + readings as usize) * designs.len();
+fn sure(args: &Whatif, question: Question<'_>, answer: Answer) -> Result<Answer, Failure> {
+    let wanted = Wanted::of(args.demands.seeds, args.demands.readings, &answer);
+    let runs = wanted.runs(&answer);
     if runs == 0 || interrupt::has_come() {
         return Ok(answer);
     }
-    let (jobs, stated) = (&given.jobs, &answer.verdict);
-    let progress = Progress::of(jobs, runs);
-    let ended = || progress.add_run(0);
-    let seeds = match seeds {
-        0 => None,
-        count => Some(certainty::seeds(jobs, device, &designs, stated, &conditions, count, ended)?),
-    };
-    let readings = match readings {
-        0 => None,
-        count => {
-            let devices = args.setting.readings(&args.device, count)?;
-            let found = certainty::readings(jobs, &devices, &designs, stated, &conditions, ended)?;
-            Some(found)
-        }
-    };
+    let devices = args.setting.readings(&args.device, wanted.readings)?;
+    let progress = Progress::of(question.jobs, runs);
+    let stated = answer.clone();
+    let surer = question.ask_again(answer, wanted.seeds, &devices, || progress.add_run(0))?;
     if interrupt::has_come() {
         note("interrupted: what other seeds and readings say is left out");
-        return Ok(answer);
+        return Ok(stated);
     }
-    Ok(Answer { seeds, readings, ..answer })
+    Ok(surer)
 }

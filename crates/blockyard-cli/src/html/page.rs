@@ -20,11 +20,11 @@ const TEXT_MAX: usize = 16 << 10;
 /// The length of all texts together.
 const TEXTS_MAX: usize = 64 << 10;
 
-/// What a page shows.
+/// What a page, or a part of it, shows.
 pub(crate) struct Page<'a> {
     /// The heading.
     pub(crate) title: String,
-    /// The command that made the answer.
+    /// The command that made the answer; empty in all parts of a page but the last.
     pub(crate) command: String,
     /// Which runs were stopped early, and in which I/Os failed.
     pub(crate) findings: Vec<String>,
@@ -49,8 +49,11 @@ pub(crate) struct Shown<'a> {
     pub(crate) figures: Option<&'a Figures>,
 }
 
-/// Returns the page as a file.
-pub(crate) fn page(of: &Page<'_>) -> String {
+/// Returns a page with `parts`, one below the other, as a file. The first names the page.
+pub(crate) fn page(parts: &[Page<'_>]) -> String {
+    debug_assert!(!parts.is_empty(), "a page must show something");
+    let title = parts.first().map_or("", |first| first.title.as_str());
+    let points_max = POINTS_MAX / parts.len().max(1);
     let policy = format!(
         "default-src 'none'; style-src '{STYLE_HASH}'; base-uri 'none'; form-action 'none'"
     );
@@ -62,16 +65,16 @@ pub(crate) fn page(of: &Page<'_>) -> String {
                 meta http-equiv="Content-Security-Policy" content=(policy);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (of.title) }
+                title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body { main { (sections(of)) } }
+            body { main { @for part in parts { (sections(part, points_max)) } } }
         }
     };
     whole.into_string()
 }
 
-fn sections(of: &Page<'_>) -> Markup {
+fn sections(of: &Page<'_>, points_max: usize) -> Markup {
     html! {
         h1 { (of.title) }
         @for sentence in &of.findings { p class="lead" { (sentence) } }
@@ -88,13 +91,15 @@ fn sections(of: &Page<'_>) -> Markup {
         (left_out(of.verdict.rows.len()))
         h2 { "How far to trust it" }
         @for sentence in &of.trust { p { (sentence) } }
-        (curves(of))
+        (curves(of, points_max))
         (time_and_stages(of))
         @if !of.why.is_empty() { h2 { "Why" } p { (of.why) } }
-        h2 { "How it was made" }
-        pre tabindex="0" { (of.command) }
-        (texts(&of.texts))
-        p class="dim" { "blockyard " (env!("CARGO_PKG_VERSION")) ": modelled devices in virtual time." }
+        @if !of.command.is_empty() {
+            h2 { "How it was made" }
+            pre tabindex="0" { (of.command) }
+            (texts(&of.texts))
+            p class="dim" { "blockyard " (env!("CARGO_PKG_VERSION")) ": modelled devices in virtual time." }
+        }
     }
 }
 
@@ -145,11 +150,11 @@ fn rows(row: &Row) -> Markup {
     }
 }
 
-/// Draws the latencies of each job.
-fn curves(of: &Page<'_>) -> Markup {
+/// Draws the latencies of each job, with about `points_max` points in all.
+fn curves(of: &Page<'_>, points_max: usize) -> Markup {
     let streams: Vec<_> = of.designs.iter().map(|design| Stream::all(design.jobs)).collect();
     let charted = of.verdict.rows.len().min(CHARTED_MAX);
-    let points_max = (POINTS_MAX / (charted * of.designs.len()).max(1)).clamp(24, 200);
+    let points_max = (points_max / (charted * of.designs.len()).max(1)).clamp(24, 200);
     html! {
         h2 { "Latency" }
         p class="dim" {

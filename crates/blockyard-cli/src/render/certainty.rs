@@ -1,7 +1,7 @@
 //! How sure an answer is, in sentences.
 
 use blockyard_sim::answer::Answer;
-use blockyard_sim::answer::certainty::{Comparison, Ranking, Rests, Verdict};
+use blockyard_sim::answer::certainty::{Comparison, GoalsMet, Ranking, Rests, Verdict};
 
 /// Says what the figures of the device rest on.
 pub(crate) fn rests(of: Rests) -> String {
@@ -31,6 +31,7 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
             first.name, seeds.count
         ));
         lines.extend(seeds.comparisons.iter().map(|one| compared(one, &first.name, command)));
+        lines.extend(goals_met(&seeds.goals, seeds.count, "with", "seeds"));
     }
     match &answer.readings {
         Some(readings) => {
@@ -39,6 +40,7 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
                 "With other values of {figures} assumed figures, all at once, in {count} readings:"
             ));
             lines.extend(readings.ranking.iter().map(|pair| ranked(pair, count)));
+            lines.extend(goals_met(&readings.goals, count, "in", "readings"));
         }
         None if answer.rests.varied > 0 && answer.designs.len() > 1 => lines.push(
             "No assumed figure was varied. --readings 32 says whether they decide the ranking."
@@ -47,6 +49,13 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
         None => {}
     }
     lines
+}
+
+/// Says in how many of `count` runs each design meets the goals; nothing without goals.
+fn goals_met(of: &[GoalsMet], count: u32, within: &str, runs: &str) -> Option<String> {
+    let met = |GoalsMet { design, met }: &GoalsMet| format!("{design} {within} {met}");
+    let all: Vec<_> = of.iter().map(met).collect();
+    (!all.is_empty()).then(|| format!("Goals met, of {count} {runs}: {}.", all.join(", ")))
 }
 
 fn compared(one: &Comparison, first: &str, command: &str) -> String {

@@ -1,11 +1,10 @@
 //! The tables of an answer about whole runs: `whatif --details`.
 
-use anstyle::{AnsiColor, Style};
 use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time};
 use blockyard_sim::answer::{Answer, Outcome};
 
 use super::table::{Cell, Table};
-use super::{device, job_time, life};
+use super::{colour, device, job_time, life};
 
 const COLUMNS: [&str; 9] =
     ["IOPS", "MiB/s", "p50", "p99", "p99.9", "CPU %", "wakes/I/O", "I/Os/cmd", "ratio"];
@@ -40,7 +39,7 @@ fn figures(answer: &Answer) -> Table {
     for of in &answer.designs {
         let mut cells: Vec<Cell> = cells(of).map(Cell::from).into();
         if let Some(ratio) = cells.last_mut() {
-            ratio.style = ratio_style(answer, of.ratio);
+            ratio.style = colour::of(of.ratio, answer.designs.iter().map(|of| of.ratio));
         }
         table.row(cells);
     }
@@ -75,19 +74,6 @@ fn utilisation(answer: &Answer) -> Table {
         ]);
     }
     table
-}
-
-/// Returns green for the best ratio and red for the worst, unless all are the same.
-fn ratio_style(answer: &Answer, ratio: f64) -> Style {
-    let ratios = || answer.designs.iter().map(|of| of.ratio);
-    let (best, worst) = (ratios().fold(ratio, f64::max), ratios().fold(ratio, f64::min));
-    let colour = match ratio {
-        _ if best <= worst => None,
-        _ if ratio >= best => Some(AnsiColor::Green),
-        _ if ratio <= worst => Some(AnsiColor::Red),
-        _ => None,
-    };
-    Style::new().fg_color(colour.map(Into::into))
 }
 
 #[cfg(test)]

@@ -1,12 +1,15 @@
 //! A plain table: columns two spaces apart, each as wide as its widest cell.
 //!
-//! A long name of a column of numbers is broken into two lines. A table of numbers that is wider than the width with which it
-//! is formatted, or than [`WIDTH`], continues below itself, with its first column repeated.
+//! A long name of a column of numbers is broken into two lines. The width of a table is that with which it is formatted, or
+//! [`WIDTH`]. A wider table of numbers continues below itself after an empty line, with its first column repeated. In a
+//! table of words, the last column is wrapped.
 
 use core::fmt;
 use core::ops::Range;
 
 use anstyle::Style;
+
+use super::wrap::wrapped;
 
 /// The maximum length of lines if no other is asked for.
 const WIDTH: usize = 80;
@@ -183,12 +186,20 @@ impl Table {
         parts
     }
 
+    /// Returns the last cell of a row of words, wrapped within its column so that no line is longer than `most`.
+    fn last_words(&self, row: &[Cell], most: usize) -> String {
+        let last = row.len() - 1;
+        let indent: usize = (0..last).map(|column| self.width(column) + 2).sum();
+        let room = most.saturating_sub(indent).max(WIDTH / 4);
+        wrapped(&row[last].text, room).replace('\n', &format!("\n{}", " ".repeat(indent)))
+    }
+
     /// Formats `cells` of the columns `of` as a line.
     fn line(&self, of: &[usize], cells: &[(&str, Style)]) -> String {
         let last = of.len() - 1;
         let mut line = String::new();
         for (at, (column, (text, style))) in of.iter().zip(cells).enumerate() {
-            let pad = " ".repeat(self.width(*column) - text.chars().count());
+            let pad = " ".repeat(self.width(*column).saturating_sub(text.chars().count()));
             match self.columns[*column].align {
                 Align::Right => line += &format!("{pad}{style}{text}{style:#}"),
                 Align::Left if at == last => line += &format!("{style}{text}{style:#}"),
@@ -202,7 +213,12 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.parts(f.width().unwrap_or(WIDTH)) {
+        let most = f.width().unwrap_or(WIDTH);
+        let is_of_words = self.columns.iter().all(|column| column.align == Align::Left);
+        for (number, part) in self.parts(most).into_iter().enumerate() {
+            if number > 0 {
+                writeln!(f)?;
+            }
             let of: Vec<_> = [0].into_iter().chain(part).collect();
             for line in 0..2 {
                 let head = of.iter().map(|column| self.columns[*column].head[line].as_str());
@@ -214,9 +230,13 @@ impl fmt::Display for Table {
             for row in &self.rows {
                 let line = match row {
                     Row::Cells(row) => {
+                        let words = is_of_words.then(|| self.last_words(row, most));
                         let cells = of.iter().map(|column| &row[*column]);
-                        let cells: Vec<_> =
+                        let mut cells: Vec<_> =
                             cells.map(|cell| (cell.text.as_str(), cell.style)).collect();
+                        if let (Some(words), Some((text, _))) = (&words, cells.last_mut()) {
+                            *text = words;
+                        }
                         self.line(&of, &cells)
                     }
                     Row::Heading(words) => words.clone(),
@@ -251,6 +271,15 @@ mod tests {
     }
 
     #[test]
+    fn long_words_are_wrapped_in_their_column() {
+        let mut table = Table::of_words(&["design", "what it is"]);
+        table.row(["none", "blk-mq without an elevator, as in Linux"].map(str::to_owned));
+        let lines = "design  what it is\n\
+                     none    blk-mq without an elevator,\n        as in Linux\n";
+        assert_eq!(format!("{table:36}"), lines);
+    }
+
+    #[test]
     fn a_style_takes_no_width() {
         let style = Style::new().fg_color(Some(AnsiColor::Green.into()));
         let mut table = Table::new(&[("ratio", Align::Right)]);
@@ -272,11 +301,8 @@ mod tests {
         table.row((0..31).map(|number| number.to_string()));
         let text = table.to_string();
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
-        assert_eq!(
-            text.lines().filter(|line| line.starts_with("design  CMD")).count(),
-            3,
-            "{text}"
-        );
+        let parts = text.split("\n\n").filter(|part| part.starts_with("design  CMD"));
+        assert_eq!(parts.count(), 3, "{text}");
         let shown: Vec<_> = text.split_whitespace().filter(|word| word.starts_with('C')).collect();
         assert_eq!(shown, names);
     }

@@ -1,10 +1,9 @@
 //! The table of each job and direction under each design.
 
-use anstyle::{AnsiColor, Style};
-use blockyard_sim::answer::certainty::EQUAL_WITHIN;
 use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time};
-use blockyard_sim::answer::{Cell as Figures, Row, Unsuited, Verdict};
+use blockyard_sim::answer::{Cell as Figures, Unsuited, Verdict};
 
+use super::colour;
 use super::table::{Cell, Table};
 
 /// A column: its name, whether it waits for room, and its cell.
@@ -43,7 +42,7 @@ fn with(verdict: &Verdict, unsuited: &[Unsuited], columns: &[Column]) -> Table {
         for of in &row.designs {
             let mut cells: Vec<Cell> = columns.iter().map(|(.., cell)| cell(of).into()).collect();
             if let Some(ratio) = cells.last_mut() {
-                ratio.style = style(row, of);
+                ratio.style = colour::of(of.iops, row.designs.iter().map(|of| of.iops));
             }
             let indent = if alone { "" } else { "  " };
             let name = Cell::from(format!("{indent}{}", of.design));
@@ -54,18 +53,4 @@ fn with(verdict: &Verdict, unsuited: &[Unsuited], columns: &[Column]) -> Table {
         table.words(design.clone(), format!("n/a: {why}"));
     }
     table
-}
-
-/// Returns green for the highest IOPS of a row and red for the lowest, unless they are within 2 % of each other.
-#[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
-fn style(row: &Row, of: &Figures) -> Style {
-    let rates = || row.designs.iter().map(|of| of.iops);
-    let (best, worst) = (rates().fold(of.iops, f64::max), rates().fold(of.iops, f64::min));
-    let colour = match of.iops {
-        _ if worst >= best * (1.0 - EQUAL_WITHIN) => None,
-        iops if iops >= best * (1.0 - EQUAL_WITHIN) => Some(AnsiColor::Green),
-        iops if iops <= worst => Some(AnsiColor::Red),
-        _ => None,
-    };
-    Style::new().fg_color(colour.map(Into::into))
 }

@@ -1,6 +1,6 @@
 //! The human-readable answer of `whatif`: the verdict first, then how sure it is, then why.
 
-use blockyard_sim::answer::{Answer, goal};
+use blockyard_sim::answer::{Answer, Outcome, goal};
 
 use super::wrap::wrapped;
 use super::{certainty, details, device, verdict};
@@ -23,7 +23,7 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     };
     let title = format!("{} on {}, seed {}", answer.job, answer.device, answer.seed);
     let mut text = wrapped(&title, width) + "\n";
-    for sentence in findings(answer) {
+    for sentence in findings(&answer.designs) {
         text += &(wrapped(&sentence, width) + "\n");
     }
     for sentence in goal::sentences(&answer.goals).iter().chain(&answer.verdict.sentences) {
@@ -43,9 +43,9 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
 }
 
 /// Says which runs were stopped early, and in which I/Os failed.
-pub(crate) fn findings(answer: &Answer) -> Vec<String> {
-    let stopped = answer.designs.iter().filter_map(|of| Some(of.stopped?.words(&of.name) + "."));
-    let failed = answer.designs.iter().filter_map(|of| {
+pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
+    let stopped = designs.iter().filter_map(|of| Some(of.stopped?.words(&of.name) + "."));
+    let failed = designs.iter().filter_map(|of| {
         let errors: u64 = of.jobs.iter().map(|job| job.errors).sum();
         (errors > 0).then(|| format!("{}: {errors} I/Os failed.", of.name))
     });

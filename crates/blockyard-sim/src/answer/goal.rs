@@ -157,6 +157,11 @@ impl Goal {
         Ok(GoalResult { goal: self.text.clone(), designs: reached.collect::<Result<_, _>>()? })
     }
 
+    /// Whether a run with these streams meets the goal. A run without the job or the direction does not.
+    pub(super) fn is_met(&self, streams: &[Stream]) -> bool {
+        self.reached("", streams).is_ok_and(|reached| reached.met)
+    }
+
     fn reached(&self, design: &str, streams: &[Stream]) -> Result<Reached, GoalError> {
         let of_job: Vec<_> = streams
             .iter()

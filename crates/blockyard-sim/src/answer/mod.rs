@@ -85,6 +85,21 @@ pub struct Answer {
     pub readings: Option<Readings>,
 }
 
+impl Answer {
+    /// Whether a design meets all goals, with every seed if there were several.
+    #[must_use]
+    pub fn has_met_goals(&self) -> bool {
+        let with_all_seeds = |name: &str| {
+            let Some(seeds) = &self.seeds else { return true };
+            seeds.goals.iter().any(|of| of.design == name && of.met == seeds.count)
+        };
+        let mut designs = self.designs.iter().enumerate();
+        designs.any(|(at, of)| {
+            self.goals.iter().all(|goal| goal.designs[at].met) && with_all_seeds(&of.name)
+        })
+    }
+}
+
 /// The JSON schema of an [`Answer`].
 #[cfg(feature = "schema")]
 #[must_use]

@@ -89,13 +89,13 @@ fn build(sections: &[Section], whole: Place, source: &dyn Source) -> Result<JobF
 
 /// Returns a job that starts with the global settings.
 fn derive(global: &Job, name: &str, place: &Place) -> Job {
-    debug_assert!(global.name.is_empty(), "global settings are no job: `{}`", global.name);
     let mut job = global.clone();
     job.place = place.clone();
     name.clone_into(&mut job.name);
     for set in job.places.0.values_mut() {
         set.own = false;
     }
+    debug_assert_eq!(job.name, name, "the header names a job, whatever the global settings say");
     job
 }
 
@@ -212,6 +212,12 @@ mod tests {
         assert_eq!(groups("[a]\nstonewall\n[b]\n[c]\nstonewall\n"), [0, 0, 1]);
         assert_eq!(groups("new_group\n[a]\n[b]\n"), [0, 1]);
         assert_eq!(groups("[a]\n[b]\nstonewall=0\n"), [0, 0]);
+    }
+
+    #[test]
+    fn a_section_has_the_name_of_its_header_whatever_the_global_one_says() {
+        let jobs = jobs("[global]\nname=all\ndirect=1\n[a]\n[b]\nname=c\n");
+        assert_eq!(jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["a", "c"]);
     }
 
     #[test]

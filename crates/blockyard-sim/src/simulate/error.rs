@@ -141,6 +141,8 @@ pub enum SimulationError {
         at: Instant,
         /// The failure.
         failure: Failure,
+        /// The fault rules that had fired.
+        fired: Vec<String>,
     },
 }
 
@@ -201,14 +203,18 @@ impl fmt::Display for SimulationError {
                 "{file}: `[card]` and `[host]` only work on eMMC and SD devices; `{device}` is {kind}"
             ),
             Self::Faults { file, rule, words } => write!(f, "{file}: rule `{rule}`: {words}"),
-            Self::Failed { job, at, failure } => {
+            Self::Failed { job, at, failure, fired } => {
                 if let Some(job) = job {
                     write!(f, "job `{job}`, at {at} s: ")?;
                 }
                 match failure {
                     Failure::Refused(_, why) => write!(f, "an I/O was refused: {why}"),
-                    Failure::Io(_, status) => {
-                        write!(f, "an I/O failed: {status}; with `continue_on_error` a job goes on")
+                    Failure::Io(_, io) => {
+                        write!(f, "{io}")?;
+                        if !fired.is_empty() {
+                            write!(f, " (rules that had fired: {})", fired.join(", "))?;
+                        }
+                        write!(f, "; with `continue_on_error` a job goes on")
                     }
                     Failure::Bound(_, Violation::Latency { took, most }) => write!(
                         f,

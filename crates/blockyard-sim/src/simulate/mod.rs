@@ -406,6 +406,15 @@ impl<O: Observer> Simulation<O> {
             job: task.map(|task| self.jobs[self.task_jobs[task.0 as usize]].name.clone()),
             at: self.world.now(),
             failure,
+            fired: self
+                .world
+                .host
+                .driver
+                .fault_counts()
+                .into_iter()
+                .filter(|rule| rule.fired > 0)
+                .map(|rule| rule.name)
+                .collect(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Measurement of tasks, the machine and the device.
 
-use super::{Event, Failure, Totals, World};
+use super::{Event, FailedIo, Failure, Totals, World};
 use crate::job::encoded;
 use crate::machine::cpu::TaskId;
 use crate::observe::Observer;
@@ -59,7 +59,9 @@ impl<O: Observer> World<O> {
         let task = &self.tasks[id.0 as usize];
         let failed = taken.status != Status::Ok;
         if failed && !task.continues_after_error_of(taken.op) {
-            self.failure.get_or_insert(Failure::Io(id, taken.status));
+            let Taken { op, offset_bytes, len_bytes, status, .. } = *taken;
+            let io = FailedIo { op, offset_bytes, len_bytes, status };
+            self.failure.get_or_insert(Failure::Io(id, io));
         }
         if let Some(op) = taken.op.filter(|_| !failed)
             && let Some(violation) = self.tasks[id.0 as usize].took(op, taken, self.now)

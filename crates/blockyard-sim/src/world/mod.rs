@@ -64,6 +64,7 @@ use crate::device::stack::Stack;
 use crate::device::terms::{Completion, Dispatch, Runner};
 use crate::device::{DeviceEvent, Events};
 use crate::event::EventHeap;
+use crate::job::Op;
 use crate::log::Logs;
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::{Cpu, TaskId, Work};
@@ -218,13 +219,38 @@ pub struct World<O = ()> {
     verifier: Option<Box<Verifier>>,
 }
 
+/// An I/O that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FailedIo {
+    /// The kind of I/O; `None` for a sync.
+    pub op: Option<Op>,
+    /// Offset in its file, bytes.
+    pub offset_bytes: u64,
+    /// Length, bytes.
+    pub len_bytes: u32,
+    /// The error.
+    pub status: Status,
+}
+
+impl core::fmt::Display for FailedIo {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { op, offset_bytes, len_bytes, status } = self;
+        match op {
+            Some(op) => {
+                write!(f, "a {} of {len_bytes} bytes at {offset_bytes} failed: {status}", op.name())
+            }
+            None => write!(f, "a sync failed: {status}"),
+        }
+    }
+}
+
 /// The reason why a run ended before its jobs were done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A queue refused a bio for a reason that waiting does not resolve.
     Refused(TaskId, SubmitError),
     /// An I/O of a job failed.
-    Io(TaskId, Status),
+    Io(TaskId, FailedIo),
     /// A job violated one of its own bounds.
     Bound(TaskId, Violation),
     /// No event is left, because fault rules lost this many completions.

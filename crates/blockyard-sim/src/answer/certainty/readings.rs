@@ -1,12 +1,12 @@
 //! Other readings of a device: how often the ranking of the designs holds if assumed figures are others.
 
-use super::seeds::{rates, ratio};
+use super::question::{GoalsMet, Question, Run};
+use super::seeds::ratio;
+use crate::answer::Answer;
 use crate::answer::equality::EQUAL_WITHIN;
-use crate::answer::{Answer, Verdict};
-use crate::job::JobFile;
 use crate::parallel::each;
-use crate::profile::{Design, Device};
-use crate::simulate::{Conditions, SimulationError};
+use crate::profile::Device;
+use crate::simulate::SimulationError;
 use serde::Serialize;
 
 /// What other readings of the device say of the designs.
@@ -17,6 +17,9 @@ pub struct Readings {
     pub count: u32,
     /// For each job and direction, each design compared with the next in its ranking in the answer, the fastest first.
     pub ranking: Vec<Ranking>,
+    /// In how many readings each design meets all goals, if there are goals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalsMet>,
 }
 
 /// How often one design is faster than another for one job.
@@ -61,60 +64,44 @@ impl Ranking {
     }
 }
 
-/// The number of readings that an answer has unless the user says otherwise: a few, if they take little time and can tell
-/// anything.
-#[must_use]
-pub fn usual_readings(answer: &Answer) -> u32 {
-    const FEW: u32 = 8;
-    const IOS_MAX: u64 = 200_000;
-    let ios: u64 = answer.designs.iter().map(|of| of.figures.ios).sum();
-    let tells = answer.designs.len() > 1 && answer.rests.varied > 0;
-    if tells && ios <= IOS_MAX { FEW } else { 0 }
-}
-
-/// Runs `jobs` under each of `designs` on each of `devices`, which are readings of one device. `stated` is the verdict on
-/// the run with the figures as the profile states them. `ended` is called after each run.
-///
-/// # Errors
-///
-/// The first [`SimulationError`], in the order of readings and designs.
-///
-/// # Panics
-///
-/// If there is no reading.
-pub fn readings(
-    jobs: &JobFile,
+/// Asks `question` about each of `devices`, which are readings of its device. `answer` is that to the device as its profile
+/// states it.
+pub(super) fn readings(
+    question: Question<'_>,
+    answer: &Answer,
     devices: &[Device],
-    designs: &[Design],
-    stated: &Verdict,
-    conditions: &Conditions<'_>,
     ended: impl Fn() + Sync,
 ) -> Result<Readings, SimulationError> {
-    assert!(!devices.is_empty(), "readings of a device");
+    debug_assert!(!devices.is_empty(), "readings of a device");
+    let designs = question.designs;
     let runs: Vec<_> = devices
         .iter()
         .flat_map(|device| designs.iter().map(move |design| (device, design)))
         .collect();
-    let rates = each(&runs, |(device, design)| {
-        let rates = rates(jobs, device, design, *conditions);
+    let found = each(&runs, |(device, design)| {
+        let run = question.run(device, design, question.conditions.seed);
         ended();
-        rates
+        run
     });
-    let rates: Vec<Vec<f64>> = rates.into_iter().collect::<Result<_, _>>()?;
-    let by_reading: Vec<_> = rates.chunks(designs.len()).collect();
+    let found: Vec<Run> = found.into_iter().collect::<Result<_, _>>()?;
+    let by_reading: Vec<_> = found.chunks(designs.len()).collect();
     let mut ranked = Vec::new();
-    for (at, row) in stated.rows.iter().enumerate() {
+    for (at, row) in answer.verdict.rows.iter().enumerate() {
         let mut order: Vec<usize> = (0..designs.len()).collect();
         order.sort_by(|a, b| row.designs[*b].iops.total_cmp(&row.designs[*a].iops));
         ranked.extend(order.windows(2).map(|pair| {
-            let ratios: Vec<f64> =
-                by_reading.iter().map(|of| ratio(of[pair[0]][at], of[pair[1]][at])).collect();
+            let ratios: Vec<f64> = by_reading
+                .iter()
+                .map(|of| ratio(of[pair[0]].iops[at], of[pair[1]].iops[at]))
+                .collect();
             let names = [pair[0], pair[1]].map(|design| designs[design].name.as_str());
             ranking(&row.label, names, &ratios, devices)
         }));
     }
     let count = u32::try_from(devices.len()).expect("a count of readings");
-    Ok(Readings { count, ranking: ranked })
+    let meet: Vec<_> =
+        by_reading.iter().map(|of| of.iter().map(|run| run.meets).collect()).collect();
+    Ok(Readings { count, ranking: ranked, goals: question.goals_met(&meet) })
 }
 
 #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]

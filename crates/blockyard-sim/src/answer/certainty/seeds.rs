@@ -1,12 +1,11 @@
 //! Runs with several seeds: an interval of the ratio of two designs.
 
+use super::question::{GoalsMet, Question, Run};
+use crate::answer::Answer;
 use crate::answer::equality::EQUAL_WITHIN;
-use crate::answer::{JobFigures, Stream, Verdict as Stated};
-use crate::job::JobFile;
 use crate::measure::Interval;
 use crate::parallel::each;
-use crate::profile::{Design, Device};
-use crate::simulate::{Conditions, Simulation, SimulationError};
+use crate::simulate::SimulationError;
 use serde::Serialize;
 
 /// What runs with several seeds say of the designs.
@@ -17,6 +16,9 @@ pub struct Seeds {
     pub count: u32,
     /// For each job and direction, each design but the first, compared with the first.
     pub comparisons: Vec<Comparison>,
+    /// With how many seeds each design meets all goals, if there are goals.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<GoalsMet>,
 }
 
 /// A design compared with the first for one job, seed by seed.
@@ -63,41 +65,34 @@ impl Verdict {
     }
 }
 
-/// Compares `designs` by runs of `jobs` on `device` with `count` seeds, from that of `conditions` on. `stated` is the verdict
-/// on the runs with the first of these seeds, which are not made again. `ended` is called after each run.
-///
-/// # Errors
-///
-/// The first [`SimulationError`], in the order of seeds and designs.
-///
-/// # Panics
-///
-/// If there are fewer than two seeds.
-pub fn seeds(
-    jobs: &JobFile,
-    device: &Device,
-    designs: &[Design],
-    stated: &Stated,
-    conditions: &Conditions<'_>,
+/// Asks `question` with `count` seeds, from its own on. `answer` is that with the first seed, which is not asked again.
+pub(super) fn seeds(
+    question: Question<'_>,
+    answer: &Answer,
     count: u32,
     ended: impl Fn() + Sync,
 ) -> Result<Seeds, SimulationError> {
-    assert!(count > 1, "an interval needs two seeds");
+    debug_assert!(count > 1, "an interval needs two seeds");
+    let (designs, stated) = (question.designs, &answer.verdict);
     let runs: Vec<_> =
         (1..count).flat_map(|nth| designs.iter().map(move |design| (nth, design))).collect();
-    let rates = each(&runs, |(nth, design)| {
-        let conditions =
-            Conditions { seed: conditions.seed.wrapping_add(u64::from(*nth)), ..*conditions };
-        let rates = rates(jobs, device, design, conditions);
+    let found = each(&runs, |(nth, design)| {
+        let seed = question.conditions.seed.wrapping_add(u64::from(*nth));
+        let run = question.run(question.device, design, seed);
         ended();
-        rates
+        run
     });
-    let rates: Vec<Vec<f64>> = rates.into_iter().collect::<Result<_, _>>()?;
-    let first: Vec<_> = (0..designs.len()).map(|at| stated.rates(at)).collect();
+    let found: Vec<Run> = found.into_iter().collect::<Result<_, _>>()?;
+    let first = (0..designs.len()).map(|at| Run {
+        iops: stated.rates(at),
+        meets: answer.goals.iter().all(|goal| goal.designs[at].met),
+    });
+    let first: Vec<_> = first.collect();
     let by_seed: Vec<_> =
-        [first.as_slice()].into_iter().chain(rates.chunks(designs.len())).collect();
+        [first.as_slice()].into_iter().chain(found.chunks(designs.len())).collect();
     let compared = |row: usize, at: usize| {
-        let ratios: Vec<f64> = by_seed.iter().map(|of| ratio(of[at][row], of[0][row])).collect();
+        let ratios: Vec<f64> =
+            by_seed.iter().map(|of| ratio(of[at].iops[row], of[0].iops[row])).collect();
         let ratio = Interval::of(&ratios);
         let (job, design) = (stated.rows[row].label.clone(), designs[at].name.clone());
         Comparison { job, design, ratio, verdict: Verdict::of(ratio) }
@@ -105,19 +100,8 @@ pub fn seeds(
     let rows = 0..stated.rows.len();
     let comparisons = rows.flat_map(|row| (1..designs.len()).map(move |at| (row, at)));
     let comparisons = comparisons.map(|(row, at)| compared(row, at)).collect();
-    Ok(Seeds { count, comparisons })
-}
-
-/// Returns the IOPS of each [`Stream`] of one run.
-pub(super) fn rates(
-    jobs: &JobFile,
-    device: &Device,
-    design: &Design,
-    conditions: Conditions<'_>,
-) -> Result<Vec<f64>, SimulationError> {
-    let report = Simulation::under(jobs, device, design, conditions)?.finish()?;
-    let figures: Vec<_> = report.jobs.iter().map(JobFigures::of).collect();
-    Ok(Stream::all(&figures).into_iter().map(|stream| stream.figures.iops).collect())
+    let meet: Vec<_> = by_seed.iter().map(|of| of.iter().map(|run| run.meets).collect()).collect();
+    Ok(Seeds { count, comparisons, goals: question.goals_met(&meet) })
 }
 
 /// The ratio of two rates; of two that are 0, it is 1.

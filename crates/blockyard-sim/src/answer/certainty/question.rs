@@ -1,0 +1,125 @@
+//! A question that is asked again, with other seeds and other readings of the device.
+
+use super::{readings, seeds};
+use crate::answer::goal::Goal;
+use crate::answer::{Answer, JobFigures, Stream};
+use crate::job::JobFile;
+use crate::profile::{Design, Device};
+use crate::simulate::{Conditions, Simulation, SimulationError};
+use serde::Serialize;
+
+/// What an answer was made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The jobs.
+    pub jobs: &'a JobFile,
+    /// The device, as its profile states it.
+    pub device: &'a Device,
+    /// The designs that were asked for.
+    pub designs: &'a [Design],
+    /// The conditions of the run that was answered.
+    pub conditions: &'a Conditions<'a>,
+    /// The goals. The answer has a result for each.
+    pub goals: &'a [Goal],
+}
+
+/// How often a question is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The number of seeds, with that of the answer; fewer than two tell nothing.
+    pub seeds: u32,
+    /// The number of readings of the device.
+    pub readings: u32,
+}
+
+/// In how many runs a design meets all goals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GoalsMet {
+    /// The design.
+    pub design: String,
+    /// The number of runs.
+    pub met: u32,
+}
+
+/// What a run says: the IOPS of each [`Stream`], and whether it meets all goals.
+pub(super) struct Run {
+    pub(super) iops: Vec<f64>,
+    pub(super) meets: bool,
+}
+
+impl Wanted {
+    /// Returns what a user wants who has seen `answer`. Without a number, there are a few readings if they take little time
+    /// and can tell anything.
+    #[must_use]
+    pub fn of(seeds: Option<u32>, readings: Option<u32>, answer: &Answer) -> Self {
+        const FEW: u32 = 8;
+        const IOS_MAX: u64 = 200_000;
+        let ios: u64 = answer.designs.iter().map(|of| of.figures.ios).sum();
+        let tells = answer.designs.len() > 1 && answer.rests.varied > 0;
+        let usual = if tells && ios <= IOS_MAX { FEW } else { 0 };
+        Self { seeds: seeds.unwrap_or_default(), readings: readings.unwrap_or(usual) }
+    }
+
+    /// Returns the number of runs that this takes for `answer`.
+    #[must_use]
+    pub fn runs(self, answer: &Answer) -> usize {
+        (self.seeds.saturating_sub(1) as usize + self.readings as usize) * answer.designs.len()
+    }
+}
+
+impl Question<'_> {
+    /// Adds to `answer` what runs with `seeds` seeds and on `devices`, readings of the device, say. `ended` is called after
+    /// each run. Fewer than two seeds, and no devices, add nothing.
+    ///
+    /// # Errors
+    ///
+    /// The first [`SimulationError`], in the order of seeds, readings and designs.
+    pub fn ask_again(
+        self,
+        answer: Answer,
+        seeds: u32,
+        devices: &[Device],
+        ended: impl Fn() + Sync,
+    ) -> Result<Answer, SimulationError> {
+        let is_suited = |of: &&Design| answer.unsuited.iter().all(|other| other.design != of.name);
+        let designs: Vec<_> = self.designs.iter().filter(is_suited).cloned().collect();
+        debug_assert_eq!(designs.len(), answer.designs.len(), "an outcome for each design");
+        let suited = Question { designs: &designs, ..self };
+        let seeds =
+            (seeds > 1).then(|| seeds::seeds(suited, &answer, seeds, &ended)).transpose()?;
+        let readings = (!devices.is_empty())
+            .then(|| readings::readings(suited, &answer, devices, &ended))
+            .transpose()?;
+        Ok(Answer { seeds, readings, ..answer })
+    }
+
+    /// Runs the jobs on `device` under `design`, with this seed.
+    pub(super) fn run(
+        &self,
+        device: &Device,
+        design: &Design,
+        seed: u64,
+    ) -> Result<Run, SimulationError> {
+        let conditions = Conditions { seed, ..*self.conditions };
+        let report = Simulation::under(self.jobs, device, design, conditions)?.finish()?;
+        let figures: Vec<_> = report.jobs.iter().map(JobFigures::of).collect();
+        let streams = Stream::all(&figures);
+        let meets = self.goals.iter().all(|goal| goal.is_met(&streams));
+        Ok(Run { iops: streams.into_iter().map(|stream| stream.figures.iops).collect(), meets })
+    }
+
+    /// Counts the runs that meet all goals under each design; empty without goals. `meet` says it of each design in each
+    /// run.
+    pub(super) fn goals_met(&self, meet: &[Vec<bool>]) -> Vec<GoalsMet> {
+        if self.goals.is_empty() {
+            return Vec::new();
+        }
+        let count = |at: usize| meet.iter().filter(|run| run[at]).count();
+        let of_design = |(at, design): (usize, &Design)| GoalsMet {
+            design: design.name.clone(),
+            met: u32::try_from(count(at)).expect("a count of runs"),
+        };
+        self.designs.iter().enumerate().map(of_design).collect()
+    }
+}
