@@ -4,7 +4,9 @@
 //!
 //! - **[nearest-used-up-resource]** A design is limited by the resource nearest to the device that is used
 //!   up: link, depth, lock, CPUs, a card's memory, its bus; otherwise by what an MMC host does between
-//!   transfers, if it always has a request, and otherwise by the pace of its jobs.
+//!   transfers, if it always has a request; otherwise by the latency of the device, if the device is always busy or
+//!   jobs do nothing but wait for it (faults delay requests while the device is idle); and otherwise by the pace of its
+//!   jobs.
 //! - **[polling-uses-nothing-up]** CPU time spent polling uses nothing up: a CPU polls because it has
 //!   nothing else to do.
 
@@ -51,7 +53,9 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     if let Some(of_host) = figures.mmc.as_ref().and_then(|host| of_host(host, figures)) {
         return of_host;
     }
-    if figures.device_busy_percent >= USED_UP {
+    let of_jobs = figures.jobs_ns;
+    let waiting = 100.0 * ratio(approximate(of_jobs.waiting), approximate(of_jobs.alive));
+    if figures.device_busy_percent >= USED_UP || waiting >= USED_UP {
         return Bottleneck::DeviceLatency { commands, cpu };
     }
     Bottleneck::Jobs { commands, cpu }

@@ -300,6 +300,19 @@ fn jobs_that_keep_a_host_waiting_are_named() {
     assert!(words.contains(host), "{words}");
 }
 
+/// [nearest-used-up-resource]
+#[test]
+fn jobs_that_only_wait_for_an_idle_device_are_limited_by_its_latency() {
+    let words = |waiting| {
+        let jobs_ns =
+            JobTime { alive: 1000, waiting, pausing: 1000 - waiting, ..JobTime::default() };
+        let slow = hosted((TransferTimes { absent: 50e3, ..TIMES }, COUNTS));
+        text_of_card(&[("a", hosted(QUICK)), ("b", Figures { jobs_ns, ..slow })])
+    };
+    assert!(words(990).contains("Under b, the device's latency is the bottleneck ("));
+    assert!(words(900).contains("Under b, the pace of the jobs is the bottleneck ("));
+}
+
 /// [shared-idle-time-per-io]
 #[test]
 fn idle_time_of_shared_transfers_is_given_per_io() {
