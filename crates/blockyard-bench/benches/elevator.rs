@@ -56,7 +56,7 @@ impl<E: Elevator> Rig<E> {
     fn dispatch(&mut self) -> RequestId {
         let id = self.elevator.dispatch(&mut self.requests, HctxId(0), Instant::ZERO);
         let id = id.expect("request of an elevator that holds some");
-        self.elevator.finished(&self.requests[id], Instant::ZERO);
+        self.elevator.finished(id, &self.requests[id], Instant::ZERO);
         id
     }
 }

@@ -18,6 +18,8 @@ mod draw;
 mod flaw;
 #[path = "swarm/machine/mod.rs"]
 mod machine;
+#[path = "../../blockyard/examples/reads_first/elevator.rs"]
+mod reads_first;
 #[path = "swarm/recorder.rs"]
 mod recorder;
 #[path = "swarm/soak.rs"]

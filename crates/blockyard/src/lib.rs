@@ -21,7 +21,7 @@
 //! - [`policy`]: the choices in which designs differ. Historical mechanisms stay selectable beside
 //!   today's.
 //! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`] and
-//!   kyber in [`elevator::kyber`]; [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] decides whether two pieces of I/O
+//!   kyber in [`elevator::kyber`], or one from outside, which [`conformance`] tests; [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] decides whether two pieces of I/O
 //!   may become one, and [`end_index`] and [`sector_hash`] find the candidates; [`request`] holds the
 //!   requests that pass through them.
 //! - [`driver`] is the only seam to a device, and [`device`] has the smallest one. A [`layer`] is a
@@ -116,6 +116,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod bio;
+pub mod conformance;
 pub mod device;
 pub mod driver;
 pub mod elevator;

@@ -107,14 +107,18 @@ pub enum ElevatorKind {
     Deadline(DeadlineTunables),
     /// kyber.
     Kyber(KyberTunables),
+    /// The embedder's own, which
+    /// [`RequestQueue::with_elevator`](crate::request_queue::RequestQueue::with_elevator) takes.
+    Other,
 }
 
 impl ElevatorKind {
     /// Whether one lock protects everything: mq-deadline keeps one order for the whole queue, kyber
-    /// has a lock for each software queue and each hardware queue.
+    /// has a lock for each software queue and each hardware queue. The embedder's own elevator is
+    /// taken to need one lock.
     #[must_use]
     pub const fn has_one_lock(self) -> bool {
-        matches!(self, Self::Deadline(_))
+        matches!(self, Self::Deadline(_) | Self::Other)
     }
 }
 
@@ -125,7 +129,8 @@ pub struct DeadlineTunables {
     pub read_expire: Duration,
     /// The deadline of a write; 5 s.
     pub write_expire: Duration,
-    /// How often reads may pass over waiting writes; 2.
+    /// How often reads may pass over waiting writes; 2. With 0 writes always go first, so a stream of
+    /// writes that never ceases starves reads, as in Linux.
     pub writes_starved: u32,
     /// Requests of one direction sent in a row before deadlines are checked; 16.
     pub fifo_batch: u32,

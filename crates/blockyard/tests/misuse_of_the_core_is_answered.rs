@@ -3,9 +3,10 @@
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;
 use blockyard::device::recorder::Recorder;
+use blockyard::elevator::kyber::Kyber;
 use blockyard::host::Host;
 use blockyard::limits::Limits;
-use blockyard::policy::Policies;
+use blockyard::policy::{ElevatorKind, KyberTunables, Policies};
 use blockyard::request_queue::{NotInFlight, QueueConfig, RequestQueue};
 use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
@@ -74,6 +75,28 @@ fn a_queue_does_not_inherit_requests_of_its_predecessor() {
     submit(&mut first, &mut host);
     drop(first);
     assert_named("QueueId(0)", || queue(0, &host));
+}
+
+/// Only the design that says so has an elevator of the embedder's own, and always has one.
+#[test]
+fn a_queue_has_the_elevator_of_its_design() {
+    let host = host(TAGS);
+    let config = |elevator| {
+        let policies = Policies { elevator, ..Policies::NONE };
+        QueueConfig::new(2, 2, Limits::new(1 << 20), policies)
+    };
+    let with_kyber = |elevator| {
+        let config = config(elevator);
+        let kyber = Box::new(Kyber::new(&config.map, KyberTunables::default()));
+        RequestQueue::with_elevator(QueueId(0), config, &host, kyber)
+    };
+    assert_named("with_elevator", || {
+        RequestQueue::new(QueueId(0), config(ElevatorKind::Other), &host)
+    });
+    for named in [ElevatorKind::None, ElevatorKind::Kyber(KyberTunables::default())] {
+        assert_named(&format!("{named:?}"), || with_kyber(named));
+    }
+    let _accepted = with_kyber(ElevatorKind::Other);
 }
 
 #[test]

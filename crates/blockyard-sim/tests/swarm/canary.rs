@@ -24,6 +24,7 @@ const CANARIES: &[(Flaw, &[&str])] = &[
             "[no-lost-wake-up]",
             "[cover]",
             "[bio-ends-once]",
+            "[first-end-wins]",
         ],
     ),
     (Flaw::StopEarly, &["[nothing-left-over]"]),
@@ -106,13 +107,14 @@ fn an_elevator_that_starves_writes_is_caught_by_its_bound() {
 /// The bound of every elevator has an effect: a much slower device exceeds it.
 #[test]
 fn a_slow_device_breaks_the_bound_of_every_elevator() {
-    let mut left = vec!["none", "mq-deadline", "kyber"];
+    let mut left = vec!["none", "mq-deadline", "kyber", "reads first"];
     for seed in 0..2 * SEEDS {
         let plan = Plan::new(seed);
         let name = match plan.queues[0].policies.elevator {
             ElevatorKind::None => "none",
             ElevatorKind::Deadline(_) => "mq-deadline",
             ElevatorKind::Kyber(_) => "kyber",
+            ElevatorKind::Other => "reads first",
         };
         if plan.queues.len() > 1 || !left.contains(&name) {
             continue;

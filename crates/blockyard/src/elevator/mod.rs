@@ -4,17 +4,66 @@
 //! at a time. Without an elevator (`none`) requests pass through the software queues alone. An elevator
 //! knows nothing of tags, budget or drivers.
 //!
+//! A queue has [`deadline`], [`kyber`], or an elevator of the embedder's own
+//! ([`RequestQueue::with_elevator`](crate::request_queue::RequestQueue::with_elevator)). This text is all
+//! that the author of one needs. [`Checked`](checked::Checked) asserts the rules on every call of a
+//! running queue, and [`conformance::elevator`](crate::conformance::elevator) tests them. The example
+//! `reads_first` of this crate is a whole elevator.
+//!
+//! # The path of a request through an elevator
+//!
+//! A queue makes these calls, each from inside one of its own calls, and never two at once:
+//!
+//! 1. A bio arrives: [`find_merge`](Elevator::find_merge). If a held request can take the bio, the queue
+//!    adds it and calls [`merged`](Elevator::merged). Then [`neighbour`](Elevator::neighbour) may name a
+//!    held request that now touches the grown one. If the two fit together, [`joined`](Elevator::joined)
+//!    and a further [`merged`](Elevator::merged) follow.
+//! 2. If the request that was found is full, [`unmergeable`](Elevator::unmergeable) follows, and the bio
+//!    gets a request of its own.
+//! 3. A new request: `find_merge` once more if it has waited on a plug, then
+//!    [`insert`](Elevator::insert) with [`Place::Sorted`]. The elevator holds the request from here on.
+//! 4. A hardware queue runs: [`dispatch`](Elevator::dispatch), if [`has_work`](Elevator::has_work). The
+//!    elevator no longer holds the request that it gives. The driver may refuse the request for a while;
+//!    the queue keeps it then.
+//! 5. The request ends or comes back: [`finished`](Elevator::finished). A request that comes back may be
+//!    inserted again with [`Place::Head`].
+//!
+//! # What an elevator may rely on
+//!
+//! - Requests have numbers below [`QueueConfig::requests`](crate::request_queue::QueueConfig::requests),
+//!   and at most as many are held. The number of a request that was absorbed or has ended may come
+//!   back for another one.
+//! - A held request is on no list of the queue, so the elevator may keep it on a
+//!   [`List`](crate::request::List). It keeps other values in a table by number.
+//! - While a request is held, only a merge changes it. `op`, `prio`, `cpu` and `hctx` never change.
+//! - Requests of every op may come, except passthrough, which goes past the elevator.
+//! - `now` never goes backwards.
+//! - An elevator need not merge: `find_merge` and `neighbour` may always return `None`. Then `merged`,
+//!   `joined` and `unmergeable` are not called.
+//! - An elevator that reserves its memory when it is made keeps the queue free of allocations.
+//!
 //! # Rules
 //!
 //! - **[dispatched-once]** A request that was inserted comes out of [`Elevator::dispatch`] once, or is
 //!   named once as `absorbed` in [`Elevator::joined`].
-//! - **[work-is-given]** While [`Elevator::len`] is not zero, [`Elevator::dispatch`] gives a request,
-//!   unless the elevator documents a rule that withholds it until a completion.
-//! - **[elevator-starves-none]** No stream of newer requests starves a request that the elevator holds.
+//! - **[held-requests-counted]** [`Elevator::len`] is the number of held requests, and
+//!   [`Elevator::has_work`] is true while a request of that hardware queue is held.
+//! - **[work-is-given]** While a request of a hardware queue is held, [`Elevator::dispatch`] for it gives a
+//!   request, unless the elevator documents a rule that withholds it until a request that was dispatched
+//!   has finished. So it gives one if none is between [`Elevator::dispatch`] and
+//!   [`Elevator::finished`].
+//! - **[elevator-starves-none]** No stream of newer requests of the same priority class starves a request
+//!   that the elevator holds.
 //! - **[one-finished-per-dispatch]** Each [`Elevator::dispatch`] is answered by one
 //!   [`Elevator::finished`], also if the request comes back by [`Elevator::insert`]: `finished` is
 //!   called first.
+//! - **[joins-only-what-fits]** [`Elevator::find_merge`] and [`Elevator::neighbour`] name only held
+//!   requests. The former answers as [`fit`](crate::merge::fit) does for the request that it names, the
+//!   latter names one that touches.
+//! - **[requests-only-lent]** An elevator changes no field of a request. It may link requests on lists.
+//! - **[async-never-shut-out]** [`Elevator::async_depth`] is at least one and at most the depth.
 
+pub mod checked;
 pub mod deadline;
 pub mod kyber;
 pub mod sector_tree;
@@ -51,12 +100,16 @@ impl Ctx {
     }
 }
 
-/// An I/O scheduler.
+/// An I/O scheduler. The [module](self) describes the contract.
+///
+/// No method returns an error. A queue that finds a rule broken may panic or lose a request.
 pub trait Elevator: core::fmt::Debug {
-    /// Returns a held request that `other`, which comes through `ctx`, may join.
+    /// Returns a held request that `other`, which comes through `ctx`, may join
+    /// ([joins-only-what-fits]), or one that it touches and that is full.
+    /// [`candidate`](crate::end_index::candidate) makes the answer for one held request.
     ///
     /// `fronts` is false when `other` is a request that is about to be inserted: such a request
-    /// joins only at the back of another.
+    /// joins only at the back of another, or as a further range of a discard.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -66,26 +119,28 @@ pub trait Elevator: core::fmt::Debug {
         fronts: bool,
     ) -> Option<Candidate>;
 
-    /// Notes that a bio has joined `id` in this way: its place in the order may have changed.
+    /// Notes that `id`, which is held, has grown in this way: its place in the order may have changed.
     fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge);
 
-    /// Returns the held request that touches `id` on the side where `id` has just grown.
+    /// Returns the held request that touches `id` on the side where `id` has just grown: one that
+    /// begins where `id` ends ([`Merge::Back`]) or ends where `id` begins ([`Merge::Front`]).
     fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId>;
 
     /// `absorbed`, which begins where `kept` ends (or any discard), is about to be added to `kept`:
-    /// forget `absorbed`, and let `kept` take the earlier deadline and place of both. Both still hold
-    /// their own ranges during the call; [`Self::merged`] follows with the joined one.
+    /// forget `absorbed`, and let `kept` take the earlier deadline and place of both. Both are held, and
+    /// still have their own ranges during the call; [`Self::merged`] follows with the joined one.
     fn joined(&mut self, requests: &mut Requests, kept: RequestId, absorbed: RequestId);
 
-    /// Notes that `id` is full: it must not be offered for merging again. Called before the request
-    /// is marked.
+    /// Notes that `id`, which is held, is full: it must not be offered for merging again. Called
+    /// before the request is marked with [`Flags::NO_MERGE`](crate::bio::Flags::NO_MERGE).
     fn unmergeable(&mut self, requests: &Requests, id: RequestId);
 
-    /// Inserts `id`.
+    /// Takes hold of `id`, which is not held.
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant);
 
-    /// Takes the next request to send, for a run of `hctx` ([work-is-given]). An elevator that
-    /// keeps one order for the whole queue may return a request of another hardware queue.
+    /// Takes the next request to send, for a run of `hctx` ([work-is-given]), out of the elevator
+    /// ([dispatched-once]). An elevator that keeps one order for the whole queue may return a request
+    /// of another hardware queue.
     fn dispatch(
         &mut self,
         requests: &mut Requests,
@@ -93,7 +148,7 @@ pub trait Elevator: core::fmt::Debug {
         now: Instant,
     ) -> Option<RequestId>;
 
-    /// The number of held requests.
+    /// The number of held requests ([held-requests-counted]).
     fn len(&self) -> u32;
 
     /// Whether no request is held.
@@ -102,17 +157,18 @@ pub trait Elevator: core::fmt::Debug {
     }
 
     /// Whether a request is held that a run of `hctx` could send, now or after a completion. If
-    /// there is none, no completion needs to run `hctx` again.
+    /// there is none, no completion needs to run `hctx` again. True for all hardware queues while a
+    /// request is held, unless the elevator keeps them apart.
     fn has_work(&self, _hctx: HctxId) -> bool {
         !self.is_empty()
     }
 
-    /// Notes that a dispatched request has completed or has come back from the driver: its
+    /// Notes that `id`, which was dispatched, has completed or has come back from the driver: its
     /// [`State`](crate::request::State) says which ([one-finished-per-dispatch]).
-    fn finished(&mut self, request: &Request, now: Instant);
+    fn finished(&mut self, id: RequestId, request: &Request, now: Instant);
 
     /// Returns how many of the `depth` scheduler tags of a hardware queue asynchronous requests may
-    /// use.
+    /// use ([async-never-shut-out]): all, unless the elevator keeps some for synchronous requests.
     fn async_depth(&self, depth: u32) -> u32 {
         depth
     }

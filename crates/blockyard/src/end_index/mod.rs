@@ -86,8 +86,10 @@ impl EndIndex {
     }
 }
 
-/// What [`fit`] says to `other` joining `id`, at the front only if `fronts`.
-pub(crate) fn candidate(
+/// What [`fit`] says to `other` joining `id`, at the front only if `fronts`: the answer of an elevator
+/// that has found `id` in an order of its own.
+#[must_use]
+pub fn candidate(
     requests: &Requests,
     limits: &Limits,
     id: RequestId,

@@ -94,6 +94,11 @@ impl QueueConfig {
         (0..hctxs).map(|_| TagPool::new(depth, reserved, self.max_waiters)).collect()
     }
 
+    /// Returns the built-in elevator of the design, if it has one.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the design has an elevator of the embedder's own.
     pub(super) fn elevator(&self, tags: &TagSetConfig) -> Option<Box<dyn Elevator + Send>> {
         match self.policies.elevator {
             ElevatorKind::None => None,
@@ -102,6 +107,9 @@ impl QueueConfig {
                 Some(Box::new(deadline.merging(self.policies.merges)))
             }
             ElevatorKind::Kyber(tunables) => Some(Box::new(Kyber::new(&self.map, tunables))),
+            ElevatorKind::Other => {
+                panic!("an elevator of your own goes to RequestQueue::with_elevator")
+            }
         }
     }
 

@@ -182,7 +182,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = &mut self.queue.requests[id];
         match &mut self.queue.elevator {
             Some(elevator) if rq.sorted => {
-                elevator.finished(rq, self.now);
+                elevator.finished(id, rq, self.now);
                 elevator.insert(&mut self.queue.requests, id, Place::Head, self.now);
             }
             _ => self.queue.dispatch_next(id),
@@ -228,7 +228,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if let Some(elevator) = &mut self.queue.elevator
             && core::mem::take(&mut rq.sorted)
         {
-            elevator.finished(rq, self.now);
+            elevator.finished(id, rq, self.now);
         }
     }
 

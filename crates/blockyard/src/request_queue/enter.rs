@@ -183,13 +183,12 @@ impl RequestQueue {
         }
     }
 
-    /// Marks a request that is full. It leaves the index of its stage, in which one on a plug is not.
-    fn mark_unmergeable(&mut self, ctx: usize, id: RequestId) {
+    /// Takes a request that is full out of the index of its stage.
+    fn leave_index(&mut self, ctx: usize, id: RequestId) {
         match &mut self.elevator {
             Some(elevator) => elevator.unmergeable(&self.requests, id),
             None => self.ctxs[ctx].unmergeable(&mut self.end_nodes, id),
         }
-        self.requests[id].flags |= Flags::NO_MERGE;
     }
 
     /// Returns the software queue through which `cpu` uses `hctx`.
@@ -432,7 +431,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let (id, merge) = match found {
             None => return false,
             Some(Candidate::TooBig(id)) => {
-                self.queue.mark_unmergeable(self.queue.ctx_of(kind, cpu), id);
+                if plugged.is_none() {
+                    self.queue.leave_index(self.queue.ctx_of(kind, cpu), id);
+                }
+                self.queue.requests[id].flags |= Flags::NO_MERGE;
                 return false;
             }
             Some(Candidate::Join(id, merge)) => (id, merge),

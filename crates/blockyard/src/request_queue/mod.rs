@@ -74,7 +74,7 @@ use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
 use crate::host::{Host, Seat};
 use crate::limits::Limits;
 use crate::plug::Plug;
-use crate::policy::{Dispatch, Policies, SwqMerge};
+use crate::policy::{Dispatch, ElevatorKind, Policies, SwqMerge};
 use crate::request::{Bios, Ended, List, Request, Requests, State};
 use crate::sector_hash::HashNodes;
 use crate::software_queue::SoftwareQueue;
@@ -123,6 +123,7 @@ pub struct RequestQueue {
     /// The position of each software queue among the feeders of its hardware queue.
     feeder_at: Vec<u32>,
     end_nodes: HashNodes,
+    /// Called through a table: an enum of the built-in ones took up to 37 instructions more for each I/O.
     elevator: Option<Box<dyn Elevator + Send>>,
     /// One for each hardware queue; empty without an elevator.
     sched_tags: Vec<TagPool>,
@@ -166,9 +167,45 @@ impl RequestQueue {
     /// dropped while its requests had driver tags. Panics if the map names a hardware queue that the
     /// host does not have, if its kinds serve different numbers of processors, if the single-lock
     /// model gets more than one hardware queue, if the limits contradict each other
-    /// ([`Limits::check`]), or if a depth of kyber is 0.
+    /// ([`Limits::check`]), or if a depth of kyber is 0. Panics if the design has an elevator of the
+    /// embedder's own ([`Self::with_elevator`]).
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
+        let elevator = config.elevator(host.tags.config());
+        Self::build(id, config, host, elevator)
+    }
+
+    /// Like [`Self::new`], with an elevator of the embedder's own. The design says so by
+    /// [`ElevatorKind::Other`]. [`QueueConfig::requests`] says how many requests the elevator must
+    /// be able to hold.
+    ///
+    /// [`elevator`](crate::elevator) has the contract,
+    /// [`elevator::checked`](crate::elevator::checked) asserts it, and
+    /// [`conformance`](crate::conformance) tests it.
+    ///
+    /// # Panics
+    ///
+    /// Panics like [`Self::new`], or if the design has another elevator or none, or if `elevator`
+    /// holds requests.
+    #[must_use]
+    pub fn with_elevator<D, S>(
+        id: QueueId,
+        config: QueueConfig,
+        host: &Host<D, S>,
+        elevator: Box<dyn Elevator + Send>,
+    ) -> Self {
+        let kind = config.policies.elevator;
+        assert_eq!(kind, ElevatorKind::Other, "the design of a queue with an elevator of its own");
+        assert!(elevator.is_empty(), "an elevator that holds requests of another queue");
+        Self::build(id, config, host, Some(elevator))
+    }
+
+    fn build<D, S>(
+        id: QueueId,
+        config: QueueConfig,
+        host: &Host<D, S>,
+        elevator: Option<Box<dyn Elevator + Send>>,
+    ) -> Self {
         let tags = host.tags.config();
         config.check(tags);
         let (ctxs, feeder_at, feeders) = software_queues(&config.map, config.policies.swq_merge);
@@ -182,7 +219,7 @@ impl RequestQueue {
             ctxs,
             feeder_at,
             end_nodes: HashNodes::new(config.hashed_requests(tags)),
-            elevator: config.elevator(tags),
+            elevator,
             sched_tags: config.sched_tags(tags),
             tags_per_hctx: config.tags_per_hctx(tags),
             reserved: u32::from(tags.reserved),
@@ -230,6 +267,7 @@ impl RequestQueue {
         hctx: HctxId,
         tag: DriverTag,
     ) -> Option<&Request> {
+        self.check_host(host);
         self.in_flight_id(host, hctx, tag).map(|id| &self.requests[id])
     }
 
@@ -239,7 +277,6 @@ impl RequestQueue {
         hctx: HctxId,
         tag: DriverTag,
     ) -> Option<RequestId> {
-        self.check_host(host);
         let (queue, id) = host.tags.owner(hctx, tag)?;
         let is_own = queue == self.id && {
             let request = &self.requests[id];

@@ -56,6 +56,7 @@ impl SoftwareQueue {
     }
 
     /// Returns a request of this queue that `other` may join.
+    #[inline(always)] // of two callers, each on the path of every bio
     #[must_use]
     pub fn find_merge(
         &self,

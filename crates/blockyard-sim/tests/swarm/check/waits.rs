@@ -8,6 +8,7 @@
 //! - under mq-deadline `fifo_batch` x (`writes_starved` + 1) ([batch-bounded], [writes-starve-bounded]), after
 //!   its deadline has passed ([expired-head-starts-batch]) and its class has aged ([aged-request-first]);
 //! - under kyber a batch of each other domain ([domain-batches-in-turn]);
+//! - under the elevator from outside the core 16 reads;
 //! - without an elevator one of each other software queue, as software queues take turns.
 //!
 //! All requests that bypass the elevator may go first ([direct-requests-first]): each such bio of the phase, with
@@ -26,6 +27,9 @@ use std::collections::BTreeMap;
 const RETRY_NS: u64 = blockyard::hardware_queue::RETRY_DELAY.as_ns();
 /// The time until the first timer after [`HOLD_MAX`](blockyard::flush::HOLD_MAX).
 const FLUSH_HELD_NS: u64 = blockyard::flush::HOLD_MAX.as_ns() + 1_000_000_000;
+
+/// The reads that the elevator from outside lets pass a request, and the request itself.
+const READS_FIRST: u64 = 17;
 
 /// The batches of all kyber domains together: 16, 8 and 8 with steps, the larger case.
 const KYBER_BATCHES: u64 = 32;
@@ -110,6 +114,7 @@ fn of_elevator(policies: &Policies, depth: u64, ctxs: u64) -> (u64, u64, u64) {
     let tunables = match &policies.elevator {
         ElevatorKind::None => return (depth, ctxs, 0),
         ElevatorKind::Kyber(_) => return (held, KYBER_BATCHES, 0),
+        ElevatorKind::Other => return (held, READS_FIRST, 0),
         ElevatorKind::Deadline(tunables) => tunables,
     };
     let DeadlineTunables { fifo_batch, writes_starved, .. } = *tunables;

@@ -44,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) run_delay_max: Duration,
     /// One in this many refused submitters registers only after a delay.
     pub(crate) late_wait_one_in: u64,
+    /// Whether built-in elevators are checked at every call, which takes the path of an elevator from outside.
+    pub(crate) checks_elevators: bool,
     /// Whether the accounts are checked after each step.
     pub(crate) checks_each_step: bool,
     /// Freezes and quiesces in the phase with faults.
@@ -133,6 +135,7 @@ impl Plan {
             defers_all: one_in(prng, 2),
             run_delay_max: Duration::from_us(prng.pick(&[0, 1, 50])),
             late_wait_one_in: prng.pick(&[0, 0, 3]),
+            checks_elevators: one_in(prng, 3),
             checks_each_step: one_in(prng, 4),
             pauses: PausePlan::draw_all(prng, &queues),
             power_cuts: (0..cuts).map(|_| between(prng, 1, 2_000)).collect(),

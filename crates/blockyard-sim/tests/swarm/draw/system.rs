@@ -32,10 +32,10 @@ pub(super) fn policies(prng: &mut Prng, hctxs: u16) -> Policies {
 }
 
 fn elevator(prng: &mut Prng) -> ElevatorKind {
-    if one_in(prng, 2) {
-        ElevatorKind::Kyber(kyber(prng))
-    } else {
-        ElevatorKind::Deadline(tunables(prng))
+    match prng.below(5) {
+        0 => ElevatorKind::Other,
+        1 | 2 => ElevatorKind::Kyber(kyber(prng)),
+        _ => ElevatorKind::Deadline(tunables(prng)),
     }
 }
 

@@ -5,16 +5,21 @@ use crate::check::Checkers;
 use crate::device::Target;
 use crate::draw::Plan;
 use crate::flaw::{Flaw, Meddler, Stack, Striker};
+use crate::reads_first::ReadsFirst;
 use crate::recorder::Recorder;
 use crate::submitter::Submitter;
 use crate::tally::Tally;
 use blockyard::bio::Op;
+use blockyard::elevator::Elevator;
+use blockyard::elevator::checked::Checked as CheckedElevator;
+use blockyard::elevator::deadline::Deadline;
+use blockyard::elevator::kyber::Kyber;
 use blockyard::host::Host;
 use blockyard::layer::checked::{Checked, Terms};
 use blockyard::layer::fault::{Action, FaultRule, Faulty, Turns, When};
 use blockyard::layer::trace::Traced;
 use blockyard::limits::Limits;
-use blockyard::policy::{Dispatch, ElevatorKind};
+use blockyard::policy::{Dispatch, ElevatorKind, Policies};
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
@@ -35,7 +40,7 @@ impl Machine {
         let host = Host::new(driver, Tally::default(), tags);
         let queues: Vec<_> = (0..)
             .zip(&plan.queues)
-            .map(|(id, config)| RequestQueue::new(QueueId(id), spoil(config.clone(), flaw), &host))
+            .map(|(id, config)| queue(&plan, QueueId(id), spoil(config.clone(), flaw), &host))
             .collect();
         Self {
             prng: draws.fork(2),
@@ -57,6 +62,31 @@ impl Machine {
             plan,
         }
     }
+}
+
+/// Returns a queue of `plan`.
+fn queue(
+    plan: &Plan,
+    id: QueueId,
+    config: QueueConfig,
+    host: &Host<Meddler, Tally>,
+) -> RequestQueue {
+    let tags = host.tags().config();
+    let requests = config.requests(tags);
+    let checked: Box<dyn Elevator + Send> = match config.policies.elevator {
+        ElevatorKind::Other => Box::<ReadsFirst>::default(),
+        ElevatorKind::Deadline(tunables) if plan.checks_elevators => {
+            Box::new(Deadline::new(requests, tunables))
+        }
+        ElevatorKind::Kyber(tunables) if plan.checks_elevators => {
+            Box::new(Kyber::new(&config.map, tunables))
+        }
+        _ => return RequestQueue::new(id, config, host),
+    };
+    let policies = Policies { elevator: ElevatorKind::Other, ..config.policies };
+    let config = QueueConfig { policies, ..config };
+    let elevator = Box::new(CheckedElevator::new(checked, requests));
+    RequestQueue::with_elevator(id, config, host, elevator)
 }
 
 /// Returns the device of `plan` under its layers.

@@ -233,7 +233,7 @@ impl Elevator for Deadline {
         self.len
     }
 
-    fn finished(&mut self, request: &Request, _now: Instant) {
+    fn finished(&mut self, _id: RequestId, request: &Request, _now: Instant) {
         let class = self.class_of(request.prio);
         let in_flight = &mut self.classes[class].in_flight;
         assert!(*in_flight > 0, "[one-finished-per-dispatch]: finished more often than dispatched");

@@ -296,7 +296,7 @@ impl Elevator for Kyber {
         self.lanes[hctx.index()].len > 0
     }
 
-    fn finished(&mut self, request: &Request, now: Instant) {
+    fn finished(&mut self, _id: RequestId, request: &Request, now: Instant) {
         self.adjust_if_due(now);
         let domain = self.domain_of(&request.extent());
         debug_assert!(request.state() != State::Idle, "an idle request has no token");

@@ -114,7 +114,7 @@ impl Rig {
             return;
         }
         let id = self.in_flight.remove(nth % self.in_flight.len());
-        self.fast.finished(&self.requests[id], self.now);
+        self.fast.finished(id, &self.requests[id], self.now);
         self.slow.finished(&self.requests[id]);
         if requeue {
             self.fast.insert(&mut self.requests, id, Place::Head, self.now);

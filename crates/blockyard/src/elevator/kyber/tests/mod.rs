@@ -125,7 +125,7 @@ impl Rig {
         }
         let id = self.in_flight.remove(nth % self.in_flight.len());
         self.requests[id].state = if requeue { State::Staged } else { State::Complete };
-        self.fast.finished(&self.requests[id], self.now);
+        self.fast.finished(id, &self.requests[id], self.now);
         self.slow.finished(&self.requests[id], self.now);
         if requeue {
             self.fast.insert(&mut self.requests, id, Place::Head, self.now);
@@ -374,11 +374,11 @@ fn only_what_the_driver_has_completed_is_measured() {
     let id = rig.dispatch(hctx).expect("a read");
     rig.requests[id].times.issued = Instant::ZERO; // never, as when it was started
     rig.requests[id].state = State::Complete;
-    rig.fast.finished(&rig.requests[id], rig.now);
+    rig.fast.finished(id, &rig.requests[id], rig.now);
     assert_eq!(rig.fast.due, None);
     rig.requests[id].times.issued = rig.now;
     assert!(rig.fast.tokens[0].take());
-    rig.fast.finished(&rig.requests[id], rig.now);
+    rig.fast.finished(id, &rig.requests[id], rig.now);
     assert!(rig.fast.due.is_some());
 }
 
@@ -395,6 +395,6 @@ fn a_request_that_is_finished_twice_panics() {
     let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
     rig.submit(CpuId(0), Bio::read(0, 1, 0), Place::Sorted);
     let id = rig.dispatch(HctxId(0)).expect("a read");
-    rig.fast.finished(&rig.requests[id], rig.now);
-    rig.fast.finished(&rig.requests[id], rig.now);
+    rig.fast.finished(id, &rig.requests[id], rig.now);
+    rig.fast.finished(id, &rig.requests[id], rig.now);
 }

@@ -1,0 +1,246 @@
+//! Tests for parts that an embedder writes.
+//!
+//! [`elevator`] runs a whole queue with an elevator under test, through merges, requeues, refusals and
+//! failures, with every call checked by [`Checked`]. The elevators of this crate pass the same test.
+//!
+//! ```
+//! use blockyard::elevator::deadline::Deadline;
+//!
+//! for seed in 0..4 {
+//!     println!("seed {seed}"); // a failure repeats with its seed
+//!     blockyard::conformance::elevator(seed, |config, tags| {
+//!         Box::new(Deadline::new(config.requests(tags), Default::default()))
+//!     });
+//! }
+//! ```
+
+use crate::bio::{Bio, Flags, IoPrio, Op, PrioClass};
+use crate::device::null::NullDevice;
+use crate::driver::Busy;
+use crate::elevator::Elevator;
+use crate::elevator::checked::Checked;
+use crate::host::Host;
+use crate::layer::delay::{Delayed, Extra};
+use crate::layer::fault::{Action, FaultRule, Faulty, When};
+use crate::limits::Limits;
+use crate::policy::{BusyTrack, Dispatch, ElevatorKind, Plugging, Policies, SchedDepth};
+use crate::prng::Prng;
+use crate::request_queue::{QueueConfig, RequestQueue};
+use crate::status::Status;
+use crate::tag::TagSetConfig;
+use crate::time::{Duration, Instant};
+use crate::unit::{CpuId, QueueId};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Steps of the random traffic: each submits at most one bio.
+const STEPS: u32 = 1500;
+/// The time within which everything ends once nothing more is submitted, and within which a request must
+/// go although newer ones never cease. A device serves a request each millisecond.
+const PATIENCE: Duration = Duration::from_secs(30);
+const TICK: Duration = Duration::from_ms(1);
+const CAPACITY_SECTORS: u64 = 96;
+
+/// Tests an elevator with everything that `seed` draws: a design, a device that refuses and gives back
+/// requests, and two kinds of traffic. Random bios on few sectors must all end; and a request must go
+/// within 30 s although newer requests of one kind never cease ([elevator-starves-none]). A few hundred
+/// seeds reach every rule; one takes some milliseconds.
+///
+/// `make` returns a new elevator for a queue of this configuration, on a host with these tags. It is
+/// called twice.
+///
+/// # Panics
+///
+/// Panics if the elevator breaks a rule of [`elevator`](crate::elevator). The message contains the
+/// name of the rule.
+pub fn elevator(
+    seed: u64,
+    mut make: impl FnMut(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>,
+) {
+    let draws = Prng::new(seed);
+    Rig::new(draws.fork(0), draw_design, &mut make).send_random_traffic();
+    Rig::new(draws.fork(1), |prng| plain_design(Dispatch::Budget, prng), &mut make).send_stream();
+}
+
+/// The device under test's queue: nothing is refused once the faults are lifted.
+type Target = Faulty<Delayed<NullDevice>>;
+
+/// A design, and the depth and the hardware queues of its device.
+struct Design {
+    policies: Policies,
+    hctxs: u16,
+    depth: u16,
+    faults: Vec<Action>,
+    latency: Extra,
+}
+
+fn plain_design(dispatch: Dispatch, prng: &mut Prng) -> Design {
+    let sched_depth = SchedDepth::Fixed(prng.pick(&[2, 5, 24]));
+    let policies =
+        Policies { elevator: ElevatorKind::Other, dispatch, sched_depth, ..Policies::NONE };
+    Design { policies, hctxs: 1, depth: 1, faults: Vec::new(), latency: Extra::fixed(TICK) }
+}
+
+fn draw_design(prng: &mut Prng) -> Design {
+    let dispatch = prng.pick(&[
+        Dispatch::DrainAll,
+        Dispatch::HoldUntilFlushed,
+        Dispatch::SharedList,
+        Dispatch::Budget,
+    ]);
+    let plain = plain_design(dispatch, prng);
+    Design {
+        policies: Policies {
+            busy: prng.pick(&[BusyTrack::Off, BusyTrack::Bit, BusyTrack::Ewma]),
+            plug: prng.pick(&[Plugging::Batches, Plugging::EveryBio]),
+            ..plain.policies
+        },
+        hctxs: prng.pick(&[1, 1, 3]),
+        depth: prng.pick(&[1, 2, 7]),
+        faults: alloc::vec![
+            Action::Again,
+            Action::Fail(Status::IoError),
+            Action::Error(Status::Medium),
+            Action::Busy(Busy::Device),
+            Action::Busy(Busy::Resource),
+        ],
+        latency: Extra { min: Duration::ZERO, max: TICK, op: None },
+    }
+}
+
+struct Rig {
+    host: Host<Target>,
+    queue: RequestQueue,
+    prng: Prng,
+    now: Instant,
+}
+
+impl Rig {
+    fn new(
+        mut prng: Prng,
+        draw: impl FnOnce(&mut Prng) -> Design,
+        make: &mut dyn FnMut(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>,
+    ) -> Self {
+        let Design { policies, hctxs, depth, faults, latency } = draw(&mut prng);
+        let tags = TagSetConfig { hctxs, ..TagSetConfig::single(depth) };
+        let limits = Limits {
+            max_sectors: 12,
+            max_discard_sectors: 9,
+            max_discard_segments: prng.pick(&[1, 3]),
+            max_write_zeroes_sectors: 6,
+            write_cache: true,
+            ..Limits::new(CAPACITY_SECTORS)
+        };
+        let config = QueueConfig::new(2 * hctxs, hctxs, limits, policies);
+        let rule = |then| FaultRule {
+            name: String::new(),
+            when: When { one_in: Some(12), ..When::default() },
+            then,
+        };
+        let device = NullDevice::new(hctxs, depth);
+        let device = Delayed::new(device, latency, prng.fork(0), &tags);
+        let device =
+            Faulty::new(device, faults.into_iter().map(rule).collect(), prng.fork(1), &tags);
+        let elevator = Checked::new(make(&config, &tags), config.requests(&tags));
+        let host = Host::new(device, (), tags);
+        let queue = RequestQueue::with_elevator(QueueId(0), config, &host, Box::new(elevator));
+        Self { host, queue, prng, now: Instant::ZERO }
+    }
+
+    fn draw_bio(&mut self) -> Bio {
+        let op = self.prng.pick(&[
+            Op::Read,
+            Op::Read,
+            Op::Write,
+            Op::Write,
+            Op::Discard,
+            Op::WriteZeroes,
+            Op::Flush,
+        ]);
+        if op == Op::Flush {
+            return Bio::new(op, 0, 0, 0);
+        }
+        let sectors = self.prng.pick(&[1, 1, 2, 4, 20]);
+        let sector = self.prng.below(CAPACITY_SECTORS - u64::from(sectors) + 1);
+        let class = self.prng.pick(&[
+            PrioClass::BestEffort,
+            PrioClass::BestEffort,
+            PrioClass::RealTime,
+            PrioClass::Idle,
+        ]);
+        let flags = self.prng.pick(&[
+            Flags::NONE,
+            Flags::NONE,
+            Flags::SYNC,
+            Flags::NO_MERGE,
+            Flags::PREFLUSH | Flags::FUA,
+        ]);
+        Bio::new(op, sector, sectors, 0).with_flags(flags).with_prio(IoPrio { class, level: 0 })
+    }
+
+    /// Submits `bio`; a bio that finds no tag is dropped. Returns whether it entered.
+    fn submit(&mut self, cpu: CpuId, bio: Bio) -> bool {
+        self.queue.submit(&mut self.host, cpu, bio, self.now).is_ok()
+    }
+
+    /// Does all work of this instant. Returns whether a bio with this cookie has ended.
+    fn turn(&mut self, cookie: u64) -> bool {
+        self.queue.turn(&mut self.host, self.now);
+        let mut has_ended = false;
+        while let Some(ended) = self.queue.next_ended() {
+            has_ended |= ended.bio.cookie == cookie;
+        }
+        has_ended
+    }
+
+    fn send_random_traffic(&mut self) {
+        let cpus: Vec<_> = (0..2 * self.host.tags().config().hctxs).map(CpuId).collect();
+        for _ in 0..STEPS {
+            self.now = self.now + Duration::from_us(self.prng.pick(&[0, 0, 100, 1000]));
+            let cpu = self.prng.pick(&cpus);
+            match self.prng.below(10) {
+                0 => self.queue.plug(cpu),
+                1 => self.queue.unplug(&mut self.host, cpu, self.now),
+                _ => {
+                    let bio = self.draw_bio();
+                    self.submit(cpu, bio);
+                }
+            }
+            self.turn(0);
+        }
+        self.host.driver.lift();
+        cpus.into_iter().for_each(|cpu| self.queue.unplug(&mut self.host, cpu, self.now));
+        let end = self.now + PATIENCE;
+        while !self.queue.is_empty() {
+            assert!(self.now < end, "[work-is-given] {} bios never end", self.queue.bios_in_use());
+            self.turn(0);
+            self.now = self.now + TICK;
+        }
+        self.queue.self_check(&self.host);
+    }
+
+    /// [elevator-starves-none]: keeps the elevator full of newer requests of one kind.
+    fn send_stream(&mut self) {
+        let ops = [Op::Read, Op::Write, Op::Discard];
+        let flags = [Flags::NO_MERGE, Flags::NO_MERGE | Flags::SYNC];
+        let mut draw = |sector| {
+            Bio::new(self.prng.pick(&ops), sector, 1, 0).with_flags(self.prng.pick(&flags))
+        };
+        let (old, new) = (Bio { cookie: 1, ..draw(CAPACITY_SECTORS / 2) }, draw(0));
+        let step = self.prng.pick(&[0, 1, CAPACITY_SECTORS - 1]);
+        let mut sector = self.prng.below(CAPACITY_SECTORS);
+        assert!(self.submit(CpuId(0), old), "an empty queue has a tag");
+        let end = self.now + PATIENCE;
+        loop {
+            while self.submit(CpuId(1), Bio { sector, ..new }) {
+                sector = (sector + step) % CAPACITY_SECTORS;
+            }
+            if self.turn(old.cookie) {
+                return;
+            }
+            assert!(self.now < end, "[elevator-starves-none] {old:?} waits behind all of {new:?}");
+            self.now = self.now + TICK;
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! Every elevator of the crate passes the public conformance test, and an elevator that breaks a rule fails it.
+
+#[path = "../examples/reads_first/elevator.rs"]
+mod reads_first;
+
+use blockyard::conformance;
+use blockyard::elevator::deadline::Deadline;
+use blockyard::elevator::kyber::Kyber;
+use blockyard::elevator::{Ctx, Elevator, Place};
+use blockyard::limits::Limits;
+use blockyard::merge::{Candidate, Extent, Merge};
+use blockyard::policy::{DeadlineTunables, KyberAdjust, KyberStaging, KyberTunables, Merges};
+use blockyard::prng::Prng;
+use blockyard::request::{List, Request, Requests};
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{HctxId, RequestId};
+use core::panic::AssertUnwindSafe;
+use reads_first::ReadsFirst;
+use std::panic::catch_unwind;
+
+const SEEDS: core::ops::Range<u64> = 0..200;
+
+#[test]
+fn mq_deadline_conforms_with_any_tunables() {
+    for seed in SEEDS {
+        println!("seed {seed}");
+        let mut draws = Prng::new(seed);
+        let tunables = DeadlineTunables {
+            read_expire: Duration::from_ms(draws.pick(&[0, 5, 500])),
+            write_expire: Duration::from_ms(draws.pick(&[0, 50, 5000])),
+            writes_starved: draws.pick(&[1, 2, 5]), // 0 starves reads
+            fifo_batch: draws.pick(&[0, 1, 4, 16]),
+            front_merges: draws.pick(&[false, true]),
+            prio_aging_expire: draws.pick(&[Duration::ZERO, Duration::from_ms(9), Duration::MAX]),
+            async_depth: draws.pick(&[None, Some(0), Some(1), Some(48)]),
+            classes: draws.pick(&[false, true]),
+        };
+        let merges = draws.pick(&[Merges::All, Merges::Last]);
+        conformance::elevator(seed, |config, tags| {
+            Box::new(Deadline::new(config.requests(tags), tunables).merging(merges))
+        });
+    }
+}
+
+#[test]
+fn kyber_conforms_with_any_tunables() {
+    for seed in SEEDS {
+        println!("seed {seed}");
+        let mut draws = Prng::new(seed);
+        let mut depth = |usual| draws.pick(&[1, 1, 2, 5, usual]);
+        let depths = KyberTunables {
+            read_depth: depth(256),
+            write_depth: depth(128),
+            discard_depth: depth(64),
+            other_depth: depth(16),
+            ..KyberTunables::default()
+        };
+        let tunables = KyberTunables {
+            read_latency: Duration::from_us(draws.pick(&[0, 50, 2_000])),
+            write_latency: Duration::from_us(draws.pick(&[0, 50, 10_000])),
+            adjust: draws.pick(&[KyberAdjust::Percentiles, KyberAdjust::Steps]),
+            staging: draws.pick(&[KyberStaging::ByDomain, KyberStaging::Together]),
+            ..depths
+        };
+        conformance::elevator(seed, |config, _| Box::new(Kyber::new(&config.map, tunables)));
+    }
+}
+
+/// A way to break a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    LosesInserted,
+    LosesJoined,
+    DispatchesAgain,
+    CountsOneMore,
+    SaysEmpty,
+    HidesWork,
+    Withholds,
+    KeepsTokens,
+    StarvesOthers,
+    OffersAnything,
+    OffersFronts,
+    OffersDispatched,
+    NamesFarNeighbours,
+    MarksRequests,
+    ShutsOutAsync,
+}
+
+/// Each fault, and the rule that it breaks.
+const FAULTS: [(Fault, &str); 15] = [
+    (Fault::LosesInserted, "[held-requests-counted]"),
+    (Fault::LosesJoined, "[held-requests-counted]"),
+    (Fault::DispatchesAgain, "[dispatched-once]"),
+    (Fault::CountsOneMore, "[held-requests-counted]"),
+    (Fault::SaysEmpty, "[held-requests-counted]"),
+    (Fault::HidesWork, "[held-requests-counted]"),
+    (Fault::Withholds, "[work-is-given]"),
+    (Fault::KeepsTokens, "[work-is-given]"),
+    (Fault::StarvesOthers, "[elevator-starves-none]"),
+    (Fault::OffersAnything, "[joins-only-what-fits]"),
+    (Fault::OffersFronts, "[joins-only-what-fits]"),
+    (Fault::OffersDispatched, "[joins-only-what-fits]"),
+    (Fault::NamesFarNeighbours, "[joins-only-what-fits]"),
+    (Fault::MarksRequests, "[requests-only-lent]"),
+    (Fault::ShutsOutAsync, "[async-never-shut-out]"),
+];
+
+/// mq-deadline with a fault.
+#[derive(Debug)]
+struct Broken {
+    sound: Deadline,
+    fault: Fault,
+    /// Held requests that only [`Fault::StarvesOthers`] keeps apart.
+    others: List,
+    /// The request that was dispatched last, unless it was inserted again.
+    last: Option<RequestId>,
+    /// How many requests [`Fault::KeepsTokens`] still dispatches.
+    tokens_left: u32,
+}
+
+impl Broken {
+    fn new(requests: usize, fault: Fault) -> Self {
+        let sound = Deadline::new(requests, DeadlineTunables::default());
+        Self { sound, fault, others: List::new(), last: None, tokens_left: 40 }
+    }
+
+    fn is(&self, fault: Fault) -> bool {
+        self.fault == fault
+    }
+}
+
+impl Elevator for Broken {
+    fn find_merge(
+        &mut self,
+        requests: &Requests,
+        limits: &Limits,
+        ctx: Ctx,
+        other: &Extent,
+        fronts: bool,
+    ) -> Option<Candidate> {
+        let found = self.sound.find_merge(
+            requests,
+            limits,
+            ctx,
+            other,
+            fronts || self.is(Fault::OffersFronts),
+        );
+        let last = self.last.filter(|_| other.is_mergeable());
+        match self.fault {
+            Fault::OffersAnything if self.sound.len() > 0 => {
+                last.map(|id| Candidate::Join(id, Merge::Back))
+            }
+            Fault::OffersDispatched => found.or_else(|| {
+                last.and_then(|id| {
+                    blockyard::end_index::candidate(requests, limits, id, other, fronts)
+                })
+            }),
+            _ => found,
+        }
+    }
+
+    fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge) {
+        self.sound.merged(requests, id, merge);
+    }
+
+    fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId> {
+        let named = self.sound.neighbour(requests, id, merge);
+        if self.is(Fault::NamesFarNeighbours) { named.or(Some(id)) } else { named }
+    }
+
+    fn joined(&mut self, requests: &mut Requests, kept: RequestId, absorbed: RequestId) {
+        if !self.is(Fault::LosesJoined) {
+            self.sound.joined(requests, kept, absorbed);
+        }
+    }
+
+    fn unmergeable(&mut self, requests: &Requests, id: RequestId) {
+        self.sound.unmergeable(requests, id);
+    }
+
+    fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant) {
+        self.last.take_if(|last| *last == id);
+        match self.fault {
+            Fault::LosesInserted if place == Place::Head => {}
+            Fault::StarvesOthers if !requests[id].op.is_read() => {
+                self.others.push_back(requests, id);
+            }
+            _ => self.sound.insert(requests, id, place, now),
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        requests: &mut Requests,
+        hctx: HctxId,
+        now: Instant,
+    ) -> Option<RequestId> {
+        if self.is(Fault::Withholds) && self.sound.len() == 1 {
+            return None;
+        }
+        if self.is(Fault::KeepsTokens) {
+            self.tokens_left = self.tokens_left.checked_sub(1)?;
+        }
+        if self.is(Fault::DispatchesAgain) && self.last.is_some() {
+            return self.last.take();
+        }
+        let id = self.sound.dispatch(requests, hctx, now);
+        if let Some(id) = id
+            && self.is(Fault::MarksRequests)
+        {
+            requests[id].write_hint += 1;
+        }
+        self.last = id.or(self.last);
+        id.or_else(|| {
+            let first = self.others.pop_front(requests)?;
+            self.sound.insert(requests, first, Place::Head, now);
+            self.sound.dispatch(requests, hctx, now)
+        })
+    }
+
+    fn len(&self) -> u32 {
+        let len = self.sound.len() + self.others.len();
+        if self.is(Fault::CountsOneMore) && len > 3 { len + 1 } else { len }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0 || self.is(Fault::SaysEmpty)
+    }
+
+    fn has_work(&self, _hctx: HctxId) -> bool {
+        self.len() > 0 && !(self.is(Fault::HidesWork) && self.len() < 3)
+    }
+
+    fn finished(&mut self, id: RequestId, request: &Request, now: Instant) {
+        self.sound.finished(id, request, now);
+    }
+
+    fn async_depth(&self, depth: u32) -> u32 {
+        if self.is(Fault::ShutsOutAsync) { 0 } else { depth }
+    }
+}
+
+/// Returns what the conformance test says of `fault` for the first of the seeds that finds it.
+fn found(fault: Fault) -> Option<String> {
+    SEEDS.into_iter().find_map(|seed| {
+        let test = || {
+            conformance::elevator(seed, |config, tags| {
+                Box::new(Broken::new(config.requests(tags), fault))
+            });
+        };
+        let panic = catch_unwind(AssertUnwindSafe(test)).err()?;
+        let text = panic.downcast_ref::<String>().cloned();
+        Some(text.unwrap_or_else(|| (*panic.downcast_ref::<&str>().expect("words")).to_owned()))
+    })
+}
+
+#[test]
+fn an_elevator_that_breaks_a_rule_fails_by_the_name_of_the_rule() {
+    assert_eq!(found(Fault::None), None, "without a fault");
+    for (fault, rule) in FAULTS {
+        let message = found(fault).unwrap_or_else(|| panic!("{fault:?} passes"));
+        assert!(message.contains(rule), "{fault:?}: {message}");
+    }
+}
+
+/// The example, under the rules that [`blockyard::conformance`] tests and over designs that it draws.
+#[test]
+fn the_elevator_of_the_example_conforms() {
+    for seed in SEEDS {
+        println!("seed {seed}");
+        conformance::elevator(seed, |_, _| Box::new(ReadsFirst::default()));
+    }
+}
