@@ -102,9 +102,8 @@ impl Rig {
                 while let Some(ended) = queue.next_ended() {
                     self.ended.push((ended.bio.cookie, ended.status));
                 }
-                self.woken.extend(core::iter::from_fn(|| queue.next_woken()));
+                self.woken.extend(core::iter::from_fn(|| queue.next_woken(&mut self.host)));
             }
-            self.woken.extend(core::iter::from_fn(|| self.host.next_woken()));
             runs.extend(self.host.next_starved());
             if runs.is_empty() {
                 return;
@@ -350,7 +349,7 @@ impl Small {
         while let Some(ended) = rig.queues[0].next_ended() {
             rig.ended.push((ended.bio.cookie, ended.status));
         }
-        while let Some(waiter) = rig.queues[0].next_woken().or_else(|| rig.host.next_woken()) {
+        while let Some(waiter) = rig.queues[0].next_woken(&mut rig.host) {
             let at = self.waiting.iter().position(|(_, bio)| bio.cookie == waiter).unwrap();
             self.left.extend(self.waiting.remove(at));
         }

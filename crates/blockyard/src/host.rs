@@ -6,7 +6,8 @@
 //!
 //! A completion may make room for another queue than the one it belongs to. After each
 //! [`complete`](crate::request_queue::RequestQueue::complete) the caller runs what
-//! [`Host::next_starved`] names, and wakes whom [`Host::next_woken`] names.
+//! [`Host::next_starved`] names, and wakes whom
+//! [`next_woken`](crate::request_queue::RequestQueue::next_woken) of the queue names.
 
 use crate::tag::{TagSet, TagSetConfig};
 use crate::unit::{HctxId, QueueId};
@@ -64,11 +65,6 @@ impl<D, S> Host<D, S> {
             return Some(first);
         }
         self.tags.next_starved()
-    }
-
-    /// Returns a submitter that waited for a driver tag and should submit again.
-    pub fn next_woken(&mut self) -> Option<u64> {
-        self.tags.next_woken()
     }
 
     /// Takes the number `id` for a queue, until the queue drops the [`Seat`].

@@ -136,7 +136,7 @@ impl Rig {
     }
 
     fn woken(&mut self) -> Vec<u64> {
-        let next = || self.queue.next_woken().or_else(|| self.host.next_woken());
+        let next = || self.queue.next_woken(&mut self.host);
         core::iter::from_fn(next).collect()
     }
 }

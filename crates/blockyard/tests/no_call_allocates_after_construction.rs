@@ -162,7 +162,7 @@ impl Rig {
         while self.queue.next_ended().is_some() {
             self.ended += 1;
         }
-        while self.queue.next_woken().or_else(|| self.host.next_woken()).is_some() {
+        while self.queue.next_woken(&mut self.host).is_some() {
             self.woken += 1;
         }
     }

@@ -115,7 +115,7 @@ impl<O: Observer> World<O> {
     }
 
     fn next_woken(&mut self, queue: QueueId) -> Option<TaskId> {
-        let woken = self.queues[queue.index()].next_woken().or_else(|| self.host.next_woken());
+        let woken = self.queues[queue.index()].next_woken(&mut self.host);
         let number = u32::try_from(woken?);
         Some(TaskId(number.expect("a waiter for a tag should have a 32-bit task number")))
     }

@@ -55,9 +55,8 @@ impl RequestQueue {
 
     /// Completes the request that the driver knows as `tag` of `hctx`. Its bios end with `status`.
     ///
-    /// Then drain [`Self::next_ended`], [`Self::next_run`], [`Host::next_starved`] and the wake-ups
-    /// ([`Self::next_woken`], [`Host::next_woken`]). `now` must not be earlier than in any previous
-    /// call.
+    /// Then drain [`Self::next_ended`], [`Self::next_run`], [`Host::next_starved`] and
+    /// [`Self::next_woken`]. `now` must not be earlier than in any previous call.
     ///
     /// # Errors
     ///

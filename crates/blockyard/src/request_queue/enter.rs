@@ -46,7 +46,7 @@ impl RequestQueue {
     }
 
     /// Registers `waiter`, whose `bio` from `cpu` was refused for lack of a tag or because the
-    /// queue is frozen. [`Self::next_woken`] or [`Host::next_woken`] names it when it should submit
+    /// queue is frozen. [`Self::next_woken`] names it when it should submit
     /// again. The processor's plug is released, because the submitter is about to sleep.
     ///
     /// # Errors

@@ -312,13 +312,16 @@ impl RequestQueue {
         Some(ended)
     }
 
-    /// Returns a submitter that waited for a scheduler tag, or for a freeze to end, and should
-    /// submit again.
+    /// Returns a submitter that waited ([`Self::wait`]) and should submit again. Drain this after
+    /// every call on this queue: no other call names a waiter.
     ///
-    /// Without an elevator submitters wait for driver tags: see
-    /// [`Host::next_woken`](crate::host::Host::next_woken).
-    pub fn next_woken(&mut self) -> Option<u64> {
-        self.woken.pop_front()
+    /// The queue's own waiters come first: for a scheduler tag, or for the end of a freeze. Then come
+    /// those for a driver tag, of every queue of the host: a call on this queue may have made room
+    /// for the submitter of another. A submitter that may wait at several queues needs a number that
+    /// says at which.
+    pub fn next_woken<D, S>(&mut self, host: &mut Host<D, S>) -> Option<u64> {
+        self.check_host(host);
+        self.woken.pop_front().or_else(|| host.tags.next_woken())
     }
 
     /// Returns a hardware queue to run now: an earlier call marked it, or its retry instant has

@@ -361,7 +361,7 @@ impl World {
                     log!(self, "{:?} ended {}: {:?}", queue.id(), ended.bio.cookie, ended.status);
                     self.host.driver.accounts(queue.id()).ended(&ended);
                 }
-                while let Some(cpu) = queue.next_woken().or_else(|| self.host.next_woken()) {
+                while let Some(cpu) = queue.next_woken(&mut self.host) {
                     let task = &mut self.tasks
                         [usize::try_from(cpu).expect("a waiter should be a processor")];
                     let Task::Asleep(queue, bio) = *task else { panic!("{task:?} was woken") };

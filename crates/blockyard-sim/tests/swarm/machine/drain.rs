@@ -100,12 +100,9 @@ impl Machine {
 
     fn drain_woken(&mut self) {
         for at in 0..self.queues.len() {
-            while let Some(waiter) = self.queues[at].next_woken() {
+            while let Some(waiter) = self.queues[at].next_woken(&mut self.host) {
                 self.wake(waiter);
             }
-        }
-        while let Some(waiter) = self.host.next_woken() {
-            self.wake(waiter);
         }
     }
 

@@ -148,7 +148,7 @@ fn a_passthrough_command_gets_a_reserved_tag_when_all_others_are_in_use() {
         rig.queue.wait(&mut rig.host, CPU, &abort(4), 9, rig.now).unwrap();
         rig.settle();
         assert_eq!(rig.sent_ops().matches('p').count(), 1);
-        let woken = |rig: &mut Rig| rig.queue.next_woken().or_else(|| rig.host.next_woken());
+        let woken = |rig: &mut Rig| rig.queue.next_woken(&mut rig.host);
         let command = rig.sent_ops().find('p').unwrap();
         rig.host.driver.sent.rotate_left(command);
         rig.host.driver.sent.rotate_left(1);

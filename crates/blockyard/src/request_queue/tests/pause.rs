@@ -26,11 +26,14 @@ fn a_frozen_queue_drains_and_takes_nothing_until_the_last_unfreeze() {
         assert!(rig.queue.is_empty() && rig.queue.is_frozen());
         rig.queue.unfreeze();
         assert_eq!(
-            (rig.queue.next_woken(), rig.submit(CPU, late)),
+            (rig.queue.next_woken(&mut rig.host), rig.submit(CPU, late)),
             (None, Err(SubmitError::Frozen))
         );
         rig.queue.unfreeze();
-        assert_eq!((rig.queue.next_woken(), rig.queue.next_woken()), (Some(7), None));
+        assert_eq!(
+            (rig.queue.next_woken(&mut rig.host), rig.queue.next_woken(&mut rig.host)),
+            (Some(7), None)
+        );
         rig.submit(CPU, late).unwrap();
     }
 }

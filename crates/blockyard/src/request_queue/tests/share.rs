@@ -1,6 +1,8 @@
 //! Two queues of one host, and the tags they share.
 
 use super::*;
+use crate::device::null::NullDevice;
+use crate::driver::Device;
 
 /// Two queues under `policies` on a host of 8 tags, `reserved` of them reserved.
 fn pair(reserved: u16, policies: Policies) -> (Host<Watched>, [RequestQueue; 2]) {
@@ -119,4 +121,32 @@ fn a_split_bio_gets_the_next_tag_before_later_bios() {
     let _ = queues[0].run(&mut host, hctx, now);
     let reads = |sent: &&Sent| sent.sector == 8 && sent.hctx == H0;
     assert_eq!(host.driver.sent.iter().filter(reads).count(), 1, "the second part has it");
+}
+
+/// Waiters used to be named by the queue if it had an elevator, and by the host if not. A caller that
+/// forgot one of the two hung.
+#[test]
+fn one_call_names_its_own_waiters_and_those_of_the_host() {
+    let tags = tags(1, 1, 0, 2);
+    let mut host = Host::new(NullDevice::new(1, 1), (), tags);
+    let queue = |at, policies| {
+        let config = QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), policies);
+        RequestQueue::new(QueueId(at), config, &host)
+    };
+    let [mut sorted, mut plain] = [queue(0, Policies::mq_deadline()), queue(1, Policies::NONE)];
+    let (now, bio) = (Instant::ZERO, Bio::read(0, 8, 0));
+    sorted.submit(&mut host, CPU, bio, now).unwrap();
+    let run = sorted.next_run(&mut host, now).expect("a run sends the read");
+    let _ = sorted.run(&mut host, run.hctx, now);
+    assert_eq!(plain.submit(&mut host, CPU, bio, now), Err(SubmitError::NoTag));
+    plain.wait(&mut host, CPU, &bio, 7, now).unwrap();
+    sorted.freeze(&mut host, now);
+    assert_eq!(sorted.submit(&mut host, CPU, bio, now), Err(SubmitError::Frozen));
+    sorted.wait(&mut host, CPU, &bio, 8, now).unwrap();
+    assert_eq!(sorted.next_woken(&mut host), None);
+    let finished = host.driver.next_finished(now).expect("the read has finished");
+    sorted.conclude(&mut host, &finished, now).unwrap();
+    sorted.unfreeze();
+    assert_eq!([(); 3].map(|()| sorted.next_woken(&mut host)), [Some(8), Some(7), None]);
+    assert_eq!(plain.next_woken(&mut host), None);
 }
