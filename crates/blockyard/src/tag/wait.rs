@@ -30,6 +30,8 @@ impl core::error::Error for Full {}
 ///
 /// - **[woken-takes-next-queue]** A waiter that is woken takes the next queue before it tries again. If it gets
 ///   a tag, nobody sleeps there instead. This is how Linux chooses, and it decides who waits behind whom.
+/// - **[short-batch-keeps-its-place]** After a wake-up of fewer waiters than a batch, the next one begins with the
+///   same queue, as in Linux: the search for more has gone once round.
 ///
 /// [sleeper-implies-tag-in-use]: at least as many puts are still to come as tags are in use. When
 /// they cannot complete a batch any more, all waiters are woken at once. That also makes up for
@@ -139,20 +141,24 @@ impl Waiters {
         self.wake(self.sleeping);
     }
 
+    /// Wakes up to `count` waiters. If fewer sleep, that is one round of all queues ([short-batch-keeps-its-place]).
     fn wake(&mut self, count: u32) {
-        let mut left = count.min(self.sleeping);
-        self.sleeping -= left;
-        debug_assert!(self.sleeping as usize <= self.slots.len(), "{} sleepers", self.sleeping);
-        while left > 0 {
+        let mut left = count;
+        for _ in 0..QUEUES {
+            if left == 0 {
+                break;
+            }
             let queue = &mut self.queues[self.wake_at];
+            self.wake_at = (self.wake_at + 1) % QUEUES;
             while left > 0
                 && let Some(slot) = queue.pop(&self.slots)
             {
                 self.woken.push(&mut self.slots, slot);
                 left -= 1;
             }
-            self.wake_at = (self.wake_at + 1) % QUEUES;
         }
+        self.sleeping -= count - left;
+        debug_assert!(left == 0 || self.sleeping == 0, "{} sleepers are left", self.sleeping);
     }
 
     /// Returns the next waiter to try again, in the order they were woken.
