@@ -32,6 +32,7 @@ use crate::request::List;
 use crate::time::Duration;
 use crate::trace::Hold;
 use crate::unit::{CpuId, HctxId};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// The time before a run is tried again when no completion will make room: 3 ms, as in Linux.
@@ -101,6 +102,11 @@ impl QueueMap {
             poll: kind(behind_reads, polls),
             ..Self::even(cpus, default)
         }
+    }
+
+    /// The heap that it takes, in bytes.
+    pub(crate) fn heap(&self) -> usize {
+        self.kinds().into_iter().map(size_of_val).sum()
     }
 
     pub(crate) fn kinds(&self) -> [&[HctxId]; 3] {
@@ -203,14 +209,14 @@ pub(crate) struct HardwareQueue {
     pub(crate) flush: FlushQueue,
     pub(crate) busy: BusyState,
     /// The software queues that feed this hardware queue, and which of them hold requests.
-    pub(crate) feeders: Vec<u32>,
+    pub(crate) feeders: Box<[u32]>,
     pub(crate) pending: Bits,
     /// Where the next round over the feeders begins.
     pub(crate) next_feeder: usize,
 }
 
 impl HardwareQueue {
-    pub(crate) fn new(busy: BusyTrack, feeders: Vec<u32>) -> Self {
+    pub(crate) fn new(busy: BusyTrack, feeders: Box<[u32]>) -> Self {
         Self {
             direct: List::new(),
             lacking_reserved: List::new(),
@@ -221,6 +227,11 @@ impl HardwareQueue {
             feeders,
             next_feeder: 0,
         }
+    }
+
+    /// The heap that one with this many `feeders` takes, in bytes.
+    pub(crate) const fn heap(feeders: usize) -> usize {
+        feeders * size_of::<u32>() + Bits::heap(feeders)
     }
 
     /// Returns the next feeder that holds requests, counted from where the last round stopped.
@@ -246,6 +257,11 @@ pub(crate) struct Bits {
 impl Bits {
     pub(crate) fn new(len: usize) -> Self {
         Self { words: alloc::vec![0; len.div_ceil(64)] }
+    }
+
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) const fn heap(len: usize) -> usize {
+        len.div_ceil(64) * size_of::<u64>()
     }
 
     pub(crate) fn insert(&mut self, at: usize) {
@@ -330,7 +346,7 @@ mod tests {
 
     #[test]
     fn feeders_take_turns() {
-        let mut hctx = HardwareQueue::new(BusyTrack::Off, alloc::vec![7, 8, 9]);
+        let mut hctx = HardwareQueue::new(BusyTrack::Off, Box::new([7, 8, 9]));
         assert_eq!(hctx.next_pending_feeder(), None);
         (0..3).for_each(|feeder| hctx.pending.insert(feeder));
         let round = [0; 7].map(|_| hctx.next_pending_feeder().expect("three are pending"));

@@ -31,6 +31,26 @@ pub struct Host<D, S = ()> {
     has_room: bool,
 }
 
+impl Host<(), ()> {
+    /// The heap that a host with these tags takes, in bytes, whatever its driver and sink, which have
+    /// their own. [`QueueConfig::memory`](crate::request_queue::QueueConfig::memory) is that of each
+    /// queue.
+    ///
+    /// ```
+    /// use blockyard::host::Host;
+    /// use blockyard::tag::TagSetConfig;
+    ///
+    /// assert!(Host::memory(&TagSetConfig::single(32)) < 1500);
+    /// ```
+    #[must_use]
+    pub fn memory(config: &TagSetConfig) -> usize {
+        // In front of the shared slice are its two counts.
+        let taken = (usize::from(config.queues) + 2 * size_of::<usize>())
+            .next_multiple_of(align_of::<usize>());
+        TagSet::heap(config) + starved_max(config) * size_of::<(QueueId, HctxId)>() + taken
+    }
+}
+
 impl<D, S> Host<D, S> {
     /// Returns a host with tags as `config` says. Reserves all its memory.
     ///
@@ -39,13 +59,12 @@ impl<D, S> Host<D, S> {
     /// Panics if `config` is impossible; see [`TagSet::new`].
     #[must_use]
     pub fn new(driver: D, sink: S, config: TagSetConfig) -> Self {
-        let pairs = usize::from(config.queues) * usize::from(config.hctxs);
         Self {
             driver,
             sink,
             tags: TagSet::new(config),
             taken: (0..config.queues).map(|_| AtomicBool::new(false)).collect(),
-            starved: VecDeque::with_capacity(pairs),
+            starved: VecDeque::with_capacity(starved_max(&config)),
             has_room: false,
         }
     }
@@ -95,6 +114,11 @@ impl<D, S> Host<D, S> {
     pub(crate) const fn note_room(&mut self) {
         self.has_room = true;
     }
+}
+
+/// The most hardware queues that a full host has refused.
+fn starved_max(config: &TagSetConfig) -> usize {
+    usize::from(config.queues) * usize::from(config.hctxs)
 }
 
 /// The right of one queue to its number on its host.

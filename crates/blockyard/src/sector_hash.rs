@@ -37,6 +37,11 @@ impl HashNodes {
         Self { slots: alloc::vec![Node { sector: UNFILED, next: NONE, prev: NONE }; capacity] }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) const fn heap(capacity: usize) -> usize {
+        capacity * size_of::<Node>()
+    }
+
     /// Whether `id` is filed in a hash.
     #[must_use]
     pub fn is_filed(&self, id: RequestId) -> bool {
@@ -58,11 +63,20 @@ impl SectorHash {
     /// Returns an empty hash whose chains have one request on average while it holds `capacity`.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        let count = capacity.next_power_of_two().max(2);
+        let count = Self::buckets(capacity);
         Self {
             buckets: alloc::vec![NONE; count].into_boxed_slice(),
             shift: u64::BITS - count.ilog2(),
         }
+    }
+
+    fn buckets(capacity: usize) -> usize {
+        capacity.next_power_of_two().max(2)
+    }
+
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) fn heap(capacity: usize) -> usize {
+        Self::buckets(capacity) * size_of::<u32>()
     }
 
     /// Files `id`, which is not filed, under `sector` ([filed-in-its-chain], [newest-first]).

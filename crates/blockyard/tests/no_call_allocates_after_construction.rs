@@ -2,10 +2,11 @@
 
 mod allocations;
 
-use allocations::allocations;
+use allocations::{allocations, bytes_of};
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::device::null::NullDevice;
 use blockyard::driver::{Accept, Busy, Device, Driver, Issue};
+use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::{Checked, Terms};
 use blockyard::layer::delay::{Delayed, Extra};
@@ -230,6 +231,47 @@ fn no_call_allocates_after_construction() {
         assert!(rig.ended > 2000, "{} bios ended with {design:?}", rig.ended);
         assert!(rig.waited > 0 && rig.woken > 0, "no submitter waited with {design:?}");
         rig.queue.self_check(&rig.host);
+    }
+}
+
+/// A queue and a host take exactly the heap that their configurations say, in every design.
+#[test]
+fn a_configuration_says_how_much_memory_it_takes() {
+    let mut draws = Prng::new(7);
+    for policies in designs() {
+        for _ in 0..20 {
+            let multi = policies.model == Model::Multi;
+            let (hctxs, reads) =
+                if multi { (draws.pick(&[1, 2, 5]), draws.pick(&[0, 2])) } else { (1, 0) };
+            let tags = TagSetConfig {
+                hctxs: hctxs + reads,
+                depth: draws.pick(&[3, 8, 33, 200]),
+                reserved: draws.pick(&[0, 2]),
+                shared_over_hctxs: draws.pick(&[false, true]),
+                queues: draws.pick(&[1, 3, 9]),
+                max_waiters: draws.pick(&[0, 1, 40]),
+            };
+            let (max_bios, max_waiters) = (draws.pick(&[0, 7, 500]), draws.pick(&[0, 3, 50]));
+            let cpus = draws.pick(&[1, 5, 70]);
+            let driver = Fickle { random: 1, taken: Vec::new() };
+            let (host, of_host) = bytes_of(|| Host::new(driver, (), tags));
+            assert_eq!(of_host, Host::memory(&tags), "{tags:?}");
+            let mut said = 0;
+            let (_queue, of_queue) = bytes_of(|| {
+                let config = QueueConfig {
+                    map: QueueMap::with_kinds(cpus, hctxs, reads, 0),
+                    max_bios,
+                    max_waiters,
+                    ..QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), policies)
+                };
+                said = config.memory(&tags);
+                RequestQueue::new(QueueId(0), config, &host)
+            });
+            assert_eq!(
+                of_queue, said,
+                "{max_bios} bios, {max_waiters} waiters, {cpus} processors, {tags:?}, {policies:?}"
+            );
+        }
     }
 }
 

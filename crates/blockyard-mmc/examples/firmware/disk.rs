@@ -18,7 +18,8 @@ use blockyard_mmc::host::BusyDetect;
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
 /// One processor, one hardware queue, up to 64 requests in the driver: enough for a card.
-const TAGS: TagSetConfig = TagSetConfig::single(64);
+/// Nobody waits for a tag: [`Disk::transfer`] submits again after an end.
+const TAGS: TagSetConfig = TagSetConfig { max_waiters: 0, ..TagSetConfig::single(64) };
 
 /// A disk.
 pub(crate) struct Disk {
@@ -46,8 +47,10 @@ impl Disk {
         let host = Host::new(mmc, (), TAGS);
         let config = QueueConfig {
             max_bios: 256,
+            max_waiters: 0,
             ..QueueConfig::new(1, 1, limits, Policies::mq_deadline())
         };
+        assert!(config.memory(&TAGS) + Host::memory(&TAGS) < 50_000, "a queue for little memory");
         let queue = RequestQueue::new(QueueId(0), config, &host);
         Self { host, card, queue }
     }

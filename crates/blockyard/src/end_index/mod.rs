@@ -31,6 +31,11 @@ impl EndIndex {
         Self { last: None, ends: SectorHash::new(capacity) }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) fn heap(capacity: usize) -> usize {
+        SectorHash::heap(capacity)
+    }
+
     /// Files `id`, which is not filed, under `end` and remembers it as the last one
     /// ([last-filed-remembered]).
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, end: u64) {

@@ -93,6 +93,11 @@ impl Bios {
         }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) const fn heap(count: u32) -> usize {
+        count as usize * size_of::<BioSlot>()
+    }
+
     /// The number of bios, and parts of split ones, in the pool.
     #[must_use]
     pub const fn in_use(&self) -> u32 {

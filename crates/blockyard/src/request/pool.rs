@@ -188,6 +188,11 @@ impl Requests {
         Self { slots: alloc::vec![Request::IDLE; count] }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) const fn heap(count: usize) -> usize {
+        count * size_of::<Request>()
+    }
+
     /// Returns the size of the pool.
     #[must_use]
     pub fn capacity(&self) -> usize {

@@ -35,7 +35,7 @@ pub struct QueueConfig {
 impl QueueConfig {
     /// Returns a configuration with `cpus` processors spread evenly over `hctxs` hardware queues,
     /// memory for 4096 bios and 1024 waiters, runs of at most 1024 requests, and a timeout of 30 s,
-    /// as most Linux drivers have.
+    /// as most Linux drivers have. [`Self::memory`] says what a small system chooses instead.
     ///
     /// # Panics
     ///
@@ -61,7 +61,7 @@ impl QueueConfig {
     }
 
     /// The number of those that carry bios.
-    fn bio_requests(&self, tags: &TagSetConfig) -> usize {
+    pub(super) fn bio_requests(&self, tags: &TagSetConfig) -> usize {
         self.map.hctxs() * self.tags_per_hctx(tags) as usize
     }
 

@@ -61,6 +61,7 @@ pub mod dispatch;
 pub mod end;
 pub mod enter;
 mod expire;
+mod memory;
 mod number;
 pub mod pause;
 mod pauses;
@@ -209,7 +210,8 @@ impl RequestQueue {
         let tags = host.tags.config();
         config.check(tags);
         let (ctxs, feeder_at, feeders) = software_queues(&config.map, config.policies.swq_merge);
-        let to_hctx = |feeders| HardwareQueue::new(config.policies.busy, feeders);
+        let to_hctx =
+            |feeders: Vec<_>| HardwareQueue::new(config.policies.busy, feeders.into_boxed_slice());
         Self {
             id,
             seat: host.take_seat(id),

@@ -57,6 +57,11 @@ impl RunList {
         }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(super) const fn heap(count: usize) -> usize {
+        count * (size_of::<Entry>() + size_of::<HctxId>()) + Bits::heap(count)
+    }
+
     /// Marks `hctx` to run; `deferred` if a worker may run it. A second mark only makes a deferred
     /// run an immediate one.
     pub(super) fn mark(&mut self, hctx: HctxId, deferred: bool) {

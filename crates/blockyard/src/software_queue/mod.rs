@@ -39,8 +39,12 @@ impl SoftwareQueue {
     /// Returns an empty software queue that merges as `merge` says.
     #[must_use]
     pub fn new(merge: SwqMerge) -> Self {
-        let hashed = if merge == SwqMerge::Hash { HASHED } else { 0 };
-        Self { merge, queued: List::new(), ends: EndIndex::new(hashed) }
+        Self { merge, queued: List::new(), ends: EndIndex::new(hashed(merge)) }
+    }
+
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) fn heap(merge: SwqMerge) -> usize {
+        EndIndex::heap(hashed(merge))
     }
 
     /// The number of requests in the queue.
@@ -118,6 +122,11 @@ impl SoftwareQueue {
         }
         list.append(requests, &mut self.queued);
     }
+}
+
+/// The number of requests for which the hash is made.
+fn hashed(merge: SwqMerge) -> usize {
+    if merge == SwqMerge::Hash { HASHED } else { 0 }
 }
 
 #[cfg(test)]

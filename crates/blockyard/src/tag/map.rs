@@ -32,6 +32,12 @@ impl TagMap {
         Self { reserved: Bits::new(reserved), normal: Bits::new(depth - reserved) }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) fn heap(depth: u32, reserved: u32) -> usize {
+        let words = Bits::words(reserved) + Bits::words(depth - reserved);
+        words as usize * size_of::<u64>()
+    }
+
     /// The number of numbers, reserved ones included.
     #[must_use]
     pub const fn depth(&self) -> u32 {
@@ -118,15 +124,23 @@ struct Bits {
 
 impl Bits {
     fn new(depth: u32) -> Self {
-        let shift = match depth {
-            0..4 => u64::BITS.ilog2(),
-            _ => (depth / 4).ilog2().min(u64::BITS.ilog2()),
-        };
+        let shift = Self::shift(depth);
         let mut bits = Self { words: Vec::new(), shift, first: 0, depth, in_use: 0 };
-        bits.words = (0..depth.div_ceil(1 << shift))
+        bits.words = (0..Self::words(depth))
             .map(|at| low_bits(bits.end_of(at) - bits.start_of(at)))
             .collect();
         bits
+    }
+
+    fn shift(depth: u32) -> u32 {
+        match depth {
+            0..4 => u64::BITS.ilog2(),
+            _ => (depth / 4).ilog2().min(u64::BITS.ilog2()),
+        }
+    }
+
+    fn words(depth: u32) -> u32 {
+        depth.div_ceil(1 << Self::shift(depth))
     }
 
     /// The lowest number of the word at `at`.

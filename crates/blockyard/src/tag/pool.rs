@@ -20,13 +20,18 @@ impl TagPool {
     /// Panics like [`TagMap::new`] and [`Waiters::new`].
     #[must_use]
     pub fn new(depth: u32, reserved: u32, max_waiters: u32) -> Self {
-        let map = TagMap::new(depth, reserved);
-        let max_reserved = if reserved > 0 { max_waiters } else { 0 };
         Self {
+            map: TagMap::new(depth, reserved),
             waiters: Waiters::new(depth - reserved, max_waiters),
-            reserved_waiters: Waiters::new(reserved, max_reserved),
-            map,
+            reserved_waiters: Waiters::new(reserved, max_reserved(reserved, max_waiters)),
         }
+    }
+
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) fn heap(depth: u32, reserved: u32, max_waiters: u32) -> usize {
+        TagMap::heap(depth, reserved)
+            + Waiters::heap(max_waiters)
+            + Waiters::heap(max_reserved(reserved, max_waiters))
     }
 
     /// The numbers.
@@ -102,6 +107,11 @@ impl TagPool {
     pub const fn has_woken(&self) -> bool {
         self.waiters.has_woken() || self.reserved_waiters.has_woken()
     }
+}
+
+/// The most submitters that wait for a reserved number.
+const fn max_reserved(reserved: u32, max_waiters: u32) -> u32 {
+    if reserved > 0 { max_waiters } else { 0 }
 }
 
 #[cfg(test)]

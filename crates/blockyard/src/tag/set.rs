@@ -39,6 +39,11 @@ impl TagSetConfig {
             max_waiters: depth as u32,
         }
     }
+
+    /// The number of pools of tags.
+    fn pools(&self) -> usize {
+        if self.shared_over_hctxs { 1 } else { usize::from(self.hctxs) }
+    }
 }
 
 /// The driver tags of one host, used by one request queue or shared by several.
@@ -90,16 +95,22 @@ impl TagSet {
         assert!(config.hctxs > 0, "requests need a hardware queue to go to");
         assert!(config.queues > 0, "a tag set without a request queue serves nobody");
         assert!(config.reserved < config.depth, "no tag is left beside the reserved ones");
-        let pools = if config.shared_over_hctxs { 1 } else { config.hctxs };
         Self {
             config,
-            pools: (0..pools).map(|_| Pool::new(&config)).collect(),
+            pools: (0..config.pools()).map(|_| Pool::new(&config)).collect(),
             active: alloc::vec![false; usize::from(config.queues)],
             users: 0,
             share: u32::MAX,
             starved: Starved::new(&config),
             woken: false,
         }
+    }
+
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) fn heap(config: &TagSetConfig) -> usize {
+        config.pools() * (size_of::<Pool>() + Pool::heap(config))
+            + usize::from(config.queues) * size_of::<bool>()
+            + Starved::heap(config)
     }
 
     /// Returns the configuration.
@@ -333,6 +344,13 @@ impl Pool {
         }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    fn heap(config: &TagSetConfig) -> usize {
+        TagPool::heap(config.depth.into(), config.reserved.into(), config.max_waiters)
+            + usize::from(config.queues) * size_of::<u32>()
+            + usize::from(config.depth) * size_of::<Owner>()
+    }
+
     fn give(&mut self, tag: u32, queue: QueueId) -> DriverTag {
         self.owners[tag as usize].queue = queue;
         DriverTag(u16::try_from(tag).expect("the depth of a tag set is 16 bits"))
@@ -370,9 +388,17 @@ struct Starved {
 
 impl Starved {
     fn new(config: &TagSetConfig) -> Self {
-        let hctxs = usize::from(config.hctxs);
-        let all = 2 * hctxs * usize::from(config.queues);
+        let (all, hctxs) = (Self::all(config), usize::from(config.hctxs));
         Self { line: VecDeque::with_capacity(all), in_line: alloc::vec![false; all], hctxs }
+    }
+
+    fn all(config: &TagSetConfig) -> usize {
+        2 * usize::from(config.hctxs) * usize::from(config.queues)
+    }
+
+    /// The heap that [`Self::new`] takes, in bytes.
+    fn heap(config: &TagSetConfig) -> usize {
+        Self::all(config) * (size_of::<Starving>() + size_of::<bool>())
     }
 
     fn add(&mut self, starving: Starving) {

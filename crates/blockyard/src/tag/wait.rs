@@ -78,6 +78,11 @@ impl Waiters {
         waiters
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) const fn heap(max: u32) -> usize {
+        max as usize * size_of::<Slot>()
+    }
+
     /// Notes how many tags a waiter may come to hold: the smallest of depth, share among the users
     /// of the map, and limit. One eighth of `usable`, from 1 to 8, makes a batch.
     ///

@@ -26,6 +26,11 @@ impl Order {
         }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(super) fn heap(capacity: usize) -> usize {
+        SectorNodes::heap(capacity) + SectorHash::heap(capacity) + HashNodes::heap(capacity)
+    }
+
     /// Returns the requests of any direction that start at `sector`, newest first.
     pub(super) fn starting_at(&self, sector: u64) -> impl Iterator<Item = RequestId> {
         self.starts.at(&self.start_nodes, sector)

@@ -66,13 +66,23 @@ impl Deadline {
         Self {
             tunables,
             merges: Merges::All,
-            classes: alloc::vec![Class::new(); if tunables.classes { 3 } else { 1 }],
+            classes: alloc::vec![Class::new(); classes(&tunables)],
             arrived: alloc::vec![Instant::ZERO; capacity],
             order: Order::new(capacity),
             ends: EndIndex::new(capacity),
             end_nodes: HashNodes::new(capacity),
             len: 0,
         }
+    }
+
+    /// The heap that an elevator for `capacity` requests takes in a box, in bytes.
+    pub(crate) fn heap(capacity: usize, tunables: &DeadlineTunables) -> usize {
+        size_of::<Self>()
+            + classes(tunables) * size_of::<Class>()
+            + capacity * size_of::<Instant>()
+            + Order::heap(capacity)
+            + EndIndex::heap(capacity)
+            + HashNodes::heap(capacity)
     }
 
     /// Returns the elevator with another choice of the requests that others may join.
@@ -244,6 +254,11 @@ impl Elevator for Deadline {
     fn async_depth(&self, depth: u32) -> u32 {
         self.tunables.async_depth.map_or(depth, |most| most.min(depth).max(1))
     }
+}
+
+/// The number of classes that are kept apart.
+const fn classes(tunables: &DeadlineTunables) -> usize {
+    if tunables.classes { 3 } else { 1 }
 }
 
 #[cfg(test)]

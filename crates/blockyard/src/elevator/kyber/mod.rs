@@ -60,6 +60,9 @@ use crate::unit::{HctxId, RequestId};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+/// How a bio joins a request that has not left its software queue.
+const STAGED_MERGE: SwqMerge = SwqMerge::Last8;
+
 /// The requests that one hardware queue has to send.
 #[derive(Debug)]
 struct Lane {
@@ -111,7 +114,7 @@ impl Kyber {
             batched: 0,
             len: 0,
         };
-        let queue = || SoftwareQueue::new(SwqMerge::Last8);
+        let queue = || SoftwareQueue::new(STAGED_MERGE);
         Self {
             kind: tunables.adjust,
             staging: tunables.staging,
@@ -127,6 +130,18 @@ impl Kyber {
             due: None,
             len: 0,
         }
+    }
+
+    /// The heap that an elevator for a queue with this `map` takes in a box, in bytes.
+    pub(crate) fn heap(map: &QueueMap, tunables: &KyberTunables) -> usize {
+        let ctxs = map.ctxs();
+        let staged = size_of::<SoftwareQueue>() + SoftwareQueue::heap(STAGED_MERGE);
+        let lane = size_of::<Lane>() + DOMAINS * Bits::heap(ctxs);
+        let adjust = match tunables.adjust {
+            KyberAdjust::Percentiles => size_of::<Percentiles>(),
+            KyberAdjust::Steps => size_of::<Steps>(),
+        };
+        size_of::<Self>() + map.heap() + ctxs * DOMAINS * staged + map.hctxs() * lane + adjust
     }
 
     fn domain_of(&self, request: &Extent) -> Domain {

@@ -47,6 +47,11 @@ impl SectorNodes {
         Self { slots: alloc::vec![unused; capacity + 1], drawn: 0x2545_f491 }
     }
 
+    /// The heap that [`Self::new`] takes, in bytes.
+    pub(crate) const fn heap(capacity: usize) -> usize {
+        (capacity + 1) * size_of::<Node>()
+    }
+
     /// Draws the next priority ([heap-priority]): xorshift, never 0, with period 2^32 - 1.
     const fn draw(&mut self) -> u32 {
         self.drawn ^= self.drawn << 13;
