@@ -285,7 +285,7 @@ all_tests() {
     cargo test --locked --workspace --no-fail-fast || status=1
     say "the depth that lanes share, in every order of their threads"
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" \
-        cargo test --locked --release -p blockyard-serve --test depth_model || status=1
+        cargo test --locked --release -p blockyard-std --test depth_model || status=1
     say "readers and writers of a BTT, in every order that memory permits"
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" cargo test --locked --release -p blockyard-btt \
         --test versions_model --test readers_model || status=1

@@ -9,8 +9,8 @@
 //! socket ◄─ door::nbd::answer ◄─ bio end ◄──── completion ◄───────┘
 //! ```
 //!
-//! [`blockyard_wire`] understands the protocol, and [`blockyard`] queues the requests. This crate adds
-//! the clock, the sockets, the memory and the files.
+//! [`blockyard_wire`] understands the protocol, [`blockyard`] queues the requests, and
+//! [`blockyard_std`] has the io_uring, the memory and the files. This crate adds the sockets and the disks' layers.
 //!
 //! # Modules
 //!
@@ -18,15 +18,13 @@
 //! - `lane`: the loop, which knows no protocol.
 //! - `door`: a client's way into a lane; `door::nbd` is NBD over sockets and TLS.
 //! - `services`: the disks, buffers and ring that a lane offers its doors; `queue` drives the core.
-//! - `disk`: the places where data is kept: `memory`, `null`, `btt`, `file` (with `overlap` for writes of partial
-//!   blocks). `limited` holds a file to a [`depth`] that all lanes share. `layers` lie over these;
+//! - `disk`: the places where data is kept: memory and files of [`blockyard_std`], `null`, `btt`. `layers` lie over these;
 //!   one of them is `live`, which makes a disk behave like a model.
 //! - `entrance`: messages of other threads to a lane.
 //! - `metrics`: the counts of each lane's `meter`, over HTTP. [`control`]: an operator's commands.
 //! - `event`: events of clients and disks, for a log; `watcher`: every step of every request, for a trace;
 //!   `gauge`: `traffic` so far, for a progress line.
-//! - `ring` and `map`: io_uring and mappings. All `unsafe` code is in these two.
-//! - `pool`, `job`, `bios`, `slab`: buffers, and requests in flight.
+//! - Queue, jobs, buffers, plain devices and io_uring are those of [`blockyard_std`].
 //!
 //! # Why lanes
 //!
@@ -36,47 +34,39 @@
 
 mod acceptor;
 mod admission;
-mod bell;
-mod bios;
 mod callers;
-mod clock;
 pub mod control;
-pub mod depth;
-mod discards;
 mod disk;
 mod disks;
 mod door;
 mod entrance;
 mod event;
 mod gauge;
-mod job;
 mod lane;
 #[cfg(any(test, feature = "memory-door"))]
 #[doc(hidden)]
 pub mod lane_alone;
 mod lane_memory;
 mod listen;
-mod map;
 mod meter;
 mod metrics;
 mod newcomers;
 mod numbers;
 mod overview;
 mod peer;
-mod pool;
 mod queue;
 mod reloader;
-mod ring;
 mod roster;
 mod server;
 mod services;
-mod slab;
 mod tls;
 mod traffic;
 mod watcher;
-mod words;
+
+use blockyard_std::parts::{bell, clock, discards, job, map, pool, ring, slab, words};
 
 pub use admission::{Admission, Place};
+pub use blockyard_std::OpenError as StoreError;
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
 };

@@ -283,7 +283,7 @@ impl Server {
     /// contents may change, and need not be consistent.
     #[must_use]
     pub fn written_elsewhere(&self) -> Vec<String> {
-        self.names(Disk::is_written_elsewhere)
+        self.names(|disk| disk.is_written_elsewhere)
     }
 
     /// Returns the names of some disks.

@@ -3,11 +3,10 @@
 //! The lane passes its [`Services`] to each call of a door. `M` is the type of the memory that a door
 //! lends to the kernel.
 
-use crate::bios::{first_bio, is_last, next_bio};
 use crate::discards::Discards;
 use crate::disk::Disk;
 use crate::disks::Disks;
-use crate::job::{Job, Jobs, Owner, Transfer, job_of};
+use crate::job::{Jobs, Owner, Transfer};
 use crate::lane_memory::{Account, LaneMemory};
 use crate::map::Pages;
 use crate::newcomers::Newcomers;
@@ -16,10 +15,9 @@ use crate::pool::Pool;
 use crate::ring::{FileIo, FileOp, Ring};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
-use blockyard::bio::{Bio, Flags, Op};
-use blockyard::request::Ended;
-use blockyard::status::Status;
+use blockyard::bio::{Flags, Op};
 use blockyard::time::{Duration, Instant};
+use blockyard_std::parts::queue::{Asked, EndedJob};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -45,12 +43,6 @@ pub(crate) enum Kept<M> {
     Prefetch { disk: usize },
     /// The lane, which waits on its bell.
     Bell,
-}
-
-#[derive(Debug)]
-pub(crate) struct EndedJob {
-    pub(crate) status: Status,
-    pub(crate) job: Job,
 }
 
 /// The services of a lane for its doors. See the [module](self).
@@ -95,7 +87,7 @@ impl<M> Services<M> {
             ring: Ring::new()?,
             discards,
             pool: Pool::new(SPARE_BYTES_MAX),
-            jobs: Jobs::new(RefCell::new(Slab::new())),
+            jobs: Jobs::new(RefCell::new(Slab::default())),
             disks: Disks::default(),
             listed: Numbers::default(),
             newcomers,
@@ -215,37 +207,21 @@ impl<M> Services<M> {
         transfer: Transfer,
         fua: bool,
     ) {
-        let queue = &mut self.disks[disk];
-        let (block_bytes, most) = (queue.disk.block_bytes(), queue.disk.longest_bio(op));
-        let mut bio = first_bio(op, &transfer, block_bytes, most);
-        if fua {
-            bio = bio.with_flags(Flags::FUA);
-        }
-        let cookie = u64::from(self.jobs.borrow_mut().insert(Job { transfer, owner }));
-        queue.submit(Bio { cookie, ..bio }, self.now);
+        let flags = if fua { Flags::FUA } else { Flags::NONE };
+        let asked = Asked { flags, ..Asked::from(op) };
+        self.disks[disk].queue.begin(owner, asked, transfer, self.now);
     }
 
     /// Returns the next job of `disk` that has ended. If a bio succeeded and its job has more, submits the next one and
     /// sets `submitted`.
     #[inline]
     pub(crate) fn next_ended(&mut self, disk: usize, submitted: &mut bool) -> Option<EndedJob> {
-        let queue = &mut self.disks[disk];
-        loop {
-            let Ended { bio, status } = queue.next_ended()?;
-            let number = job_of(bio.cookie);
-            if status == Status::Ok
-                && let Some(next) = next_of(&queue.disk, &self.jobs.borrow()[number].transfer, &bio)
-            {
-                *submitted = true;
-                queue.submit(next, self.now);
-                continue;
-            }
-            let job = self.jobs.borrow_mut().remove(number);
-            if matches!(job.owner, Owner::Door { .. }) {
-                queue.traffic.count(bio.op, job.transfer.len);
-            }
-            return Some(EndedJob { status, job });
+        let disk = &mut self.disks[disk];
+        let ended = disk.queue.next_ended(submitted, self.now)?;
+        if matches!(ended.job.owner, Owner::Door { .. }) {
+            disk.traffic.count(ended.op, ended.job.transfer.len);
         }
+        Some(ended)
     }
 
     /// Prefetches the start of a range, if the disk can. It is only advice: there is one prefetch of a disk at a time, by a
@@ -273,13 +249,4 @@ impl<M> Services<M> {
             self.discards.begin(number_of_disk, discard);
         }
     }
-}
-
-/// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
-#[inline]
-fn next_of(disk: &Disk, transfer: &Transfer, bio: &Bio) -> Option<Bio> {
-    if is_last(bio, transfer) {
-        return None;
-    }
-    next_bio(bio, transfer, disk.block_bytes(), disk.longest_bio(bio.op))
 }

@@ -8,7 +8,7 @@ use blockyard::policy::Policies;
 use blockyard::time::Instant;
 use blockyard::trace;
 use blockyard_serve::{
-    Address, Config, DiskConfig, OpenError, Server, Source, StartError, Tell, Watcher,
+    Address, Config, DiskConfig, OpenError, Server, Source, StartError, StoreError, Tell, Watcher,
 };
 use nbd::{Random, Running, TRIM, WRITE, ZEROES, disk, file, memory};
 use std::io::Write;
@@ -176,11 +176,14 @@ fn a_served_file_has_no_other_writer() {
     };
     let server = |disks| Server::start(&Config::new(disks, vec![Address::Unix(nbd::socket())]));
     let twice = vec![disk("", false), disk("again", false)];
-    assert!(matches!(server(twice), Err(StartError::Open(OpenError::Busy(_)))));
+    assert!(matches!(server(twice), Err(StartError::Open(OpenError::Store(StoreError::Busy(_))))));
     let running = Running::start(disk("", false), |config| {
         config.disks.push(disk("to look at", true));
     });
-    assert!(matches!(server(vec![disk("", false)]), Err(StartError::Open(OpenError::Busy(_)))));
+    assert!(matches!(
+        server(vec![disk("", false)]),
+        Err(StartError::Open(OpenError::Store(StoreError::Busy(_))))
+    ));
     running.stop();
     Running::start(disk("", false), |_| ()).stop();
     std::fs::remove_file(path).unwrap();

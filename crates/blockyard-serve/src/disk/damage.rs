@@ -1,6 +1,7 @@
 //! Damage to the file of a disk: each failed request is counted, and each disk is reported once.
 
 use crate::event::{DiskEvent, Event, Harm};
+use blockyard_std::parts::device::file::Damaged;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};
 
@@ -49,5 +50,11 @@ impl Damage {
 
     pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
+    }
+}
+
+impl Damaged for Damage {
+    fn cut_short(&self, disk_bytes: u64, file_bytes: u64) {
+        self.note(Harm::CutShort { disk_bytes, file_bytes });
     }
 }

@@ -1,25 +1,15 @@
 //! The errors of opening a disk.
 
-use crate::words::error_words;
+use blockyard_std::OpenError as StoreError;
 use core::fmt;
-use std::io;
 
 /// The reason why a disk cannot be served.
 #[derive(Debug)]
 pub enum OpenError {
-    /// The file cannot be opened.
-    Open(String, io::Error),
-    /// The path names neither a regular file nor a block device.
-    NotAFile(String),
-    /// The disk has a size of 0 bytes.
-    Empty(String),
-    /// Another export or server writes to the file, or another user, such as a mount, holds the block device
-    /// exclusively.
-    Busy(String),
+    /// The memory or the file of the disk cannot be had.
+    Store(StoreError),
     /// The block translation table in this file cannot be opened.
     Btt(String, String),
-    /// There is not enough memory for a disk of this many bytes.
-    Memory(u64, io::Error),
     /// The depth is less than the number of lanes, or there are more lanes than can share a depth.
     Depth {
         /// The depth, in requests.
@@ -50,14 +40,8 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Open(path, error) => write!(f, "{path}: {}", error_words(error)),
-            Self::NotAFile(path) => write!(f, "{path}: neither a file nor a block device"),
-            Self::Empty(path) => write!(f, "{path}: it has no bytes to serve"),
-            Self::Busy(path) => write!(f, "{path}: another export, server or mount writes to it"),
+            Self::Store(error) => error.fmt(f),
             Self::Btt(path, error) => write!(f, "{path}: {error}"),
-            Self::Memory(bytes, error) => {
-                write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
-            }
             Self::Depth { depth, lanes } => {
                 write!(f, "a depth of {depth} cannot be shared by {lanes} lanes")
             }
@@ -73,3 +57,9 @@ impl fmt::Display for OpenError {
 }
 
 impl core::error::Error for OpenError {}
+
+impl From<StoreError> for OpenError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -13,7 +13,6 @@
 //! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. If the
 //!   medium refuses a request that the model accepted, the request is undone at the medium at once.
 
-use super::completions::Completions;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::limits::Limits;
@@ -21,6 +20,7 @@ use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
+use blockyard_std::parts::device::completions::Completions;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -279,7 +279,7 @@ impl<M: Device> Driver for Live<M> {
 impl<M: Device> Device for Live<M> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         self.take_in(now);
-        self.finished.next()
+        self.finished.pop()
     }
 
     fn poll_at(&self) -> Option<Instant> {
@@ -309,13 +309,27 @@ pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::tests::{Calls, probe};
     use blockyard::bio::Bio;
+    use blockyard::device::recorder::Recorder;
     use blockyard::host::Host;
     use blockyard::policy::Policies;
     use blockyard::request_queue::{QueueConfig, RequestQueue};
     use blockyard::tag::TagSetConfig;
     use blockyard::unit::CpuId;
+    use std::sync::Mutex;
+
+    /// The calls that were made, in order: which recorder, and which call.
+    type Calls = Arc<Mutex<Vec<(&'static str, &'static str)>>>;
+
+    type Probe = Recorder<Box<dyn Fn(&'static str)>>;
+
+    /// Returns a device that records each call under `name`, fails the first `refusals` requests, and finishes the others
+    /// at once.
+    fn probe(name: &'static str, calls: &Calls, refusals: u32) -> Probe {
+        let calls = Arc::clone(calls);
+        let record = move |call| calls.lock().expect("no call panics").push((name, call));
+        Recorder::new(Box::new(record), refusals)
+    }
 
     #[derive(Debug)]
     struct Model {

@@ -3,41 +3,26 @@
 //! A [`Disk`] is opened once and shared by all lanes. Each lane makes its own [`Medium`] of the disk: a device
 //! of the core for the lane's request queue.
 
-mod at_once;
 mod btt;
-mod completions;
 mod damage;
 mod error;
-mod extents;
 mod fault_counts;
-mod file;
 mod layers;
-mod limited;
 mod live;
-mod memory;
 mod null;
 mod open;
-mod overlap;
-#[cfg(test)]
-mod tests;
 
+pub(crate) use blockyard_std::parts::device::file::Outbox;
 pub(crate) use damage::Damage;
 pub use error::OpenError;
 pub use fault_counts::FaultCounts;
-#[cfg(test)]
-pub(crate) use file::Begun;
-pub(crate) use file::Outbox;
 pub(crate) use layers::Change;
 pub use layers::Layers;
-pub(crate) use limited::SharedDepth;
 pub use live::{Behaviour, LATE, Lateness, Timing};
 
 use crate::admission::Admission;
-use crate::bios::BIO_SECTORS_MAX;
 use crate::job::{Jobs, Place, SECTOR, Transfer};
 use crate::map::{Map, Pages};
-use at_once::AtOnce;
-use blockyard::bio::Op;
 use blockyard::driver::{Device, Driver};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::{FaultRule, Faulty};
@@ -45,35 +30,28 @@ use blockyard::layer::rate;
 use blockyard::limits::Limits;
 use blockyard::policy::{Dispatch, Policies};
 use blockyard::tag::TagSetConfig;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard_btt::{Container, Health};
 use blockyard_pmem::Durability;
+use blockyard_std::parts::device::at_once::AtOnce;
+use blockyard_std::parts::device::file::{File, FileDevice};
+use blockyard_std::parts::device::limited::{Limited, SharedDepth};
+pub(crate) use blockyard_std::parts::device::memory::Memory;
+use blockyard_std::parts::device::memory::MemoryDevice;
+use blockyard_std::parts::device::{self, FILE_REQUEST_SECTORS, MEMORY_REQUEST_SECTORS};
+use blockyard_std::parts::queue::Shape;
 use btt::{BttDevice, Table};
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use file::{File, FileDevice};
-use limited::Limited;
 use live::Live;
-pub(crate) use memory::Memory;
-use memory::MemoryDevice;
 use null::Nothing;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The longest request to a disk in memory. No client's request is longer.
-const MEMORY_REQUEST_SECTORS: u32 = 1 << 17;
-/// The longest read or write of a file or BTT; longer ones are split.
-const FILE_REQUEST_SECTORS: u32 = 1 << 12;
 /// The longest read of a null disk, in bytes.
 pub(crate) const NULL_READ_BYTES_MAX: usize = 32 << 20;
-/// The longest discard or zeroing; longer ones are split. A file system locks the file meanwhile, and a thread that discards
-/// has other disks too.
-const RANGE_SECTORS_MAX: u32 = 1 << 19;
-/// How much of a memory disk or BTT a lane discards or zeroes in one turn: other clients wait meanwhile.
-pub(crate) const SLICE_SECTORS: u32 = 1 << 13;
-
 /// The place where the data of a disk is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -155,6 +133,8 @@ pub(crate) struct Disk {
     pub(crate) timing: Arc<Timing>,
     pub(crate) faults: Arc<FaultCounts>,
     pub(crate) damage: Arc<Damage>,
+    /// The disk is read-only, and another program could write its file when it was opened.
+    pub(crate) is_written_elsewhere: bool,
     pub(crate) admission: Admission,
     /// The number of clients that have chosen the disk.
     clients: AtomicUsize,
@@ -226,11 +206,6 @@ impl Disk {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
     }
 
-    /// Returns whether the disk is read-only, and another program could write its file when it was opened.
-    pub(crate) fn is_written_elsewhere(&self) -> bool {
-        matches!(&self.kept, Kept::File(file, _) if file.is_written_elsewhere)
-    }
-
     /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes I/O to the lane
     /// through `outbox`.
     pub(crate) fn medium(
@@ -275,16 +250,11 @@ impl Disk {
             Kept::File(..) => (true, true),
             Kept::Btt(table) => (true, table.has_cache),
         };
-        let block_sectors = (self.block_bytes() / SECTOR).max(1);
         let max_sectors = if is_file { FILE_REQUEST_SECTORS } else { MEMORY_REQUEST_SECTORS };
         let limits = Limits {
-            logical_block_sectors: u32::try_from(block_sectors).expect("block size within 32 bits"),
-            max_sectors,
-            max_discard_sectors: RANGE_SECTORS_MAX,
-            max_write_zeroes_sectors: RANGE_SECTORS_MAX,
             write_cache: is_cached,
             fua: matches!(&self.kept, Kept::File(file, _) if file.has_fua),
-            ..Limits::new(self.size_bytes.div_ceil(SECTOR))
+            ..device::limits(self.size_bytes, self.block_bytes(), max_sectors)
         };
         let mut limits = match &self.layers.model {
             None => limits,
@@ -327,20 +297,17 @@ impl Disk {
         !self.needs_pages() && self.layers.is_empty()
     }
 
-    /// Returns whether the lane's own thread does the work of `op`, which may be long: [range-in-slices].
-    #[inline]
-    pub(crate) fn takes_slices(&self, op: Op) -> bool {
-        matches!(op, Op::Discard | Op::WriteZeroes)
-            && matches!(self.kept, Kept::Memory(_) | Kept::Btt(_))
-    }
-
-    /// Returns the length of the longest bio of `op`, in sectors. The bios of one request follow each other.
-    #[inline]
-    pub(crate) fn longest_bio(&self, op: Op) -> u32 {
-        match op {
-            Op::Discard | Op::WriteZeroes if self.takes_slices(op) => SLICE_SECTORS,
-            Op::Discard | Op::WriteZeroes if self.layers.model.is_none() => RANGE_SECTORS_MAX,
-            _ => BIO_SECTORS_MAX,
+    /// Returns what a lane must know of the disk.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape {
+            limits: self.limits(),
+            policies: self.policies,
+            depth: self.depth,
+            block_bytes: self.block_bytes(),
+            // The kernel never times out an I/O of a file, so the queue does not either.
+            timeout: self.layers.is_empty().then_some(Duration::MAX),
+            takes_slices: matches!(self.kept, Kept::Memory(_) | Kept::Btt(_)),
+            takes_long_ranges: self.layers.model.is_some(),
         }
     }
 

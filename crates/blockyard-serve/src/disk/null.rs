@@ -1,8 +1,8 @@
 //! A disk that keeps no data: it shows the cost of everything else.
 
-use super::at_once::CarryOut;
 use blockyard::driver::Issue;
 use blockyard::status::Status;
+use blockyard_std::parts::device::at_once::CarryOut;
 
 #[derive(Debug)]
 pub(crate) struct Nothing;

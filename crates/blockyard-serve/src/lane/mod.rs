@@ -33,12 +33,13 @@ use crate::overview::Overview;
 use crate::queue::DiskQueue;
 use crate::ring::Done;
 use crate::roster::{Listed, Roster};
-use crate::services::{EndedJob, Kept, LOOKUPS_OF_A_TURN, Services};
+use crate::services::{Kept, LOOKUPS_OF_A_TURN, Services};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
 use crate::watcher::{LaneWatcher, Watcher};
 use crate::words::error_words;
 use blockyard::time::Instant;
+use blockyard_std::parts::queue::EndedJob;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -138,7 +139,7 @@ impl<D: Door> Lane<D> {
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
         let disks = shared.roster.all();
-        let (doors, removals, stage) = (Slab::new(), Vec::new(), Stage::Serving);
+        let (doors, removals, stage) = (Slab::default(), Vec::new(), Stage::Serving);
         let mut lane = Self { parts, services, doors, removals, stage };
         for Listed { number, disk, .. } in disks.iter() {
             lane.add_disk(*number, disk, watcher.clone());
@@ -193,7 +194,7 @@ impl<D: Door> Lane<D> {
         if self.parts.shared.polls || is_busy {
             return None;
         }
-        let polls = services.disks.iter().filter_map(DiskQueue::poll_at);
+        let polls = services.disks.iter().filter_map(|disk| disk.queue.poll_at());
         let until = polls.chain([services.wakes_at(), services.impatient_at]).min();
         let until = until.unwrap_or(Instant::MAX);
         if until == Instant::MAX {
@@ -237,7 +238,7 @@ impl<D: Door> Lane<D> {
             at += 1;
         }
         let now = self.services.now;
-        self.services.disks.iter_mut().for_each(|disk| disk.submit_slices(now)); // [range-in-slices]
+        self.services.disks.iter_mut().for_each(|disk| disk.queue.submit_slices(now)); // [range-in-slices]
         self.advance_disks();
         self.retry_memory();
         self.look_up();
@@ -252,7 +253,7 @@ impl<D: Door> Lane<D> {
         if !self.removals.is_empty() {
             self.advance_removals();
         }
-        if self.stage == Stage::Draining && self.doors.len() == 0 {
+        if self.stage == Stage::Draining && self.doors.is_empty() {
             self.flush_all();
         }
     }
@@ -270,7 +271,7 @@ impl<D: Door> Lane<D> {
         let mut has_submitted = true;
         while has_submitted {
             has_submitted = false;
-            self.services.disks[disk].advance(self.services.now);
+            self.services.disks[disk].queue.advance(self.services.now);
             while let Some(ended) = self.services.next_ended(disk, &mut has_submitted) {
                 self.ended(disk, ended);
             }
@@ -279,7 +280,7 @@ impl<D: Door> Lane<D> {
     }
 
     fn ended(&mut self, disk: usize, ended: EndedJob) {
-        let EndedJob { status, job: Job { transfer, owner } } = ended;
+        let EndedJob { status, job: Job { transfer, owner }, .. } = ended;
         match owner {
             Owner::Door { door, token } => {
                 self.services.list(door);
@@ -326,7 +327,7 @@ impl<D: Door> Lane<D> {
             self.services.disks[usize::from(disk)].outbox.end(number, result);
         }
         for disk in self.services.disks.iter_mut() {
-            disk.try_again(self.services.now);
+            disk.queue.try_again(self.services.now);
         }
         loop {
             let message = match self.parts.messages.try_recv() {
@@ -334,7 +335,7 @@ impl<D: Door> Lane<D> {
                 Err(mpsc::TryRecvError::Empty) => break,
                 Err(mpsc::TryRecvError::Disconnected) => {
                     // All senders are gone, so no further client can arrive.
-                    if self.doors.len() == 0 {
+                    if self.doors.is_empty() {
                         self.drain();
                     }
                     break;

@@ -8,7 +8,6 @@
 
 use super::Table;
 use super::gathered::{Gathered, Way};
-use crate::disk::completions::{Completions, completion};
 use crate::disk::damage::Damage;
 use crate::event::Harm;
 use crate::job::{Jobs, Transfer, job_of};
@@ -18,6 +17,7 @@ use blockyard::driver::{Accept, DataEffect, Device, Driver, Finished, Issue, Out
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_btt::{IoError, MediaError, Worker};
+use blockyard_std::parts::device::completions::{Completions, completion};
 use core::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -176,7 +176,7 @@ impl Device for BttDevice {
         if core::mem::take(&mut self.is_unsure) {
             self.look_for_cut();
         }
-        self.finished.next()
+        self.finished.pop()
     }
 
     fn poll_at(&self) -> Option<Instant> {

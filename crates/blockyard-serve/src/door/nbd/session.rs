@@ -148,7 +148,7 @@ impl Serving {
             writes_long: false,
             waits: false,
             requests: 0,
-            at_disk: Slab::new(),
+            at_disk: Slab::default(),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! with whole blocks, and the [`Transfer`] says which bytes are meant and where their data is. The door
 //! keeps its own state of a request under a token, which the lane passes back when the request ends.
 
-use crate::map::{Map, Pages};
-use crate::slab::Slab;
+use crate::parts::map::{Map, Pages};
+use crate::parts::slab::Slab;
 use blockyard::request::Piece;
 use blockyard::unit::SECTOR_BYTES;
 use core::ops::Range;
@@ -13,11 +13,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// The size of a sector in bytes, in the type of offsets.
-pub(crate) const SECTOR: u64 = SECTOR_BYTES as u64;
+pub const SECTOR: u64 = SECTOR_BYTES as u64;
 
 /// The location of a request's data.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub enum Place {
     /// There is no data, or the door copies it from the disk's own memory after the read.
     Nowhere,
     /// The data is already in the disk's own memory.
@@ -28,16 +28,12 @@ pub(crate) enum Place {
     /// are the start of the data's first block.
     Buffer { pages: Rc<Pages>, lead: usize },
     /// The data is in foreign memory, such as a guest's, from this byte on. It consists of whole blocks.
-    #[cfg_attr(
-        not(any(test, feature = "memory-door")),
-        expect(dead_code, reason = "no door has guests yet")
-    )]
     Guest { memory: Rc<Map>, start: usize },
 }
 
 impl Place {
     /// Returns the mapping that data is read into or written from, and the offset of the data in it.
-    pub(crate) fn mapping(&self) -> Option<(&Rc<Map>, usize)> {
+    pub fn mapping(&self) -> Option<(&Rc<Map>, usize)> {
         match self {
             Self::Buffer { pages, lead } => Some((pages, *lead)),
             Self::Guest { memory, start } => Some((memory, *start)),
@@ -48,26 +44,27 @@ impl Place {
 
 /// One request from a door to a device.
 #[derive(Debug)]
-pub(crate) struct Transfer {
+pub struct Transfer {
     /// The offset of the first byte on the disk.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The length in bytes.
-    pub(crate) len: u64,
-    pub(crate) place: Place,
+    pub len: u64,
+    /// The location of the data.
+    pub place: Place,
     /// A write of zeroes must leave the range allocated.
-    pub(crate) no_hole: bool,
+    pub no_hole: bool,
     /// A write of zeroes must fail rather than be as slow as an ordinary write.
-    pub(crate) fast: bool,
+    pub fast: bool,
 }
 
 impl Transfer {
     /// Returns a transfer without data.
-    pub(crate) const fn new(offset: u64, len: u64) -> Self {
+    pub const fn new(offset: u64, len: u64) -> Self {
         Self { offset, len, place: Place::Nowhere, no_hole: false, fast: false }
     }
 
     /// Returns the bytes of the disk that both this transfer and `piece` cover.
-    pub(crate) fn bytes_of(&self, piece: &Piece) -> Range<u64> {
+    pub fn bytes_of(&self, piece: &Piece) -> Range<u64> {
         let start = (piece.sector * SECTOR).max(self.offset);
         let end = (piece.sector + u64::from(piece.sectors)) * SECTOR;
         start..end.min(self.offset + self.len)
@@ -76,7 +73,7 @@ impl Transfer {
 
 /// The owner of a request.
 #[derive(Debug)]
-pub(crate) enum Owner {
+pub enum Owner {
     /// A door, which knows the request by `token`.
     Door { door: u32, token: u32 },
     /// The lane itself, which flushes each disk before it ends.
@@ -85,16 +82,18 @@ pub(crate) enum Owner {
 
 /// A request in flight, with its owner.
 #[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) transfer: Transfer,
-    pub(crate) owner: Owner,
+pub struct Job {
+    /// The bytes that are meant, and where their data is.
+    pub transfer: Transfer,
+    /// The owner.
+    pub owner: Owner,
 }
 
 /// All jobs of a lane, indexed by the cookies of their bios. The lane and its devices share them.
-pub(crate) type Jobs = Rc<RefCell<Slab<Job>>>;
+pub type Jobs = Rc<RefCell<Slab<Job>>>;
 
 /// Returns the number of the job to which a bio with this cookie belongs.
 #[inline]
-pub(crate) fn job_of(cookie: u64) -> u32 {
+pub fn job_of(cookie: u64) -> u32 {
     u32::try_from(cookie).expect("the cookie of a bio is the number of its job")
 }

@@ -7,31 +7,33 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) const GRANULE_BYTES: u64 = 4096;
+/// The size of a granule, in bytes.
+pub const GRANULE_BYTES: u64 = 4096;
 const BITS: u64 = u64::BITS as u64;
 /// The maximum number of granules that one call of [`Extents::run_at`] checks: other clients wait meanwhile.
 const LOOK_GRANULES: u64 = (1 << 30) / GRANULE_BYTES;
 
 /// The bits of the granules. See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Extents {
+pub struct Extents {
     words: Vec<AtomicU64>,
     len_bytes: u64,
 }
 
 impl Extents {
     /// Returns the extents of a disk of `len_bytes` that is one hole.
-    pub(crate) fn new(len_bytes: u64) -> Self {
+    pub fn new(len_bytes: u64) -> Self {
         let words = len_bytes.div_ceil(GRANULE_BYTES).div_ceil(BITS);
         Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), len_bytes }
     }
 
-    pub(crate) const fn len_bytes(&self) -> u64 {
+    /// Returns the size of the disk, in bytes.
+    pub const fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
     /// Marks every granule that overlaps `bytes` as data. Call this after the bytes are stored.
-    pub(crate) fn written(&self, bytes: Range<u64>) {
+    pub fn written(&self, bytes: Range<u64>) {
         if bytes.is_empty() {
             return;
         }
@@ -45,7 +47,7 @@ impl Extents {
     }
 
     /// Marks every granule that is wholly within `bytes` as a hole. Call this before the bytes are discarded.
-    pub(crate) fn discarded(&self, bytes: Range<u64>) {
+    pub fn discarded(&self, bytes: Range<u64>) {
         let end = if bytes.end == self.len_bytes {
             bytes.end.div_ceil(GRANULE_BYTES)
         } else {
@@ -59,7 +61,7 @@ impl Extents {
     }
 
     /// Returns the length in bytes of the run of data or hole at `offset`, up to about 1 GiB, and whether it is data.
-    pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
+    pub fn run_at(&self, offset: u64) -> (u64, bool) {
         let first = offset / GRANULE_BYTES;
         let last = self.len_bytes.div_ceil(GRANULE_BYTES).min(first + LOOK_GRANULES);
         let is_data = self.is_data(first);

@@ -9,7 +9,7 @@
 //! - **[kernel-memory-stays]** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
 //!   alive and in place. The entry is removed when the kernel has reported that the operation is done. The code that
 //!   pushes an operation passes, with each [`Span`], the owner of its memory.
-//! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::map::Map), to which no
+//! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::parts::map::Map), to which no
 //!   reference exists, or memory that nothing else holds until the operation is done.
 //! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message at once or fails. The send
 //!   is therefore done when the system call that submitted it returns, and only a failure posts a completion. So a
@@ -24,8 +24,8 @@
 //! flight only when its thread panics or is told to leave at once; the memory of these operations is then leaked.
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
-use crate::map::Span;
-use crate::slab::Slab;
+use crate::parts::map::Span;
+use crate::parts::slab::Slab;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use std::collections::VecDeque;
@@ -40,13 +40,13 @@ const FILES_MAX: u32 = 2;
 /// Entries of the completion queue. The kernel keeps further completions in a slower list.
 const COMPLETIONS: u32 = 8192;
 /// The largest number of spans in one operation: `IOV_MAX`.
-pub(crate) const SPANS_MAX: usize = 1024;
+pub const SPANS_MAX: usize = 1024;
 /// The flag to wait for the socket before the first try: `IORING_RECVSEND_POLL_FIRST`.
 const POLL_FIRST: u16 = 1;
 
 /// An operation on a file.
 #[derive(Debug)]
-pub(crate) enum FileOp {
+pub enum FileOp {
     /// Read at `offset`.
     Read { offset: u64 },
     /// Write at `offset`, durably if `fua`.
@@ -59,30 +59,34 @@ pub(crate) enum FileOp {
     Allocate { mode: i32, offset: u64, len: u64 },
 }
 
+/// An operation on a file, with its memory.
 #[derive(Debug)]
-pub(crate) struct FileIo {
-    pub(crate) fd: RawFd,
-    pub(crate) op: FileOp,
+pub struct FileIo {
+    /// The file.
+    pub fd: RawFd,
+    /// The operation.
+    pub op: FileOp,
     /// The memory that is read into or written from.
-    pub(crate) spans: Vec<Span>,
+    pub spans: Vec<Span>,
 }
 
 /// An operation that is done.
 #[derive(Debug)]
-pub(crate) struct Done<K> {
+pub struct Done<K> {
     /// The result that the equivalent system call would have returned.
-    pub(crate) result: io::Result<usize>,
+    pub result: io::Result<usize>,
     /// The socket already has more bytes to receive.
-    pub(crate) more: bool,
-    pub(crate) kept: K,
+    pub more: bool,
+    /// The value that was pushed with the operation.
+    pub kept: K,
 }
 
 /// A message in the form that the kernel requires.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub struct Message {
     header: libc::msghdr,
     /// The pieces of memory that are sent, in order.
-    pub(crate) spans: Vec<Span>,
+    pub spans: Vec<Span>,
     iovecs: Vec<libc::iovec>,
 }
 
@@ -101,7 +105,7 @@ struct Op<K> {
 }
 
 /// The io_uring of a lane. See the [module](self).
-pub(crate) struct Ring<K> {
+pub struct Ring<K> {
     ring: IoUring,
     ops: Slab<Op<K>>,
     /// Quick sends of this turn ([quick-send-never-waits]).
@@ -119,7 +123,7 @@ impl<K> Ring<K> {
     /// # Errors
     ///
     /// Fails if the kernel does not offer io_uring or does not permit its use.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let today = || {
             IoUring::builder()
                 .setup_single_issuer()
@@ -134,7 +138,7 @@ impl<K> Ring<K> {
         let ring = today().or_else(older)?;
         Ok(Self {
             ring,
-            ops: Slab::new(),
+            ops: Slab::default(),
             quick: Vec::new(),
             spare_messages: Vec::new(),
             done: VecDeque::new(),
@@ -145,7 +149,7 @@ impl<K> Ring<K> {
     /// Receives into `span`: the whole span if `whole` is set, otherwise the bytes that are available. Set `expected`
     /// if the socket already has bytes. Only the kernel uses the span until the operation is done
     /// ([kernel-writes-alone]).
-    pub(crate) fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
+    pub fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
         let len = u32::try_from(span.len).expect("buffer length within 32 bits");
         let flags = if whole { libc::MSG_WAITALL } else { 0 };
         let entry = opcode::Recv::new(Fd(fd), span.start, len)
@@ -156,12 +160,12 @@ impl<K> Ring<K> {
     }
 
     /// Returns an empty message for [`Self::send`], which may hold up to [`SPANS_MAX`] spans.
-    pub(crate) fn message(&mut self) -> Box<Message> {
+    pub fn message(&mut self) -> Box<Message> {
         self.spare_messages.pop().unwrap_or_else(Message::new)
     }
 
     /// Sends `message`. A `quick` send fails if it cannot send at once ([quick-send-never-waits]); any other waits.
-    pub(crate) fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
+    pub fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
         message.point_to_spans();
         // A send that may wait reports each part that is sent, so that a slow client is seen to move bytes.
         let now = if quick { libc::MSG_DONTWAIT | libc::MSG_WAITALL } else { 0 };
@@ -179,13 +183,14 @@ impl<K> Ring<K> {
     }
 
     /// Pushes an operation that is done when `fd` is readable.
-    pub(crate) fn readable(&mut self, fd: RawFd, kept: K) {
+    pub fn readable(&mut self, fd: RawFd, kept: K) {
         let events = u32::from(libc::POLLIN.cast_unsigned());
         let entry = opcode::PollAdd::new(Fd(fd), events).build();
         self.push(entry, Op { kept, pieces: Pieces::None });
     }
 
-    pub(crate) fn file(&mut self, io: FileIo, kept: K) {
+    /// Pushes an operation on a file.
+    pub fn file(&mut self, io: FileIo, kept: K) {
         let FileIo { fd, op, spans } = io;
         let fd = Fd(fd);
         let mut iovecs = Vec::new();
@@ -241,7 +246,7 @@ impl<K> Ring<K> {
     /// # Errors
     ///
     /// Fails if `io_uring_enter` fails. The ring cannot be used afterwards.
-    pub(crate) fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
+    pub fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
         // Before this call, operations can be done only after a quick send, or with the ring of an older kernel.
         let wait = if self.done.is_empty() { wait } else { None };
         self.call(wait)?;
@@ -253,7 +258,7 @@ impl<K> Ring<K> {
     }
 
     /// Returns an operation that is done.
-    pub(crate) fn next_done(&mut self) -> Option<Done<K>> {
+    pub fn next_done(&mut self) -> Option<Done<K>> {
         self.done.pop_front()
     }
 
@@ -335,9 +340,9 @@ fn done<K>(
 
 impl<K> Drop for Ring<K> {
     fn drop(&mut self) {
-        if self.ops.len() > 0 {
+        if !self.ops.is_empty() {
             // The kernel may still write to the memory of these operations.
-            core::mem::forget(core::mem::replace(&mut self.ops, Slab::new()));
+            core::mem::forget(core::mem::take(&mut self.ops));
         }
     }
 }

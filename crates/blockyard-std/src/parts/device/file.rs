@@ -18,16 +18,16 @@
 //!   the file system, and most ignore it. A file system above others, such as overlayfs, may hide a FUSE.
 
 use super::completions::{Completions, completion};
-use super::damage::Damage;
 use super::overlap::Overlaps;
-use crate::discards::Discard;
-use crate::job::{Jobs, Place, SECTOR, Transfer, job_of};
-use crate::map::{Pages, Span};
-use crate::ring::{FileIo, FileOp};
+use crate::parts::discards::Discard;
+use crate::parts::job::{Jobs, Place, SECTOR, Transfer, job_of};
+use crate::parts::map::{Pages, Span};
+use crate::parts::ring::{FileIo, FileOp};
 use blockyard::bio::{Flags, Op};
 use blockyard::driver::{Accept, Busy, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
 use blockyard::time::Instant;
+use core::fmt;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::cell::RefCell;
@@ -40,46 +40,59 @@ use std::sync::Arc;
 /// The longest write of zeroes, in bytes, on a file system that cannot zero ranges.
 const ZEROES_BYTES: usize = 1 << 20;
 
+/// Receives reports of damage to a file.
+pub trait Damaged: fmt::Debug + Send + Sync {
+    /// Reports that a request found the end of the file at `file_bytes`, before the end of the disk at `disk_bytes`.
+    fn cut_short(&self, disk_bytes: u64, file_bytes: u64);
+}
+
 /// An open file, shared by all lanes.
 #[derive(Debug)]
-pub(crate) struct File {
-    pub(crate) fd: Arc<OwnedFd>,
+pub struct File {
+    /// The open file.
+    pub fd: Arc<OwnedFd>,
     /// The alignment of direct I/O, in bytes; 1 through the page cache.
-    pub(crate) block_bytes: u64,
-    pub(crate) size_bytes: u64,
-    pub(crate) is_block_device: bool,
-    /// The file is served read-only, and another program could write it when it was opened.
-    pub(crate) is_written_elsewhere: bool,
+    pub block_bytes: u64,
+    /// The size of the disk: that of the file when it was opened.
+    pub size_bytes: u64,
+    /// Whether it is a block device.
+    pub is_block_device: bool,
     /// Whether a write can be durable at its end.
-    pub(crate) has_fua: bool,
-    pub(crate) overlaps: Overlaps,
+    pub has_fua: bool,
+    /// For [edge-has-one-writer].
+    pub overlaps: Overlaps,
     /// For [failed-flush-stays-failed].
-    pub(crate) has_lost_writes: AtomicBool,
-    pub(crate) damage: Arc<Damage>,
+    pub has_lost_writes: AtomicBool,
+    /// Receives reports of damage.
+    pub damaged: Arc<dyn Damaged>,
 }
 
 /// Connects a lane with its [`FileDevice`], which layers may hide: holds I/O for the lane to begin, and its results.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
-    pub(crate) begun: RefCell<VecDeque<Begun>>,
-    pub(crate) discards: RefCell<VecDeque<Discard>>,
+pub struct Outbox {
+    /// I/O for the ring.
+    pub begun: RefCell<VecDeque<Begun>>,
+    /// Discards for the thread beside the lane.
+    pub discards: RefCell<VecDeque<Discard>>,
     ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
 }
 
 impl Outbox {
     /// Passes the result of the operation with the device's `number` to the device.
-    pub(crate) fn end(&self, number: u32, result: io::Result<usize>) {
+    pub fn end(&self, number: u32, result: io::Result<usize>) {
         self.ended.borrow_mut().push_back((number, result));
     }
 }
 
 /// An I/O for the lane to begin.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub struct Begun {
     /// The device's number for the I/O, which its result carries.
-    pub(crate) number: u32,
-    pub(crate) io: FileIo,
-    pub(crate) pages: Vec<Rc<Pages>>,
+    pub number: u32,
+    /// The I/O.
+    pub io: FileIo,
+    /// The owners of the memory that the I/O works on.
+    pub pages: Vec<Rc<Pages>>,
 }
 
 #[derive(Debug)]
@@ -134,7 +147,7 @@ struct Active {
 
 /// One lane's device to a [`File`].
 #[derive(Debug)]
-pub(crate) struct FileDevice {
+pub struct FileDevice {
     file: Arc<File>,
     jobs: Jobs,
     outbox: Rc<Outbox>,
@@ -146,13 +159,9 @@ pub(crate) struct FileDevice {
 }
 
 impl FileDevice {
-    pub(crate) fn new(
-        file: Arc<File>,
-        lane: u32,
-        jobs: Jobs,
-        outbox: Rc<Outbox>,
-        depth: u16,
-    ) -> Self {
+    /// Returns `lane`'s device to `file`, for `depth` requests at once. It finds data in `jobs` and passes I/O to the lane
+    /// through `outbox`.
+    pub fn new(file: Arc<File>, lane: u32, jobs: Jobs, outbox: Rc<Outbox>, depth: u16) -> Self {
         Self {
             file,
             jobs,
@@ -517,7 +526,7 @@ impl Device for FileDevice {
             let Some((number, result)) = ended else { break };
             self.take_in(number, result);
         }
-        self.finished.next()
+        self.finished.pop()
     }
 
     fn poll_at(&self) -> Option<Instant> {
@@ -570,3 +579,6 @@ fn status_of(error: &io::Error) -> Status {
         _ => Status::IoError,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 //! The only unsafe call is an ioctl that reads two numbers from a copy of ours.
 #![allow(unsafe_code, reason = "an ioctl has no safe form; see Safety above")]
 
-use crate::bell;
+use crate::parts::bell;
 use rustix::ioctl::{Setter, ioctl, opcode};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,20 +14,23 @@ use std::sync::{Arc, mpsc};
 
 /// A discard for the lane to begin.
 #[derive(Debug)]
-pub(crate) struct Discard {
+pub struct Discard {
     /// The device's number for the operation, which its result carries.
-    pub(crate) number: u32,
-    pub(crate) fd: Arc<OwnedFd>,
-    pub(crate) offset: u64,
-    pub(crate) len: u64,
+    pub number: u32,
+    /// The block device.
+    pub fd: Arc<OwnedFd>,
+    /// The first byte.
+    pub offset: u64,
+    /// The length, in bytes.
+    pub len: u64,
 }
 
 /// The result of a discard: the number of the disk, the number of the operation, and the result of the system call.
-pub(crate) type Discarded = (u16, u32, io::Result<usize>);
+pub type Discarded = (u16, u32, io::Result<usize>);
 
 /// The discards of a lane. Their thread starts with the first one, and ends with the lane.
 #[derive(Debug)]
-pub(crate) struct Discards {
+pub struct Discards {
     bell: Arc<OwnedFd>,
     thread: Option<mpsc::Sender<(u16, Discard)>>,
     ended: (mpsc::Sender<Discarded>, mpsc::Receiver<Discarded>),
@@ -35,11 +38,12 @@ pub(crate) struct Discards {
 
 impl Discards {
     /// Returns an empty set of discards. `bell` wakes the lane.
-    pub(crate) fn new(bell: Arc<OwnedFd>) -> Self {
+    pub fn new(bell: Arc<OwnedFd>) -> Self {
         Self { bell, thread: None, ended: mpsc::channel() }
     }
 
-    pub(crate) fn begin(&mut self, disk: u16, discard: Discard) {
+    /// Begins a discard of the disk with the number `disk`.
+    pub fn begin(&mut self, disk: u16, discard: Discard) {
         let number = discard.number;
         let begun = self.thread().and_then(|thread| {
             thread.send((disk, discard)).map_err(|_| io::ErrorKind::BrokenPipe.into())
@@ -50,7 +54,8 @@ impl Discards {
         }
     }
 
-    pub(crate) fn next_ended(&self) -> Option<Discarded> {
+    /// Returns the result of a discard that has ended.
+    pub fn next_ended(&self) -> Option<Discarded> {
         self.ended.1.try_recv().ok()
     }
 

@@ -7,30 +7,33 @@ use std::collections::VecDeque;
 
 /// Finished requests, in the order in which they finished.
 #[derive(Debug, Default)]
-pub(super) struct Completions(VecDeque<Finished>);
+pub struct Completions(VecDeque<Finished>);
 
-pub(super) fn completion(issue: &Issue<'_>, status: Status) -> Finished {
+/// Returns `issue` as finished with `status`.
+pub fn completion(issue: &Issue<'_>, status: Status) -> Finished {
     let (queue, hctx, tag) = (issue.queue, issue.hctx, issue.tag);
     Finished { queue, hctx, tag, outcome: Outcome::Done(status) }
 }
 
 impl Completions {
-    pub(super) fn push(&mut self, finished: Finished) {
+    /// Adds a finished request.
+    pub fn push(&mut self, finished: Finished) {
         self.0.push_back(finished);
     }
 
-    pub(super) fn next(&mut self) -> Option<Finished> {
+    /// Removes and returns the request that finished first.
+    pub fn pop(&mut self) -> Option<Finished> {
         self.0.pop_front()
     }
 
     /// Gives all requests that succeeded the status that `fail` returns for each.
-    pub(super) fn fail(&mut self, fail: impl Fn() -> Status) {
+    pub fn fail(&mut self, fail: impl Fn() -> Status) {
         let succeeded = |one: &&mut Finished| one.outcome == Outcome::Done(Status::Ok);
         self.0.iter_mut().filter(succeeded).for_each(|one| one.outcome = Outcome::Done(fail()));
     }
 
     /// Returns a past instant if there is a completion, so that the queue takes it in the same turn.
-    pub(super) fn poll_at(&self) -> Option<Instant> {
+    pub fn poll_at(&self) -> Option<Instant> {
         (!self.0.is_empty()).then_some(Instant::ZERO)
     }
 }

@@ -9,18 +9,18 @@ use std::os::fd::OwnedFd;
 /// # Errors
 ///
 /// Fails if no descriptor is left.
-pub(crate) fn bell() -> io::Result<OwnedFd> {
+pub fn bell() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
 /// Rings `bell`: wakes the thread that waits on it, or the next one that will.
-pub(crate) fn ring(bell: &OwnedFd) {
+pub fn ring(bell: &OwnedFd) {
     // The write fails only if the counter is full, and then the bell is still ringing.
     let _ = rustix::io::write(bell, &[1; 8]);
 }
 
 /// Silences `bell`, so that only a later ring wakes the thread that waits on it.
-pub(crate) fn silence(bell: &OwnedFd) {
+pub fn silence(bell: &OwnedFd) {
     let mut count = [0; 8];
     // The read fails if nobody has rung the bell, which is then silent already.
     let _ = rustix::io::read(bell, &mut count);

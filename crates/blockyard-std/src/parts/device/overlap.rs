@@ -17,7 +17,7 @@ struct Writing {
 
 /// The ranges of a file that are being written, and the lanes that wait.
 #[derive(Debug)]
-pub(crate) struct Overlaps {
+pub struct Overlaps {
     all: Mutex<All>,
     /// The bells of the lanes, by number.
     bells: Vec<Arc<OwnedFd>>,
@@ -31,14 +31,15 @@ struct All {
 }
 
 impl Overlaps {
-    pub(crate) fn new(bells: &[Arc<OwnedFd>]) -> Self {
+    /// Returns no ranges, for lanes with these bells.
+    pub fn new(bells: &[Arc<OwnedFd>]) -> Self {
         Self { all: Mutex::default(), bells: bells.to_vec() }
     }
 
     /// Registers a write of `lane` to `bytes`, which are whole blocks. `keeps_edges` says whether the write reads
     /// blocks first. Returns whether the write may begin now. If not, the lane is rung when it may try again.
     #[must_use]
-    pub(crate) fn begin(&self, lane: u32, bytes: Range<u64>, keeps_edges: bool) -> bool {
+    pub fn begin(&self, lane: u32, bytes: Range<u64>, keeps_edges: bool) -> bool {
         let mut all = self.lock();
         let waits = all.writing.iter().any(|other| {
             (keeps_edges || other.keeps_edges)
@@ -54,7 +55,7 @@ impl Overlaps {
     }
 
     /// Removes the write that was registered with the same arguments.
-    pub(crate) fn end(&self, bytes: Range<u64>, keeps_edges: bool) {
+    pub fn end(&self, bytes: Range<u64>, keeps_edges: bool) {
         let mut all = self.lock();
         let ended = Writing { bytes, keeps_edges };
         let at = all
@@ -64,7 +65,7 @@ impl Overlaps {
             .expect("write that was registered");
         all.writing.swap_remove(at);
         for lane in all.waiting.drain(..) {
-            crate::bell::ring(&self.bells[lane as usize]);
+            crate::parts::bell::ring(&self.bells[lane as usize]);
         }
     }
 
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn only_writes_of_parts_of_blocks_exclude_others() {
-        let bells: Vec<_> = (0..2).map(|_| Arc::new(crate::bell::bell().unwrap())).collect();
+        let bells: Vec<_> = (0..2).map(|_| Arc::new(crate::parts::bell::bell().unwrap())).collect();
         let overlaps = Overlaps::new(&bells);
         assert!(overlaps.begin(0, 0..4096, false));
         assert!(overlaps.begin(1, 0..4096, false), "whole blocks tear nothing");
@@ -94,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_waiting_lane_is_rung_when_a_write_ends() {
-        let bells: Vec<_> = (0..3).map(|_| Arc::new(crate::bell::bell().unwrap())).collect();
+        let bells: Vec<_> = (0..3).map(|_| Arc::new(crate::parts::bell::bell().unwrap())).collect();
         let overlaps = Overlaps::new(&bells);
         let rung = || {
             let mut rung = Vec::new();

@@ -3,7 +3,7 @@
 use super::at_once::{AtOnce, CarryOut};
 use super::completions::completion;
 use super::limited::{Limited, SharedDepth};
-use crate::depth::Depth;
+use crate::parts::depth::Depth;
 use blockyard::bio::Bio;
 use blockyard::device::recorder::Recorder;
 use blockyard::driver::{Accept, Device, Issue, TimedOut};
@@ -17,18 +17,8 @@ use blockyard::time::Instant;
 use blockyard::unit::{CpuId, QueueId};
 use std::sync::{Arc, Mutex};
 
-/// The calls that were made, in order: which recorder, and which call.
-pub(super) type Calls = Arc<Mutex<Vec<(&'static str, &'static str)>>>;
-
-pub(super) type Probe = Recorder<Box<dyn Fn(&'static str)>>;
-
-/// Returns a device that records each call under `name`, fails the first `refusals` requests, and finishes the others
-/// at once.
-pub(super) fn probe(name: &'static str, calls: &Calls, refusals: u32) -> Probe {
-    let calls = Arc::clone(calls);
-    let record = move |call| calls.lock().expect("no call panics").push((name, call));
-    Recorder::new(Box::new(record), refusals)
-}
+/// A device that records each call, and finishes each request at once.
+type Probe = Recorder<Box<dyn Fn(&'static str)>>;
 
 /// Makes every call on `device` for the request that a queue issues, in an order that a core may choose.
 /// Reports each call to `made`.
@@ -82,12 +72,14 @@ fn make_every_call(device: impl Device, made: impl FnMut(&'static str)) {
 
 /// Returns the calls that `layer` does not pass to the device below it.
 fn swallowed<D: Device>(layer: impl FnOnce(Probe) -> D) -> Vec<&'static str> {
-    let calls = Calls::default();
-    let layer = layer(probe("below", &calls, 0));
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let below = Arc::clone(&calls);
+    let record = move |call| below.lock().expect("no call panics").push(call);
+    let layer = layer(Recorder::new(Box::new(record), 0));
     let mut swallowed = Vec::new();
     make_every_call(layer, |call| {
         let passed: Vec<_> = calls.lock().expect("no call panics").drain(..).collect();
-        if !passed.contains(&("below", call)) {
+        if !passed.contains(&call) {
             swallowed.push(call);
         }
     });

@@ -20,11 +20,11 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::io;
 
 /// The size of a page in bytes, which is the unit of discarding.
-pub(crate) const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 
 /// An anonymous mapping. See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Map {
+pub struct Map {
     start: NonNull<u8>,
     len: usize,
 }
@@ -37,18 +37,21 @@ unsafe impl Sync for Map {}
 /// A range of memory that is passed to the kernel. The code that passes it keeps the memory's owner alive
 /// until the kernel has finished with it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
-    pub(crate) start: *mut u8,
-    pub(crate) len: usize,
+pub struct Span {
+    /// The first byte.
+    pub start: *mut u8,
+    /// The length in bytes.
+    pub len: usize,
 }
 
+#[allow(clippy::len_without_is_empty, reason = "no mapping is empty")]
 impl Map {
     /// Returns `len` bytes of zeroes, rounded up to whole pages. A page takes memory once it is written.
     ///
     /// # Errors
     ///
     /// Fails if `mmap` fails or `len` is 0.
-    pub(crate) fn new(len: usize) -> io::Result<Self> {
+    pub fn new(len: usize) -> io::Result<Self> {
         let len = len.checked_next_multiple_of(PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping, placed by the kernel, overlaps nothing.
@@ -64,7 +67,7 @@ impl Map {
     /// # Errors
     ///
     /// Fails if there is not enough memory.
-    pub(crate) fn fill_with_huge_pages(&self) -> io::Result<()> {
+    pub fn fill_with_huge_pages(&self) -> io::Result<()> {
         let all = self.address(0);
         // SAFETY: advice about a mapping of ours; its bytes stay as they are. A kernel without huge pages
         // refuses, which changes nothing but speed.
@@ -73,7 +76,8 @@ impl Map {
         Ok(unsafe { madvise(all, self.len, Advice::LinuxPopulateWrite) }?)
     }
 
-    pub(crate) const fn len(&self) -> usize {
+    /// Returns the length in bytes.
+    pub const fn len(&self) -> usize {
         self.len
     }
 
@@ -83,14 +87,14 @@ impl Map {
     ///
     /// Panics if the range ends beyond the mapping, as do the functions below.
     #[inline]
-    pub(crate) fn write(&self, at: usize, bytes: &[u8]) {
+    pub fn write(&self, at: usize, bytes: &[u8]) {
         let span = self.span(at..at + bytes.len());
         // SAFETY: the span lies in the mapping, to which no reference exists.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), span.start, span.len) };
     }
 
     /// Appends the bytes of `range` to `to`.
-    pub(crate) fn read(&self, range: Range<usize>, to: &mut Vec<u8>) {
+    pub fn read(&self, range: Range<usize>, to: &mut Vec<u8>) {
         let span = self.span(range);
         to.reserve(span.len);
         // SAFETY: the span lies in the mapping, and there is room for it, which is then filled.
@@ -101,14 +105,14 @@ impl Map {
     }
 
     /// Copies `range` of `from` to `at`.
-    pub(crate) fn write_from(&self, at: usize, from: &Self, range: Range<usize>) {
+    pub fn write_from(&self, at: usize, from: &Self, range: Range<usize>) {
         let (from, to) = (from.span(range.clone()), self.span(at..at + range.len()));
         // SAFETY: both lie in their mappings; `copy` allows them to overlap.
         unsafe { ptr::copy(from.start, to.start, to.len) };
     }
 
     /// Fills `range` with zeroes and returns the memory of the whole pages in it to the system.
-    pub(crate) fn discard(&self, range: Range<usize>) {
+    pub fn discard(&self, range: Range<usize>) {
         let first_page = range.start.next_multiple_of(PAGE_BYTES).min(range.end);
         let end_page = (range.end / PAGE_BYTES * PAGE_BYTES).max(first_page);
         self.zero(range.start..first_page);
@@ -123,7 +127,8 @@ impl Map {
         }
     }
 
-    pub(crate) fn zero(&self, range: Range<usize>) {
+    /// Fills `range` with zeroes.
+    pub fn zero(&self, range: Range<usize>) {
         let span = self.span(range);
         // SAFETY: as in `write`.
         unsafe { ptr::write_bytes(span.start, 0, span.len) };
@@ -131,7 +136,7 @@ impl Map {
 
     /// Returns `range` as a span for the kernel.
     #[inline]
-    pub(crate) fn span(&self, range: Range<usize>) -> Span {
+    pub fn span(&self, range: Range<usize>) -> Span {
         assert!(range.start <= range.end && range.end <= self.len, "beyond the mapping");
         // SAFETY: within the mapping, as just checked.
         let start = unsafe { self.start.add(range.start) };
@@ -152,7 +157,7 @@ impl Drop for Map {
 }
 
 /// A buffer of one lane, aligned for direct I/O.
-pub(crate) type Pages = Map;
+pub type Pages = Map;
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,14 @@
 //! The bios of a transfer. Each bio covers whole blocks; a transfer too long for one bio gets several in turn.
 
-use crate::job::{SECTOR, Transfer};
+use crate::parts::job::{SECTOR, Transfer};
 use blockyard::bio::{Bio, Flags, Op};
 
 /// The length of the longest bio, in sectors: a power of two, as is every such limit.
-pub(crate) const BIO_SECTORS_MAX: u32 = 1 << 31;
+pub const BIO_SECTORS_MAX: u32 = 1 << 31;
 
 /// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as fit into `most` sectors.
 #[inline]
-pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64, most: u32) -> Bio {
+pub fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64, most: u32) -> Bio {
     let Transfer { offset, len, .. } = *transfer;
     let block = block_bytes.max(SECTOR);
     let start = offset / block * block / SECTOR;
@@ -21,12 +21,12 @@ pub(crate) fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64, most: u32
 
 /// Returns whether `bio` is the last one of `transfer`.
 #[inline]
-pub(crate) fn is_last(bio: &Bio, transfer: &Transfer) -> bool {
+pub fn is_last(bio: &Bio, transfer: &Transfer) -> bool {
     (bio.sector + u64::from(bio.sectors)) * SECTOR >= transfer.offset + transfer.len
 }
 
 /// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
-pub(crate) fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64, most: u32) -> Option<Bio> {
+pub fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64, most: u32) -> Option<Bio> {
     if is_last(bio, transfer) {
         return None;
     }

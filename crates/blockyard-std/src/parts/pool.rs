@@ -3,7 +3,7 @@
 //! A new buffer takes memory as it is filled. A reused one has all its memory from the start, so it counts as spare until
 //! its user has been charged for the whole of it ([`Pool::charged`]).
 
-use crate::map::Pages;
+use crate::parts::map::Pages;
 use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ const CLASSES: usize = (CLASS_MAX - CLASS_MIN + 1) as usize;
 
 /// The spare buffers of one lane.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub struct Pool {
     spare: [Vec<Rc<Pages>>; CLASSES],
     /// The bytes of the spare buffers and of those in `lent`.
     spare_bytes: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Returns an empty pool, which will keep returned buffers of at most `spare_bytes_max` bytes in total.
-    pub(crate) fn new(spare_bytes_max: usize) -> Self {
+    pub fn new(spare_bytes_max: usize) -> Self {
         let spare = [const { Vec::new() }; CLASSES];
         Self { spare, spare_bytes: 0, spare_bytes_max, lent: BTreeSet::new() }
     }
@@ -38,7 +38,7 @@ impl Pool {
     /// # Errors
     ///
     /// Fails if there is no memory.
-    pub(crate) fn take(&mut self, len: usize, is_charged: bool) -> io::Result<Rc<Pages>> {
+    pub fn take(&mut self, len: usize, is_charged: bool) -> io::Result<Rc<Pages>> {
         let class = class_of(len);
         if let Some(pages) = self.spare[class].pop() {
             match is_charged {
@@ -51,14 +51,14 @@ impl Pool {
     }
 
     /// Takes note that the user of a buffer has been charged for all of it.
-    pub(crate) fn charged(&mut self, pages: &Pages) {
+    pub fn charged(&mut self, pages: &Pages) {
         if self.lent.remove(&address(pages)) {
             self.spare_bytes -= pages.len();
         }
     }
 
     /// Takes back a buffer from [`Self::take`]. If the buffer has other owners, the last of them frees it.
-    pub(crate) fn give(&mut self, pages: Rc<Pages>) {
+    pub fn give(&mut self, pages: Rc<Pages>) {
         self.charged(&pages);
         if Rc::strong_count(&pages) == 1 && self.spare_bytes + pages.len() <= self.spare_bytes_max {
             self.spare_bytes += pages.len();

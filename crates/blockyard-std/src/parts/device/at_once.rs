@@ -6,19 +6,22 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 
 /// Carries out each request while the caller waits.
-pub(crate) trait CarryOut {
+pub trait CarryOut {
+    /// Carries out the request, and returns its result.
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status;
 }
 
 /// A device that takes as many requests as there are tags, and finishes each at once.
 #[derive(Debug)]
-pub(crate) struct AtOnce<C> {
-    pub(super) below: C,
+pub struct AtOnce<C> {
+    /// Carries out the requests.
+    pub below: C,
     finished: Completions,
 }
 
 impl<C> AtOnce<C> {
-    pub(crate) fn new(below: C) -> Self {
+    /// Returns a device whose requests `below` carries out.
+    pub fn new(below: C) -> Self {
         Self { below, finished: Completions::default() }
     }
 }
@@ -43,7 +46,7 @@ impl<C: CarryOut> Driver for AtOnce<C> {
 
 impl<C: CarryOut> Device for AtOnce<C> {
     fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.finished.next()
+        self.finished.pop()
     }
 
     fn poll_at(&self) -> Option<Instant> {

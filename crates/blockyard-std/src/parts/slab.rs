@@ -2,19 +2,21 @@
 
 /// A table of values, each with a small number. A number is reused after its value has been removed.
 #[derive(Debug)]
-pub(crate) struct Slab<T> {
+pub struct Slab<T> {
     slots: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
-impl<T> Slab<T> {
-    pub(crate) fn new() -> Self {
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
         Self { slots: Vec::new(), free: Vec::new() }
     }
+}
 
+impl<T> Slab<T> {
     /// Stores `value` and returns its number.
     #[inline]
-    pub(crate) fn insert(&mut self, value: T) -> u32 {
+    pub fn insert(&mut self, value: T) -> u32 {
         if let Some(at) = self.free.pop() {
             self.slots[at as usize] = Some(value);
             return at;
@@ -29,28 +31,34 @@ impl<T> Slab<T> {
     ///
     /// Panics if there is no value at `at`.
     #[inline]
-    pub(crate) fn remove(&mut self, at: u32) -> T {
+    pub fn remove(&mut self, at: u32) -> T {
         self.free.push(at);
         self.slots[at as usize].take().expect("entry at a number that was inserted")
     }
 
     /// Returns the value at `at`, or `None` if there is none.
     #[inline]
-    pub(crate) fn find_mut(&mut self, at: u32) -> Option<&mut T> {
+    pub fn find_mut(&mut self, at: u32) -> Option<&mut T> {
         self.slots.get_mut(at as usize)?.as_mut()
     }
 
     /// As [`Self::find_mut`].
-    pub(crate) fn find(&self, at: u32) -> Option<&T> {
+    pub fn find(&self, at: u32) -> Option<&T> {
         self.slots.get(at as usize)?.as_ref()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
+    /// Returns whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Returns one more than the largest number ever used.
-    pub(crate) fn end(&self) -> u32 {
+    pub fn end(&self) -> u32 {
         u32::try_from(self.slots.len()).expect("number of entries within 32 bits")
     }
 }

@@ -1,8 +1,8 @@
 //! The shared depth object under every interleaving of threads. Run it with
-//! `RUSTFLAGS="--cfg loom" cargo test -p blockyard-serve --test depth_model --release`.
+//! `RUSTFLAGS="--cfg loom" cargo test -p blockyard-std --test depth_model --release`.
 #![cfg(loom)]
 
-use blockyard_serve::depth::Depth;
+use blockyard_std::parts::depth::Depth;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;

@@ -7,8 +7,8 @@
 //! A lane that waits is rung when another lane gives depth back. Its own completions need no ring: after each one the
 //! core runs the queue again, and after a delay if nothing is in flight.
 
-use crate::depth::Depth;
-use crate::job::SECTOR;
+use crate::parts::depth::Depth;
+use crate::parts::job::SECTOR;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Busy, Device, Driver, Issue};
 use blockyard::request::Request;
@@ -18,15 +18,16 @@ use std::sync::Arc;
 
 /// A depth, and the bells of the lanes that may wait for it.
 #[derive(Debug)]
-pub(crate) struct SharedDepth {
-    pub(crate) depth: Depth,
+pub struct SharedDepth {
+    /// The depth.
+    pub depth: Depth,
     /// Indexed by the number of the lane.
-    pub(crate) bells: Vec<Arc<OwnedFd>>,
+    pub bells: Vec<Arc<OwnedFd>>,
 }
 
 /// A device that is limited to a depth that lanes share.
 #[derive(Debug)]
-pub(crate) struct Limited<D> {
+pub struct Limited<D> {
     below: D,
     shared: Arc<SharedDepth>,
     lane: u32,
@@ -38,7 +39,7 @@ pub(crate) struct Limited<D> {
 
 impl<D> Limited<D> {
     /// Limits `below` to `shared`. `has_budget` says whether the design of its queue takes budget.
-    pub(crate) fn new(below: D, shared: Arc<SharedDepth>, lane: u32, has_budget: bool) -> Self {
+    pub fn new(below: D, shared: Arc<SharedDepth>, lane: u32, has_budget: bool) -> Self {
         Self { below, shared, lane, has_budget, taken: 0 }
     }
 
@@ -59,7 +60,7 @@ impl<D> Limited<D> {
 
     fn wake(&self, woken: u32) {
         if woken != self.lane {
-            crate::bell::ring(&self.shared.bells[woken as usize]);
+            crate::parts::bell::ring(&self.shared.bells[woken as usize]);
         }
     }
 }
@@ -116,7 +117,7 @@ fn bytes_of(request: &Request) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::at_once::{AtOnce, CarryOut};
+    use crate::parts::device::at_once::{AtOnce, CarryOut};
     use blockyard::bio::Bio;
     use blockyard::host::Host;
     use blockyard::limits::Limits;
@@ -140,7 +141,7 @@ mod tests {
     /// Submits two adjacent reads on lane 1 while lane 0 holds all of the depth. Returns the lengths of the requests at
     /// the device, in sectors.
     fn requests_of_two_bios(policies: Policies) -> Vec<u32> {
-        let bells = (0..2).map(|_| Arc::new(crate::bell::bell().unwrap())).collect();
+        let bells = (0..2).map(|_| Arc::new(crate::parts::bell::bell().unwrap())).collect();
         let shared = Arc::new(SharedDepth { depth: Depth::new(2, 1 << 20, 2), bells });
         assert!(shared.depth.take_request(0, 0) && shared.depth.take_request(0, 1));
         let has_budget = policies.dispatch == Dispatch::Budget;

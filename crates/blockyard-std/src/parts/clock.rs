@@ -4,7 +4,7 @@ use blockyard::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the time of the monotonic clock.
-pub(crate) fn now() -> Instant {
+pub fn now() -> Instant {
     let now = clock_gettime(ClockId::Monotonic);
     let whole = u64::try_from(now.tv_sec).expect("monotonic time is not negative");
     let rest = u64::try_from(now.tv_nsec).expect("monotonic time is not negative");
@@ -12,6 +12,6 @@ pub(crate) fn now() -> Instant {
 }
 
 /// Converts `time` to the core's type. A time that does not fit becomes [`Duration::MAX`].
-pub(crate) fn duration(time: core::time::Duration) -> Duration {
+pub fn duration(time: core::time::Duration) -> Duration {
     u64::try_from(time.as_nanos()).map_or(Duration::MAX, Duration::from_ns)
 }

@@ -2,8 +2,8 @@
 
 use super::at_once::CarryOut;
 use super::extents::Extents;
-use crate::job::{Jobs, Place, Transfer, job_of};
-use crate::map::Map;
+use crate::parts::job::{Jobs, Place, Transfer, job_of};
+use crate::parts::map::Map;
 use blockyard::bio::Op;
 use blockyard::driver::{DataEffect, Issue};
 use blockyard::status::Status;
@@ -13,9 +13,11 @@ use std::sync::Arc;
 
 /// The data of a disk in memory, shared by all lanes.
 #[derive(Debug)]
-pub(crate) struct Memory {
-    pub(crate) map: Arc<Map>,
-    pub(crate) extents: Extents,
+pub struct Memory {
+    /// The bytes.
+    pub map: Arc<Map>,
+    /// Which of them are data.
+    pub extents: Extents,
 }
 
 impl Memory {
@@ -27,7 +29,7 @@ impl Memory {
     /// # Errors
     ///
     /// There is not enough memory.
-    pub(crate) fn new(len_bytes: u64, huge_pages: bool) -> io::Result<Self> {
+    pub fn new(len_bytes: u64, huge_pages: bool) -> io::Result<Self> {
         let len = usize::try_from(len_bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let map = Map::new(len)?;
         if huge_pages {
@@ -37,7 +39,7 @@ impl Memory {
     }
 
     /// Copies the data of `other` as far as both reach.
-    pub(crate) fn take_over(&self, other: &Self) {
+    pub fn take_over(&self, other: &Self) {
         let end = self.extents.len_bytes().min(other.extents.len_bytes());
         let mut at = 0;
         while at < end {
@@ -86,14 +88,16 @@ fn place_of(offset: u64) -> usize {
     usize::try_from(offset).expect("offset on a disk in memory")
 }
 
+/// One lane's device to a [`Memory`].
 #[derive(Debug)]
-pub(crate) struct MemoryDevice {
+pub struct MemoryDevice {
     memory: Arc<Memory>,
     jobs: Jobs,
 }
 
 impl MemoryDevice {
-    pub(crate) fn new(memory: Arc<Memory>, jobs: Jobs) -> Self {
+    /// Returns a device that finds data in `jobs`.
+    pub fn new(memory: Arc<Memory>, jobs: Jobs) -> Self {
         Self { memory, jobs }
     }
 }

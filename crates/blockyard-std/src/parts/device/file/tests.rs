@@ -1,0 +1,102 @@
+//! Files whose kernel answers as the test says.
+
+use super::*;
+use crate::parts::device::How;
+use crate::parts::job::Owner;
+use crate::parts::map::Pages;
+use crate::parts::queue::{Asked, LaneQueue, Shape};
+use crate::parts::slab::Slab;
+use blockyard::bio::{Flags, Op};
+use blockyard::policy::Policies;
+use blockyard::time::Duration;
+use std::cell::RefCell;
+use std::io;
+
+#[derive(Debug)]
+struct Undamaged;
+
+impl Damaged for Undamaged {
+    fn cut_short(&self, _: u64, _: u64) {
+        panic!("the file keeps its length");
+    }
+}
+
+/// Returns a queue over an unlinked file of 64 KiB, which uses the page cache.
+fn queue(jobs: &Jobs, outbox: &Rc<Outbox>) -> LaneQueue<FileDevice, ()> {
+    let path = std::env::temp_dir().join(format!("blockyard-queue-{}", std::process::id()));
+    let file = std::fs::File::create(&path)
+        .expect("the folder for temporary files should accept a new file");
+    file.set_len(64 << 10).expect("the file should grow to 64 KiB");
+    let bells =
+        [Arc::new(crate::parts::bell::bell().expect("a descriptor should be left for the bell"))];
+    let how = How {
+        read_only: false,
+        buffered: true,
+        bells: &bells,
+        claim: |_, _| Ok(()),
+        damaged: Arc::new(Undamaged),
+    };
+    let file = File::open(&path, how).expect("the disk's file should open");
+    std::fs::remove_file(path).expect("the disk's file should be removable");
+    let shape = Shape {
+        limits: file.limits(),
+        policies: Policies::NONE,
+        depth: 4,
+        block_bytes: file.block_bytes,
+        timeout: Some(Duration::MAX),
+        takes_slices: false,
+        takes_long_ranges: false,
+    };
+    let device = FileDevice::new(Arc::new(file), 0, Rc::clone(jobs), Rc::clone(outbox), 4);
+    LaneQueue::new(shape, device, (), jobs)
+}
+
+/// Begins a job, completes its I/O operations with `answers` in turn, and returns its status.
+fn ends(
+    queue: &mut LaneQueue<FileDevice, ()>,
+    outbox: &Outbox,
+    asked: Asked,
+    len: u64,
+    answers: &[Result<usize, i32>],
+) -> Status {
+    let pages = Rc::new(Pages::new(4096).expect("memory should suffice for one page"));
+    let place = Place::Buffer { pages, lead: 0 };
+    let transfer = Transfer { place, ..Transfer::new(0, len) };
+    queue.begin(Owner::Lane, asked, transfer, Instant::ZERO);
+    let mut answers = answers.iter();
+    loop {
+        queue.advance(Instant::ZERO);
+        if let Some(ended) = queue.next_ended(&mut false, Instant::ZERO) {
+            assert_eq!(answers.next(), None, "the bio ended before it used every answer");
+            return ended.status;
+        }
+        let Begun { number, io, .. } = outbox
+            .begun
+            .borrow_mut()
+            .pop_front()
+            .expect("a bio that has not ended has I/O in flight");
+        let answer = answers.next().unwrap_or_else(|| panic!("unexpected I/O: {:?}", io.op));
+        let answer = answer.map_err(io::Error::from_raw_os_error);
+        outbox.end(number, answer);
+    }
+}
+
+/// The kernel reports lost writes only once. If a write with FUA received that report, every later flush
+/// must fail; if the write itself failed, later flushes may succeed.
+///
+/// Checks [failed-flush-stays-failed].
+#[test]
+fn a_lost_write_fails_every_later_flush() {
+    let write = Asked { flags: Flags::FUA, ..Asked::from(Op::Write) };
+    let flush = Asked::from(Op::Flush);
+    for error in [libc::EIO, libc::ENOSPC] {
+        let jobs = Jobs::new(RefCell::new(Slab::default()));
+        let outbox = Rc::new(Outbox::default());
+        let mut queue = queue(&jobs, &outbox);
+        let mut ends = |asked, len, answers: &[_]| ends(&mut queue, &outbox, asked, len, answers);
+        assert_ne!(ends(write, 4096, &[Err(error), Err(error)]), Status::Ok);
+        assert_eq!(ends(flush, 0, &[Ok(0)]), Status::Ok, "only this write was lost");
+        assert_ne!(ends(write, 4096, &[Err(error), Ok(4096)]), Status::Ok);
+        assert_eq!(ends(flush, 0, &[]), Status::IoError, "earlier writes were lost");
+    }
+}

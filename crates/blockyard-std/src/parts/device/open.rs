@@ -1,0 +1,225 @@
+//! Opens files and block devices.
+
+use super::file::{Damaged, File};
+use super::overlap::Overlaps;
+use super::{FILE_REQUEST_SECTORS, limits};
+use crate::parts::words::error_words;
+use blockyard::limits::Limits;
+use core::fmt;
+use core::sync::atomic::AtomicBool;
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::io::Errno;
+use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The time for which a killed process may still hold a file: its I/O ends some time after the process.
+const DYING: Duration = Duration::from_secs(2);
+/// The largest block size for which direct I/O is used, in bytes.
+const BLOCK_BYTES_MAX: u64 = 4096;
+/// The numbers of the file systems whose direct writes obey `RWF_DSYNC`: ext2 to ext4, XFS, Btrfs, F2FS and tmpfs.
+const WITH_FUA: [rustix::fs::FsWord; 5] =
+    [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
+
+/// The reason why memory or a file cannot be a disk.
+#[derive(Debug)]
+pub enum OpenError {
+    /// The file cannot be opened.
+    Open(String, io::Error),
+    /// The path names neither a regular file nor a block device.
+    NotAFile(String),
+    /// The disk has a size of 0 bytes.
+    Empty(String),
+    /// Another disk or program writes to the file, or another user, such as a mount, holds the block device
+    /// exclusively.
+    Busy(String),
+    /// There is not enough memory for a disk of this many bytes.
+    Memory(u64, io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(path, error) => write!(f, "{path}: {}", error_words(error)),
+            Self::NotAFile(path) => write!(f, "{path}: neither a file nor a block device"),
+            Self::Empty(path) => write!(f, "{path}: it has no bytes to serve"),
+            Self::Busy(path) => write!(f, "{path}: another export, server or mount writes to it"),
+            Self::Memory(bytes, error) => {
+                write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
+            }
+        }
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+/// How to open a file.
+#[derive(Debug)]
+pub struct How<'a> {
+    /// Open the file for reading only.
+    pub read_only: bool,
+    /// Use the page cache even if direct I/O is possible.
+    pub buffered: bool,
+    /// The bells of the lanes, by number.
+    pub bells: &'a [Arc<OwnedFd>],
+    /// Claims the file, for writing if set, beside the lock that this module takes. A claim that is refused with
+    /// [`ErrorKind::ResourceBusy`] is tried again for a while; other errors are ignored.
+    pub claim: fn(&OwnedFd, bool) -> io::Result<()>,
+    /// Receives reports of damage.
+    pub damaged: Arc<dyn Damaged>,
+}
+
+impl File {
+    /// Opens the file or block device at `path`, and waits for up to 2 s while another process holds it.
+    ///
+    /// # Errors
+    ///
+    /// Any [`OpenError`] but [`OpenError::Memory`].
+    pub fn open(path: &Path, how: How<'_>) -> Result<Self, OpenError> {
+        let How { read_only, buffered, bells, claim, damaged } = how;
+        let name = path.display().to_string();
+        let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
+        let open = |flags| rustix::fs::open(path, access | flags, Mode::empty());
+        let refused = |error| match is_taken(error) {
+            true => OpenError::Busy(name.clone()),
+            false => OpenError::Open(name.clone(), error.into()),
+        };
+        // Without O_NONBLOCK, opening a pipe would wait for its other end.
+        let fd = open(OFlags::NONBLOCK).map_err(refused)?;
+        let stat = rustix::fs::fstat(&fd).map_err(refused)?;
+        let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => false,
+            FileType::BlockDevice => true,
+            _ => return Err(OpenError::NotAFile(name)),
+        };
+        let size_bytes = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(refused)?;
+        if size_bytes == 0 {
+            return Err(OpenError::Empty(name));
+        }
+        let block_bytes = if buffered { None } else { direct_block(&fd, is_block_device) };
+        let block_bytes = block_bytes.filter(|block| size_bytes.is_multiple_of(*block));
+        // [edge-has-one-writer] holds only within one `File`, so no other process may write. A block device is opened
+        // with O_EXCL, which mounts respect; its `flock` belongs to udev.
+        let alone = if is_block_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
+        let open_alone = |flags| patiently(|| open(alone | flags));
+        let direct = block_bytes.map(|block| open_alone(OFlags::DIRECT).map(|fd| (fd, block)));
+        let opened = match direct {
+            Some(opened @ (Ok(_) | Err(Errno::BUSY))) => opened,
+            _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
+        };
+        let (fd, block_bytes) = opened.map_err(refused)?;
+        let lock = || match read_only || is_block_device {
+            true => Ok(()),
+            false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
+        };
+        let claim = || match claim(&fd, !read_only) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
+            _ => lock(),
+        };
+        // On a file system without locks, no other process can hold one.
+        if let Err(error) = patiently(claim)
+            && is_taken(error)
+        {
+            return Err(refused(error));
+        }
+        // [fua-needs-a-known-system]. A block device has the number of the file system that has its node.
+        let knows_fua = || {
+            let system = rustix::fs::fstatfs(&fd);
+            is_block_device || system.is_ok_and(|system| WITH_FUA.contains(&system.f_type))
+        };
+        let has_fua = block_bytes == 1 || knows_fua();
+        Ok(Self {
+            fd: Arc::new(fd),
+            block_bytes,
+            size_bytes,
+            is_block_device,
+            has_fua,
+            overlaps: Overlaps::new(bells),
+            has_lost_writes: AtomicBool::new(false),
+            damaged,
+        })
+    }
+
+    /// Returns the limits of the file's device.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            write_cache: true,
+            fua: self.has_fua,
+            ..limits(self.size_bytes, self.block_bytes, FILE_REQUEST_SECTORS)
+        }
+    }
+
+    /// Returns the length in bytes of the run of data or hole at `offset`, and whether it is data.
+    pub fn run_at(&self, offset: u64) -> (u64, bool) {
+        let to_end = self.size_bytes - offset;
+        let seek = |from| rustix::fs::seek(&self.fd, from);
+        if self.is_block_device {
+            return (to_end, true);
+        }
+        match seek(SeekFrom::Data(offset)) {
+            Ok(data) if data > offset => ((data - offset).min(to_end), false),
+            Ok(_) => match seek(SeekFrom::Hole(offset)) {
+                Ok(hole) if hole > offset => ((hole - offset).min(to_end), true),
+                _ => (to_end, true),
+            },
+            // A hole up to the end of the file. If the file was cut short, report data: reads beyond its end fail.
+            Err(Errno::NXIO) => (to_end, self.end_bytes() < self.size_bytes),
+            Err(_) => (to_end, true), // the file system reports no holes
+        }
+    }
+
+    /// Returns the present size of the file or block device, or 0 if it cannot be read: the size is only reported.
+    /// A seek finds the end of both; `fstat` gives no size of a block device.
+    fn end_bytes(&self) -> u64 {
+        rustix::fs::seek(&self.fd, SeekFrom::End(0)).unwrap_or(0)
+    }
+
+    /// Returns whether a file is now shorter than the disk and than `end`. Does not ask a file server.
+    pub(super) fn ends_before(&self, end: u64) -> bool {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        !self.is_block_device
+            && rustix::fs::statx(&self.fd, "", flags, StatxFlags::SIZE)
+                .is_ok_and(|stat| stat.stx_size < end.min(self.size_bytes))
+    }
+
+    /// Counts and reports an access beyond the present end of the file.
+    #[cold]
+    pub(super) fn note_cut(&self) {
+        let (disk_bytes, file_bytes) = (self.size_bytes, self.end_bytes());
+        self.damaged.cut_short(disk_bytes, file_bytes);
+    }
+}
+
+/// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or its blocks are too
+/// large.
+fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
+    let stat = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
+    let block = match known {
+        true => u64::from(stat.stx_dio_offset_align),
+        // Linux before 6.1 does not report it: assume a size that nearly every device accepts.
+        false if is_block_device => BLOCK_BYTES_MAX,
+        false => u64::from(stat.stx_blksize).min(BLOCK_BYTES_MAX),
+    };
+    (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
+}
+
+fn is_taken(error: Errno) -> bool {
+    matches!(error, Errno::BUSY | Errno::WOULDBLOCK)
+}
+
+/// Repeats `take` while another process holds the file, for up to [`DYING`].
+fn patiently<T>(mut take: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    let begun = Instant::now();
+    loop {
+        match take() {
+            Err(error) if is_taken(error) && begun.elapsed() < DYING => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            taken => return taken,
+        }
+    }
+}
