@@ -6,7 +6,7 @@
 use crate::discards::Discards;
 use crate::disk::Disk;
 use crate::disks::Disks;
-use crate::job::{Jobs, Owner, Transfer};
+use crate::job::{Jobs, Keeper, Owner, Transfer};
 use crate::lane_memory::{Account, LaneMemory};
 use crate::map::Pages;
 use crate::newcomers::Newcomers;
@@ -38,7 +38,7 @@ pub(crate) enum Kept<M> {
     /// A door.
     Door { door: u32, memory: M },
     /// A disk, which knows the I/O by `number`.
-    Disk { disk: u16, number: u32, _pages: Vec<Rc<Pages>> },
+    Disk { disk: u16, number: u32, _keepers: Vec<Keeper> },
     /// The lane, which prefetches from a disk.
     Prefetch { disk: usize },
     /// The lane, which waits on its bell.
@@ -242,7 +242,7 @@ impl<M> Services<M> {
         let outbox = Rc::clone(&self.disks[disk].outbox);
         while let Some(begun) = outbox.begun.borrow_mut().pop_front() {
             let kept =
-                Kept::Disk { disk: number_of_disk, number: begun.number, _pages: begun.pages };
+                Kept::Disk { disk: number_of_disk, number: begun.number, _keepers: begun.keepers };
             self.ring.file(begun.io, kept);
         }
         while let Some(discard) = outbox.discards.borrow_mut().pop_front() {

@@ -1,6 +1,57 @@
-//! A disk with the scheduler inside, for threads and futures. Linux only.
+//! A disk for threads and futures, with the block layer of [`blockyard`] inside. Linux only.
+//!
+//! A [`Disk`] is memory, a file, a block device, or a device of your own. It is a thread with a request queue of the core and
+//! an io_uring. Any thread calls it, and blocks meanwhile or gets a future for whatever executor it has.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use blockyard_std::Disk;
+//!
+//! let disk = Disk::memory(1 << 20)?;
+//! disk.write_at(b"hello", 4096)?;
+//! let mut word = [0; 5];
+//! disk.read_at(&mut word, 4096)?;
+//! disk.shutdown()?.ok()?;
+//! # assert_eq!(&word, b"hello");
+//! # Ok(()) }
+//! ```
+//!
+//! - [`Options`] chooses the design of the queue, the depth, and what lies below: [`Options::driver`] takes your own
+//!   [`Device`](blockyard::driver::Device).
+//! - [`Disk::read_at`] and its like borrow memory and block. [`Disk::read`] and its like own their buffer and return an
+//!   [`Io`], which is a future and can also be waited for, with a timeout. A [`Batch`] begins many at once.
+//! - [`Disk::stats`] counts, and [`Disk::shutdown`] drains and reports what failed.
+//!
+//! Each I/O uses its caller's own memory until it has ended. Direct I/O needs [aligned](Buffer) memory for that; other
+//! memory is copied.
 
+mod batch;
+mod buffer;
+mod disk;
+mod driver;
+mod error;
+mod inbox;
+mod io;
+mod lane;
+mod options;
 #[doc(hidden)]
 pub mod parts;
+mod report;
+mod stats;
 
+pub use batch::Batch;
+pub use blockyard::bio::{IoPrio, Op, PrioClass};
+pub use buffer::Buffer;
+pub use disk::Disk;
+pub use driver::{Bell, Data, Tools};
+pub use error::Error;
+pub use io::{Act, Io};
+pub use options::Options;
 pub use parts::device::OpenError;
+pub use report::{Failure, Report};
+pub use stats::{Count, Stats};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,7 +4,8 @@
 //! with whole blocks, and the [`Transfer`] says which bytes are meant and where their data is. The door
 //! keeps its own state of a request under a token, which the lane passes back when the request ends.
 
-use crate::parts::map::{Map, Pages};
+use crate::parts::loan::Loan;
+use crate::parts::map::{Map, Pages, Span};
 use crate::parts::slab::Slab;
 use blockyard::request::Piece;
 use blockyard::unit::SECTOR_BYTES;
@@ -27,6 +28,8 @@ pub enum Place {
     /// The data is in a buffer of the lane. The first `lead` bytes of the buffer precede the data: they
     /// are the start of the data's first block.
     Buffer { pages: Rc<Pages>, lead: usize },
+    /// The data is in memory that a caller lent. It consists of whole blocks for a device that has any.
+    Loan(Rc<Loan>),
     /// The data is in foreign memory, such as a guest's, from this byte on. It consists of whole blocks.
     Guest { memory: Rc<Map>, start: usize },
 }
@@ -37,7 +40,40 @@ impl Place {
         match self {
             Self::Buffer { pages, lead } => Some((pages, *lead)),
             Self::Guest { memory, start } => Some((memory, *start)),
-            Self::Nowhere | Self::Disk | Self::Door(..) => None,
+            Self::Nowhere | Self::Disk | Self::Door(..) | Self::Loan(_) => None,
+        }
+    }
+
+    /// Returns the owner of the memory that data is read into or written from, and the offset of the data in it.
+    #[must_use]
+    pub fn keeper(&self) -> Option<(Keeper, usize)> {
+        match self {
+            Self::Loan(loan) => Some((Keeper::Loan(Rc::clone(loan)), 0)),
+            _ => self.mapping().map(|(map, start)| (Keeper::Map(Rc::clone(map)), start)),
+        }
+    }
+}
+
+/// The owner of memory that the kernel uses.
+#[derive(Clone, Debug)]
+pub enum Keeper {
+    /// A mapping.
+    Map(Rc<Map>),
+    /// Memory that a caller lent.
+    Loan(Rc<Loan>),
+}
+
+impl Keeper {
+    /// Returns `range` of the memory as a span for the kernel.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the range ends beyond the memory.
+    #[must_use]
+    pub fn span(&self, range: Range<usize>) -> Span {
+        match self {
+            Self::Map(map) => map.span(range),
+            Self::Loan(loan) => loan.span(range),
         }
     }
 }

@@ -240,6 +240,12 @@ impl<K> Ring<K> {
         }
     }
 
+    /// Returns whether no operation is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
     /// Submits all pushed operations to the kernel. With `wait`, waits at most that long until an operation
     /// is done.
     ///

@@ -20,7 +20,7 @@
 use super::completions::{Completions, completion};
 use super::overlap::Overlaps;
 use crate::parts::discards::Discard;
-use crate::parts::job::{Jobs, Place, SECTOR, Transfer, job_of};
+use crate::parts::job::{Jobs, Keeper, Place, SECTOR, Transfer, job_of};
 use crate::parts::map::{Pages, Span};
 use crate::parts::ring::{FileIo, FileOp};
 use blockyard::bio::{Flags, Op};
@@ -92,7 +92,7 @@ pub struct Begun {
     /// The I/O.
     pub io: FileIo,
     /// The owners of the memory that the I/O works on.
-    pub pages: Vec<Rc<Pages>>,
+    pub keepers: Vec<Keeper>,
 }
 
 #[derive(Debug)]
@@ -140,7 +140,7 @@ struct Active {
     /// How much of that range is done, in bytes.
     done: u64,
     spans: Vec<Span>,
-    pages: Vec<Rc<Pages>>,
+    keepers: Vec<Keeper>,
     /// The range that is registered as being written, and whether edges are kept ([edge-has-one-writer]).
     writing: Option<(Range<u64>, bool)>,
 }
@@ -187,7 +187,7 @@ impl FileDevice {
             bytes: 0..0,
             done: 0,
             spans: Vec::new(),
-            pages: Vec::new(),
+            keepers: Vec::new(),
             writing: None,
         };
         let jobs = self.jobs.borrow();
@@ -209,18 +209,18 @@ impl FileDevice {
 
     /// Adds the memory of `bytes` of a transfer to `active`. Returns the whole blocks around `bytes`.
     fn name(&self, active: &mut Active, transfer: &Transfer, bytes: Range<u64>) -> Range<u64> {
-        let (pages, lead) =
-            transfer.place.mapping().expect("mapping with the data of a file's request");
+        let (keeper, lead) =
+            transfer.place.keeper().expect("memory with the data of a file's request");
         let block = self.file.block_bytes;
         let cover = self.cover(&bytes);
         let place_of = |offset: u64| {
             usize::try_from(lead as u64 + offset - transfer.offset).expect("offset within a buffer")
         };
-        active.spans.push(pages.span(place_of(cover.start)..place_of(cover.end)));
-        active.pages.push(Rc::clone(pages));
+        active.spans.push(keeper.span(place_of(cover.start)..place_of(cover.end)));
+        active.keepers.push(keeper);
         debug_assert!(
             cover == bytes || matches!(transfer.place, Place::Buffer { .. }),
-            "a guest's memory has no room for the rest of a block"
+            "foreign memory has no room for the rest of a block"
         );
         if active.op == Op::Write && cover != bytes {
             // [rest-of-block-kept]. Such a bio does not merge, so the buffer is this piece's alone.
@@ -269,16 +269,16 @@ impl FileDevice {
     /// Asks the lane for the I/O of the step that `active` is at.
     fn begin(&mut self, active: &Active) {
         let offset = active.bytes.start + active.done;
-        let (mut spans, mut pages) = (Vec::new(), Vec::new());
+        let (mut spans, mut keepers) = (Vec::new(), Vec::new());
         let op = match &active.step {
             Step::Edges { scratch, reading, .. } => {
                 spans.push(scratch.span(0..scratch_len(self.file.block_bytes)));
-                pages.push(Rc::clone(scratch));
+                keepers.push(Keeper::Map(Rc::clone(scratch)));
                 FileOp::Read { offset: reading.offset }
             }
             Step::Data => {
                 spans = rest_of(&active.spans, active.done);
-                pages.clone_from(&active.pages);
+                keepers.clone_from(&active.keepers);
                 match active.op {
                     Op::Read => FileOp::Read { offset },
                     _ => FileOp::Write { offset, fua: active.fua },
@@ -301,12 +301,12 @@ impl FileDevice {
                 let whole = usize::try_from(len - len % self.file.block_bytes);
                 let len = whole.map_or(ZEROES_BYTES, |whole| whole.min(ZEROES_BYTES));
                 spans.push(zeroes.span(0..len));
-                pages.push(Rc::clone(zeroes));
+                keepers.push(Keeper::Map(Rc::clone(zeroes)));
                 FileOp::Write { offset: left.start, fua: false }
             }
             Step::ZeroesWithin { block, left, is_read } => {
                 spans.push(block.span(0..scratch_len(self.file.block_bytes)));
-                pages.push(Rc::clone(block));
+                keepers.push(Keeper::Map(Rc::clone(block)));
                 let offset = self.cover(left).start;
                 match is_read {
                     false => FileOp::Read { offset },
@@ -323,7 +323,7 @@ impl FileDevice {
         };
         let io = FileIo { fd: self.file.fd.as_raw_fd(), op, spans };
         let number = u32::from(active.finished.tag.0);
-        self.outbox.begun.borrow_mut().push_back(Begun { number, io, pages });
+        self.outbox.begun.borrow_mut().push_back(Begun { number, io, keepers });
     }
 
     /// Takes the result of a step. Returns how the request ended, or `None` if another step follows.
@@ -338,7 +338,9 @@ impl FileDevice {
                     self.file.note_cut(); // [end-is-no-zeroes]
                     return Some(Outcome::Done(Status::IoError));
                 }
-                let pages = active.pages.first().expect("buffer of a write");
+                let Some(Keeper::Map(pages)) = active.keepers.first() else {
+                    unreachable!("only a buffer has room for the rest of a block")
+                };
                 pages.write_from(reading.to, scratch, reading.kept.clone());
                 match left.pop() {
                     Some(next) => *reading = next,

@@ -1,4 +1,4 @@
-//! A disk in memory. It finishes every request at once, and replies are sent from its memory.
+//! A disk in memory. It finishes every request at once, and replies to clients are sent from its memory.
 
 use super::at_once::CarryOut;
 use super::extents::Extents;
@@ -58,6 +58,7 @@ impl Memory {
         let (at, len) = (place_of(bytes.start), place_of(bytes.end - bytes.start));
         match &transfer.place {
             Place::Nowhere | Place::Disk => {}
+            Place::Loan(loan) => loan.copy_to(from, &self.map, at, len),
             Place::Door(bytes, start) => {
                 self.map.write(at, &bytes[start + from..start + from + len]);
             }
@@ -67,6 +68,14 @@ impl Memory {
             }
         }
         self.extents.written(bytes);
+    }
+
+    /// Copies a read that has a place of its own; other replies are sent from the disk's memory.
+    fn read(&self, transfer: &Transfer, bytes: Range<u64>) {
+        if let Place::Loan(loan) = &transfer.place {
+            let to = place_of(bytes.start - transfer.offset);
+            loan.copy_from(to, &self.map, place_of(bytes.start)..place_of(bytes.end));
+        }
     }
 
     fn zero(&self, transfer: &Transfer, bytes: Range<u64>) -> Status {
@@ -105,8 +114,7 @@ impl MemoryDevice {
 impl CarryOut for MemoryDevice {
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status {
         let op = issue.request().op;
-        // The reply is sent from the disk's memory.
-        if op == Op::Read || issue.effect() == DataEffect::Nowhere {
+        if issue.effect() == DataEffect::Nowhere {
             return Status::Ok;
         }
         let jobs = self.jobs.borrow();
@@ -114,6 +122,7 @@ impl CarryOut for MemoryDevice {
             let transfer = &jobs[job_of(piece.cookie)].transfer;
             let bytes = transfer.bytes_of(&piece);
             match op {
+                Op::Read => self.memory.read(transfer, bytes),
                 Op::Write => self.memory.write(transfer, bytes),
                 Op::Discard | Op::WriteZeroes => match self.memory.zero(transfer, bytes) {
                     Status::Ok => {}

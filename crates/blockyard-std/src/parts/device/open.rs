@@ -37,6 +37,8 @@ pub enum OpenError {
     Busy(String),
     /// There is not enough memory for a disk of this many bytes.
     Memory(u64, io::Error),
+    /// There is no io_uring or no thread.
+    Start(io::Error),
 }
 
 impl fmt::Display for OpenError {
@@ -49,11 +51,26 @@ impl fmt::Display for OpenError {
             Self::Memory(bytes, error) => {
                 write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
             }
+            Self::Start(error) => write!(f, "the disk's thread: {}", error_words(error)),
         }
     }
 }
 
 impl core::error::Error for OpenError {}
+
+impl From<OpenError> for io::Error {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Open(_, ref cause)
+            | OpenError::Memory(_, ref cause)
+            | OpenError::Start(ref cause) => Self::new(cause.kind(), error),
+            OpenError::NotAFile(_) | OpenError::Empty(_) => {
+                Self::new(ErrorKind::InvalidInput, error)
+            }
+            OpenError::Busy(_) => Self::new(ErrorKind::ResourceBusy, error),
+        }
+    }
+}
 
 /// How to open a file.
 #[derive(Debug)]

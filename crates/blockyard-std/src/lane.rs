@@ -1,0 +1,290 @@
+//! The thread of a disk. It owns the queue, the device and the ring; callers reach it by its inbox.
+//!
+//! ```text
+//! inbox ─► begin ─► queue ─► device ─► ring: one call submits everything and waits
+//!            loans of callers end ◄─── ended ◄──────┘
+//! ```
+//!
+//! # Rules (cited by name)
+//!
+//! - **[kernel-first]** A lane ends, even by a panic, only when the kernel uses no memory of a caller any more.
+
+use crate::error::Error;
+use crate::inbox::{Inbox, Request};
+use crate::parts::bell;
+use crate::parts::clock;
+use crate::parts::device::file::Outbox;
+use crate::parts::discards::Discards;
+use crate::parts::job::{Job, Jobs, Keeper, Owner, Place, Transfer};
+use crate::parts::loan::Loan;
+use crate::parts::map::Pages;
+use crate::parts::pool::Pool;
+use crate::parts::queue::{Asked, EndedJob, LaneQueue, Shape};
+use crate::parts::ring::Ring;
+use crate::parts::slab::Slab;
+use crate::report::{Failure, Report};
+use crate::stats::Counters;
+use blockyard::bio::Op;
+use blockyard::driver::Device;
+use blockyard::status::Status;
+use blockyard::time::Instant;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The largest total size of the spare buffers that a lane keeps, in bytes.
+const SPARE_BYTES_MAX: usize = 16 << 20;
+/// The number of failures that a [`Report`] describes.
+const FAILURES_MAX: usize = 64;
+
+/// What a lane shares with its callers.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) inbox: Inbox,
+    pub(crate) bell: Arc<OwnedFd>,
+    pub(crate) counters: Counters,
+}
+
+/// What a device is made from.
+#[derive(Debug)]
+pub(crate) struct Kit {
+    pub(crate) jobs: Jobs,
+    pub(crate) outbox: Rc<Outbox>,
+    pub(crate) bell: Arc<OwnedFd>,
+}
+
+/// The owner of an operation in the ring.
+#[derive(Debug)]
+enum Kept {
+    /// The device, which knows the I/O by `number`.
+    Device { number: u32, _keepers: Vec<Keeper> },
+    /// The lane, which waits on its bell.
+    Bell,
+}
+
+/// A request that has begun.
+#[derive(Debug)]
+struct Begun {
+    /// The memory of the caller. The job has it too, or a buffer in its place.
+    loan: Rc<Loan>,
+}
+
+/// The thread of a disk. See the [module](self).
+pub(crate) struct Lane<D: Device> {
+    shared: Arc<Shared>,
+    ring: Ring<Kept>,
+    queue: LaneQueue<D, ()>,
+    outbox: Rc<Outbox>,
+    discards: Discards,
+    pool: Pool,
+    /// The alignment that the kernel needs of memory, in bytes; 1 for none.
+    memory_align: usize,
+    block_bytes: u64,
+    has_cache: bool,
+    begun: Slab<Begun>,
+    /// Requests that have arrived in this turn.
+    arrived: Vec<Request>,
+    report: Report,
+    /// The result of the lane's own flush, if it has ended.
+    flushed: Option<Status>,
+    now: Instant,
+}
+
+impl<D: Device> Lane<D> {
+    /// Returns the lane of this thread, with the device that `make` makes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the kernel offers no io_uring.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        shape: Shape,
+        memory_align: usize,
+        make: impl FnOnce(Kit) -> D,
+    ) -> io::Result<Self> {
+        let (jobs, outbox, bell) = (Jobs::default(), Rc::default(), Arc::clone(&shared.bell));
+        let ring = Ring::new()?;
+        let device = make(Kit { jobs: Rc::clone(&jobs), outbox: Rc::clone(&outbox), bell });
+        let (block_bytes, has_cache) = (shape.block_bytes, shape.limits.write_cache);
+        Ok(Self {
+            ring,
+            queue: LaneQueue::new(shape, device, (), &jobs),
+            outbox,
+            discards: Discards::new(Arc::clone(&shared.bell)),
+            pool: Pool::new(SPARE_BYTES_MAX),
+            memory_align,
+            block_bytes,
+            has_cache,
+            begun: Slab::default(),
+            arrived: Vec::new(),
+            report: Report::default(),
+            flushed: None,
+            now: clock::now(),
+            shared,
+        })
+    }
+
+    /// Serves until the inbox is closed, and ends every request that it had got before. Flushes the disk at the end.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the io_uring fails.
+    pub(crate) fn run(mut self) -> io::Result<Report> {
+        self.listen();
+        loop {
+            let is_closed = self.shared.inbox.take(&mut self.arrived);
+            let mut arrived = core::mem::take(&mut self.arrived);
+            arrived.drain(..).for_each(|request| self.begin(request));
+            self.arrived = arrived;
+            self.advance();
+            if is_closed && self.begun.is_empty() {
+                break;
+            }
+            self.turn(is_closed)?;
+        }
+        if self.has_cache {
+            let (asked, transfer) = (Asked::from(Op::Flush), Transfer::new(0, 0));
+            self.queue.begin(Owner::Lane, asked, transfer, self.now);
+            self.advance();
+            while self.flushed.is_none() {
+                self.turn(true)?;
+                self.advance();
+            }
+        }
+        let status = self.flushed.unwrap_or(Status::Ok);
+        let flush = if status == Status::Ok { Ok(()) } else { Err(Error::Failed(status)) };
+        let stats = self.shared.counters.read();
+        Ok(Report { flush, stats, ..core::mem::take(&mut self.report) })
+    }
+
+    /// Waits until there is something to do, and takes in what the kernel has done.
+    fn turn(&mut self, is_closed: bool) -> io::Result<()> {
+        let wait = self.wait();
+        let wait = wait.filter(|_| self.shared.inbox.may_sleep(is_closed));
+        self.ring.enter(wait)?;
+        self.now = clock::now();
+        while let Some(done) = self.ring.next_done() {
+            match done.kept {
+                Kept::Device { number, .. } => self.outbox.end(number, done.result),
+                Kept::Bell => self.rung(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how long the lane may sleep, or `None` if it must not.
+    fn wait(&self) -> Option<Duration> {
+        match self.queue.poll_at() {
+            None | Some(Instant::MAX) => Some(Duration::MAX),
+            Some(at) if at <= self.now => None,
+            Some(at) => Some(Duration::from_nanos(at.since(clock::now()).as_ns())),
+        }
+    }
+
+    fn listen(&mut self) {
+        self.ring.readable(self.shared.bell.as_raw_fd(), Kept::Bell);
+    }
+
+    fn rung(&mut self) {
+        bell::silence(&self.shared.bell);
+        while let Some((_, number, result)) = self.discards.next_ended() {
+            self.outbox.end(number, result);
+        }
+        self.queue.try_again(self.now);
+        self.listen();
+    }
+
+    fn begin(&mut self, request: Request) {
+        let Request { asked, offset, len, loan } = request;
+        let loan = Rc::new(loan);
+        let place = match asked.op {
+            Op::Read | Op::Write => self.place(&asked, offset, len, &loan),
+            _ => Place::Nowhere,
+        };
+        self.shared.counters.begun();
+        let token = self.begun.insert(Begun { loan });
+        let transfer = Transfer { place, ..Transfer::new(offset, len) };
+        self.queue.begin(Owner::Door { door: 0, token }, asked, transfer, self.now);
+    }
+
+    /// Returns the caller's own memory, or a buffer if the kernel needs another alignment.
+    fn place(&mut self, asked: &Asked, offset: u64, len: u64, loan: &Rc<Loan>) -> Place {
+        let align = self.memory_align;
+        if align == 1 || ((offset | len).is_multiple_of(align as u64) && loan.is_aligned(align)) {
+            return Place::Loan(Rc::clone(loan));
+        }
+        let lead = offset % self.block_bytes;
+        let bytes = |count| usize::try_from(count).expect("the length of memory fits in usize");
+        let (all, lead) = (bytes((lead + len).next_multiple_of(self.block_bytes)), bytes(lead));
+        let pages = self.pool.take(all, true).expect("memory for a buffer");
+        if asked.op == Op::Write {
+            loan.copy_to(0, &pages, lead, loan.len());
+        }
+        Place::Buffer { pages, lead }
+    }
+
+    /// Does everything that can be done now, and ends the requests that are over.
+    fn advance(&mut self) {
+        self.queue.submit_slices(self.now);
+        let mut has_submitted = true;
+        while has_submitted {
+            has_submitted = false;
+            self.queue.advance(self.now);
+            while let Some(ended) = self.queue.next_ended(&mut has_submitted, self.now) {
+                self.end(ended);
+            }
+        }
+        while let Some(begun) = self.outbox.begun.borrow_mut().pop_front() {
+            let kept = Kept::Device { number: begun.number, _keepers: begun.keepers };
+            self.ring.file(begun.io, kept);
+        }
+        while let Some(discard) = self.outbox.discards.borrow_mut().pop_front() {
+            self.discards.begin(0, discard);
+        }
+    }
+
+    fn end(&mut self, ended: EndedJob) {
+        let EndedJob { status, op, job: Job { transfer, owner } } = ended;
+        let Owner::Door { token, .. } = owner else {
+            self.flushed = Some(status);
+            return;
+        };
+        let Begun { loan } = self.begun.remove(token);
+        let Transfer { offset, len, place, .. } = transfer;
+        if let Place::Buffer { pages, lead } = place {
+            self.give_back(op, status, pages, lead, &loan);
+        }
+        let is_ok = status == Status::Ok;
+        self.shared.counters.ended(op, len, is_ok);
+        if !is_ok {
+            self.report.failures += 1;
+            if self.report.failed.len() < FAILURES_MAX {
+                self.report.failed.push(Failure { op, offset, len, status });
+            }
+        }
+        loan.end(status);
+    }
+
+    fn give_back(&mut self, op: Op, status: Status, pages: Rc<Pages>, lead: usize, loan: &Loan) {
+        if op == Op::Read && status == Status::Ok {
+            loan.copy_from(0, &pages, lead..lead + loan.len());
+        }
+        self.pool.give(pages);
+    }
+}
+
+impl<D: Device> Drop for Lane<D> {
+    fn drop(&mut self) {
+        // [kernel-first]. The poll of the bell ends too.
+        bell::ring(&self.shared.bell);
+        while !self.ring.is_empty() {
+            if self.ring.enter(Some(Duration::MAX)).is_err() {
+                // The kernel may still write to memory that callers would get back.
+                std::process::abort();
+            }
+            while self.ring.next_done().is_some() {}
+        }
+    }
+}

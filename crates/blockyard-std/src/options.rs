@@ -1,0 +1,273 @@
+//! How to open a disk.
+
+use crate::disk::{Disk, Facts};
+use crate::driver::{Bell, Data, Tools};
+use crate::inbox::Inbox;
+use crate::lane::{Kit, Lane, Shared};
+use crate::parts::bell;
+use crate::parts::device::at_once::AtOnce;
+use crate::parts::device::file::{Damaged, File, FileDevice};
+use crate::parts::device::memory::{Memory, MemoryDevice};
+use crate::parts::device::{How, MEMORY_REQUEST_SECTORS, OpenError, limits};
+use crate::parts::job::SECTOR;
+use crate::parts::queue::Shape;
+use crate::stats::Counters;
+use blockyard::driver::Device;
+use blockyard::limits::Limits;
+use blockyard::policy::Policies;
+use blockyard::time::Duration;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+/// How to open a [`Disk`]: the design of its queue, its depth, and how it uses files.
+#[derive(Clone, Copy, Debug)]
+#[must_use = "options do nothing until they open a disk"]
+pub struct Options {
+    policies: Policies,
+    depth: u16,
+    timeout: Duration,
+    read_only: bool,
+    buffered: bool,
+    huge_pages: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            policies: Policies::mq_deadline(),
+            depth: 32,
+            timeout: Duration::MAX,
+            read_only: false,
+            buffered: false,
+            huge_pages: false,
+        }
+    }
+}
+
+impl Disk {
+    /// Opens a disk in memory with the default [`Options`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Options::memory`].
+    pub fn memory(bytes: u64) -> Result<Self, OpenError> {
+        Options::new().memory(bytes)
+    }
+
+    /// Opens a file or block device with the default [`Options`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Options::file`].
+    pub fn file(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Options::new().file(path)
+    }
+}
+
+impl Options {
+    /// Returns the defaults: mq-deadline, a depth of 32, no timeout, direct I/O where it is possible.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the design of the queue.
+    pub const fn policies(mut self, policies: Policies) -> Self {
+        self.policies = policies;
+        self
+    }
+
+    /// Sets the largest number of requests in flight at the device. A depth of 0 counts as 1.
+    pub const fn depth(mut self, requests: u16) -> Self {
+        self.depth = if requests == 0 { 1 } else { requests };
+        self
+    }
+
+    /// Sets the time after which a device of your own is asked about a request
+    /// ([`Driver::timed_out`](blockyard::driver::Driver::timed_out)). Memory always answers at once; of a file, the kernel
+    /// keeps a request for as long as it takes.
+    pub const fn timeout(mut self, timeout: core::time::Duration) -> Self {
+        self.timeout = Duration::from_ns(match timeout.as_nanos() {
+            #[expect(clippy::cast_possible_truncation, reason = "the arm checks the range")]
+            ns @ 0..=0xFFFF_FFFF_FFFF_FFFF => ns as u64,
+            _ => u64::MAX,
+        });
+        self
+    }
+
+    /// Refuses everything that would change the disk.
+    pub const fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Uses the page cache even if direct I/O to the file is possible.
+    pub const fn buffered(mut self) -> Self {
+        self.buffered = true;
+        self
+    }
+
+    /// Takes all memory of a disk in memory at once, in huge pages where the kernel has any.
+    pub const fn huge_pages(mut self) -> Self {
+        self.huge_pages = true;
+        self
+    }
+
+    /// Opens a disk in memory, of `bytes` zeroes. It ends with its last handle.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is not enough memory, no thread or no io_uring, or if `bytes` is 0.
+    pub fn memory(&self, bytes: u64) -> Result<Disk, OpenError> {
+        if bytes == 0 {
+            return Err(OpenError::Empty("memory".to_owned()));
+        }
+        let memory =
+            Memory::new(bytes, self.huge_pages).map_err(|error| OpenError::Memory(bytes, error))?;
+        let shape = Shape {
+            takes_slices: true,
+            ..self.shape(limits(bytes, 1, MEMORY_REQUEST_SECTORS), 1, self.depth)
+        };
+        let memory = Arc::new(memory);
+        let facts = Facts { size_bytes: bytes, block_bytes: 1, read_only: self.read_only };
+        start(new_bell()?, facts, shape, 1, move |kit| {
+            AtOnce::new(MemoryDevice::new(memory, kit.jobs))
+        })
+    }
+
+    /// Opens the file or block device at `path`, which keeps its size. Nobody else may write to it meanwhile: another disk of
+    /// this crate or of `blockyard-serve` is refused, and so is a mounted block device.
+    ///
+    /// Direct I/O needs memory that begins at a multiple of [`Disk::block_bytes`], as a [`Buffer`](crate::Buffer) does, and a
+    /// range of whole blocks; any other request is copied once, and a write of a part of a block reads the rest first.
+    ///
+    /// # Errors
+    ///
+    /// Any [`OpenError`] but [`OpenError::Memory`].
+    pub fn file(&self, path: impl AsRef<Path>) -> Result<Disk, OpenError> {
+        let bell = new_bell()?;
+        let how = How {
+            read_only: self.read_only,
+            buffered: self.buffered,
+            bells: &[Arc::clone(&bell)],
+            claim: |_, _| Ok(()),
+            damaged: Arc::new(Cut),
+        };
+        let file = File::open(path.as_ref(), how)?;
+        let (align, depth) = (file.block_bytes, self.depth);
+        let shape = Shape {
+            // The kernel never times out an I/O of a file, so the queue does not either.
+            timeout: Some(Duration::MAX),
+            ..self.shape(file.limits(), align, depth)
+        };
+        let facts = Facts {
+            size_bytes: file.size_bytes,
+            // The kernel zeroes only whole blocks of a block device.
+            block_bytes: if file.is_block_device { align.max(SECTOR) } else { 1 },
+            read_only: self.read_only,
+        };
+        let align = usize::try_from(align).expect("block size within memory");
+        start(bell, facts, shape, align, move |kit| {
+            FileDevice::new(Arc::new(file), 0, kit.jobs, kit.outbox, depth)
+        })
+    }
+
+    /// Opens a disk over a device of your own, which `make` makes in the disk's thread. The device finds the data of its
+    /// requests by [`Tools::data`]; another thread that finishes requests rings [`Tools::bell`]. Time is that of the
+    /// monotonic clock.
+    ///
+    /// A range must consist of whole blocks of [`Limits::logical_block_sectors`].
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no thread or no io_uring, or if the capacity of `limits` is 0.
+    ///
+    /// # Panics
+    ///
+    /// Panics in the disk's thread if `limits` contradict each other; every call then fails with
+    /// [`Error::ShutDown`](crate::Error::ShutDown).
+    pub fn driver<D: Device + 'static>(
+        &self,
+        limits: Limits,
+        make: impl FnOnce(Tools) -> D + Send + 'static,
+    ) -> Result<Disk, OpenError> {
+        if limits.capacity_sectors == 0 {
+            return Err(OpenError::Empty("driver".to_owned()));
+        }
+        let block_bytes = u64::from(limits.logical_block_sectors) * SECTOR;
+        let size_bytes = limits.capacity_sectors.saturating_mul(SECTOR);
+        let facts = Facts { size_bytes, block_bytes, read_only: self.read_only };
+        let shape =
+            Shape { takes_long_ranges: true, ..self.shape(limits, block_bytes, self.depth) };
+        start(new_bell()?, facts, shape, 1, move |Kit { jobs, bell, .. }| {
+            make(Tools { data: Data(jobs), bell: Bell(bell) })
+        })
+    }
+
+    const fn shape(&self, limits: Limits, block_bytes: u64, depth: u16) -> Shape {
+        Shape {
+            limits,
+            policies: self.policies,
+            depth,
+            block_bytes,
+            timeout: Some(self.timeout),
+            takes_slices: false,
+            takes_long_ranges: false,
+        }
+    }
+}
+
+/// A file that was cut short fails the requests beyond its end; there is nobody else to tell.
+#[derive(Debug)]
+struct Cut;
+
+impl Damaged for Cut {
+    fn cut_short(&self, _disk_bytes: u64, _file_bytes: u64) {}
+}
+
+fn new_bell() -> Result<Arc<OwnedFd>, OpenError> {
+    bell::bell().map(Arc::new).map_err(OpenError::Start)
+}
+
+/// Refuses all requests at the end of the disk's thread, whatever ends it.
+struct Closes(Arc<Shared>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.inbox.close();
+        self.0.inbox.take(&mut Vec::new());
+    }
+}
+
+/// Starts the thread of a disk.
+fn start<D: Device>(
+    bell: Arc<OwnedFd>,
+    facts: Facts,
+    shape: Shape,
+    memory_align: usize,
+    make: impl FnOnce(Kit) -> D + Send + 'static,
+) -> Result<Disk, OpenError> {
+    let inbox = Inbox::new(Arc::clone(&bell));
+    let shared = Arc::new(Shared { inbox, bell, counters: Counters::default() });
+    let (started, has_started) = mpsc::channel();
+    let of_lane = Arc::clone(&shared);
+    let thread = thread::Builder::new().name("blockyard".to_owned()).spawn(move || {
+        let _closes = Closes(Arc::clone(&of_lane));
+        let lane = match Lane::new(of_lane, shape, memory_align, make) {
+            Ok(lane) => lane,
+            Err(error) => {
+                drop(started.send(error)); // the caller waits for it
+                return Err(io::Error::other("the disk did not start"));
+            }
+        };
+        drop(started);
+        lane.run()
+    });
+    let thread = thread.map_err(OpenError::Start)?;
+    match has_started.recv() {
+        Ok(error) => Err(OpenError::Start(error)),
+        Err(mpsc::RecvError) => Ok(Disk::new(shared, facts, thread)),
+    }
+}

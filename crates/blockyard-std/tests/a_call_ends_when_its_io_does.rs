@@ -1,0 +1,171 @@
+//! When calls end: borrowed memory until then, futures, dropped futures, timeouts, shutdowns, and a device that panics.
+
+mod common;
+
+use blockyard::limits::Limits;
+use blockyard::status::Status;
+use blockyard_std::{Disk, Error, Failure, Op, Options};
+use common::{Scratch, Shared, release, slow};
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::{AtomicU32, Ordering};
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::sync::Arc;
+use std::task::Wake;
+
+const SHORT: Duration = Duration::from_millis(30);
+const LONG: Duration = Duration::from_secs(20);
+
+fn disk(wires: &Shared) -> Disk {
+    slow(Options::new(), Limits { write_cache: true, ..Limits::new(1 << 12) }, wires)
+}
+
+/// Waits until the device has got `count` requests.
+fn await_requests(wires: &Shared, count: usize) {
+    for _ in 0..2000 {
+        if wires.lock().unwrap().got.len() >= count {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("the device got {} requests", wires.lock().unwrap().got.len());
+}
+
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_future_is_woken_once_and_returns_its_buffer() {
+    let wires = Shared::default();
+    let disk = disk(&wires);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut cx = Context::from_waker(&waker);
+    let mut io = disk.write(vec![7; 512], 1024);
+    assert!(Pin::new(&mut io).poll(&mut cx).is_pending());
+    await_requests(&wires, 1);
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+    assert!(Pin::new(&mut io).poll(&mut cx).is_pending());
+    release(&wires);
+    for _ in 0..2000 {
+        if woken.0.load(Ordering::SeqCst) > 0 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1);
+    assert_eq!(Pin::new(&mut io).poll(&mut cx), Poll::Ready((Ok(()), vec![7; 512])));
+}
+
+/// A buffer that tells when it is dropped.
+struct Told(Vec<u8>, Arc<AtomicU32>);
+
+impl AsMut<[u8]> for Told {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.0
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Checks [lender-waits].
+#[test]
+fn a_dropped_future_leaves_its_buffer_to_the_io() {
+    let wires = Shared::default();
+    let disk = disk(&wires);
+    let dropped = Arc::default();
+    drop(disk.read(Told(vec![0; 512], Arc::clone(&dropped)), 0));
+    await_requests(&wires, 1);
+    assert_eq!(dropped.load(Ordering::SeqCst), 0, "the device may still write to it");
+    wires.lock().unwrap().is_quick = true; // the last flush
+    release(&wires);
+    let report = disk.shutdown().unwrap();
+    assert_eq!((report.stats.reads.ended, dropped.load(Ordering::SeqCst)), (1, 1));
+}
+
+#[test]
+fn a_wait_with_a_timeout_can_go_on() {
+    let wires = Shared::default();
+    let disk = disk(&wires);
+    let io = disk.read(vec![1; 512], 0).wait_timeout(SHORT).expect_err("the device holds it");
+    await_requests(&wires, 1);
+    release(&wires);
+    assert_eq!(io.wait_timeout(LONG).expect("it was released"), (Ok(()), vec![0; 512]));
+    let flush = disk.begin_flush().wait_timeout(SHORT).expect_err("the device holds it");
+    release(&wires);
+    assert_eq!(flush.wait(), Ok(()));
+}
+
+#[test]
+fn a_device_is_asked_about_a_request_that_takes_too_long() {
+    let wires = Shared::default();
+    let options = Options::new().timeout(SHORT);
+    let disk = slow(options, Limits::new(1 << 12), &wires);
+    assert_eq!(disk.read_at(&mut [0; 512], 0), Err(Error::Failed(Status::Timeout)));
+    assert_eq!(wires.lock().unwrap().timed_out, 1);
+}
+
+#[test]
+fn a_shutdown_ends_all_requests_and_reports_those_that_failed() {
+    let wires = Shared::default();
+    wires.lock().unwrap().bad_sector = Some(9);
+    let disk = disk(&wires);
+    let (other, after) = (disk.clone(), disk.clone());
+    let good = disk.write(vec![1; 512], 0);
+    drop(disk.write(vec![2; 1024], 8 * 512)); // nobody looks at its result
+    await_requests(&wires, 2);
+    let shutdown = std::thread::spawn(move || other.shutdown().unwrap());
+    while !matches!(disk.begin_flush().wait_timeout(SHORT), Ok(Err(Error::ShutDown))) {}
+    assert!(!shutdown.is_finished(), "the device holds requests");
+    wires.lock().unwrap().is_quick = true; // the last flush
+    release(&wires);
+    let report = shutdown.join().unwrap();
+    let failure = Failure { op: Op::Write, offset: 4096, len: 1024, status: Status::Medium };
+    assert_eq!((report.failures, &report.failed[..]), (1, &[failure][..]));
+    assert_eq!((report.flush, report.ok()), (Ok(()), Err(Error::Failed(Status::Medium))));
+    assert_eq!((report.stats.writes.ended, report.stats.writes.failed), (2, 1));
+    assert_eq!(report.stats.writes.bytes, 512);
+    let flushes =
+        |wires: &Shared| wires.lock().unwrap().got.last().map(|last| last.op) == Some(Op::Flush);
+    assert!(flushes(&wires), "the last request of a disk with a cache is a flush");
+    assert_eq!(good.wait(), (Ok(()), vec![1; 512]));
+    assert_eq!(disk.read_at(&mut [0; 512], 0), Err(Error::ShutDown));
+    assert_eq!(disk.write(vec![3; 512], 0).wait().0, Err(Error::ShutDown));
+    assert_eq!(after.shutdown().unwrap(), report, "the same for every handle");
+}
+
+/// Checks [kernel-first] as far as callers see it.
+#[test]
+fn callers_hear_of_a_device_that_panics() {
+    let wires = Shared::default();
+    wires.lock().unwrap().is_to_panic = true;
+    let disk = disk(&wires);
+    let owned = disk.read(vec![0; 512], 0);
+    assert_eq!(disk.read_at(&mut [0; 512], 0), Err(Error::ShutDown));
+    assert_eq!(owned.wait().0, Err(Error::ShutDown));
+    assert!(disk.shutdown().unwrap_err().to_string().contains("panicked"));
+}
+
+#[test]
+fn the_last_handle_ends_the_disk_in_the_background() {
+    let scratch = Scratch::new("background", 1 << 20);
+    let disk = Disk::file(&scratch.0).unwrap();
+    let io = disk.write(vec![5; 4096], 4096);
+    drop(disk);
+    assert_eq!(io.wait().0, Ok(()));
+    // The next disk waits for the lock of the file.
+    let mut read = [0; 1];
+    Disk::file(&scratch.0).unwrap().read_at(&mut read, 4096).unwrap();
+    assert_eq!(read, [5]);
+}

@@ -1,0 +1,92 @@
+//! What a device gets of each call: operation, range, FUA, priority; neighbours of a batch as one request; and what is refused
+//! before it gets anything.
+
+mod common;
+
+use blockyard::limits::Limits;
+use blockyard_std::{Disk, Error, IoPrio, Op, Options, PrioClass};
+use common::{Got, Scratch, Shared, quick, slow};
+
+fn disk(options: Options) -> (Disk, Shared) {
+    let wires = quick();
+    let limits = Limits {
+        write_cache: true,
+        fua: true,
+        max_discard_sectors: 64,
+        max_write_zeroes_sectors: 64,
+        ..Limits::new(1 << 10)
+    };
+    (slow(options, limits, &wires), wires)
+}
+
+fn got(wires: &Shared) -> Vec<Got> {
+    std::mem::take(&mut wires.lock().unwrap().got)
+}
+
+fn plain(op: Op, sector: u64, sectors: u32) -> Got {
+    Got { op, sector, sectors, is_fua: false, prio: IoPrio::default() }
+}
+
+#[test]
+fn each_call_is_a_request_with_the_settings_of_its_handle() {
+    let (disk, wires) = disk(Options::new());
+    let prio = IoPrio { class: PrioClass::RealTime, level: 3 };
+    disk.write_at(&[1; 512], 512).unwrap();
+    disk.with_fua().write_at(&[1; 512], 1024).unwrap();
+    disk.with_priority(prio).with_fua().read_at(&mut [0; 1024], 0).unwrap();
+    disk.flush().unwrap();
+    disk.discard(0, 4096).unwrap();
+    disk.write_zeroes(4096, 4096).unwrap();
+    let expected = [
+        plain(Op::Write, 1, 1),
+        Got { is_fua: true, ..plain(Op::Write, 2, 1) },
+        Got { prio, ..plain(Op::Read, 0, 2) },
+        plain(Op::Flush, 0, 0),
+        plain(Op::Discard, 0, 8),
+        plain(Op::WriteZeroes, 8, 8),
+    ];
+    assert_eq!(got(&wires), expected);
+}
+
+#[test]
+fn neighbours_of_a_batch_are_one_request() {
+    let (disk, wires) = disk(Options::new());
+    let mut batch = disk.batch();
+    let writes = [0_u8, 1, 2].map(|at| batch.write(vec![at; 512], u64::from(at) * 512));
+    let last = batch.write(vec![9; 512], 5120);
+    batch.submit();
+    for write in writes {
+        assert_eq!(write.wait().0, Ok(()));
+    }
+    assert_eq!(last.wait().0, Ok(()));
+    assert_eq!(got(&wires), [plain(Op::Write, 0, 3), plain(Op::Write, 10, 1)]);
+    let mut read = [0; 1536];
+    disk.read_at(&mut read, 0).unwrap();
+    assert!(read.chunks(512).zip(0..).all(|(sector, at)| sector == [at; 512]));
+}
+
+#[test]
+fn a_request_that_cannot_be_is_refused_at_once() {
+    let (disk, wires) = disk(Options::new());
+    let end = disk.size_bytes();
+    assert_eq!((end, disk.block_bytes()), (1 << 19, 512));
+    assert_eq!(disk.read_at(&mut [0; 1024], end - 512), Err(Error::OutOfRange));
+    assert_eq!(disk.discard(u64::MAX, 512), Err(Error::OutOfRange));
+    assert_eq!(disk.write_at(&[0; 100], 0), Err(Error::Misaligned));
+    assert_eq!(disk.write(vec![4; 512], 1).wait(), (Err(Error::Misaligned), vec![4; 512]));
+    assert!(got(&wires).is_empty());
+    let scratch = Scratch::new("read-only", 4096);
+    let disk = Options::new().read_only().file(&scratch.0).unwrap();
+    assert_eq!(disk.write_zeroes(0, 4096), Err(Error::ReadOnly));
+    assert_eq!(disk.write_at(&[0; 1], 0), Err(Error::ReadOnly));
+    disk.read_at(&mut [0; 1], 0).unwrap();
+}
+
+#[test]
+fn an_empty_range_is_no_error() {
+    let disk = Disk::memory(4096).unwrap();
+    disk.read_at(&mut [], 4096).unwrap();
+    disk.write_at(&[], 0).unwrap();
+    disk.discard(0, 0).unwrap();
+    assert_eq!(disk.shutdown().unwrap().ok(), Ok(()));
+}
