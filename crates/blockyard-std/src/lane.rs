@@ -1,7 +1,7 @@
 //! The thread of a disk. It owns the queue, the device and the ring; callers reach it by its inbox.
 //!
 //! ```text
-//! inbox ─► begin ─► queue ─► device ─► ring: one call submits everything and waits
+//! inbox ─► begin ─► queue ─► device ─► ring: one call submits file I/O and waits
 //!            loans of callers end ◄─── ended ◄──────┘
 //! ```
 //!
@@ -74,7 +74,8 @@ struct Begun {
 /// The thread of a disk. See the [module](self).
 pub(crate) struct Lane<D: Device> {
     shared: Arc<Shared>,
-    ring: Ring<Kept>,
+    /// The io_uring of a device that has file I/O. Otherwise the lane waits on its bell.
+    ring: Option<Ring<Kept>>,
     queue: LaneQueue<D, ()>,
     outbox: Rc<Outbox>,
     discards: Discards,
@@ -93,19 +94,20 @@ pub(crate) struct Lane<D: Device> {
 }
 
 impl<D: Device> Lane<D> {
-    /// Returns the lane of this thread, with the device that `make` makes.
+    /// Returns the lane of this thread, with the device that `make` makes. If the device has file I/O, `file_align` is the
+    /// alignment that it needs of memory, in bytes.
     ///
     /// # Errors
     ///
-    /// Fails if the kernel offers no io_uring.
+    /// Fails if file I/O needs io_uring, and the kernel offers none.
     pub(crate) fn new(
         shared: Arc<Shared>,
         shape: Shape,
-        memory_align: usize,
+        file_align: Option<usize>,
         make: impl FnOnce(Kit) -> D,
     ) -> io::Result<Self> {
         let (jobs, outbox, bell) = (Jobs::default(), Rc::default(), Arc::clone(&shared.bell));
-        let ring = Ring::new()?;
+        let ring = file_align.map(|_| Ring::new()).transpose()?;
         let device = make(Kit { jobs: Rc::clone(&jobs), outbox: Rc::clone(&outbox), bell });
         let (block_bytes, has_cache) = (shape.block_bytes, shape.limits.write_cache);
         Ok(Self {
@@ -114,7 +116,7 @@ impl<D: Device> Lane<D> {
             outbox,
             discards: Discards::new(Arc::clone(&shared.bell)),
             pool: Pool::new(SPARE_BYTES_MAX),
-            memory_align,
+            memory_align: file_align.unwrap_or(1),
             block_bytes,
             has_cache,
             begun: Slab::default(),
@@ -163,13 +165,26 @@ impl<D: Device> Lane<D> {
     fn turn(&mut self, is_closed: bool) -> io::Result<()> {
         let wait = self.wait();
         let wait = wait.filter(|_| self.shared.inbox.may_sleep(is_closed));
-        self.ring.enter(wait)?;
+        let Some(ring) = &mut self.ring else {
+            let is_rung = wait.is_some_and(|wait| bell::wait(&self.shared.bell, wait));
+            self.now = clock::now();
+            if is_rung {
+                self.rung();
+            }
+            return Ok(());
+        };
+        ring.enter(wait)?;
         self.now = clock::now();
-        while let Some(done) = self.ring.next_done() {
+        let mut is_rung = false;
+        while let Some(done) = ring.next_done() {
             match done.kept {
                 Kept::Device { number, .. } => self.outbox.end(number, done.result),
-                Kept::Bell => self.rung(),
+                Kept::Bell => is_rung = true,
             }
+        }
+        if is_rung {
+            self.rung();
+            self.listen();
         }
         Ok(())
     }
@@ -184,7 +199,9 @@ impl<D: Device> Lane<D> {
     }
 
     fn listen(&mut self) {
-        self.ring.readable(self.shared.bell.as_raw_fd(), Kept::Bell);
+        if let Some(ring) = &mut self.ring {
+            ring.readable(self.shared.bell.as_raw_fd(), Kept::Bell);
+        }
     }
 
     fn rung(&mut self) {
@@ -193,7 +210,6 @@ impl<D: Device> Lane<D> {
             self.outbox.end(number, result);
         }
         self.queue.try_again(self.now);
-        self.listen();
     }
 
     fn begin(&mut self, request: Request) {
@@ -236,9 +252,10 @@ impl<D: Device> Lane<D> {
                 self.end(ended);
             }
         }
+        let Some(ring) = &mut self.ring else { return };
         while let Some(begun) = self.outbox.begun.borrow_mut().pop_front() {
             let kept = Kept::Device { number: begun.number, _keepers: begun.keepers };
-            self.ring.file(begun.io, kept);
+            ring.file(begun.io, kept);
         }
         while let Some(discard) = self.outbox.discards.borrow_mut().pop_front() {
             self.discards.begin(0, discard);
@@ -278,13 +295,14 @@ impl<D: Device> Lane<D> {
 impl<D: Device> Drop for Lane<D> {
     fn drop(&mut self) {
         // [kernel-first]. The poll of the bell ends too.
+        let Some(ring) = &mut self.ring else { return };
         bell::ring(&self.shared.bell);
-        while !self.ring.is_empty() {
-            if self.ring.enter(Some(Duration::MAX)).is_err() {
+        while !ring.is_empty() {
+            if ring.enter(Some(Duration::MAX)).is_err() {
                 // The kernel may still write to memory that callers would get back.
                 std::process::abort();
             }
-            while self.ring.next_done().is_some() {}
+            while ring.next_done().is_some() {}
         }
     }
 }

@@ -119,7 +119,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Fails if there is not enough memory, no thread or no io_uring, or if `bytes` is 0.
+    /// Fails if there is not enough memory or no thread, or if `bytes` is 0.
     pub fn memory(&self, bytes: u64) -> Result<Disk, OpenError> {
         if bytes == 0 {
             return Err(OpenError::Empty("memory".to_owned()));
@@ -132,7 +132,7 @@ impl Options {
         };
         let memory = Arc::new(memory);
         let facts = Facts { size_bytes: bytes, block_bytes: 1, read_only: self.read_only };
-        start(new_bell()?, facts, shape, 1, move |kit| {
+        start(new_bell()?, facts, shape, None, move |kit| {
             AtOnce::new(MemoryDevice::new(memory, kit.jobs))
         })
     }
@@ -145,7 +145,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Any [`OpenError`] but [`OpenError::Memory`].
+    /// Any [`OpenError`] but [`OpenError::Memory`]; [`OpenError::Start`] if the kernel offers no io_uring.
     pub fn file(&self, path: impl AsRef<Path>) -> Result<Disk, OpenError> {
         let bell = new_bell()?;
         let how = How {
@@ -169,7 +169,7 @@ impl Options {
             read_only: self.read_only,
         };
         let align = usize::try_from(align).expect("block size within memory");
-        start(bell, facts, shape, align, move |kit| {
+        start(bell, facts, shape, Some(align), move |kit| {
             FileDevice::new(Arc::new(file), 0, kit.jobs, kit.outbox, depth)
         })
     }
@@ -182,7 +182,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Fails if there is no thread or no io_uring, or if the capacity of `limits` is 0.
+    /// Fails if there is no thread, or if the capacity of `limits` is 0.
     ///
     /// # Panics
     ///
@@ -201,7 +201,7 @@ impl Options {
         let facts = Facts { size_bytes, block_bytes, read_only: self.read_only };
         let shape =
             Shape { takes_long_ranges: true, ..self.shape(limits, block_bytes, self.depth) };
-        start(new_bell()?, facts, shape, 1, move |Kit { jobs, bell, .. }| {
+        start(new_bell()?, facts, shape, None, move |Kit { jobs, bell, .. }| {
             make(Tools { data: Data(jobs), bell: Bell(bell) })
         })
     }
@@ -246,7 +246,7 @@ fn start<D: Device>(
     bell: Arc<OwnedFd>,
     facts: Facts,
     shape: Shape,
-    memory_align: usize,
+    file_align: Option<usize>,
     make: impl FnOnce(Kit) -> D + Send + 'static,
 ) -> Result<Disk, OpenError> {
     let inbox = Inbox::new(Arc::clone(&bell));
@@ -255,7 +255,7 @@ fn start<D: Device>(
     let of_lane = Arc::clone(&shared);
     let thread = thread::Builder::new().name("blockyard".to_owned()).spawn(move || {
         let _closes = Closes(Arc::clone(&of_lane));
-        let lane = match Lane::new(of_lane, shape, memory_align, make) {
+        let lane = match Lane::new(of_lane, shape, file_align, make) {
             Ok(lane) => lane,
             Err(error) => {
                 drop(started.send(error)); // the caller waits for it
