@@ -28,7 +28,7 @@ PYTHON_PACKAGES=(maturin==1.16.0 mypy==2.4.1 ruff==0.17.6 pytest==9.2.0 pandas==
 # The Python packages that look at pages in a browser.
 PAGE_CHECKERS=(playwright==1.65.2 axe-playwright-python==0.1.8)
 # The steps of `all`, those that fail fast first.
-STEPS=(format lint docs features bare package msrv test readme walkthroughs page deb python peers hostile repeat answers swarm mutants bench fuzz deny)
+STEPS=(format lint docs features bare package msrv test readme walkthroughs embed page deb python peers hostile repeat answers swarm mutants bench fuzz deny)
 
 # One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -47,6 +47,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   test             all tests and doctests; installs the programs that they compare with
   walkthroughs     the commands in docs/ANSWERS.md and docs/walkthroughs print what stands there; to accept what
                    they print now: ci/walkthroughs --update target/release/blockyard FILE...
+  embed            the examples of embedding a disk that need other crates: a VMM's virtio-blk device, a tokio server
   page             pages of --html in a headless Chromium: no request leaves, axe-core finds nothing serious
   deb              the Debian package is made (ci/deb), and has its parts
   readme           the README's what-if commands, every job in examples/ and the firmware example run; fio's
@@ -156,7 +157,7 @@ packages() {
 }
 
 # The manifests outside the workspace.
-outside() { printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml crates/blockyard-python/Cargo.toml; }
+outside() { printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml examples/embed/Cargo.toml crates/blockyard-python/Cargo.toml; }
 
 # listed FOLDER PATTERN ENTRY...: checks that each PACKAGE:TARGET has a file, and each such file an entry.
 listed() {
@@ -331,6 +332,11 @@ fio_examples() {
     fi
     want python3 python3
     ci/fio-examples "$CARGO_TARGET_DIR/release/blockyard" "$folder"
+}
+
+step_embed() {
+    need_compiler
+    cargo test --locked --manifest-path examples/embed/Cargo.toml
 }
 
 step_readme() {
@@ -626,6 +632,7 @@ step_deny() {
     # Advisories need a database from the network: `cargo deny check advisories`.
     cargo deny --all-features check bans licenses sources
     cargo deny --manifest-path crates/blockyard-python/Cargo.toml check --config deny.toml bans licenses sources
+    cargo deny --manifest-path examples/embed/Cargo.toml check --config deny.toml bans licenses sources
 }
 
 step_all() {

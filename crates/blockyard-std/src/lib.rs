@@ -1,7 +1,7 @@
 //! A disk for threads and futures, with the block layer of [`blockyard`] inside. Linux only.
 //!
-//! A [`Disk`] is memory, a file, a block device, or a device of your own. It is a thread with a request queue of the core and
-//! an io_uring. Any thread calls it, and blocks meanwhile or gets a future for whatever executor it has.
+//! A [`Disk`] is memory, a file, a block device, or a device of your own. It is a thread with a request queue of the core,
+//! and with an io_uring if it has a file. Any thread calls it, and blocks meanwhile or gets a future for whatever executor it has.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,6 +41,7 @@ mod stats;
 
 pub use batch::Batch;
 pub use blockyard::bio::{IoPrio, Op, PrioClass};
+pub use blockyard::status::Status;
 pub use buffer::Buffer;
 pub use disk::Disk;
 pub use driver::{Bell, Data, Tools};
@@ -55,3 +56,8 @@ pub use stats::{Count, Stats};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The example of the workspace's README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct WorkspaceReadme;
