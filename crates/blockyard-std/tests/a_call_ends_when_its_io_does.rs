@@ -126,7 +126,8 @@ fn a_shutdown_ends_all_requests_and_reports_those_that_failed() {
     drop(disk.write(vec![2; 1024], 8 * 512)); // nobody looks at its result
     await_requests(&wires, 2);
     let shutdown = std::thread::spawn(move || other.shutdown().unwrap());
-    while !matches!(disk.begin_flush().wait_timeout(SHORT), Ok(Err(Error::ShutDown))) {}
+    let is_over = || disk.read([0; 512], 0).wait_timeout(SHORT).is_ok_and(|read| read.0.is_err());
+    while !is_over() {}
     assert!(!shutdown.is_finished(), "the device holds requests");
     wires.lock().unwrap().is_quick = true; // the last flush
     release(&wires);
@@ -134,6 +135,7 @@ fn a_shutdown_ends_all_requests_and_reports_those_that_failed() {
     let failure = Failure { op: Op::Write, offset: 4096, len: 1024, status: Status::Medium };
     assert_eq!((report.failures, &report.failed[..]), (1, &[failure][..]));
     assert_eq!((report.flush, report.ok()), (Ok(()), Err(Error::Failed(Status::Medium))));
+    assert_eq!(report.stats.flushes.ended, 0);
     assert_eq!((report.stats.writes.ended, report.stats.writes.failed), (2, 1));
     assert_eq!(report.stats.writes.bytes, 512);
     let flushes =
@@ -145,15 +147,21 @@ fn a_shutdown_ends_all_requests_and_reports_those_that_failed() {
     assert_eq!(after.shutdown().unwrap(), report, "the same for every handle");
 }
 
-/// Checks [kernel-first] as far as callers see it.
+/// Checks [kernel-first] as far as callers see it: those whose request the device has, and those whose request still waits.
 #[test]
 fn callers_hear_of_a_device_that_panics() {
     let wires = Shared::default();
-    wires.lock().unwrap().is_to_panic = true;
     let disk = disk(&wires);
-    let owned = disk.read(vec![0; 512], 0);
+    let mut held = wires.lock().unwrap();
+    let first = disk.read(vec![0; 512], 0);
+    let first = first.wait_timeout(SHORT).expect_err("the device waits for the lock");
+    let second = disk.write(vec![0; 512], 0);
+    held.is_to_panic = true;
+    drop(held);
+    let refused = |read: Result<(_, Vec<u8>), _>| read.map(|read| read.0).ok();
+    assert_eq!(refused(first.wait_timeout(LONG)), Some(Err(Error::ShutDown)));
+    assert_eq!(refused(second.wait_timeout(LONG)), Some(Err(Error::ShutDown)));
     assert_eq!(disk.read_at(&mut [0; 512], 0), Err(Error::ShutDown));
-    assert_eq!(owned.wait().0, Err(Error::ShutDown));
     assert!(disk.shutdown().unwrap_err().to_string().contains("panicked"));
 }
 
