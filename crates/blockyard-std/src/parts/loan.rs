@@ -237,12 +237,8 @@ impl<B: Send + 'static> Ticket<B> {
 
 impl<B: Send> Lender for Ticket<B> {
     fn take_back(&self, status: Option<Status>) {
-        let result = match status {
-            Some(Status::Ok) => Ok(()),
-            Some(status) => Err(Error::Failed(status)),
-            None => Err(Error::ShutDown),
-        };
-        let state = core::mem::replace(&mut *lock(&self.state), State::Ended(result));
+        let ended = State::Ended(result_of(status));
+        let state = core::mem::replace(&mut *lock(&self.state), ended);
         if let State::Waiting(Some(waker)) = state {
             waker.wake();
         }
@@ -260,21 +256,51 @@ pub(crate) fn lend(memory: &[u8], begin: impl FnOnce(Loan)) -> Result<(), Error>
 }
 
 fn lend_span(span: Span, is_writable: bool, begin: impl FnOnce(Loan)) -> Result<(), Error> {
-    /// Waits on drop too, so that a panic cannot get past the loan ([lender-waits]).
-    struct Waits(Arc<Ticket<()>>);
+    /// Waits on drop, so that a panic cannot get past the loan either ([lender-waits]).
+    struct Waits(Arc<Seat>);
     impl Drop for Waits {
         fn drop(&mut self) {
-            while matches!(*lock(&self.0.state), State::Waiting(_)) {
-                let _ = self.0.wait(None);
+            while lock(&self.0.result).is_none() {
+                thread::park();
             }
         }
     }
-    let (ticket, mut loan) = Ticket::lend((), is_writable, |()| span_of(&[]));
-    let waits = Waits(ticket);
-    loan.span = span;
-    begin(loan);
-    let (result, ()) = waits.0.wait(None).expect("a wait without a deadline");
-    result
+    let seat = SEAT
+        .take()
+        .unwrap_or_else(|| Arc::new(Seat { thread: thread::current(), result: Mutex::new(None) }));
+    *lock(&seat.result) = None;
+    let waits = Waits(Arc::clone(&seat));
+    begin(Loan { span, is_writable, status: Cell::new(None), lender: Arc::<Seat>::clone(&seat) });
+    drop(waits);
+    let result = lock(&seat.result).take();
+    SEAT.set(Some(seat));
+    result.expect("the loan has been dropped")
+}
+
+thread_local! {
+    /// The seat of this thread, while it does not wait.
+    static SEAT: Cell<Option<Arc<Seat>>> = const { Cell::new(None) };
+}
+
+/// A thread that waits for its loan.
+struct Seat {
+    thread: Thread,
+    result: Mutex<Option<Result<(), Error>>>,
+}
+
+impl Lender for Seat {
+    fn take_back(&self, status: Option<Status>) {
+        *lock(&self.result) = Some(result_of(status));
+        self.thread.unpark();
+    }
+}
+
+fn result_of(status: Option<Status>) -> Result<(), Error> {
+    match status {
+        Some(Status::Ok) => Ok(()),
+        Some(status) => Err(Error::Failed(status)),
+        None => Err(Error::ShutDown),
+    }
 }
 
 fn span_of(bytes: &[u8]) -> Span {
