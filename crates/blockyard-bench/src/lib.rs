@@ -14,6 +14,7 @@
 //! and `tracing` the cost of a trace; all three run the jobs in [`simulated`]. `btt` compares a BTT with its
 //! raw memory.
 
+pub mod disk;
 pub mod lane;
 pub mod nbd;
 pub mod pmemblk;

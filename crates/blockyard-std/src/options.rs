@@ -133,7 +133,7 @@ impl Options {
         let memory = Arc::new(memory);
         let facts = Facts { size_bytes: bytes, block_bytes: 1, read_only: self.read_only };
         start(new_bell()?, facts, shape, None, move |kit| {
-            AtOnce::new(MemoryDevice::new(memory, kit.jobs))
+            AtOnce::new(MemoryDevice::new(memory, kit.jobs, true))
         })
     }
 

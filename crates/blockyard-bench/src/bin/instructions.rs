@@ -2,7 +2,8 @@
 //!
 //! Each case is run twice under callgrind, with [`FEW`] and with twice as many I/Os. The difference
 //! of the two counts divided by [`FEW`] is the cost of an I/O: construction, start and exit of the
-//! program are in both counts and cancel. The result is the same on every run of one binary.
+//! program are in both counts and cancel. The result is the same on every run of one binary, but for disks of several
+//! threads: how many requests share a turn varies.
 //!
 //! The lane of a server runs alone under callgrind: its client is the parent process, at the other end
 //! of the lane's standard input. So neither the client nor the kernel is in the counts.
@@ -14,7 +15,7 @@
 use blockyard::policy::Policies;
 use blockyard::stats::StageStats;
 use blockyard_bench::simulated::{EMMC, SCSI, Workload};
-use blockyard_bench::{IoLoop, Meter, lane};
+use blockyard_bench::{IoLoop, Meter, disk, lane};
 use core::error::Error;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -46,8 +47,19 @@ enum What {
     Metered { policies: fn() -> Policies, counts: bool },
     /// Random reads of a served disk in memory, from a client at this door.
     Lane { door: Door, policies: fn() -> Policies },
+    /// Random reads of a disk of `blockyard-std` in memory, by two threads.
+    Disk { calls: Calls, policies: fn() -> Policies },
     /// The simulator: a workload, its operation, and a design.
     Simulated(Workload, &'static str, &'static str),
+}
+
+/// How a thread reads from a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Calls {
+    /// One blocking call after the other.
+    Blocking,
+    /// Futures in batches.
+    Batches,
 }
 
 /// A client's way into a lane.
@@ -91,9 +103,17 @@ fn cases() -> Vec<Case> {
             what: What::Lane { door, policies },
         })
     });
+    let calls = [(Calls::Blocking, "blocking"), (Calls::Batches, "batches")];
+    let disk = calls.into_iter().flat_map(|(calls, name)| {
+        designs.into_iter().map(move |(design, policies)| Case {
+            name: format!("disk/{name}/{design}/random-read"),
+            what: What::Disk { calls, policies },
+        })
+    });
     core.into_iter()
         .chain(metered)
         .chain(lane)
+        .chain(disk)
         .chain([SCSI, EMMC].into_iter().flat_map(simulated))
         .collect()
 }
@@ -150,6 +170,8 @@ fn perform(case: &Case, ios: u64) -> Result<(), Box<dyn Error>> {
         // The client, in the parent process, decides the number of I/Os.
         What::Lane { door: Door::Nbd, policies } => lane::serve_standard_input(policies())?,
         What::Lane { door: Door::Memory, policies } => lane::read_in_memory(policies(), ios)?,
+        What::Disk { calls: Calls::Blocking, policies } => disk::read_blocking(policies(), ios)?,
+        What::Disk { calls: Calls::Batches, policies } => disk::read_batches(policies(), ios)?,
         What::Simulated(workload, op, design) => {
             let _ = workload.simulate(op, design, &workload.amount(ios));
         }

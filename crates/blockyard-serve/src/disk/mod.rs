@@ -216,9 +216,11 @@ impl Disk {
         tags: &TagSetConfig,
     ) -> Medium {
         let medium = match &self.kept {
-            Kept::Memory(memory) => {
-                Medium::Memory(AtOnce::new(MemoryDevice::new(Arc::clone(memory), Rc::clone(jobs))))
-            }
+            Kept::Memory(memory) => Medium::Memory(AtOnce::new(MemoryDevice::new(
+                Arc::clone(memory),
+                Rc::clone(jobs),
+                false,
+            ))),
             Kept::Null(_) => Medium::Null(AtOnce::new(Nothing)),
             Kept::Btt(table) => Medium::Btt(Box::new(BttDevice::new(table, Rc::clone(jobs)))),
             Kept::File(file, shared) => {

@@ -70,7 +70,7 @@ impl Memory {
         self.extents.written(bytes);
     }
 
-    /// Copies a read that has a place of its own; other replies are sent from the disk's memory.
+    /// Copies the data of a read to its place.
     fn read(&self, transfer: &Transfer, bytes: Range<u64>) {
         if let Place::Loan(loan) = &transfer.place {
             let to = place_of(bytes.start - transfer.offset);
@@ -102,19 +102,22 @@ fn place_of(offset: u64) -> usize {
 pub struct MemoryDevice {
     memory: Arc<Memory>,
     jobs: Jobs,
+    /// Whether reads have places of their own. Otherwise their data is taken from the disk's memory.
+    fills: bool,
 }
 
 impl MemoryDevice {
-    /// Returns a device that finds data in `jobs`.
-    pub fn new(memory: Arc<Memory>, jobs: Jobs) -> Self {
-        Self { memory, jobs }
+    /// Returns a device that finds data in `jobs`. It copies the data of reads to their places if `fills` is set; otherwise
+    /// whoever wants the data takes it from the disk's memory.
+    pub fn new(memory: Arc<Memory>, jobs: Jobs, fills: bool) -> Self {
+        Self { memory, jobs, fills }
     }
 }
 
 impl CarryOut for MemoryDevice {
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status {
         let op = issue.request().op;
-        if issue.effect() == DataEffect::Nowhere {
+        if issue.effect() == DataEffect::Nowhere || (op == Op::Read && !self.fills) {
             return Status::Ok;
         }
         let jobs = self.jobs.borrow();
