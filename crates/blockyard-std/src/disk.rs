@@ -147,6 +147,10 @@ impl Disk {
     }
 
     /// Begins to fill `memory` from `offset` on.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `memory` changes its length from one look to the next, as does [`Self::write`].
     pub fn read<B: AsMut<[u8]> + Send + 'static>(&self, mut memory: B, offset: u64) -> Io<B> {
         let len = memory.as_mut().len() as u64;
         self.io(Op::Read, memory, offset, len, Ticket::to_fill, &mut |request| self.put(request))
@@ -211,6 +215,8 @@ impl Disk {
             Ok(None) => Io(Ticket::ended(memory, Ok(()))),
             Ok(Some(asked)) => {
                 let (ticket, loan) = lend(memory);
+                let has_data = matches!(op, Op::Read | Op::Write);
+                assert!(!has_data || loan.len() as u64 == len, "a buffer keeps its length");
                 put(Request { asked, offset, len, loan });
                 Io(ticket)
             }

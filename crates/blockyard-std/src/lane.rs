@@ -18,7 +18,7 @@ use crate::parts::discards::Discards;
 use crate::parts::job::{Job, Jobs, Keeper, Owner, Place, Transfer};
 use crate::parts::loan::Loan;
 use crate::parts::map::Pages;
-use crate::parts::pool::Pool;
+use crate::parts::pool::{BUFFER_BYTES_MAX, Pool};
 use crate::parts::queue::{Asked, EndedJob, LaneQueue, Shape};
 use crate::parts::ring::Ring;
 use crate::parts::slab::Slab;
@@ -215,30 +215,47 @@ impl<D: Device> Lane<D> {
     fn begin(&mut self, request: Request) {
         let Request { asked, offset, len, loan } = request;
         let loan = Rc::new(loan);
+        self.shared.counters.begun();
         let place = match asked.op {
             Op::Read | Op::Write => self.place(&asked, offset, len, &loan),
-            _ => Place::Nowhere,
+            _ => Ok(Place::Nowhere),
         };
-        self.shared.counters.begun();
+        let Ok(place) = place else {
+            self.end_loan(asked.op, offset, len, Status::IoError, &loan);
+            return;
+        };
         let token = self.begun.insert(Begun { loan });
         let transfer = Transfer { place, ..Transfer::new(offset, len) };
         self.queue.begin(Owner::Door { door: 0, token }, asked, transfer, self.now);
     }
 
     /// Returns the caller's own memory, or a buffer if the kernel needs another alignment.
-    fn place(&mut self, asked: &Asked, offset: u64, len: u64, loan: &Rc<Loan>) -> Place {
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no memory for a buffer.
+    fn place(
+        &mut self,
+        asked: &Asked,
+        offset: u64,
+        len: u64,
+        loan: &Rc<Loan>,
+    ) -> io::Result<Place> {
         let align = self.memory_align;
         if align == 1 || ((offset | len).is_multiple_of(align as u64) && loan.is_aligned(align)) {
-            return Place::Loan(Rc::clone(loan));
+            return Ok(Place::Loan(Rc::clone(loan)));
         }
         let lead = offset % self.block_bytes;
         let bytes = |count| usize::try_from(count).expect("the length of memory fits in usize");
         let (all, lead) = (bytes((lead + len).next_multiple_of(self.block_bytes)), bytes(lead));
-        let pages = self.pool.take(all, true).expect("memory for a buffer");
+        let pages = match all <= BUFFER_BYTES_MAX {
+            true => self.pool.take(all, true)?,
+            false => Rc::new(Pages::new(all)?),
+        };
         if asked.op == Op::Write {
             loan.copy_to(0, &pages, lead, loan.len());
         }
-        Place::Buffer { pages, lead }
+        Ok(Place::Buffer { pages, lead })
     }
 
     /// Does everything that can be done now, and ends the requests that are over.
@@ -273,6 +290,11 @@ impl<D: Device> Lane<D> {
         if let Place::Buffer { pages, lead } = place {
             self.give_back(op, status, pages, lead, &loan);
         }
+        self.end_loan(op, offset, len, status, &loan);
+    }
+
+    /// Counts a request that has ended, and notes its result for the caller.
+    fn end_loan(&mut self, op: Op, offset: u64, len: u64, status: Status, loan: &Loan) {
         let is_ok = status == Status::Ok;
         self.shared.counters.ended(op, len, is_ok);
         if !is_ok {

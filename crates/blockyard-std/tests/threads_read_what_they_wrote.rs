@@ -96,6 +96,18 @@ fn of_a_device_of_their_own() {
     got.got.clear();
 }
 
+/// A write of parts of blocks that is longer than any spare buffer of a disk.
+#[test]
+fn of_a_long_write() {
+    let scratch = Scratch::new("long", 80 << 20);
+    let disk = Disk::file(&scratch.0).unwrap();
+    let long: Vec<_> = (0..70_u32 << 20).map(|at| at.to_le_bytes()[at as usize % 4]).collect();
+    disk.write_at(&long, 777).unwrap();
+    let (result, back) = disk.read(vec![0; long.len()], 777).wait();
+    assert_eq!(result, Ok(()));
+    assert!(back == long);
+}
+
 /// What one disk wrote to a file is there for the next.
 #[test]
 fn in_the_life_before() {

@@ -12,6 +12,8 @@ use std::rc::Rc;
 const CLASS_MIN: u32 = 12;
 /// The largest buffer, as a power of two: 64 MiB, enough for the longest request and the blocks at its ends.
 const CLASS_MAX: u32 = 26;
+/// The largest buffer, in bytes.
+pub const BUFFER_BYTES_MAX: usize = 1 << CLASS_MAX;
 const CLASSES: usize = (CLASS_MAX - CLASS_MIN + 1) as usize;
 
 /// The spare buffers of one lane.
@@ -32,7 +34,7 @@ impl Pool {
         Self { spare, spare_bytes: 0, spare_bytes_max, lent: BTreeSet::new() }
     }
 
-    /// Returns a buffer of at least `len` bytes, whose content is arbitrary. Unless the user `is_charged` for all of it,
+    /// Returns a buffer of at least `len` bytes, at most [`BUFFER_BYTES_MAX`], whose content is arbitrary. Unless the user `is_charged` for all of it,
     /// [`Self::charged`] follows.
     ///
     /// # Errors
