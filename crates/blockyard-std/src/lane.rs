@@ -64,13 +64,6 @@ enum Kept {
     Bell,
 }
 
-/// A request that has begun.
-#[derive(Debug)]
-struct Begun {
-    /// The memory of the caller. The job has it too, or a buffer in its place.
-    loan: Rc<Loan>,
-}
-
 /// The thread of a disk. See the [module](self).
 pub(crate) struct Lane<D: Device> {
     shared: Arc<Shared>,
@@ -84,7 +77,8 @@ pub(crate) struct Lane<D: Device> {
     memory_align: usize,
     block_bytes: u64,
     has_cache: bool,
-    begun: Slab<Begun>,
+    /// The loans of requests that have begun. The job of each has it too, or a buffer in its place.
+    begun: Slab<Rc<Loan>>,
     /// Requests that have arrived in this turn.
     arrived: Vec<Request>,
     report: Report,
@@ -224,7 +218,7 @@ impl<D: Device> Lane<D> {
             self.end_loan(asked.op, offset, len, Status::IoError, &loan);
             return;
         };
-        let token = self.begun.insert(Begun { loan });
+        let token = self.begun.insert(loan);
         let transfer = Transfer { place, ..Transfer::new(offset, len) };
         self.queue.begin(Owner::Door { door: 0, token }, asked, transfer, self.now);
     }
@@ -285,7 +279,7 @@ impl<D: Device> Lane<D> {
             self.flushed = Some(status);
             return;
         };
-        let Begun { loan } = self.begun.remove(token);
+        let loan = self.begun.remove(token);
         let Transfer { offset, len, place, .. } = transfer;
         if let Place::Buffer { pages, lead } = place {
             self.give_back(op, status, pages, lead, &loan);

@@ -115,6 +115,7 @@ impl MemoryDevice {
 }
 
 impl CarryOut for MemoryDevice {
+    #[inline]
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status {
         let op = issue.request().op;
         if issue.effect() == DataEffect::Nowhere || (op == Op::Read && !self.fills) {
