@@ -1,6 +1,7 @@
 //! How sure an answer is: what the device's figures rest on, and how often the ranking of the designs holds if random draws
 //! or assumed figures are others.
 
+mod again;
 mod question;
 mod readings;
 mod rests;

@@ -1,6 +1,5 @@
-//! A question that is asked again, with other seeds and other readings of the device.
+//! What an answer was made from, to ask it again.
 
-use super::{readings, seeds};
 use crate::answer::goal::Goal;
 use crate::answer::{Answer, JobFigures, Stream};
 use crate::job::JobFile;
@@ -69,31 +68,6 @@ impl Wanted {
 }
 
 impl Question<'_> {
-    /// Adds to `answer` what runs with `seeds` seeds and on `devices`, readings of the device, say. `ended` is called after
-    /// each run. Fewer than two seeds, and no devices, add nothing.
-    ///
-    /// # Errors
-    ///
-    /// The first [`SimulationError`], in the order of seeds, readings and designs.
-    pub fn ask_again(
-        self,
-        answer: Answer,
-        seeds: u32,
-        devices: &[Device],
-        ended: impl Fn() + Sync,
-    ) -> Result<Answer, SimulationError> {
-        let is_suited = |of: &&Design| answer.unsuited.iter().all(|other| other.design != of.name);
-        let designs: Vec<_> = self.designs.iter().filter(is_suited).cloned().collect();
-        debug_assert_eq!(designs.len(), answer.designs.len(), "an outcome for each design");
-        let suited = Question { designs: &designs, ..self };
-        let seeds =
-            (seeds > 1).then(|| seeds::seeds(suited, &answer, seeds, &ended)).transpose()?;
-        let readings = (!devices.is_empty())
-            .then(|| readings::readings(suited, &answer, devices, &ended))
-            .transpose()?;
-        Ok(Answer { seeds, readings, ..answer })
-    }
-
     /// Runs the jobs on `device` under `design`, with this seed.
     pub(super) fn run(
         &self,

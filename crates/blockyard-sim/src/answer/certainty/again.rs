@@ -1,0 +1,34 @@
+//! Asks a question again, with other seeds and other readings of the device.
+
+use super::question::Question;
+use super::{readings, seeds};
+use crate::answer::Answer;
+use crate::profile::{Design, Device};
+use crate::simulate::SimulationError;
+
+impl Question<'_> {
+    /// Adds to `answer` what runs with `seeds` seeds and on `devices`, readings of the device, say. `ended` is called after
+    /// each run. Fewer than two seeds, and no devices, add nothing.
+    ///
+    /// # Errors
+    ///
+    /// The first [`SimulationError`], in the order of seeds, readings and designs.
+    pub fn ask_again(
+        self,
+        answer: Answer,
+        seeds: u32,
+        devices: &[Device],
+        ended: impl Fn() + Sync,
+    ) -> Result<Answer, SimulationError> {
+        let is_suited = |of: &&Design| answer.unsuited.iter().all(|other| other.design != of.name);
+        let designs: Vec<_> = self.designs.iter().filter(is_suited).cloned().collect();
+        debug_assert_eq!(designs.len(), answer.designs.len(), "an outcome for each design");
+        let suited = Question { designs: &designs, ..self };
+        let seeds =
+            (seeds > 1).then(|| seeds::seeds(suited, &answer, seeds, &ended)).transpose()?;
+        let readings = (!devices.is_empty())
+            .then(|| readings::readings(suited, &answer, devices, &ended))
+            .transpose()?;
+        Ok(Answer { seeds, readings, ..answer })
+    }
+}
