@@ -210,9 +210,8 @@ impl Rig {
             self.turn(0);
         }
         self.host.driver.lift();
-        cpus.into_iter().for_each(|cpu| self.queue.unplug(&mut self.host, cpu, self.now));
         let end = self.now + PATIENCE;
-        while !self.queue.is_empty() {
+        while !self.queue.drain(&mut self.host, self.now) {
             assert!(self.now < end, "[work-is-given] {} bios never end", self.queue.bios_in_use());
             self.turn(0);
             self.now = self.now + TICK;

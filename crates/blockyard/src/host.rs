@@ -23,8 +23,7 @@ pub struct Host<D, S = ()> {
     /// Receives every event of every queue.
     pub sink: S,
     pub(crate) tags: TagSet,
-    /// By number of the queue: whether a queue has it.
-    taken: Arc<[AtomicBool]>,
+    seats: Seats,
     /// Hardware queues that the driver refused because the whole host was full.
     starved: VecDeque<(QueueId, HctxId)>,
     /// Whether a request has completed since the host last refused one.
@@ -45,9 +44,9 @@ impl Host<(), ()> {
     #[must_use]
     pub fn memory(config: &TagSetConfig) -> usize {
         // In front of the shared slice are its two counts.
-        let taken = (usize::from(config.queues) + 2 * size_of::<usize>())
+        let seats = (usize::from(config.queues) + 1 + 2 * size_of::<usize>())
             .next_multiple_of(align_of::<usize>());
-        TagSet::heap(config) + starved_max(config) * size_of::<(QueueId, HctxId)>() + taken
+        TagSet::heap(config) + starved_max(config) * size_of::<(QueueId, HctxId)>() + seats
     }
 }
 
@@ -63,7 +62,7 @@ impl<D, S> Host<D, S> {
             driver,
             sink,
             tags: TagSet::new(config),
-            taken: (0..config.queues).map(|_| AtomicBool::new(false)).collect(),
+            seats: Seats((0..=config.queues).map(|_| AtomicBool::new(false)).collect()),
             starved: VecDeque::with_capacity(starved_max(&config)),
             has_room: false,
         }
@@ -92,12 +91,12 @@ impl<D, S> Host<D, S> {
     ///
     /// Panics if `id` is out of range, or has a queue, or had one that left requests behind.
     pub(crate) fn take_seat(&self, id: QueueId) -> Seat {
-        let queues = self.taken.len();
-        assert!(id.index() < queues, "{id:?} on a host for {queues} queues");
+        let queues = self.tags.config().queues;
+        assert!(id.0 < queues, "{id:?} on a host for {queues} queues");
         assert!(!self.tags.has_requests_of(id), "{id:?} has requests of a queue that was dropped");
-        let was_taken = self.taken[id.index()].swap(true, Ordering::Relaxed);
+        let was_taken = self.seats.0[id.index()].swap(true, Ordering::Relaxed);
         assert!(!was_taken, "{id:?} is the number of another queue of this host");
-        Seat { id, taken: Arc::clone(&self.taken) }
+        Seat { id, seats: Arc::clone(&self.seats.0) }
     }
 
     /// Registers `hctx`, which was refused because the host is full. Hardware queues that have
@@ -121,23 +120,38 @@ fn starved_max(config: &TagSetConfig) -> usize {
     usize::from(config.queues) * usize::from(config.hctxs)
 }
 
+/// By number of the queue, whether a queue has it; and at the end, whether the host is gone.
+#[derive(Debug)]
+struct Seats(Arc<[AtomicBool]>);
+
+impl Drop for Seats {
+    fn drop(&mut self) {
+        self.0[self.0.len() - 1].store(true, Ordering::Relaxed);
+    }
+}
+
 /// The right of one queue to its number on its host.
 #[derive(Debug)]
 pub(crate) struct Seat {
     id: QueueId,
-    taken: Arc<[AtomicBool]>,
+    seats: Arc<[AtomicBool]>,
 }
 
 impl Seat {
     /// Whether this is a seat on `host`.
     pub(crate) fn is_on<D, S>(&self, host: &Host<D, S>) -> bool {
-        Arc::ptr_eq(&self.taken, &host.taken)
+        Arc::ptr_eq(&self.seats, &host.seats.0)
+    }
+
+    /// Whether the host, and with it the driver, was dropped.
+    pub(crate) fn is_orphaned(&self) -> bool {
+        self.seats[self.seats.len() - 1].load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.taken[self.id.index()].store(false, Ordering::Relaxed);
+        self.seats[self.id.index()].store(false, Ordering::Relaxed);
     }
 }
 

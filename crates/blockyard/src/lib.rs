@@ -103,7 +103,11 @@
 //!
 //! # Features
 //!
-//! None: the crate is `no_std` with `alloc` always, has no dependencies, and contains no `unsafe`.
+//! - `std`, off by default: the drop of a [`RequestQueue`](request_queue::RequestQueue) in a debug build can
+//!   see whether its thread is panicking, and panics itself if the driver owns requests and it is not.
+//!   Programs with std should set it.
+//!
+//! All else is `no_std` with `alloc` always. The crate has no dependencies and contains no `unsafe`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -112,7 +116,7 @@
 struct Readme;
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 pub mod bio;

@@ -40,6 +40,8 @@ pub enum SubmitError {
     /// The queue is [frozen](crate::request_queue::RequestQueue::freeze). Register with
     /// [`wait`](crate::request_queue::RequestQueue::wait) and submit again when woken.
     Frozen,
+    /// The queue [drains](crate::request_queue::RequestQueue::drain) and never takes a bio again.
+    Draining,
     /// Every tag is in use, the queue is frozen, or the bio must be split, and it said
     /// [`nowait`](crate::bio::Flags::NOWAIT).
     WouldBlock,
@@ -70,6 +72,7 @@ impl fmt::Display for SubmitError {
             Self::NoSuchCpu => "no such processor in this queue",
             Self::NoTag => "every tag is in use",
             Self::Frozen => "the queue is frozen",
+            Self::Draining => "the queue takes no more bios",
             Self::WouldBlock => "it would have to wait, and may not",
             Self::TooManyBios => "too many bios have not ended yet",
         })

@@ -68,13 +68,39 @@ fn the_number_of_a_queue_is_in_range_and_unique_in_its_host() {
     let _third = queue(0, &host);
 }
 
+/// In debug builds the drop is refused. The number stays lost in any build.
 #[test]
 fn a_queue_does_not_inherit_requests_of_its_predecessor() {
     let mut host = host(TAGS);
     let mut first = queue(0, &host);
     submit(&mut first, &mut host);
-    drop(first);
+    let dropped = message(|| drop(first));
+    if cfg!(debug_assertions) {
+        assert!(dropped.contains("QueueId(0), which is dropped"), "{dropped}");
+    }
     assert_named("QueueId(0)", || queue(0, &host));
+}
+
+/// A failed test, or a thread that panics, is not aborted by a second panic.
+#[test]
+fn a_queue_with_requests_is_dropped_by_a_panic() {
+    let said = message(|| {
+        let mut host = host(TAGS);
+        let mut queue = queue(0, &host);
+        submit(&mut queue, &mut host);
+        panic!("the first");
+    });
+    assert_eq!(said, "the first");
+}
+
+/// The driver ends with its host, so it completes nothing more.
+#[test]
+fn a_queue_with_requests_is_dropped_after_its_host() {
+    let mut host = host(TAGS);
+    let mut queue = queue(0, &host);
+    submit(&mut queue, &mut host);
+    drop(host);
+    drop(queue);
 }
 
 /// Only the design that says so has an elevator of the embedder's own, and always has one.

@@ -330,4 +330,5 @@ fn no_layer_allocates_after_construction() {
     assert!(ended > 5000, "{ended} bios ended");
     let fired: Vec<_> = host.driver.below.counts().map(|(_, count)| count.fired).collect();
     assert!(fired.iter().all(|times| *times > 100), "{fired:?}");
+    drop(host);
 }

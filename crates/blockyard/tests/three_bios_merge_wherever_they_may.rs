@@ -75,7 +75,9 @@ fn requests(bios: &[Bio; 3], limits: &Limits, policies: Policies, batch: bool) -
         let _ = queue.run(&mut host, run.hctx, Instant::ZERO);
     }
     queue.self_check(&host);
-    host.driver.requests
+    let requests = core::mem::take(&mut host.driver.requests);
+    drop(host); // with the requests that it owns, before the queue
+    requests
 }
 
 /// The property by which the third bio may differ.

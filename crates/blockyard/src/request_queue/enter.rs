@@ -224,7 +224,11 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let bio = self.queue.check(cpu, bio)?;
         let nowait = bio.flags.contains(Flags::NOWAIT);
         if self.queue.is_frozen() {
-            return Err(if nowait { SubmitError::WouldBlock } else { SubmitError::Frozen });
+            return Err(match self.queue.pauses.draining {
+                true => SubmitError::Draining, // [drained-for-good]
+                false if nowait => SubmitError::WouldBlock,
+                false => SubmitError::Frozen,
+            });
         }
         let whole = self.queue.bios.take(bio).ok_or(SubmitError::TooManyBios)?;
         if bio.op == Op::Flush && !self.queue.limits.write_cache {
@@ -259,6 +263,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let hctx = self.queue.hctx_of(cpu, bio);
         let (reserved, frozen) = (bio.flags.contains(Flags::RESERVED), self.queue.is_frozen());
         match self.queue.sched_tags.get_mut(hctx.index()) {
+            _ if self.queue.pauses.draining => self.queue.woken.push_back(waiter),
             _ if frozen => self.queue.pauses.wait(waiter)?,
             Some(tags) => {
                 tags.wait(waiter, reserved)?;

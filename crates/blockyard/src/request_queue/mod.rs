@@ -444,6 +444,33 @@ impl RequestQueue {
     }
 }
 
+impl Drop for RequestQueue {
+    /// The driver would complete requests of a queue that is gone, and their submitters would wait for
+    /// ever. So a queue is dropped after a [`RequestQueue::drain`], or after its host with the driver.
+    ///
+    /// # Panics
+    ///
+    /// Panics in debug builds if the driver owns requests and was not dropped, unless the thread is
+    /// panicking already. Only the feature `std` can see that. Without it this panics only where a panic
+    /// aborts, and so drops no queue.
+    fn drop(&mut self) {
+        debug_assert!(
+            self.in_flight == 0 || self.seat.is_orphaned() || !may_panic(),
+            "the driver owns {} requests of {:?}, which is dropped",
+            self.in_flight,
+            self.id
+        );
+    }
+}
+
+/// Whether it is known that the thread is not panicking.
+fn may_panic() -> bool {
+    #[cfg(feature = "std")]
+    return !std::thread::panicking();
+    #[cfg(not(feature = "std"))]
+    return cfg!(panic = "abort");
+}
+
 /// Returns the software queues of `map`, the position of each among the feeders of its hardware
 /// queue, and the feeders of each hardware queue.
 fn software_queues(

@@ -1,6 +1,7 @@
-//! Holding the traffic: a freeze keeps bios out, a quiesce keeps requests from the driver.
+//! Holding the traffic: a freeze keeps bios out, a quiesce keeps requests from the driver, a drain ends both
+//! the traffic and the queue.
 //!
-//! Both nest. A quiesced queue does not drain, frozen or not.
+//! Freezes and quiesces nest. A quiesced queue does not drain, frozen or not.
 //!
 //! # Rules
 //!
@@ -9,6 +10,8 @@
 //! - **[quiesced-sends-none]** From the return of [`RequestQueue::quiesce`] on, nothing is offered to the
 //!   driver; completions may still come. When the last quiesce ends every hardware queue is run, so that
 //!   no request that came meanwhile is forgotten.
+//! - **[drained-for-good]** From the first [`RequestQueue::drain`] on no bio enters, whoever unfreezes, and no
+//!   submitter waits: those that do are woken, to be refused. Requests that are inside continue to their end.
 
 use super::RequestQueue;
 use super::turn::Turn;
@@ -31,11 +34,67 @@ impl RequestQueue {
     ///
     /// Panics if the queue is not frozen.
     pub fn unfreeze(&mut self) {
+        let of_drain = u32::from(self.pauses.draining); // [drained-for-good]
         let frozen = &mut self.pauses.frozen;
-        *frozen = frozen.checked_sub(1).expect("unfreeze of a queue that is not frozen");
+        assert!(*frozen > of_drain, "unfreeze of a queue that is not frozen");
+        *frozen -= 1;
         if *frozen == 0 {
             self.woken.extend(self.pauses.waiters.drain(..));
         }
+    }
+
+    /// Ends the queue, step by step, so that it can be dropped ([drained-for-good]). The first call closes
+    /// the queue: [`Self::submit`] answers [`SubmitError::Draining`](crate::status::SubmitError) from then on,
+    /// plugs are released, and [`Self::next_woken`] names everybody who waits. Each call runs what is due.
+    ///
+    /// Returns whether the queue holds nothing: every bio that entered has ended, and
+    /// [`Self::next_ended`] has returned it. Until then go on as before: complete requests, wait until
+    /// [`Self::poll_at`] at most, drain the other calls ([`Host::next_starved`] too), and call this again.
+    ///
+    /// A quiesced queue does not drain. What lies in a volatile cache of the device stays there:
+    /// submit a flush first.
+    ///
+    /// ```
+    /// # use blockyard::{bio::Bio, device::null::NullDevice, host::Host, limits::Limits};
+    /// # use blockyard::policy::Policies;
+    /// # use blockyard::request_queue::{QueueConfig, RequestQueue};
+    /// # use blockyard::status::SubmitError;
+    /// # use blockyard::{tag::TagSetConfig, time::{Duration, Instant}, unit::{CpuId, QueueId}};
+    /// # let mut host = Host::new(NullDevice::new(1, 1), (), TagSetConfig::single(1));
+    /// # let config = QueueConfig::new(1, 1, Limits::new(1 << 21), Policies::mq_deadline());
+    /// # let mut queue = RequestQueue::new(QueueId(0), config, &host);
+    /// # let mut now = Instant::ZERO;
+    /// # queue.submit(&mut host, CpuId(0), Bio::read(0, 8, 1), now).unwrap();
+    /// while !queue.drain(&mut host, now) {
+    ///     now = now + Duration::from_us(10); // here a real loop waits for its device
+    ///     queue.turn(&mut host, now);
+    ///     while let Some(ended) = queue.next_ended() {
+    ///         println!("{} has ended", ended.bio.cookie);
+    ///     }
+    /// }
+    /// let late = queue.submit(&mut host, CpuId(0), Bio::read(8, 8, 2), now);
+    /// assert_eq!(late, Err(SubmitError::Draining));
+    /// drop(queue);
+    /// ```
+    pub fn drain<D: Driver, S: Sink>(&mut self, host: &mut Host<D, S>, now: Instant) -> bool {
+        if !core::mem::replace(&mut self.pauses.draining, true) {
+            self.freeze(host, now);
+            self.wake_all(host);
+        }
+        while let Some(run) = self.next_run(host, now) {
+            let _ = self.run(host, run.hctx, now);
+        }
+        self.is_empty()
+    }
+
+    /// Wakes everybody who waits for a freeze or a tag.
+    fn wake_all<D, S>(&mut self, host: &mut Host<D, S>) {
+        self.woken.extend(self.pauses.waiters.drain(..));
+        for tags in &mut self.sched_tags {
+            tags.wake_all();
+            self.woken.extend(core::iter::from_fn(|| tags.next_woken()));
+        }
+        host.tags.wake_all();
     }
 
     /// Whether bios are kept out.

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 pub(super) struct Pauses {
     pub(super) frozen: u32,
     pub(super) quiesced: u32,
+    /// Whether the queue drains; one freeze is of the drain.
+    pub(super) draining: bool,
     /// Submitters that were refused because of a freeze.
     pub(super) waiters: Vec<u64>,
 }
@@ -16,7 +18,12 @@ pub(super) struct Pauses {
 impl Pauses {
     /// Returns memory for `max_waiters` waiters.
     pub(super) fn new(max_waiters: u32) -> Self {
-        Self { frozen: 0, quiesced: 0, waiters: Vec::with_capacity(max_waiters as usize) }
+        Self {
+            frozen: 0,
+            quiesced: 0,
+            draining: false,
+            waiters: Vec::with_capacity(max_waiters as usize),
+        }
     }
 
     pub(super) fn wait(&mut self, waiter: u64) -> Result<(), Full> {

@@ -219,11 +219,16 @@ impl TagSet {
         if core::mem::replace(&mut self.active[queue.index()], false) {
             self.users -= 1;
             self.divide();
-            for pool in &mut self.pools {
-                pool.tags.wake_all();
-            }
-            self.woken = true;
+            self.wake_all();
         }
+    }
+
+    /// Wakes all waiters: the reason for their refusal may have changed without a put.
+    pub(crate) fn wake_all(&mut self) {
+        for pool in &mut self.pools {
+            pool.tags.wake_all();
+        }
+        self.woken = true;
     }
 
     fn activate(&mut self, queue: QueueId) {

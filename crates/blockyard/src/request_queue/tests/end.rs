@@ -65,6 +65,7 @@ fn two_queues_share_the_tags_until_one_has_been_empty_for_a_while() {
     assert_eq!((other.next_run(&mut host, now), fill(&mut host, now)), (None, 0));
     now = now + IDLE_AFTER;
     assert_eq!((other.next_run(&mut host, now), fill(&mut host, now)), (None, 8));
+    drop(host);
 }
 
 /// How each of the merged bios `sizes` ended, by cookie, with `done` sectors of all of them

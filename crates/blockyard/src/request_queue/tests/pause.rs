@@ -69,3 +69,50 @@ fn the_last_unquiesce_runs_every_hardware_queue() {
         assert_eq!(rig.host.driver.sent.len(), 2);
     }
 }
+
+/// What is on a plug, in the elevator and in the driver ends; what waits is told to go away.
+/// [drained-for-good]
+#[test]
+fn a_drained_queue_ends_what_it_holds_and_takes_nothing_more() {
+    for (mut rig, most) in [(Rig::none(4), 4), (Rig::mq_deadline(4), 8)] {
+        let far = |cookie| Bio::read(cookie * 640, 8, cookie);
+        for cookie in 1..most {
+            rig.submit(CPU, far(cookie)).unwrap();
+        }
+        rig.queue.plug(OTHER_CPU);
+        rig.submit(OTHER_CPU, far(0)).unwrap();
+        let late = far(99);
+        assert_eq!(rig.submit(CPU, late), Err(SubmitError::NoTag));
+        rig.queue.wait(&mut rig.host, CPU, &late, 7, rig.now).unwrap();
+        rig.queue.freeze(&mut rig.host, rig.now);
+        rig.queue.wait(&mut rig.host, CPU, &late, 8, rig.now).unwrap();
+        assert_eq!(rig.queue.next_woken(&mut rig.host), None);
+
+        assert!(!rig.queue.drain(&mut rig.host, rig.now));
+        assert_eq!(rig.host.driver.sent.len(), 4, "the driver has all tags, without another run");
+        let woken = [(); 3].map(|()| rig.queue.next_woken(&mut rig.host));
+        assert_eq!(woken, [Some(8), Some(7), None]);
+        rig.queue.unfreeze();
+        for bio in [late, late.with_flags(Flags::NOWAIT)] {
+            assert_eq!(rig.submit(CPU, bio), Err(SubmitError::Draining));
+        }
+        rig.queue.wait(&mut rig.host, CPU, &late, 9, rig.now).unwrap();
+        assert_eq!(rig.queue.next_woken(&mut rig.host), Some(9));
+
+        let mut ended = 0;
+        while !rig.queue.drain(&mut rig.host, rig.now) {
+            rig.complete();
+            rig.settle();
+            ended += rig.ended().len();
+        }
+        assert_eq!((ended, rig.queue.in_flight()), (usize::try_from(most).unwrap(), 0));
+    }
+}
+
+#[test]
+#[should_panic(expected = "not frozen")]
+fn the_freeze_of_a_drain_is_not_undone() {
+    let mut rig = Rig::none(4);
+    assert!(rig.queue.drain(&mut rig.host, rig.now));
+    rig.queue.unfreeze();
+}

@@ -52,6 +52,7 @@ fn a_queue_that_was_refused_and_left_shares_no_more_after_a_while() {
     while queues[0].next_ended().is_some() {}
     let now = wait_for_hours(&mut host, &mut queues);
     assert_eq!(fill(&mut host, &mut queues[0], now), 8, "the other queue has nothing");
+    drop(host);
 }
 
 /// Only completions used to notice that a queue had become empty; one whose last request the driver
@@ -65,6 +66,7 @@ fn a_queue_whose_last_request_failed_at_once_shares_no_more_after_a_while() {
     assert_eq!(queues[1].next_ended().map(|ended| ended.status), Some(Status::IoError));
     let now = wait_for_hours(&mut host, &mut queues);
     assert_eq!(fill(&mut host, &mut queues[0], now), 8, "the other queue has nothing");
+    drop(host);
 }
 
 /// A reserved command used to wait for the only reserved tag, held by another queue, before reads
@@ -92,6 +94,7 @@ fn a_request_without_a_reserved_tag_does_not_stop_the_others() {
     assert_eq!(queue, QueueId(1));
     let _ = queues[1].run(&mut host, hctx, now);
     assert_eq!(host.driver.sent.len(), 3, "the second command is on its way");
+    drop(host);
 }
 
 /// A tag that another queue gave back is for the split bio that waits for one, not for a bio that
@@ -121,6 +124,7 @@ fn a_split_bio_gets_the_next_tag_before_later_bios() {
     let _ = queues[0].run(&mut host, hctx, now);
     let reads = |sent: &&Sent| sent.sector == 8 && sent.hctx == H0;
     assert_eq!(host.driver.sent.iter().filter(reads).count(), 1, "the second part has it");
+    drop(host);
 }
 
 /// Waiters used to be named by the queue if it had an elevator, and by the host if not. A caller that

@@ -437,6 +437,7 @@ fn each_reason_to_hold_is_reported_to_those_who_listen() {
             let expected = (now, queue_id, H1, hold);
             let expected = if listens { alloc::vec![expected] } else { Vec::new() };
             assert_eq!(host.sink.seen, expected, "{hold:?}, listens: {listens}");
+            drop(host);
         }
     }
 }
