@@ -2,6 +2,63 @@
 //!
 //! A [`Bio`] names one operation on one sector range. Its payload is opaque: the queue carries the
 //! caller's `cookie` and the number of memory segments, never bytes.
+//!
+//! # The cookie
+//!
+//! The cookie is a handle to a payload of the caller's own type: pages, a descriptor chain, a buffer by
+//! its tag. The caller keeps payloads in a slab; the cookie is the number of a slot. It comes back in
+//! [`Ended`](crate::request::Ended), and the driver sees it in each
+//! [`Piece`](crate::request::Piece), with the offset of the piece in the payload.
+//!
+//! ```
+//! use blockyard::bio::Bio;
+//!
+//! /// What travels with a request: here, a page for each 8 sectors.
+//! struct Pages(Vec<Box<[u8; 4096]>>);
+//!
+//! /// Payloads by number.
+//! #[derive(Default)]
+//! struct Payloads {
+//!     slots: Vec<Option<Pages>>,
+//!     free: Vec<usize>,
+//! }
+//!
+//! impl Payloads {
+//!     /// Keeps `pages` until the bio with the returned cookie has ended.
+//!     fn keep(&mut self, pages: Pages) -> u64 {
+//!         let at = self.free.pop().unwrap_or_else(|| {
+//!             self.slots.push(None);
+//!             self.slots.len() - 1
+//!         });
+//!         self.slots[at] = Some(pages);
+//!         at as u64
+//!     }
+//!
+//!     /// For the driver: the page at `offset_sectors` of a piece.
+//!     fn page(&mut self, cookie: u64, offset_sectors: u32) -> &mut [u8; 4096] {
+//!         let pages = self.slots[cookie as usize].as_mut().expect("a bio in flight has pages");
+//!         &mut pages.0[offset_sectors as usize / 8]
+//!     }
+//!
+//!     /// Gives the pages of a bio that has ended back to their owner.
+//!     fn take(&mut self, cookie: u64) -> Pages {
+//!         self.free.push(cookie as usize);
+//!         self.slots[cookie as usize].take().expect("a bio ends once")
+//!     }
+//! }
+//!
+//! let mut payloads = Payloads::default();
+//! let cookie = payloads.keep(Pages(vec![Box::new([7; 4096]), Box::new([8; 4096])]));
+//! let bio = Bio::read(0, 16, cookie);
+//! assert_eq!(payloads.page(bio.cookie, 8)[0], 8);
+//! assert_eq!(payloads.take(bio.cookie).0.len(), 2);
+//! ```
+//!
+//! Why the payload itself does not travel as a type parameter of the queue: a bio that is split is in
+//! several requests at once, and each piece of each of them names its payload. So the parameter would
+//! have to be `Copy`, which is a handle again. It would stand in `Bio`, `Piece`, `Issue`, `Driver`, every
+//! layer and every device, some hundred and fifty items in this crate alone, and each size would have
+//! queue code of its own. A cookie of 64 bits holds a number, or a pointer for code that may use one.
 
 use core::ops::{BitOr, BitOrAssign};
 
