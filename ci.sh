@@ -28,7 +28,7 @@ PYTHON_PACKAGES=(maturin==1.16.0 mypy==2.4.1 ruff==0.17.6 pytest==9.2.0 pandas==
 # The Python packages that look at pages in a browser.
 PAGE_CHECKERS=(playwright==1.65.2 axe-playwright-python==0.1.8)
 # The steps of `all`, those that fail fast first.
-STEPS=(format lint docs features bare package msrv test readme walkthroughs embed page deb python peers hostile repeat answers swarm mutants bench fuzz deny)
+STEPS=(format lint docs features bare sdhci package msrv test readme walkthroughs embed page deb python peers hostile repeat answers swarm mutants bench fuzz deny)
 
 # One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -42,6 +42,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   docs             rustdoc without a warning
   features         each package builds alone, and with each of its features alone
   bare             a program without std links core, mmc and wire; a read passes; the firmware runs
+  sdhci            a program for a bare PC drives QEMU's SD host controller; the card's image has what was acknowledged
   package          each published crate builds from its packaged tarball
   msrv             the oldest supported Rust builds every package, where it is installed
   test             all tests and doctests; installs the programs that they compare with
@@ -157,7 +158,7 @@ packages() {
 }
 
 # The manifests outside the workspace.
-outside() { printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml examples/embed/Cargo.toml crates/blockyard-python/Cargo.toml; }
+outside() { printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml ci/sdhci/Cargo.toml examples/embed/Cargo.toml crates/blockyard-python/Cargo.toml; }
 
 # listed FOLDER PATTERN ENTRY...: checks that each PACKAGE:TARGET has a file, and each such file an entry.
 listed() {
@@ -227,6 +228,24 @@ step_bare() {
     # Release: without link-time optimisation the prebuilt `alloc` needs an unwinder.
     cargo run --release --manifest-path ci/bare/Cargo.toml
     say "core, mmc and wire link and run without std"
+}
+
+step_sdhci() {
+    local target=x86_64-unknown-none
+    need_compiler
+    if ! need qemu-system-x86_64 qemu-system-x86 || ! need python3 python3 || ! has_target "$target"; then
+        [[ -z "${CI:-}" ]] || die "CI needs QEMU and Rust's target $target"
+        unchecked "QEMU's SD host controller"
+        return
+    fi
+    cargo build --release --target "$target" --manifest-path ci/sdhci/Cargo.toml
+    ci/sdhci/check "$CARGO_TARGET_DIR/$target/release/blockyard-sdhci"
+}
+
+# has_target TARGET: whether Rust can compile for TARGET, after rustup has tried to install it.
+has_target() {
+    [[ -d "$(rustc --print target-libdir --target "$1")" ]] && return
+    command -v rustup >/dev/null && rustup target add "$1"
 }
 
 step_package() {

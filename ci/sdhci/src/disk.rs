@@ -3,7 +3,6 @@
 use crate::sdhci::Sdhci;
 use blockyard::bio::Bio;
 use blockyard::host::Host;
-use blockyard::limits::Limits;
 use blockyard::policy::Policies;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
@@ -40,11 +39,6 @@ impl Disk {
         let config = QueueConfig { max_bios: 256, ..QueueConfig::new(1, 1, limits, policies) };
         let queue = RequestQueue::new(QueueId(0), config, &host);
         Self { host, queue }
-    }
-
-    /// Returns the limits of the disk.
-    pub(crate) fn limits(&self) -> &Limits {
-        self.queue.limits()
     }
 
     /// Returns the counters of rare events.

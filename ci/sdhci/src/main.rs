@@ -27,6 +27,7 @@ mod workload;
 use blockyard::policy::Policies;
 use blockyard_mmc::policy::{HsqPolicy, Pipeline};
 use clock::Clock;
+use core::fmt;
 use core::panic::PanicInfo;
 use disk::Disk;
 use machine::Line;
@@ -46,48 +47,85 @@ fn panic(why: &PanicInfo<'_>) -> ! {
     serial::exit(false)
 }
 
-/// Runs after the machine is set up.
+/// Runs after the machine is set up. Each byte from the host is an order: (w)rite and read, (f)ail transfers, (r)emove
+/// and insert the card, (q)uit.
 fn main() -> ! {
     let clock = Clock::new();
     let function = Function::sd_host().expect("SD host controller on bus 0");
     let (address, line) = function.enable();
     let mut sdhci = Sdhci::new(address, Line::new(line), clock);
-    let card = match sdhci.identify() {
-        Ok(card) => card,
-        Err(failure) => panic!("{failure}"),
-    };
+    let mut generations = 0..;
+    loop {
+        say!("ready");
+        sdhci = match serial::receive() {
+            b'w' => for_each_design(sdhci, &mut generations, write_and_read),
+            b'f' => for_each_design(sdhci, &mut generations, fail_transfers),
+            b'r' => {
+                let mut disk = bring_up(sdhci, Pipeline::TwoSlotFull, Policies::NONE);
+                say!("remove");
+                workload::read_until_gone(&mut disk);
+                let sdhci = disk.into_sdhci();
+                say!("insert");
+                while !sdhci.has_card() {}
+                sdhci
+            }
+            b'q' => serial::exit(true),
+            other => panic!("order {other:#x}"),
+        };
+    }
+}
+
+/// Identifies the card, which has another address after each reset, and makes a disk of it.
+fn bring_up(mut sdhci: Sdhci, pipeline: Pipeline, policies: Policies) -> Disk {
+    let before = sdhci.commands;
+    let card = sdhci.identify().unwrap_or_else(|failure| panic!("{failure}"));
     say!(
-        "card {} MiB, {:?} at {} Hz on {} lanes, by {}: {} commands",
+        "card {} MiB, {:?}, {} Hz, {} lanes, {}: {} commands",
         card.sectors >> 11,
         card.mode.timing,
         card.mode.clock_hz,
         card.mode.width.lanes(),
         sdhci.dma(),
-        sdhci.commands,
+        sdhci.commands - before,
     );
-    let mut generation = 0;
+    Disk::new(sdhci, &card, pipeline, policies)
+}
+
+/// Runs `run` under each pipeline, without and with a scheduler, each time in another part of the disk.
+fn for_each_design(
+    mut sdhci: Sdhci,
+    generations: &mut impl Iterator<Item = u32>,
+    run: impl Fn(&mut Disk, u32, fmt::Arguments<'_>),
+) -> Sdhci {
     for (pipeline_name, pipeline) in PIPELINES {
         for (scheduler, policies) in
             [("none", Policies::NONE), ("mq-deadline", Policies::mq_deadline())]
         {
-            let before = (sdhci.commands, sdhci.interrupts());
-            let since = clock.now();
-            let mut disk = Disk::new(sdhci, &card, pipeline, policies);
-            let bios = workload::write_and_read(&mut disk, generation);
-            let counts = disk.counts();
-            let us = clock.now().since(since).as_ns() / 1000;
-            say!(
-                "run {pipeline_name} {scheduler}: {bios} bios, {} commands, {} interrupts, {} failures, {us} us",
-                disk.sdhci().commands - before.0,
-                disk.sdhci().interrupts() - before.1,
-                counts.failures,
-            );
-            assert_eq!((counts.failures, counts.strays), (0, 0), "{counts:?}");
-            workload::discard(&mut disk, generation);
+            let generation = generations.next().expect("number of a run");
+            let mut disk = bring_up(sdhci, pipeline, policies);
+            run(&mut disk, generation, format_args!("{pipeline_name} {scheduler}"));
             sdhci = disk.into_sdhci();
-            generation += 1;
         }
     }
-    say!("done");
-    serial::exit(true)
+    sdhci
+}
+
+fn write_and_read(disk: &mut Disk, generation: u32, design: fmt::Arguments<'_>) {
+    let uses = |disk: &mut Disk| [disk.sdhci().commands, disk.sdhci().interrupts()];
+    let before = uses(disk);
+    let bios = workload::write_and_read(disk, generation);
+    let [commands, interrupts] = uses(disk);
+    let counts = disk.counts();
+    assert_eq!((counts.failures, counts.strays), (0, 0), "{counts:?}");
+    say!(
+        "run {design}: {bios} bios, {} commands, {} interrupts",
+        commands - before[0],
+        interrupts - before[1],
+    );
+    workload::discard(disk, generation);
+}
+
+fn fail_transfers(disk: &mut Disk, generation: u32, design: fmt::Arguments<'_>) {
+    let failures = workload::fail_transfers(disk, generation);
+    say!("fail {design}: {failures} failures, {} resets", disk.counts().resets);
 }

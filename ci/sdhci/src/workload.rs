@@ -11,28 +11,31 @@
 use crate::disk::Disk;
 use crate::machine::DmaMemory;
 use crate::say;
-use crate::sdhci::DATA_FROM;
+use crate::sdhci::{DATA_FROM, SDMA_BOUNDARY};
 use alloc::vec::Vec;
 use blockyard::bio::{Bio, Op};
 use blockyard::status::Status;
 use blockyard::unit::SECTOR_BYTES;
 
 /// The places of one run. Each has two neighbouring writes, of up to half the sectors of a place together.
-const PLACES: u32 = 24;
+const PLACES: u32 = 16;
 const PLACE_SECTORS: u32 = 256;
 /// The largest transfer, which comes behind the places.
 const LARGEST_SECTORS: u32 = 512;
 /// The sectors of one run.
 const RUN_SECTORS: u32 = PLACES * PLACE_SECTORS + LARGEST_SECTORS;
-/// The memory of one bio of a place: 64 KiB.
-const BUFFER_BYTES: u32 = PLACE_SECTORS / 4 * SECTOR_BYTES * 2;
-const _: () = assert!(
-    DATA_FROM + 2 * PLACES * BUFFER_BYTES + LARGEST_SECTORS * SECTOR_BYTES <= DmaMemory::BYTES
-);
+/// The sectors of a bio whose transfers fail.
+const FAILING_SECTORS: u32 = 24;
+/// The memory of one bio of a place.
+const BUFFER_BYTES: u32 = PLACE_SECTORS / 4 * SECTOR_BYTES;
+/// Where the memory of the largest transfer begins: behind a boundary of SDMA ([`SDMA_BOUNDARY`]).
+const LARGEST_AT: u32 = 3 * SDMA_BOUNDARY + BUFFER_BYTES;
+const _: () = assert!(DATA_FROM + 2 * PLACES * BUFFER_BYTES <= LARGEST_AT);
+const _: () = assert!(LARGEST_AT + LARGEST_SECTORS * SECTOR_BYTES <= DmaMemory::BYTES);
 
-/// Returns the address of the memory of the bio with number `at` of a run.
+/// Returns the address of the memory of the bio with number `at` of a run, which is the largest if it is the last.
 fn buffer(memory: &DmaMemory, at: u32) -> u32 {
-    memory.start() + DATA_FROM + at * BUFFER_BYTES
+    memory.start() + if at < 2 * PLACES { DATA_FROM + at * BUFFER_BYTES } else { LARGEST_AT }
 }
 
 /// Returns the content of `sector` in `generation`: words that tell sector, generation and place.
@@ -135,6 +138,59 @@ pub(crate) fn discard(disk: &mut Disk, generation: u32) {
         assert_eq!(status, Status::Ok, "discard of {}", range(bio));
         say!("discarded {}", range(bio));
     });
+}
+
+/// Lets transfers fail, and checks that the driver tries them again until they succeed, or reports that they do not;
+/// the disk works afterwards. Returns the number of failures that the driver has seen.
+///
+/// # Panics
+///
+/// Panics if a bio ends otherwise, or if other data comes back.
+pub(crate) fn fail_transfers(disk: &mut Disk, generation: u32) -> u64 {
+    let sector = u64::from(generation * RUN_SECTORS);
+    let memory = buffer(&disk.sdhci().memory, 0);
+    let one_by_one = |disk: &mut Disk, bio: Bio, transfers_to_fail, status| {
+        disk.sdhci().transfers_to_fail = transfers_to_fail;
+        disk.perform(&[bio], |bio, found| assert_eq!(found, status, "{:?}", bio.op));
+        disk.sdhci().transfers_to_fail = 0;
+    };
+    let fill = |disk: &mut Disk, content: &dyn Fn(u64) -> [u8; SECTOR_BYTES as usize]| {
+        for at in 0..FAILING_SECTORS {
+            let content = content(sector + u64::from(at));
+            disk.sdhci().memory.write(memory + at * SECTOR_BYTES, &content);
+        }
+    };
+    let write = Bio::write(sector, FAILING_SECTORS, memory.into());
+    let read = Bio::read(sector, FAILING_SECTORS, memory.into());
+    fill(disk, &|sector| pattern(sector, generation));
+    one_by_one(disk, write, 2, Status::Ok);
+    say!("wrote {} {generation}", range(&write));
+    fill(disk, &|_| [0; SECTOR_BYTES as usize]);
+    // Three times: then it is read sector by sector.
+    one_by_one(disk, read, 3, Status::Ok);
+    expect(disk, &read, |sector| pattern(sector, generation));
+    for bio in [write, read] {
+        one_by_one(disk, bio, u32::MAX, Status::IoError);
+    }
+    fill(disk, &|_| [0; SECTOR_BYTES as usize]);
+    one_by_one(disk, read, 0, Status::Ok);
+    expect(disk, &read, |sector| pattern(sector, generation));
+    disk.counts().failures
+}
+
+/// Reads one sector again and again until the card is gone. Then another bio ends at once.
+///
+/// # Panics
+///
+/// Panics if a bio ends with another status.
+pub(crate) fn read_until_gone(disk: &mut Disk) {
+    let read = Bio::read(0, 1, buffer(&disk.sdhci().memory, 0).into());
+    let mut last = Status::Ok;
+    while last == Status::Ok {
+        disk.perform(&[read; 8], |_, status| last = status);
+    }
+    assert_eq!(last, Status::Gone, "read of a card that was removed");
+    disk.perform(&[read], |_, status| assert_eq!(status, Status::Gone, "read without a card"));
 }
 
 /// Returns the address of the bio's memory.

@@ -4,9 +4,9 @@ use core::cell::UnsafeCell;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-const DMA_BYTES: usize = 8 << 20;
+const DMA_BYTES: usize = 2 << 20;
 
-/// Aligned as SDMA's largest piece of memory without a boundary.
+/// Aligned so that offsets say where the boundaries of SDMA are.
 #[repr(align(0x80000))]
 struct Area(UnsafeCell<[u8; DMA_BYTES]>);
 

@@ -88,16 +88,16 @@ static HAS_FIRED: AtomicBool = AtomicBool::new(false);
 
 /// Starts the timer; all other lines stay masked.
 pub(super) fn set_up() {
-    let gates = GATES.0.get();
-    for vector in 0..VECTORS {
-        // SAFETY: the address of a static, which `global_asm` defines.
-        let stub = unsafe { &raw const stubs[vector] }.expose_provenance() as u64;
+    // SAFETY: no interrupt comes yet, and nobody else uses the table.
+    let gates = unsafe { &mut *GATES.0.get() };
+    // SAFETY: `global_asm` defines them, and nobody writes them.
+    for (gate, stub) in gates.iter_mut().zip(unsafe { &stubs }) {
+        let stub = stub.as_ptr().expose_provenance() as u64;
         // An interrupt gate of ring 0, for the code segment 8.
         let low = stub & 0xffff | 8 << 16 | 0x8e00 << 32 | (stub >> 16 & 0xffff) << 48;
-        // SAFETY: the vector is within the table, and no interrupt comes yet.
-        unsafe { (*gates)[vector] = [low, stub >> 32] };
+        *gate = [low, stub >> 32];
     }
-    let [size, address] = [size_of::<Gates>() - 1, gates.expose_provenance()];
+    let [size, address] = [size_of::<Gates>() - 1, GATES.0.get().expose_provenance()];
     // The limit in 16 bits, then the address, which lie side by side in 10 bytes.
     let register = (address as u128) << 16 | size as u128;
     // SAFETY: the table is valid for as long as the program runs.

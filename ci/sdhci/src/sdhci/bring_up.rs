@@ -1,8 +1,8 @@
 //! From power-up to a card in its best mode: high speed at most. QEMU's cards do not change to signals at 1.8 V, so
 //! nothing here does.
 
-use super::register::{self, clock, host_control, reset, status};
 use super::Sdhci;
+use super::register::{self, clock, host_control, reset, status};
 use alloc::boxed::Box;
 use blockyard::time::Duration;
 use blockyard_mmc::card::Card;

@@ -30,13 +30,18 @@ const TRANSFER_BLOCKS_MAX: u16 = 512;
 const TABLE_DESCRIPTORS: u32 = DMA_SEGMENTS as u32
     + TRANSFER_BLOCKS_MAX as u32 * SECTOR_BYTES / descriptor::TRANSFER_BYTES_MAX;
 const TABLE_BYTES: u32 = TABLE_DESCRIPTORS * descriptor::BYTES;
-/// Places in the DMA memory: a block of the driver's own, then a table of descriptors for that block and for
-/// each slot. The memory behind them is for data.
+/// Places in the DMA memory: a block of the driver's own, then tables of descriptors: one for each slot, one for that
+/// block, and an invalid one. The memory behind them is for data.
 const OWN_BLOCK: u32 = 0;
 const TABLES: u32 = OWN_BLOCK + SECTOR_BYTES;
+/// SDMA pauses at each multiple of this address. QEMU 10.0 does not go on afterwards, because it ignores the address that
+/// the driver has to write then. So no memory of a transfer may cross such a boundary.
+pub(crate) const SDMA_BOUNDARY: u32 = 512 << 10;
 /// Where the memory for data begins.
 pub(crate) const DATA_FROM: u32 = 32 << 10;
-const _: () = assert!(TABLES + (HSQ_SLOTS as u32 + 1) * TABLE_BYTES <= DATA_FROM);
+const OWN_TABLE: u32 = HSQ_SLOTS as u32;
+const INVALID_TABLE: u32 = OWN_TABLE + 1;
+const _: () = assert!(TABLES + (INVALID_TABLE + 1) * TABLE_BYTES <= DATA_FROM);
 
 /// A piece of memory of a transfer: an address, and bytes.
 #[derive(Clone, Copy)]
@@ -70,6 +75,8 @@ pub(crate) struct Sdhci {
     events: VecDeque<HostEvent>,
     /// Commands that were sent, without those that the controller sends by itself.
     pub(crate) commands: u32,
+    /// Transfers of requests from now on that get an invalid table of descriptors, so that they fail.
+    pub(crate) transfers_to_fail: u32,
 }
 
 impl Sdhci {
@@ -89,6 +96,7 @@ impl Sdhci {
             running: None,
             events: VecDeque::with_capacity(8),
             commands: 0,
+            transfers_to_fail: 0,
         }
     }
 
@@ -105,6 +113,11 @@ impl Sdhci {
     /// Returns the time.
     pub(crate) fn now(&self) -> Instant {
         self.clock.now()
+    }
+
+    /// Returns whether a card is in the slot.
+    pub(crate) fn has_card(&self) -> bool {
+        self.registers.read_32(register::PRESENT) & present::CARD != 0
     }
 
     /// Sleeps until the controller interrupts, for a millisecond at most.
@@ -125,8 +138,7 @@ impl Sdhci {
 
     /// Translates bits of STATUS into events.
     fn translate(&mut self, bits: u32) {
-        let is_there = || self.registers.read_32(register::PRESENT) & present::CARD != 0;
-        if bits & status::CARD_REMOVED != 0 && !is_there() {
+        if bits & status::CARD_REMOVED != 0 && !self.has_card() {
             self.take_off();
             return self.events.push_back(HostEvent::CardGone);
         }
@@ -153,10 +165,6 @@ impl Sdhci {
             self.fail(part, error);
         } else if bits & status::TRANSFER_COMPLETE != 0 {
             self.transfer_complete(&running.request);
-        } else if bits & status::DMA != 0 {
-            // Writing the address of the next byte lets SDMA go on.
-            let next = self.registers.read_32(register::SDMA_ADDRESS);
-            self.registers.write_32(register::SDMA_ADDRESS, next);
         }
     }
 
@@ -244,15 +252,13 @@ impl Sdhci {
             ResponseKind::None => 0,
             ResponseKind::R2 => command::LONG | command::CHECKS_CRC,
             ResponseKind::R3 | ResponseKind::R4 => command::SHORT,
-            ResponseKind::R1b => {
-                command::SHORT_BUSY | command::CHECKS_CRC | command::CHECKS_INDEX
-            }
+            ResponseKind::R1b => command::SHORT_BUSY | command::CHECKS_CRC | command::CHECKS_INDEX,
             ResponseKind::R1 | ResponseKind::R6 | ResponseKind::R7 => {
                 command::SHORT | command::CHECKS_CRC | command::CHECKS_INDEX
             }
         };
-        let inhibit = present::COMMAND_INHIBIT
-            | if waits && !stops { present::DATA_INHIBIT } else { 0 };
+        let inhibit =
+            present::COMMAND_INHIBIT | if waits && !stops { present::DATA_INHIBIT } else { 0 };
         // A controller that is not free in time will not answer: the request path has a limit.
         let mut checks = 0..100_000;
         while self.registers.read_32(register::PRESENT) & inhibit != 0 && checks.next().is_some() {}
@@ -284,37 +290,41 @@ impl Sdhci {
                     self.describe(slot, skip); // after an error, the rest
                 }
                 let bytes = skip * SECTOR_BYTES;
-                (self.table(slot.index()), self.slots[slot.index()][0].address + bytes)
+                (self.table(slot.0.into()), self.slots[slot.index()][0].address + bytes)
             }
             Payload::Block => {
-                let table = self.table(self.slots.len());
+                let table = self.table(OWN_TABLE);
                 self.memory.write(own, &self.own_block);
                 self.describe_all(table, &[Segment { address: own, bytes: data.bytes() }], 0);
                 (table, own)
             }
             Payload::None | Payload::Packed(_) => unreachable!("the policy packs no requests"),
         };
+        let fails = self.transfers_to_fail > 0 && request.payload != Payload::Block;
+        self.transfers_to_fail -= u32::from(fails);
+        let table = if fails { self.table(INVALID_TABLE) } else { table };
         if self.features.adma2 {
             self.registers.write_32(register::ADMA_ADDRESS, table);
         } else {
+            let last = first + data.bytes() - 1;
+            assert_eq!(first / SDMA_BOUNDARY, last / SDMA_BOUNDARY, "memory across a boundary");
             self.registers.write_32(register::SDMA_ADDRESS, first);
         }
-        // SDMA pauses at each multiple of 512 KiB.
-        self.registers.write_16(register::BLOCK_SIZE, 7 << 12 | data.block_bytes);
+        let block_size = register::LARGEST_SDMA_BOUNDARY | data.block_bytes;
+        self.registers.write_16(register::BLOCK_SIZE, block_size);
         self.registers.write_16(register::BLOCK_COUNT, data.blocks);
     }
 
-    /// Returns the address of the table of descriptors with this number: that of a slot, or, after all slots,
-    /// that of the driver's own block.
-    fn table(&self, number: usize) -> u32 {
-        let number = u32::try_from(number).expect("number of a table");
+    /// Returns the address of the table of descriptors with this number, which is that of a slot, or one of
+    /// those behind the slots.
+    fn table(&self, number: u32) -> u32 {
         self.memory.start() + TABLES + number * TABLE_BYTES
     }
 
     /// Writes the table of `slot`, from block `skip` of its memory on.
     fn describe(&mut self, slot: SlotId, skip: u32) {
         let segments = core::mem::take(&mut self.slots[slot.index()]);
-        self.describe_all(self.table(slot.index()), &segments, skip * SECTOR_BYTES);
+        self.describe_all(self.table(slot.0.into()), &segments, skip * SECTOR_BYTES);
         self.slots[slot.index()] = segments;
     }
 

@@ -4,6 +4,8 @@
 pub(crate) const SDMA_ADDRESS: usize = 0x00;
 /// 16 bits: the size of a block; bits 14:12 say at which boundary SDMA pauses.
 pub(crate) const BLOCK_SIZE: usize = 0x04;
+/// Bits of BLOCK_SIZE: 512 KiB.
+pub(crate) const LARGEST_SDMA_BOUNDARY: u16 = 7 << 12;
 /// 16 bits.
 pub(crate) const BLOCK_COUNT: usize = 0x06;
 pub(crate) const ARGUMENT: usize = 0x08;
@@ -72,8 +74,6 @@ pub(crate) mod present {
 pub(crate) mod status {
     pub(crate) const COMMAND_COMPLETE: u32 = 1 << 0;
     pub(crate) const TRANSFER_COMPLETE: u32 = 1 << 1;
-    /// SDMA has come to a boundary.
-    pub(crate) const DMA: u32 = 1 << 3;
     pub(crate) const CARD_INSERTED: u32 = 1 << 6;
     pub(crate) const CARD_REMOVED: u32 = 1 << 7;
     pub(crate) const COMMAND_TIMEOUT: u32 = 1 << 16;
@@ -90,7 +90,7 @@ pub(crate) mod status {
         COMMAND_ERRORS | DATA_TIMEOUT | DATA_DAMAGED | AUTO_COMMAND | ADMA;
     /// All that the driver looks at.
     pub(crate) const USED: u32 =
-        COMMAND_COMPLETE | TRANSFER_COMPLETE | DMA | CARD_INSERTED | CARD_REMOVED | ERRORS;
+        COMMAND_COMPLETE | TRANSFER_COMPLETE | CARD_INSERTED | CARD_REMOVED | ERRORS;
 }
 
 /// Bits of HOST_CONTROL.
