@@ -186,7 +186,8 @@ pub struct HostPolicy {
     pub pipeline: Pipeline,
     /// When the memory of a read is prepared that finds the bus free.
     pub lone_read: LoneRead,
-    /// How the end of busy is found. A host may be told to use a worse way than its best.
+    /// How the end of busy is found. A host may be told to use a worse way than its best: a controller that reports the
+    /// end of busy reports it all the same, and the card is checked afterwards.
     pub busy: BusyDetect,
     /// Whether transfers of several blocks are announced (CMD23) if the card supports it; otherwise they are
     /// always stopped (CMD12).

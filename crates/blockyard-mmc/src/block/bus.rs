@@ -153,8 +153,8 @@ impl<H: HostController> Mmc<H> {
     /// Puts `transaction` on the bus for the request that holds the claim.
     pub(super) fn launch(&mut self, transaction: MmcRequest, context: Context, now: Instant) {
         debug_assert!(self.engine_is_off(), "[engine-owns-bus]");
-        let exchange =
-            Exchange::new(&transaction, self.policy.busy).after_write(self.has_unconfirmed_write());
+        let exchange = Exchange::new(&transaction, self.controller.capabilities().busy_detect)
+            .after_write(self.has_unconfirmed_write());
         let own_limit = self.busy_limit().filter(|_| transaction.ends_busy());
         let limit = own_limit.unwrap_or(REQUEST_LIMIT);
         let started = if context == Context::Interrupt {

@@ -123,7 +123,8 @@ impl<H: HostController> Mmc<H> {
         let request = MmcRequest::plain(command, limit);
         // During a recovery, the response may be about tasks that were under way ([suspect-tasks-redone]).
         let after_write = self.has_unconfirmed_write() && !self.change().recovers();
-        let exchange = Exchange::new(&request, self.policy.busy).after_write(after_write);
+        let busy_detect = self.controller.capabilities().busy_detect;
+        let exchange = Exchange::new(&request, busy_detect).after_write(after_write);
         self.controller.start(&request, now);
         self.change().phase = Phase::Running(exchange, now + REQUEST_LIMIT);
     }

@@ -65,6 +65,24 @@ fn a_write_costs_one_status_command_and_none_with_hardware_busy_detection() {
 }
 
 #[test]
+fn a_controller_that_reports_the_end_of_busy_reports_it_to_a_host_that_asks_too() {
+    for pipeline in one_by_one().filter(|pipeline| !matches!(pipeline, Pipeline::Hsq(_))) {
+        for busy in [BusyDetect::Status, BusyDetect::Line] {
+            let controller = Scripted::new(Transfer::Dma, BusyDetect::Hardware);
+            let mut bench = Bench::on(controller, HostPolicy::new(pipeline, busy));
+            bench.script().busy = Duration::from_ms(5);
+            bench.writes(10);
+            bench.settle();
+            bench.all_ended_with(Status::Ok, 10);
+            // Each report belongs to its write, so the card is ready when it is asked, once for each write.
+            assert_eq!(bench.mmc().counts(), Counts::default(), "{pipeline:?}");
+            let asked = bench.count(ActKind::SendStatus) + bench.count(ActKind::PollLine);
+            assert_eq!(asked, 10, "{pipeline:?}");
+        }
+    }
+}
+
+#[test]
 fn a_busy_card_is_checked_after_pauses_that_double() {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Line));
     bench.script().busy = Duration::from_ms(200);

@@ -68,8 +68,6 @@ pub struct Controller {
     capabilities: HostCapabilities,
     pub(super) mode: Mode,
     has_bounce_buffers: bool,
-    /// The request path wants to be notified of the end of busy.
-    tells_busy: bool,
     /// The latest instant of a call.
     now: Instant,
     running: Option<Running>,
@@ -118,7 +116,6 @@ impl Controller {
         card: Card,
         capabilities: HostCapabilities,
         has_bounce_buffers: bool,
-        tells_busy: bool,
         mode: Mode,
         faults: Faults,
         costs: &HostCosts,
@@ -132,7 +129,6 @@ impl Controller {
             capabilities,
             mode,
             has_bounce_buffers,
-            tells_busy,
             now: Instant::ZERO,
             running: None,
             pio: None,
@@ -476,16 +472,14 @@ impl Controller {
         }
         let released = busy_until.unwrap_or(at).max(at); // [busy-ends-mmc-request]
         let given_up = at + self.running().limit;
-        if self.tells_busy {
-            let part = Part::Busy;
-            let blocks = self.running().data().map_or(0, |data| data.blocks);
-            let timeout = HostEvent::Error { part, error: HostError::Timeout, blocks };
-            let is_late = released > given_up;
-            if is_late && self.running().data().is_some() {
-                self.ledger.failed();
-            }
-            self.events.push_back(if is_late { timeout } else { HostEvent::BusyReleased });
+        let part = Part::Busy;
+        let blocks = self.running().data().map_or(0, |data| data.blocks);
+        let timeout = HostEvent::Error { part, error: HostError::Timeout, blocks };
+        let is_late = released > given_up;
+        if is_late && self.running().data().is_some() {
+            self.ledger.failed();
         }
+        self.events.push_back(if is_late { timeout } else { HostEvent::BusyReleased });
         self.ends(released.min(given_up), busy_until);
     }
 

@@ -19,7 +19,7 @@ use blockyard::unit::{Budget, CpuId, QueueId};
 use blockyard_mmc::block::{Act, ActKind, Context, Counts, Idle, Mmc, Target, Unsupported};
 use blockyard_mmc::command::Direction;
 use blockyard_mmc::controller::HostController as _;
-use blockyard_mmc::host::{BusyDetect, HostCapabilities};
+use blockyard_mmc::host::HostCapabilities;
 use blockyard_mmc::mode::Width;
 use blockyard_mmc::policy::HostPolicy;
 use core::ops::Range;
@@ -128,18 +128,10 @@ impl MmcHost {
             queue_engine_direct: host.queue_engine_direct,
             ..HostCapabilities::full()
         };
-        let tells_busy = policy.busy == BusyDetect::Hardware;
         let faults = Faults::new(host.faults, prng.fork(1));
         let bounces = host.bounce_buffers;
-        let controller = Controller::new(
-            model,
-            capabilities,
-            bounces,
-            tells_busy,
-            card.mode,
-            faults,
-            &host.costs,
-        );
+        let controller =
+            Controller::new(model, capabilities, bounces, card.mode, faults, &host.costs);
         let known = known(controller.card.registers(), card.mode, RCA);
         let target = Target::of(&known, controller.capabilities());
         Ok(Self {

@@ -39,15 +39,8 @@ impl Host {
         let model = Card::new(registers, card.timing, card.mode, Prng::new(1)).unwrap();
         let faults = Faults::new(HostFaults::default(), Prng::new(2));
         let capabilities = HostCapabilities::full();
-        let controller = Controller::new(
-            model,
-            capabilities,
-            false,
-            true,
-            card.mode,
-            faults,
-            &HostCosts::default(),
-        );
+        let controller =
+            Controller::new(model, capabilities, false, card.mode, faults, &HostCosts::default());
         Self { controller, now: Instant::ZERO }
     }
 
