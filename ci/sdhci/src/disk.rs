@@ -11,8 +11,7 @@ use blockyard::unit::{CpuId, QueueId};
 use blockyard_mmc::block::{Context, Counts, Mmc, Target};
 use blockyard_mmc::card::Card;
 use blockyard_mmc::controller::HostController;
-use blockyard_mmc::host::BusyDetect;
-use blockyard_mmc::policy::{HostPolicy, Pipeline};
+use blockyard_mmc::policy::HostPolicy;
 
 /// One processor, one hardware queue, up to 64 requests in the driver: enough for a card.
 const TAGS: TagSetConfig = TagSetConfig::single(64);
@@ -28,11 +27,10 @@ impl Disk {
     ///
     /// # Panics
     ///
-    /// Panics if the controller cannot do `pipeline`.
-    pub(crate) fn new(sdhci: Sdhci, card: &Card, pipeline: Pipeline, policies: Policies) -> Self {
+    /// Panics if the controller cannot do `policy`.
+    pub(crate) fn new(sdhci: Sdhci, card: &Card, policy: HostPolicy, policies: Policies) -> Self {
         let limits = card.limits(sdhci.capabilities()).expect("sectors of the card");
         let target = Target::of(card, sdhci.capabilities());
-        let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
         let mmc =
             Mmc::new(sdhci, target, policy).expect("controller with the features of the pipeline");
         let host = Host::new(mmc, (), TAGS);
@@ -84,6 +82,7 @@ impl Disk {
     fn turn(&mut self) {
         let now = self.sdhci().now();
         let mmc = &mut self.host.driver;
+        // The machine's handler has only noted that there is something to read.
         while let Some(event) = mmc.controller.next_event() {
             mmc.interrupt(event, now);
         }

@@ -25,7 +25,8 @@ mod serial;
 mod workload;
 
 use blockyard::policy::Policies;
-use blockyard_mmc::policy::{HsqPolicy, Pipeline};
+use blockyard_mmc::host::BusyDetect;
+use blockyard_mmc::policy::{HostPolicy, HsqPolicy, Pipeline};
 use clock::Clock;
 use core::fmt;
 use core::panic::PanicInfo;
@@ -34,11 +35,13 @@ use machine::Line;
 use pci::Function;
 use sdhci::Sdhci;
 
-/// One request at a time; the next one prepared meanwhile; a queue from which the interrupt starts the next.
-const PIPELINES: [(&str, Pipeline); 3] = [
-    ("serial", Pipeline::Serial),
-    ("double-buffer", Pipeline::TwoSlotFull),
-    ("hsq", Pipeline::Hsq(HsqPolicy::TODAY)),
+/// How the end of busy is found, and when the next request starts: one request at a time; the next one prepared
+/// meanwhile; a queue from which the interrupt starts the next; as in Linux, with CMD13 after each write.
+const HOSTS: [(&str, Pipeline, BusyDetect); 4] = [
+    ("serial", Pipeline::Serial, BusyDetect::Hardware),
+    ("double-buffer", Pipeline::TwoSlotFull, BusyDetect::Hardware),
+    ("hsq", Pipeline::Hsq(HsqPolicy::TODAY), BusyDetect::Hardware),
+    ("blkmq", Pipeline::BlkMqWait, BusyDetect::Status),
 ];
 
 #[panic_handler]
@@ -61,7 +64,8 @@ fn main() -> ! {
             b'w' => for_each_design(sdhci, &mut generations, write_and_read),
             b'f' => for_each_design(sdhci, &mut generations, fail_transfers),
             b'r' => {
-                let mut disk = bring_up(sdhci, Pipeline::TwoSlotFull, Policies::NONE);
+                let policy = HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware);
+                let mut disk = bring_up(sdhci, policy, Policies::NONE);
                 say!("remove");
                 workload::read_until_gone(&mut disk);
                 let sdhci = disk.into_sdhci();
@@ -76,7 +80,7 @@ fn main() -> ! {
 }
 
 /// Identifies the card, which has another address after each reset, and makes a disk of it.
-fn bring_up(mut sdhci: Sdhci, pipeline: Pipeline, policies: Policies) -> Disk {
+fn bring_up(mut sdhci: Sdhci, policy: HostPolicy, policies: Policies) -> Disk {
     let before = sdhci.commands;
     let card = sdhci.identify().unwrap_or_else(|failure| panic!("{failure}"));
     say!(
@@ -88,22 +92,22 @@ fn bring_up(mut sdhci: Sdhci, pipeline: Pipeline, policies: Policies) -> Disk {
         sdhci.dma(),
         sdhci.commands - before,
     );
-    Disk::new(sdhci, &card, pipeline, policies)
+    Disk::new(sdhci, &card, policy, policies)
 }
 
-/// Runs `run` under each pipeline, without and with a scheduler, each time in another part of the disk.
+/// Runs `run` under each host policy, without and with a scheduler, each time in another part of the disk.
 fn for_each_design(
     mut sdhci: Sdhci,
     generations: &mut impl Iterator<Item = u32>,
     run: impl Fn(&mut Disk, u32, fmt::Arguments<'_>),
 ) -> Sdhci {
-    for (pipeline_name, pipeline) in PIPELINES {
+    for (host, pipeline, busy) in HOSTS {
         for (scheduler, policies) in
             [("none", Policies::NONE), ("mq-deadline", Policies::mq_deadline())]
         {
             let generation = generations.next().expect("number of a run");
-            let mut disk = bring_up(sdhci, pipeline, policies);
-            run(&mut disk, generation, format_args!("{pipeline_name} {scheduler}"));
+            let mut disk = bring_up(sdhci, HostPolicy::new(pipeline, busy), policies);
+            run(&mut disk, generation, format_args!("{host} {scheduler}"));
             sdhci = disk.into_sdhci();
         }
     }

@@ -24,7 +24,7 @@ impl Sdhci {
             let answer = match identify.next() {
                 Step::Done(card) => return Ok(card),
                 Step::Failed(failure) => return Err(failure),
-                Step::Send { command, limit } => self.send(command, limit),
+                Step::Send { command, limit } => self.ask(command, limit),
                 Step::Drive(mode) => {
                     self.drive(mode);
                     Answer::Done
@@ -46,7 +46,7 @@ impl Sdhci {
     }
 
     /// Sends `command` and waits for its end.
-    fn send(&mut self, command: Command, limit: Duration) -> Answer<'_> {
+    fn ask(&mut self, command: Command, limit: Duration) -> Answer<'_> {
         let payload = if command.data.is_some() { Payload::Block } else { Payload::None };
         let end = self.now() + limit;
         self.start(&MmcRequest { payload, ..MmcRequest::plain(command, limit) }, self.now());

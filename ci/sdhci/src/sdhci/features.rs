@@ -44,6 +44,8 @@ impl Features {
             non_removable: version_3 && low >> 30 == 1,
             max_segments: if adma2 { DMA_SEGMENTS } else { 1 },
             max_blocks: TRANSFER_BLOCKS_MAX,
+            // QEMU's card does not have CMD23.
+            set_block_count: false,
             busy_detect: BusyDetect::Hardware,
             ..HostCapabilities::plain()
         };

@@ -12,7 +12,7 @@ use blockyard::driver::Issue;
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::block::Target;
-use blockyard_mmc::command::{Command, Direction, Opcode, Response, ResponseKind};
+use blockyard_mmc::command::{Direction, Opcode, Response, ResponseKind};
 use blockyard_mmc::controller::{
     HostController, HostError, HostEvent, MmcRequest, NotNow, Part, Payload, SlotId,
 };
@@ -50,14 +50,6 @@ struct Segment {
     bytes: u32,
 }
 
-/// The request on the bus.
-#[derive(Clone, Copy)]
-struct Running {
-    request: MmcRequest,
-    /// Which of its commands was sent: CMD23, or the command itself.
-    sent: Part,
-}
-
 /// The controller.
 pub(crate) struct Sdhci {
     registers: Mmio,
@@ -70,7 +62,8 @@ pub(crate) struct Sdhci {
     /// The memory of the request in each slot.
     slots: Vec<Vec<Segment>>,
     own_block: [u8; SECTOR_BYTES as usize],
-    running: Option<Running>,
+    /// The request on the bus.
+    running: Option<MmcRequest>,
     /// Events that were found and not reported yet.
     events: VecDeque<HostEvent>,
     /// Commands that were sent, without those that the controller sends by itself.
@@ -146,13 +139,13 @@ impl Sdhci {
         if bits & status::COMMAND_ERRORS != 0 {
             let is_timeout = bits & status::COMMAND_TIMEOUT != 0;
             let error = if is_timeout { HostError::Timeout } else { HostError::Damaged };
-            return self.fail(running.sent, error);
+            return self.fail(Part::Command, error);
         }
         if bits & status::COMMAND_COMPLETE != 0 {
-            self.command_complete(running);
+            self.command_complete(&running);
         }
         if bits & status::ERRORS != 0 {
-            let part = match running.request.data() {
+            let part = match running.data() {
                 _ if bits & status::AUTO_COMMAND != 0 => Part::Stop,
                 Some(_) => Part::Data,
                 None => Part::Busy,
@@ -164,19 +157,15 @@ impl Sdhci {
             };
             self.fail(part, error);
         } else if bits & status::TRANSFER_COMPLETE != 0 {
-            self.transfer_complete(&running.request);
+            self.transfer_complete(&running);
         }
     }
 
-    /// Reports the response, and sends the command that CMD23 has announced.
-    fn command_complete(&mut self, running: Running) {
-        let Running { request, sent } = running;
-        let of = if sent == Part::Announce { request.announce } else { None };
-        let response = self.response(of.unwrap_or(request.command).response);
-        self.events.push_back(HostEvent::CommandDone { part: sent, response });
-        if sent == Part::Announce {
-            self.send_main(&request);
-        } else if request.data().is_none() && !request.ends_busy() {
+    /// Reports the response.
+    fn command_complete(&mut self, request: &MmcRequest) {
+        let response = self.response(request.command.response);
+        self.events.push_back(HostEvent::CommandDone { part: Part::Command, response });
+        if request.data().is_none() && !request.ends_busy() {
             self.running = None;
         }
     }
@@ -189,6 +178,7 @@ impl Sdhci {
         }
         let stopped = Response::Short(self.registers.read_32(register::RESPONSE_AUTO));
         let events = request.parts().filter_map(|part| match part {
+            // The host's capabilities have no CMD23.
             Part::Announce | Part::Command => None,
             Part::Data => Some(HostEvent::DataDone),
             Part::Stop => Some(HostEvent::CommandDone { part, response: stopped }),
@@ -231,10 +221,10 @@ impl Sdhci {
         }
     }
 
-    /// Puts the request's own command on the bus, with its data.
-    fn send_main(&mut self, request: &MmcRequest) {
-        self.running = Some(Running { request: *request, sent: Part::Command });
-        let bits = request.data().map_or(0, |data| {
+    /// Puts the command of `request` on the bus, with its data.
+    fn send(&mut self, request: &MmcRequest) {
+        let command = &request.command;
+        let data = command.data.map_or(0, |data| {
             let reads = data.direction == Direction::Read;
             command::HAS_DATA
                 | mode::DMA
@@ -242,10 +232,6 @@ impl Sdhci {
                 | if data.blocks > 1 { mode::SEVERAL_BLOCKS | mode::COUNTS_BLOCKS } else { 0 }
                 | if request.stop.is_some() { mode::AUTO_CMD12 } else { 0 }
         });
-        self.send_command(&request.command, bits);
-    }
-
-    fn send_command(&mut self, command: &Command, bits: u32) {
         let waits = command.data.is_some() || command.response.has_busy();
         let stops = command.opcode == Opcode::StopTransmission;
         let response = match command.response {
@@ -264,7 +250,7 @@ impl Sdhci {
         while self.registers.read_32(register::PRESENT) & inhibit != 0 && checks.next().is_some() {}
         self.commands += 1;
         self.registers.write_32(register::ARGUMENT, command.argument);
-        let word = bits
+        let word = data
             | response
             | if stops { command::ABORTS } else { 0 }
             | u32::from(command.opcode.index()) << command::INDEX_SHIFT;
@@ -289,8 +275,9 @@ impl Sdhci {
                 if skip > 0 {
                     self.describe(slot, skip); // after an error, the rest
                 }
-                let bytes = skip * SECTOR_BYTES;
-                (self.table(slot.0.into()), self.slots[slot.index()][0].address + bytes)
+                // With SDMA a request has one segment.
+                let first = self.slots[slot.index()][0].address + skip * SECTOR_BYTES;
+                (self.table(slot.0.into()), first)
             }
             Payload::Block => {
                 let table = self.table(OWN_TABLE);
@@ -383,13 +370,8 @@ impl HostController for Sdhci {
     fn start(&mut self, request: &MmcRequest, _now: Instant) {
         self.limit(request);
         self.aim(request);
-        match request.announce {
-            Some(announce) => {
-                self.running = Some(Running { request: *request, sent: Part::Announce });
-                self.send_command(&announce, 0);
-            }
-            None => self.send_main(request),
-        }
+        self.running = Some(*request);
+        self.send(request);
     }
 
     /// Writing registers takes no sleep, so the interrupt handler can do it, too.
