@@ -27,8 +27,11 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
     /// any byte of it, or have ended it.
     pub(super) async fn abort(&mut self, doing: Doing) -> Result<(), Error> {
         self.select().await?;
+        let limit = if doing == Doing::Erasing { Limit::ERASE } else { Limit::BUSY };
         // The rest of a command or block. Its checksum is wrong, so the card drops it.
         self.idle(LONGER_THAN_A_BLOCK).await?;
+        // What follows tells whether the card is there: one that sends blocks may never be ready.
+        let _ = self.ready(0, limit).await;
         // A card that does not wait for these tokens ignores them: no command begins with two high bits.
         match doing {
             Doing::Nothing | Doing::Reading | Doing::Erasing => {}
@@ -36,8 +39,6 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
             Doing::Writing { is_many: false } => self.write(&[START]).await?,
         }
         self.idle(LONGER_THAN_A_BLOCK).await?;
-        let limit = if doing == Doing::Erasing { Limit::ERASE } else { Limit::BUSY };
-        // What follows tells whether the card is there: one that is gone, or sends blocks, may never be ready.
         let _ = self.ready(0, limit).await;
         // Ends a read, or a write of many blocks of which one was dropped. Else the card refuses it.
         self.write(&Command::new(12, 0).bytes()).await?;

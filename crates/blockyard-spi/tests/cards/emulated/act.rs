@@ -117,7 +117,7 @@ impl Model {
             Phase::Reading { sector, many }
         } else {
             self.written = 0;
-            Phase::Token { sector, many, idle: false }
+            Phase::Token { sector, many }
         };
     }
 
@@ -130,6 +130,6 @@ impl Model {
             self.sector(sector).fill(0xff);
         }
         self.respond(0);
-        self.busy_until_ns = self.now_ns + 20_000_000;
+        self.busy_until_ns = self.now_ns + 4_000_000_000;
     }
 }

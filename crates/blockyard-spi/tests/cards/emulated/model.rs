@@ -21,8 +21,8 @@ pub(super) enum Phase {
     Ready,
     /// CMD12, while it sends blocks from `sector` on; after one block only if there are `many`.
     Reading { sector: u32, many: bool },
-    /// A start token for the block of `sector`, behind at least one idle byte.
-    Token { sector: u32, many: bool, idle: bool },
+    /// A start token for the block of `sector`, and nothing else.
+    Token { sector: u32, many: bool },
     /// The rest of a block with its checksum.
     Block { sector: u32, many: bool, bytes: Vec<u8> },
     /// Only CMD12: a transfer of many blocks has failed.
@@ -60,6 +60,8 @@ pub(crate) struct Model {
     /// Clocks without selection since power-up, and bytes since the last selection.
     unselected_clocks: u32,
     unselected_bytes: u32,
+    /// Whether the last byte was idle in both directions: one such byte is between a response and what follows.
+    quiet: bool,
     pub(super) unflushed: bool,
     pub(super) phase: Phase,
     partial: Vec<u8>,
@@ -104,6 +106,7 @@ impl Model {
             selected: false,
             unselected_clocks: 0,
             unselected_bytes: 1,
+            quiet: true,
             unflushed: false,
             phase: Phase::Ready,
             partial: Vec::new(),
@@ -158,6 +161,7 @@ impl Model {
     pub(super) fn select(&mut self, selected: bool) {
         self.check(!self.unflushed, "the chip select moved before the last bit");
         if selected && !self.selected {
+            self.quiet = true;
             self.check(self.unselected_bytes > 0, "no clocks between two selections");
         }
         if !selected && self.selected {
@@ -182,8 +186,10 @@ impl Model {
             self.unselected_bytes += 1;
             return 0xff;
         }
+        let is_quiet = self.out.is_empty() && received == 0xff && !self.is_busy();
         let sent = self.next_out();
         self.take(received);
+        self.quiet = is_quiet;
         sent
     }
 
@@ -249,22 +255,17 @@ impl Model {
                 self.phase = Phase::Block { sector, many, bytes };
                 self.end_block();
             }
-            Phase::Token { sector, many, idle } if self.partial.is_empty() => {
-                self.take_token(byte, sector, many, idle);
-            }
+            Phase::Token { sector, many } => self.take_token(byte, sector, many),
             _ if !self.partial.is_empty() || byte >> 6 == 0b01 => self.take_command(byte),
             _ => self.check(byte == 0xff, "neither a command nor an idle byte"),
         }
     }
 
-    fn take_token(&mut self, byte: u8, sector: u32, many: bool, idle: bool) {
-        let is_free = !self.is_busy() && self.out.is_empty();
+    fn take_token(&mut self, byte: u8, sector: u32, many: bool) {
         match byte {
-            0xff => self.phase = Phase::Token { sector, many, idle: true },
-            _ if !is_free => self.check(false, "a token while the card is busy or responds"),
-            0xfe if !many => self.phase = Phase::Block { sector, many, bytes: Vec::new() },
-            0xfc if many => {
-                self.check(idle, "a token without an idle byte before it");
+            0xff => {}
+            _ if !self.quiet => self.check(false, "no idle byte before a token"),
+            0xfe | 0xfc if many == (byte == 0xfc) => {
                 self.phase = Phase::Block { sector, many, bytes: Vec::new() };
             }
             0xfd if many => {
@@ -272,7 +273,6 @@ impl Model {
                 self.busy_until_ns = self.now_ns + 700_000;
                 self.phase = Phase::Ready;
             }
-            _ if byte >> 6 == 0b01 => self.take_command(byte),
             _ => self.check(false, "no such token"),
         }
     }
@@ -307,12 +307,16 @@ impl Model {
         }
         self.phase = match (many, is_written) {
             (false, _) => Phase::Ready,
-            (true, true) => Phase::Token { sector: sector + 1, many, idle: false },
+            (true, true) => Phase::Token { sector: sector + 1, many },
             (true, false) => Phase::Failed,
         };
     }
 
     fn take_command(&mut self, byte: u8) {
+        let ends_a_read = byte == 0x4c && self.phase != Phase::Ready;
+        if self.partial.is_empty() && !ends_a_read {
+            self.check(self.quiet, "no idle byte before a command");
+        }
         self.partial.push(byte);
         if self.partial.len() < 6 {
             return;
@@ -325,9 +329,6 @@ impl Model {
             self.check(self.unselected_clocks >= 74, "CMD0 before 74 clocks");
             self.check(self.hz <= 400_000, "an identification with a fast clock");
             self.rough &= self.phase != Phase::Ready || self.is_busy();
-        } else if index != 12 {
-            let is_free = !self.is_busy() && self.out.is_empty();
-            self.check(is_free, "a command while the card is busy or sends");
         }
         if self.is_busy() {
             return; // and none is taken
