@@ -107,7 +107,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
     }
 
     async fn ocr(&mut self) -> Result<SdOcr, Error> {
-        self.must(Command::new(58, 0)).await?;
+        // QEMU's card answers this command as if it were idle still. The register tells whether it is.
+        self.idle_command(Command::new(58, 0)).await?;
         let ocr = SdOcr(self.word().await?);
         if ocr.is_ready() && ocr.takes(SdOcr::VOLTAGES) { Ok(ocr) } else { Err(Error::NotSd) }
     }

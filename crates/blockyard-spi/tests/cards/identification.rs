@@ -46,6 +46,15 @@ fn an_empty_slot_is_told_within_a_second() {
     assert!(ms < 1000, "it took {ms} ms");
 }
 
+/// QEMU's card (ssi-sd, at least up to 7.2) always answers CMD58 with the bit of the idle state. It was refused for that.
+#[test]
+fn a_card_that_says_it_is_idle_with_its_ocr_is_taken() {
+    let slot = slot(Model::new(Kind::Sdhc));
+    slot.0.borrow_mut().says_idle = true;
+    let mut disk = blocking_disk(&slot, Design::SMALL);
+    disk.read(5, &mut [0; 512]).unwrap();
+}
+
 /// Asking again costs nothing.
 #[test]
 fn a_known_card_is_not_identified_again() {

@@ -35,7 +35,7 @@ impl Model {
                 self.respond(0);
             }
             (58, false) => {
-                self.respond(0);
+                self.respond(u8::from(self.says_idle));
                 let ready = u32::from(!self.idle) << 31;
                 let high = u32::from(self.kind == Kind::Sdhc && !self.idle) << 30;
                 self.out.extend((0x00ff_8000 | ready | high).to_be_bytes());

@@ -54,6 +54,8 @@ pub(crate) struct Model {
     pub(crate) stalled: bool,
     /// The host may break off what it does: until CMD0, nothing is held against it.
     pub(crate) rough: bool,
+    /// The card answers CMD58 as if it were idle still, as QEMU's does.
+    pub(crate) says_idle: bool,
     pub(super) serial: u32,
     pub(super) erases_all: bool,
     selected: bool,
@@ -101,6 +103,7 @@ impl Model {
             busy_ms: None,
             stalled: false,
             rough: false,
+            says_idle: false,
             serial,
             erases_all,
             selected: false,
