@@ -57,7 +57,9 @@ impl Lines {
     pub(crate) fn detect() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
         {
-            let leaf = core::arch::x86_64::__cpuid_count(7, 0).ebx;
+            #[allow(unused_unsafe, reason = "newer versions of Rust call it safe")]
+            // SAFETY: every processor of x86_64 has the instruction.
+            let leaf = unsafe { core::arch::x86_64::__cpuid_count(7, 0) }.ebx;
             let write_back = match leaf {
                 bits if bits & 1 << 24 != 0 => WriteBack::Clwb,
                 bits if bits & 1 << 23 != 0 => WriteBack::ClflushOpt,

@@ -32,17 +32,20 @@ fn from_raw(args: &CopySectors) -> Result<(), Failure> {
     let len = raw.metadata().map_err(|error| unusable(&args.from, error))?.len();
     let bytes = u64::from(btt.sector_bytes());
     if !len.is_multiple_of(bytes) {
-        let words =
-            format_args!("it has {len} bytes, which is not a whole number of sectors of {bytes}");
-        return Err(unusable(&args.from, words));
+        return Err(unusable(
+            &args.from,
+            format_args!("it has {len} bytes, which is not a whole number of sectors of {bytes}"),
+        ));
     }
     if len == 0 {
         return Err(unusable(&args.from, "it is empty, or its size is unknown"));
     }
     let (sectors, room) = (len / bytes, btt.sectors());
     if sectors > room {
-        let words = format_args!("it has {sectors} sectors, but the BTT has only {room}");
-        return Err(unusable(&args.from, words));
+        return Err(unusable(
+            &args.from,
+            format_args!("it has {sectors} sectors, but the BTT has only {room}"),
+        ));
     }
     let mut worker = btt.worker();
     let data =
