@@ -187,8 +187,8 @@ impl Replay {
         kinds
     }
 
-    /// Returns the job that stands for the replay in answers. It has the trace's name, and each
-    /// submitter is an instance.
+    /// Returns the job that stands for the replay in answers. It has the name of the trace's file, without its folder, and
+    /// each submitter is an instance.
     ///
     /// # Panics
     ///
@@ -203,8 +203,10 @@ impl Replay {
             Pace::Open | Pace::Think => each.max(1),
         };
         let longest = self.disks().map(|(_, disk)| disk.len_bytes_max).max().unwrap_or(0);
+        let path = self.trace.name();
+        let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path);
         let args = [
-            format!("--name={}", self.trace.name()),
+            format!("--name={name}"),
             "--direct=1".to_owned(),
             "--ioengine=libaio".to_owned(),
             format!("--iodepth={depth}"),
