@@ -18,10 +18,11 @@ impl Buffer {
     ///
     /// # Panics
     ///
-    /// Panics if there is no memory.
+    /// Panics if `len` and a page are more than `isize::MAX`. If there is no memory, the process is aborted, as for a `Vec`.
     #[must_use]
     pub fn new(len: usize) -> Self {
-        let bytes = vec![0; len + ALIGN_BYTES - 1].into_boxed_slice();
+        let all = len.checked_add(ALIGN_BYTES - 1).expect("length of a buffer");
+        let bytes = vec![0; all].into_boxed_slice();
         let start = bytes.as_ptr().addr().next_multiple_of(ALIGN_BYTES) - bytes.as_ptr().addr();
         Self { bytes, start, len }
     }

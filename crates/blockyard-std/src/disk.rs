@@ -27,7 +27,10 @@ pub(crate) struct Facts {
 /// callers have no order among each other: a caller that needs one waits for the first before it begins the second.
 ///
 /// When the last handle is dropped, the disk ends every request, flushes and closes, in the background. [`Self::shutdown`]
-/// waits for that, and says how it went.
+/// waits for that, and says how it went: without it, a process that exits at once loses what was not flushed.
+///
+/// Nothing bounds the requests of callers: a caller bounds its own. A blocking call from the disk's own thread, in a device
+/// or a waker, never returns, and a panic there ends the disk.
 #[derive(Clone, Debug)]
 pub struct Disk {
     open: Arc<Open>,
@@ -46,7 +49,7 @@ struct Open {
 #[derive(Debug)]
 enum End {
     Running(Option<JoinHandle<io::Result<Report>>>),
-    Over(Report),
+    Over(Result<Report, (io::ErrorKind, String)>),
 }
 
 impl Drop for Open {
@@ -66,7 +69,8 @@ impl Disk {
         Self { open, flags: Flags::NONE, prio: IoPrio::default() }
     }
 
-    /// Returns a handle whose writes are durable when they end (FUA).
+    /// Returns a handle whose [`Self::write_at`] and [`Self::write`] are durable when they end (FUA). Zeroes and discards
+    /// still need a flush.
     #[must_use]
     pub fn with_fua(&self) -> Self {
         Self { flags: self.flags | Flags::FUA, ..self.clone() }
@@ -123,7 +127,8 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Fails if writes were lost, and then every time.
+    /// Fails if the device fails, or if the disk has been shut down. After a failed flush of a file, every later one fails too,
+    /// because nobody knows which writes were lost.
     pub fn flush(&self) -> Result<(), Error> {
         self.begin_flush().wait()
     }
@@ -180,7 +185,7 @@ impl Disk {
     /// Ends every request that has begun, flushes, and closes the disk for all handles. Waits until that is done. Requests that
     /// other handles begin meanwhile fail with [`Error::ShutDown`].
     ///
-    /// A later call of another handle returns the same report.
+    /// A later call of another handle returns the same report, or the same error.
     ///
     /// # Errors
     ///
@@ -188,16 +193,17 @@ impl Disk {
     pub fn shutdown(self) -> io::Result<Report> {
         self.open.shared.inbox.close();
         let mut end = self.open.end.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = match &mut *end {
-            End::Over(report) => return Ok(report.clone()),
-            End::Running(thread) => {
-                let ended = thread.take().map(JoinHandle::join);
-                let failed = || io::Error::other("the disk's thread has panicked");
-                ended.and_then(Result::ok).ok_or_else(failed)??
-            }
-        };
-        *end = End::Over(report.clone());
-        Ok(report)
+        if let End::Running(thread) = &mut *end {
+            let ended = thread.take().map(JoinHandle::join);
+            let panicked = || io::Error::other("the disk's thread has panicked");
+            let ended = ended.and_then(Result::ok).unwrap_or_else(|| Err(panicked()));
+            *end = End::Over(ended.map_err(|error| (error.kind(), error.to_string())));
+        }
+        match &*end {
+            End::Over(Ok(report)) => Ok(report.clone()),
+            End::Over(Err((kind, words))) => Err(io::Error::new(*kind, words.clone())),
+            End::Running(_) => unreachable!("the thread has been waited for"),
+        }
     }
 
     /// Begins an I/O with `memory`, and passes it to `put`.

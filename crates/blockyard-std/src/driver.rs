@@ -18,6 +18,8 @@ pub struct Tools {
 
 /// The data of a disk's requests, which a device finds by the pieces of an
 /// [`Issue`](blockyard::driver::Issue::pieces). It stays in the disk's thread.
+///
+/// A piece may be used until its request has finished. Afterwards its number may stand for the data of another request.
 #[derive(Clone, Debug)]
 pub struct Data(pub(crate) Jobs);
 

@@ -258,16 +258,19 @@ fn start<D: Device>(
         let lane = match Lane::new(of_lane, shape, file_align, make) {
             Ok(lane) => lane,
             Err(error) => {
-                drop(started.send(error)); // the caller waits for it
+                drop(started.send(Err(error))); // the caller waits for it
                 return Err(io::Error::other("the disk did not start"));
             }
         };
-        drop(started);
+        drop(started.send(Ok(())));
         lane.run()
     });
     let thread = thread.map_err(OpenError::Start)?;
     match has_started.recv() {
-        Ok(error) => Err(OpenError::Start(error)),
-        Err(mpsc::RecvError) => Ok(Disk::new(shared, facts, thread)),
+        Ok(Ok(())) => Ok(Disk::new(shared, facts, thread)),
+        Ok(Err(error)) => Err(OpenError::Start(error)),
+        Err(mpsc::RecvError) => {
+            Err(OpenError::Start(io::Error::other("the disk's thread panicked while it started")))
+        }
     }
 }

@@ -41,6 +41,30 @@ impl Wake for Woken {
     }
 }
 
+/// Checks [lender-waits]: not even `Debug` looks at memory that is lent.
+#[test]
+fn a_pending_io_does_not_show_its_memory() {
+    struct Hidden(Vec<u8>);
+    impl core::fmt::Debug for Hidden {
+        fn fmt(&self, _: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+            panic!("the device may write to it")
+        }
+    }
+    impl AsMut<[u8]> for Hidden {
+        fn as_mut(&mut self) -> &mut [u8] {
+            &mut self.0
+        }
+    }
+    let wires = Shared::default();
+    let disk = disk(&wires);
+    let io = disk.read(Hidden(vec![0; 512]), 0);
+    await_requests(&wires, 1);
+    assert_eq!(format!("{io:?}"), "Io { .. }");
+    let io = io.wait_timeout(SHORT).map(|_| ()).unwrap_err();
+    release(&wires);
+    assert_eq!(io.wait().0, Ok(()));
+}
+
 #[test]
 fn a_future_is_woken_once_and_returns_its_buffer() {
     let wires = Shared::default();

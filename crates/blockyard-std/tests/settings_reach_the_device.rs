@@ -4,8 +4,8 @@
 mod common;
 
 use blockyard::limits::Limits;
-use blockyard_std::{Disk, Error, IoPrio, Op, Options, PrioClass};
-use common::{Got, Scratch, Shared, quick, slow};
+use blockyard_std::{Disk, Error, IoPrio, Op, Options, PrioClass, Tools};
+use common::{Got, Scratch, Shared, Slow, quick, slow};
 
 fn disk(options: Options) -> (Disk, Shared) {
     let wires = quick();
@@ -25,6 +25,13 @@ fn got(wires: &Shared) -> Vec<Got> {
 
 fn plain(op: Op, sector: u64, sectors: u32) -> Got {
     Got { op, sector, sectors, is_fua: false, prio: IoPrio::default() }
+}
+
+#[test]
+fn a_device_that_panics_while_it_is_made_is_an_error() {
+    let make = |_: Tools| -> Slow { panic!("the test wants it") };
+    let error = Options::new().driver(Limits::new(1 << 10), make).unwrap_err();
+    assert!(error.to_string().contains("panicked while it started"), "{error}");
 }
 
 #[test]

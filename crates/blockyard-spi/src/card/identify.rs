@@ -5,7 +5,7 @@ use super::{Doing, Identity};
 use crate::error::Error;
 use crate::frame::{Command, R1, START, STOP_MANY};
 use blockyard_mmc::register::Bits;
-use blockyard_mmc::register::csd::Csd;
+use blockyard_mmc::register::csd::{Csd, Layout};
 use blockyard_mmc::register::ocr::SdOcr;
 use embedded_hal::digital::OutputPin;
 use embedded_hal_async::delay::DelayNs;
@@ -61,6 +61,10 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
             self.must(Command::new(16, 512)).await?;
         }
         let csd = Csd::sd(&self.register(9).await?).map_err(Error::Register)?;
+        // The OCR has no checksum here. A wrong unit of addresses would lead writes astray; the CSD, which has one, knows it.
+        if ocr.is_sector_addressed() == (csd.layout == Layout::Sd1) {
+            return Err(Error::Damaged);
+        }
         let cid = self.register(10).await?;
         Ok(Identity { csd, cid, is_sector_addressed: ocr.is_sector_addressed() })
     }

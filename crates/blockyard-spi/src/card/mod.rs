@@ -119,9 +119,9 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Card<Bus, Cs, Delay> {
         if self.is_lost {
             // [lost-is-identified]
             (self.set_clock_hz)(&mut self.wire.bus, SLOW_HZ);
-            let doing = core::mem::replace(&mut self.doing, Doing::Nothing);
-            if doing != Doing::Nothing {
-                self.wire.abort(doing).await?;
+            if self.doing != Doing::Nothing {
+                self.wire.abort(self.doing).await?;
+                self.doing = Doing::Nothing;
             }
             let found = self.wire.identify().await;
             self.wire.deselect().await?;

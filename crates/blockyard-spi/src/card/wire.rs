@@ -174,7 +174,12 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
         match self.poll(Limit::READ, |byte| byte != IDLE).await? {
             Some(START) => {}
             Some(token) if ErrorToken::is_one(token) => return Err(Error::Unreadable(token)),
-            Some(_) => return Err(Error::Damaged),
+            Some(_) => {
+                // A damaged token: the block comes all the same, and must not be taken for an answer.
+                self.read(bytes).await?;
+                self.read(&mut [0; 2]).await?;
+                return Err(Error::Damaged);
+            }
             None => return Err(Error::Timeout { command }),
         }
         self.read(bytes).await?;

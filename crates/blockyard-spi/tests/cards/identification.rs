@@ -55,6 +55,16 @@ fn a_card_that_says_it_is_idle_with_its_ocr_is_taken() {
     disk.read(5, &mut [0; 512]).unwrap();
 }
 
+/// With the wrong unit, every write would go astray. The CSD has a checksum, and contradicts.
+#[test]
+fn a_card_whose_unit_of_addresses_was_misread_is_not_used() {
+    for kind in Kind::ALL {
+        let slot = slot(Model::new(kind));
+        slot.0.borrow_mut().flips_capacity = true;
+        assert_eq!(open(&slot, Design::SMALL).err(), Some(Error::Damaged), "{kind:?}");
+    }
+}
+
 /// Asking again costs nothing.
 #[test]
 fn a_known_card_is_not_identified_again() {

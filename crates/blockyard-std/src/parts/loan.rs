@@ -1,7 +1,7 @@
 //! Memory that a caller lends to an I/O: its own buffer, without a copy.
 //!
 //! ```text
-//! caller ── Ticket (owns or borrows the memory) ── Loan ─► lane, device, kernel
+//! caller ── Ticket (owns the memory) or Seat (waits) ── Loan ─► lane, device, kernel
 //!    ▲                                                │
 //!    └──────────── the loan is dropped ◄──────────────┘
 //! ```
@@ -146,8 +146,8 @@ impl Drop for Loan {
     }
 }
 
-/// A caller's side of an I/O: its result when it has ended, and the memory that the ticket owns meanwhile.
-#[derive(Debug)]
+/// A caller's side of an I/O: its result when it has ended, and the memory that the ticket owns meanwhile. It has no `Debug`,
+/// which would look at lent memory.
 pub(crate) struct Ticket<B> {
     state: Mutex<State>,
     /// Nobody locks this while a loan of it exists ([lender-waits]).

@@ -263,7 +263,13 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let hctx = self.queue.hctx_of(cpu, bio);
         let (reserved, frozen) = (bio.flags.contains(Flags::RESERVED), self.queue.is_frozen());
         match self.queue.sched_tags.get_mut(hctx.index()) {
-            _ if self.queue.pauses.draining => self.queue.woken.push_back(waiter),
+            _ if self.queue.pauses.draining => {
+                let woken = &mut self.queue.woken;
+                if woken.len() == woken.capacity() {
+                    return Err(Full);
+                }
+                woken.push_back(waiter);
+            }
             _ if frozen => self.queue.pauses.wait(waiter)?,
             Some(tags) => {
                 tags.wait(waiter, reserved)?;

@@ -54,7 +54,8 @@ async fn talk(mut client: TcpStream, disk: Disk) -> io::Result<()> {
                 client.read_exact(&mut memory).await?;
                 (result, memory) = disk.write(memory, offset).await;
             }
-            _ => result = disk.begin_flush().await,
+            b'f' => result = disk.begin_flush().await,
+            _ => return Err(io::Error::from(io::ErrorKind::InvalidData)),
         }
         client.write_u8(if result.is_ok() { b'+' } else { b'-' }).await?;
         if kind == b'r' && result.is_ok() {

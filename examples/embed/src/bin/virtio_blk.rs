@@ -158,13 +158,17 @@ impl Device {
 fn begin(batch: &mut Batch<'_>, chain: &Chain, memory: &Memory) -> io::Result<Option<Request>> {
     let mut from = chain.clone().reader(memory).map_err(io::Error::other)?;
     let (kind, _) = (number(&mut from)?, number(&mut from)?);
-    let offset = long(&mut from)?.wrapping_mul(SECTOR);
+    // A sector beyond every disk stays beyond this one.
+    let offset = long(&mut from)?.saturating_mul(SECTOR);
     Ok(Some(match kind {
         IN => {
             let to = chain.clone().writer(memory).map_err(io::Error::other)?;
             Request::Read(batch.read(vec![0; room(&to)?], offset))
         }
         OUT => {
+            if from.available_bytes() > LONGEST {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a chain with too much"));
+            }
             let mut data = Vec::new();
             from.read_to_end(&mut data)?;
             Request::Write(batch.write(data, offset))
@@ -172,7 +176,11 @@ fn begin(batch: &mut Batch<'_>, chain: &Chain, memory: &Memory) -> io::Result<Op
         FLUSH => Request::Act(batch.flush()),
         DISCARD | WRITE_ZEROES => {
             let (offset, len) =
-                (long(&mut from)?.wrapping_mul(SECTOR), u64::from(number(&mut from)?));
+                (long(&mut from)?.saturating_mul(SECTOR), u64::from(number(&mut from)?));
+            let _flags = number(&mut from)?;
+            if from.available_bytes() > 0 {
+                return Ok(None); // of several segments; the device offers one
+            }
             Request::Act(match kind {
                 DISCARD => batch.discard(offset, len * SECTOR),
                 _ => batch.write_zeroes(offset, len * SECTOR),
@@ -408,7 +416,12 @@ mod tests {
             rounds += 1;
         }
         assert_eq!(guest.one(IN, u64::from(SLOTS) * 8, 512), IO_ERROR, "beyond the end");
+        assert_eq!(guest.one(IN, 1 << 55, 512), IO_ERROR, "no sector wraps around");
         assert_eq!(guest.one(99, 0, 512), UNSUPPORTED);
+        let segment: Vec<u8> = [0_u64.to_le_bytes(), 1_u64.to_le_bytes()].concat();
+        guest.fill(0, &segment.repeat(DATA as usize / 16));
+        assert_eq!(guest.one(WRITE_ZEROES, 0, 16), OK);
+        assert_eq!(guest.one(WRITE_ZEROES, 0, 32), UNSUPPORTED, "two segments");
         guest.kicks.send(Event::Stop).unwrap();
         device.join().unwrap().unwrap();
         let report = disk.shutdown().unwrap();

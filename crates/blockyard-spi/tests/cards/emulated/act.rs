@@ -37,7 +37,8 @@ impl Model {
             (58, false) => {
                 self.respond(u8::from(self.says_idle));
                 let ready = u32::from(!self.idle) << 31;
-                let high = u32::from(self.kind == Kind::Sdhc && !self.idle) << 30;
+                let is_high = (self.kind == Kind::Sdhc) != self.flips_capacity;
+                let high = u32::from(is_high && !self.idle) << 30;
                 self.out.extend((0x00ff_8000 | ready | high).to_be_bytes());
             }
             _ if self.idle => self.respond(ILLEGAL),

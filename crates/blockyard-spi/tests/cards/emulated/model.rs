@@ -56,6 +56,8 @@ pub(crate) struct Model {
     pub(crate) rough: bool,
     /// The card answers CMD58 as if it were idle still, as QEMU's does.
     pub(crate) says_idle: bool,
+    /// The bit of the OCR that tells how addresses count is damaged on the wire: no checksum tells.
+    pub(crate) flips_capacity: bool,
     pub(super) serial: u32,
     pub(super) erases_all: bool,
     selected: bool,
@@ -104,6 +106,7 @@ impl Model {
             stalled: false,
             rough: false,
             says_idle: false,
+            flips_capacity: false,
             serial,
             erases_all,
             selected: false,

@@ -216,7 +216,8 @@ fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
     let stat = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
     let known = stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
     let block = match known {
-        true => u64::from(stat.stx_dio_offset_align),
+        // Memory needs no more than a block nearly everywhere. Where it does, larger blocks serve both.
+        true => u64::from(stat.stx_dio_offset_align.max(stat.stx_dio_mem_align)),
         // Linux before 6.1 does not report it: assume a size that nearly every device accepts.
         false if is_block_device => BLOCK_BYTES_MAX,
         false => u64::from(stat.stx_blksize).min(BLOCK_BYTES_MAX),
