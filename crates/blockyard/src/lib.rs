@@ -103,9 +103,9 @@
 //!
 //! # Features
 //!
-//! - `std`, off by default: the drop of a [`RequestQueue`](request_queue::RequestQueue) in a debug build can
-//!   see whether its thread is panicking, and panics itself if the driver owns requests and it is not.
-//!   Programs with std should set it.
+//! - `std`, off by default, for programs with std: a debug build panics if a
+//!   [`RequestQueue`](request_queue::RequestQueue) is dropped while its driver owns requests, unless the thread
+//!   is panicking already.
 //!
 //! All else is `no_std` with `alloc` always. The crate has no dependencies and contains no `unsafe`.
 #![no_std]

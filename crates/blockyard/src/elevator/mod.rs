@@ -50,8 +50,7 @@
 //!   [`Elevator::has_work`] is true while a request of that hardware queue is held.
 //! - **[work-is-given]** While a request of a hardware queue is held, [`Elevator::dispatch`] for it gives a
 //!   request, unless the elevator documents a rule that withholds it until a request that was dispatched
-//!   has finished. So it gives one if none is between [`Elevator::dispatch`] and
-//!   [`Elevator::finished`].
+//!   has finished. If no dispatched request is unfinished, [`Elevator::dispatch`] gives one.
 //! - **[elevator-starves-none]** No stream of newer requests of the same priority class starves a request
 //!   that the elevator holds.
 //! - **[one-finished-per-dispatch]** Each [`Elevator::dispatch`] is answered by one

@@ -7,8 +7,8 @@ use crate::profile::{Design, Device};
 use crate::simulate::SimulationError;
 
 impl Question<'_> {
-    /// Adds to `answer` what runs with `seeds` seeds and on `devices`, readings of the device, say. `ended` is called after
-    /// each run. Fewer than two seeds, and no devices, add nothing.
+    /// Runs the designs again, with `seeds` seeds and on `devices`, which are readings of the device, and adds the results to
+    /// `answer`. Fewer than two seeds, and no devices, add nothing. `ended` is called after each run.
     ///
     /// # Errors
     ///

@@ -48,8 +48,8 @@ pub(super) struct Run {
 }
 
 impl Wanted {
-    /// Returns what a user wants who has seen `answer`. Without a number, there are a few readings if they take little time
-    /// and can tell anything.
+    /// Fills in defaults. Without a number of readings there are 8 if the answer has several designs, a figure that may
+    /// vary, and at most 200,000 I/Os; otherwise none.
     #[must_use]
     pub fn of(seeds: Option<u32>, readings: Option<u32>, answer: &Answer) -> Self {
         const FEW: u32 = 8;
