@@ -49,6 +49,7 @@ pub use error::Error;
 pub use io::{Act, Io};
 pub use options::Options;
 pub use parts::device::OpenError;
+pub use parts::queue::MakeElevator;
 pub use report::{Failure, Report};
 pub use stats::{Count, Stats};
 

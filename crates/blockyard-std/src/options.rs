@@ -10,11 +10,11 @@ use crate::parts::device::file::{Damaged, File, FileDevice};
 use crate::parts::device::memory::{Memory, MemoryDevice};
 use crate::parts::device::{How, MEMORY_REQUEST_SECTORS, OpenError, limits};
 use crate::parts::job::SECTOR;
-use crate::parts::queue::Shape;
+use crate::parts::queue::{MakeElevator, Shape};
 use crate::stats::Counters;
 use blockyard::driver::Device;
 use blockyard::limits::Limits;
-use blockyard::policy::Policies;
+use blockyard::policy::{ElevatorKind, Policies};
 use blockyard::time::Duration;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,6 +27,7 @@ use std::thread;
 #[must_use = "options do nothing until they open a disk"]
 pub struct Options {
     policies: Policies,
+    elevator: Option<MakeElevator>,
     depth: u16,
     timeout: Duration,
     read_only: bool,
@@ -38,6 +39,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             policies: Policies::mq_deadline(),
+            elevator: None,
             depth: 32,
             timeout: Duration::MAX,
             read_only: false,
@@ -73,9 +75,18 @@ impl Options {
         Self::default()
     }
 
-    /// Sets the design of the queue.
+    /// Sets the design of the queue, with a built-in elevator or none. See [`Self::elevator`] for one of your own.
     pub const fn policies(mut self, policies: Policies) -> Self {
         self.policies = policies;
+        self.elevator = None;
+        self
+    }
+
+    /// Puts an elevator of your own in the place of that of [`Self::policies`], which come first. `make` makes it in the disk's
+    /// thread. [`blockyard::conformance`] tests it.
+    pub const fn elevator(mut self, make: MakeElevator) -> Self {
+        self.policies.elevator = ElevatorKind::Other;
+        self.elevator = Some(make);
         self
     }
 
@@ -210,6 +221,7 @@ impl Options {
         Shape {
             limits,
             policies: self.policies,
+            elevator: self.elevator,
             depth,
             block_bytes,
             timeout: Some(self.timeout),

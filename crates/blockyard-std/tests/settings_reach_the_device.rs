@@ -3,9 +3,15 @@
 
 mod common;
 
+use blockyard::elevator::Elevator;
+use blockyard::elevator::checked::Checked;
+use blockyard::elevator::deadline::Deadline;
 use blockyard::limits::Limits;
+use blockyard::request_queue::QueueConfig;
+use blockyard::tag::TagSetConfig;
 use blockyard_std::{Disk, Error, IoPrio, Op, Options, PrioClass, Tools};
 use common::{Got, Scratch, Shared, Slow, quick, slow};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 fn disk(options: Options) -> (Disk, Shared) {
     let wires = quick();
@@ -25,6 +31,23 @@ fn got(wires: &Shared) -> Vec<Got> {
 
 fn plain(op: Op, sector: u64, sectors: u32) -> Got {
     Got { op, sector, sectors, is_fua: false, prio: IoPrio::default() }
+}
+
+/// An elevator of the embedder's own serves a disk; here one that checks every call of the queue.
+#[test]
+fn a_disk_has_an_elevator_of_its_own() {
+    static MADE: AtomicBool = AtomicBool::new(false);
+    fn make(config: &QueueConfig, tags: &TagSetConfig) -> Box<dyn Elevator + Send> {
+        MADE.store(true, Ordering::Relaxed);
+        let requests = config.requests(tags);
+        Box::new(Checked::new(Box::new(Deadline::new(requests, Default::default())), requests))
+    }
+    let disk = Options::new().elevator(make).memory(1 << 20).unwrap();
+    disk.write_at(&[7; 8192], 4096).unwrap();
+    let mut bytes = [0; 512];
+    disk.read_at(&mut bytes, 4096 + 512).unwrap();
+    assert_eq!((bytes, MADE.load(Ordering::Relaxed)), ([7; 512], true));
+    disk.shutdown().unwrap().ok().unwrap();
 }
 
 #[test]

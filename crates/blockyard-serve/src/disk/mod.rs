@@ -304,6 +304,7 @@ impl Disk {
         Shape {
             limits: self.limits(),
             policies: self.policies,
+            elevator: None,
             depth: self.depth,
             block_bytes: self.block_bytes(),
             // The kernel never times out an I/O of a file, so the queue does not either.

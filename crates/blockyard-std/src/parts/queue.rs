@@ -10,6 +10,7 @@ use crate::parts::device::{RANGE_SECTORS_MAX, SLICE_SECTORS};
 use crate::parts::job::{Job, Jobs, Owner, Transfer, job_of};
 use blockyard::bio::{Bio, Flags, IoPrio, Op};
 use blockyard::driver::Device;
+use blockyard::elevator::Elevator;
 use blockyard::host::Host;
 use blockyard::limits::Limits;
 use blockyard::policy::Policies;
@@ -28,6 +29,9 @@ const CPU: CpuId = CpuId(0);
 /// The only hardware queue of a lane's disk.
 const HCTX: HctxId = HctxId(0);
 
+/// Makes an elevator of the embedder's own for a queue of this configuration, on a host with these tags.
+pub type MakeElevator = fn(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>;
+
 /// What a lane must know of a disk.
 #[derive(Clone, Debug)]
 pub struct Shape {
@@ -35,6 +39,8 @@ pub struct Shape {
     pub limits: Limits,
     /// The design of the queue.
     pub policies: Policies,
+    /// Its elevator, if the design has one of the embedder's own ([`ElevatorKind::Other`](blockyard::policy::ElevatorKind)).
+    pub elevator: Option<MakeElevator>,
     /// The largest number of requests in flight at the device.
     pub depth: u16,
     /// The alignment that the device needs, in bytes, or 1 for none.
@@ -128,8 +134,15 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
         let host = Host::new(device, sink, shape.tags());
         let mut config = QueueConfig::new(1, 1, shape.limits.clone(), shape.policies);
         config.timeout = shape.timeout.unwrap_or(config.timeout);
+        let queue = match shape.elevator {
+            None => RequestQueue::new(QueueId(0), config, &host),
+            Some(make) => {
+                let elevator = make(&config, host.tags().config());
+                RequestQueue::with_elevator(QueueId(0), config, &host, elevator)
+            }
+        };
         Self {
-            queue: RequestQueue::new(QueueId(0), config, &host),
+            queue,
             host,
             jobs: Rc::clone(jobs),
             shape,

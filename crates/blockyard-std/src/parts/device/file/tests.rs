@@ -41,6 +41,7 @@ fn queue(jobs: &Jobs, outbox: &Rc<Outbox>) -> LaneQueue<FileDevice, ()> {
     let shape = Shape {
         limits: file.limits(),
         policies: Policies::NONE,
+        elevator: None,
         depth: 4,
         block_bytes: file.block_bytes,
         timeout: Some(Duration::MAX),
