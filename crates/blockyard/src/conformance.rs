@@ -1,7 +1,8 @@
 //! Tests for parts that an embedder writes.
 //!
 //! [`elevator`] runs a whole queue with an elevator under test, through merges, requeues, refusals and
-//! failures, with every call checked by [`Checked`]. The elevators of this crate pass the same test.
+//! failures, with every call checked by [`Checked`]. [`driver`] runs a queue over a device under test, with every call
+//! checked by [`layer::checked`]. The elevators and devices of this crate pass the same tests.
 //!
 //! ```
 //! use blockyard::elevator::deadline::Deadline;
@@ -16,10 +17,12 @@
 
 use crate::bio::{Bio, Flags, IoPrio, Op, PrioClass};
 use crate::device::null::NullDevice;
-use crate::driver::Busy;
+use crate::driver::{Busy, Device};
 use crate::elevator::Elevator;
 use crate::elevator::checked::Checked;
 use crate::host::Host;
+use crate::layer;
+use crate::layer::checked::Terms;
 use crate::layer::delay::{Delayed, Extra};
 use crate::layer::fault::{Action, FaultRule, Faulty, When};
 use crate::limits::Limits;
@@ -59,8 +62,44 @@ pub fn elevator(
     mut make: impl FnMut(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>,
 ) {
     let draws = Prng::new(seed);
-    Rig::new(draws.fork(0), draw_design, &mut make).send_random_traffic();
+    let mut rig = Rig::new(draws.fork(0), draw_design, &mut make);
+    rig.send_random_traffic();
+    rig.host.driver.lift();
+    rig.settle();
     Rig::new(draws.fork(1), |prng| plain_design(Dispatch::Budget, prng), &mut make).send_stream();
+}
+
+/// Tests a device with everything that `seed` draws: a scheduler, a way to dispatch, and random bios of every kind on
+/// 96 sectors, more of them than the device takes at once. All must end, within 30 s of virtual time after the last. A few
+/// hundred seeds reach every rule; one takes some milliseconds.
+///
+/// `make` returns the device, in virtual time: it learns the time from the calls, and says by
+/// [`Device::poll_at`] when to ask it again. `tags` and `limits` are its own.
+///
+/// # Panics
+///
+/// Panics if the device breaks a rule of [`driver`](crate::driver), or if it has fewer than 96 sectors. The message contains
+/// the name of the rule.
+pub fn driver<D: Device>(
+    seed: u64,
+    tags: TagSetConfig,
+    limits: Limits,
+    make: impl FnOnce(&TagSetConfig) -> D,
+) {
+    assert!(limits.capacity_sectors >= CAPACITY_SECTORS, "a device of at least 96 sectors");
+    let mut prng = Prng::new(seed);
+    let usual = prng.pick(&[Policies::NONE, Policies::mq_deadline(), Policies::mq_kyber()]);
+    let policies = Policies { elevator: usual.elevator, ..draw_design(&mut prng).policies };
+    let config = QueueConfig::new(2 * tags.hctxs, tags.hctxs, limits, policies);
+    let terms = alloc::vec![Terms::of(&config, &tags)];
+    let device = layer::checked::Checked::new(make(&tags), terms, &tags);
+    let host = Host::new(device, (), tags);
+    let queue = RequestQueue::new(QueueId(0), config, &host);
+    let call_ended = |device: &layer::checked::Checked<D>| device.call_ended();
+    let mut rig = Rig { host, queue, prng, now: Instant::ZERO, call_ended };
+    rig.send_random_traffic();
+    rig.settle();
+    rig.host.driver.all_ended();
 }
 
 /// The device under test's queue: nothing is refused once the faults are lifted.
@@ -109,14 +148,16 @@ fn draw_design(prng: &mut Prng) -> Design {
     }
 }
 
-struct Rig {
-    host: Host<Target>,
+struct Rig<D> {
+    host: Host<D>,
     queue: RequestQueue,
     prng: Prng,
     now: Instant,
+    /// Tells the device that a call of the queue has returned.
+    call_ended: fn(&D),
 }
 
-impl Rig {
+impl Rig<Target> {
     fn new(
         mut prng: Prng,
         draw: impl FnOnce(&mut Prng) -> Design,
@@ -145,9 +186,11 @@ impl Rig {
         let elevator = Checked::new(make(&config, &tags), config.requests(&tags));
         let host = Host::new(device, (), tags);
         let queue = RequestQueue::with_elevator(QueueId(0), config, &host, Box::new(elevator));
-        Self { host, queue, prng, now: Instant::ZERO }
+        Self { host, queue, prng, now: Instant::ZERO, call_ended: |_| {} }
     }
+}
 
+impl<D: Device> Rig<D> {
     fn draw_bio(&mut self) -> Bio {
         let op = self.prng.pick(&[
             Op::Read,
@@ -181,12 +224,15 @@ impl Rig {
 
     /// Submits `bio`; a bio that finds no tag is dropped. Returns whether it entered.
     fn submit(&mut self, cpu: CpuId, bio: Bio) -> bool {
-        self.queue.submit(&mut self.host, cpu, bio, self.now).is_ok()
+        let is_in = self.queue.submit(&mut self.host, cpu, bio, self.now).is_ok();
+        (self.call_ended)(&self.host.driver);
+        is_in
     }
 
     /// Does all work of this instant. Returns whether a bio with this cookie has ended.
     fn turn(&mut self, cookie: u64) -> bool {
         self.queue.turn(&mut self.host, self.now);
+        (self.call_ended)(&self.host.driver);
         let mut has_ended = false;
         while let Some(ended) = self.queue.next_ended() {
             has_ended |= ended.bio.cookie == cookie;
@@ -201,7 +247,10 @@ impl Rig {
             let cpu = self.prng.pick(&cpus);
             match self.prng.below(10) {
                 0 => self.queue.plug(cpu),
-                1 => self.queue.unplug(&mut self.host, cpu, self.now),
+                1 => {
+                    self.queue.unplug(&mut self.host, cpu, self.now);
+                    (self.call_ended)(&self.host.driver);
+                }
                 _ => {
                     let bio = self.draw_bio();
                     self.submit(cpu, bio);
@@ -209,7 +258,10 @@ impl Rig {
             }
             self.turn(0);
         }
-        self.host.driver.lift();
+    }
+
+    /// Waits until everything has ended.
+    fn settle(&mut self) {
         let end = self.now + PATIENCE;
         while !self.queue.drain(&mut self.host, self.now) {
             assert!(self.now < end, "[work-is-given] {} bios never end", self.queue.bios_in_use());
