@@ -25,8 +25,9 @@ const FLOOD: u64 = 1;
 
 /// A request queue over the live device, and the bios that found no tag, as in a lane of the server.
 struct Lane<D> {
-    queue: RequestQueue,
+    // The flood is still in flight at the end: the host with its driver goes first.
     host: Host<D, ()>,
+    queue: RequestQueue,
     waiting: VecDeque<Bio>,
     draws: Prng,
 }
