@@ -326,8 +326,7 @@ impl Sdhci {
             let end = segment.address + segment.bytes;
             while address < end {
                 let bytes = (end - address).min(descriptor::TRANSFER_BYTES_MAX);
-                let length = u16::try_from(bytes).unwrap_or(0);
-                let [low, high] = length.to_le_bytes();
+                let [low, high, ..] = bytes.to_le_bytes(); // two zeroes are 64 KiB
                 let [attributes, none] = descriptor::TRANSFER.to_le_bytes();
                 self.memory.write(at, &[attributes, none, low, high]);
                 self.memory.write(at + 4, &address.to_le_bytes());

@@ -90,11 +90,10 @@ fn sure(args: &Whatif, question: Question<'_>, answer: Answer) -> Result<Answer,
     }
     let devices = args.setting.readings(&args.device, wanted.readings)?;
     let progress = Progress::of(question.jobs, runs);
-    let stated = answer.clone();
     let surer = question.ask_again(answer, wanted.seeds, &devices, || progress.add_run(0))?;
     if interrupt::has_come() {
         note("interrupted: what other seeds and readings say is left out");
-        return Ok(stated);
+        return Ok(Answer { seeds: None, readings: None, ..surer });
     }
     Ok(surer)
 }

@@ -171,21 +171,17 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
 
     /// Reads a block that `command` asked for.
     pub(super) async fn receive(&mut self, bytes: &mut [u8], command: u8) -> Result<(), Error> {
-        match self.poll(Limit::READ, |byte| byte != IDLE).await? {
-            Some(START) => {}
+        let token = match self.poll(Limit::READ, |byte| byte != IDLE).await? {
             Some(token) if ErrorToken::is_one(token) => return Err(Error::Unreadable(token)),
-            Some(_) => {
-                // A damaged token: the block comes all the same, and must not be taken for an answer.
-                self.read(bytes).await?;
-                self.read(&mut [0; 2]).await?;
-                return Err(Error::Damaged);
-            }
+            Some(token) => token,
             None => return Err(Error::Timeout { command }),
-        }
+        };
+        // A block follows a damaged token, too, and must not be taken for an answer.
         self.read(bytes).await?;
         let mut crc = [0; 2];
         self.read(&mut crc).await?;
-        if crc16(bytes) == u16::from_be_bytes(crc) { Ok(()) } else { Err(Error::Damaged) }
+        let is_whole = token == START && crc16(bytes) == u16::from_be_bytes(crc);
+        if is_whole { Ok(()) } else { Err(Error::Damaged) }
     }
 
     /// Writes a block behind `token`, for `command`, and waits until the card has room for the next.

@@ -45,7 +45,7 @@ impl RequestQueue {
 
     /// Ends the queue, step by step, so that it can be dropped ([drained-for-good]). The first call closes
     /// the queue: [`Self::submit`] answers [`SubmitError::Draining`](crate::status::SubmitError) from then on,
-    /// plugs are released, and [`Self::next_woken`] names everybody who waits. Each call runs what is due.
+    /// plugs are released, and [`Self::next_woken`] names every waiter. Each call runs what is due.
     ///
     /// Returns whether the queue holds nothing: every bio that entered has ended, and
     /// [`Self::next_ended`] has returned it. Until then go on as before: complete requests, wait until
@@ -87,7 +87,7 @@ impl RequestQueue {
         self.is_empty()
     }
 
-    /// Wakes everybody who waits for a freeze or a tag.
+    /// Wakes every waiter, for the end of a freeze or for a tag.
     fn wake_all<D, S>(&mut self, host: &mut Host<D, S>) {
         self.woken.extend(self.pauses.waiters.drain(..));
         for tags in &mut self.sched_tags {

@@ -82,7 +82,7 @@ impl Wake for Wakes {
 }
 
 impl Device {
-    /// Serves until it is told to stop.
+    /// Serves until [`Event::Stop`].
     ///
     /// # Errors
     ///
@@ -166,11 +166,8 @@ fn begin(batch: &mut Batch<'_>, chain: &Chain, memory: &Memory) -> io::Result<Op
             Request::Read(batch.read(vec![0; room(&to)?], offset))
         }
         OUT => {
-            if from.available_bytes() > LONGEST {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a chain with too much"));
-            }
-            let mut data = Vec::new();
-            from.read_to_end(&mut data)?;
+            let mut data = vec![0; bounded(from.available_bytes())?];
+            from.read_exact(&mut data)?;
             Request::Write(batch.write(data, offset))
         }
         FLUSH => Request::Act(batch.flush()),
@@ -192,9 +189,14 @@ fn begin(batch: &mut Batch<'_>, chain: &Chain, memory: &Memory) -> io::Result<Op
 
 /// Returns the room for data. The last byte is that of the status.
 fn room<B: BitmapSlice>(to: &Writer<'_, B>) -> io::Result<usize> {
-    to.available_bytes().checked_sub(1).filter(|room| *room <= LONGEST).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::InvalidData, "a chain without room, or with too much")
-    })
+    let room = to.available_bytes().checked_sub(1);
+    bounded(room.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a chain without room"))?)
+}
+
+/// Returns `bytes`, the length of a chain's data, unless it is more than [`LONGEST`].
+fn bounded(bytes: usize) -> io::Result<usize> {
+    let too_much = || io::Error::new(io::ErrorKind::InvalidData, "a chain with too much data");
+    (bytes <= LONGEST).then_some(bytes).ok_or_else(too_much)
 }
 
 fn number<B: BitmapSlice>(from: &mut Reader<'_, B>) -> io::Result<u32> {

@@ -83,13 +83,13 @@ impl Question<'_> {
         Ok(Run { iops: streams.into_iter().map(|stream| stream.figures.iops).collect(), meets })
     }
 
-    /// Counts the runs that meet all goals under each design; empty without goals. `meet` says it of each design in each
-    /// run.
-    pub(super) fn goals_met(&self, meet: &[Vec<bool>]) -> Vec<GoalsMet> {
+    /// Counts the runs that meet all goals under each design; empty without goals. `runs` has a run of each design for each
+    /// seed or reading.
+    pub(super) fn goals_met(&self, runs: &[&[Run]]) -> Vec<GoalsMet> {
         if self.goals.is_empty() {
             return Vec::new();
         }
-        let count = |at: usize| meet.iter().filter(|run| run[at]).count();
+        let count = |at: usize| runs.iter().filter(|of| of[at].meets).count();
         let of_design = |(at, design): (usize, &Design)| GoalsMet {
             design: design.name.clone(),
             met: u32::try_from(count(at)).expect("a count of runs"),

@@ -99,9 +99,7 @@ pub(super) fn readings(
         }));
     }
     let count = u32::try_from(devices.len()).expect("a count of readings");
-    let meet: Vec<_> =
-        by_reading.iter().map(|of| of.iter().map(|run| run.meets).collect()).collect();
-    Ok(Readings { count, ranking: ranked, goals: question.goals_met(&meet) })
+    Ok(Readings { count, ranking: ranked, goals: question.goals_met(&by_reading) })
 }
 
 #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]

@@ -100,8 +100,7 @@ pub(super) fn seeds(
     let rows = 0..stated.rows.len();
     let comparisons = rows.flat_map(|row| (1..designs.len()).map(move |at| (row, at)));
     let comparisons = comparisons.map(|(row, at)| compared(row, at)).collect();
-    let meet: Vec<_> = by_seed.iter().map(|of| of.iter().map(|run| run.meets).collect()).collect();
-    Ok(Seeds { count, comparisons, goals: question.goals_met(&meet) })
+    Ok(Seeds { count, comparisons, goals: question.goals_met(&by_seed) })
 }
 
 /// The ratio of two rates; of two that are 0, it is 1.

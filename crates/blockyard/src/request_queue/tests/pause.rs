@@ -70,7 +70,7 @@ fn the_last_unquiesce_runs_every_hardware_queue() {
     }
 }
 
-/// What is on a plug, in the elevator and in the driver ends; what waits is told to go away.
+/// Bios on a plug, in the elevator and in the driver end; waiters are woken, and their bios are refused.
 /// [drained-for-good]
 #[test]
 fn a_drained_queue_ends_what_it_holds_and_takes_nothing_more() {
