@@ -8,8 +8,6 @@
 
 extern crate alloc;
 
-#[path = "../../../crates/blockyard-mmc/examples/firmware/bring_up.rs"]
-mod bring_up;
 #[path = "../../../crates/blockyard-mmc/examples/firmware/card.rs"]
 mod card;
 #[path = "../../../crates/blockyard-mmc/examples/firmware/chip.rs"]

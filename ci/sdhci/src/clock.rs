@@ -39,10 +39,4 @@ impl Clock {
         let ns = u64::try_from(ticks / u128::from(self.ticks_per_ms)).expect("centuries");
         Instant::ZERO + Duration::from_ns(ns)
     }
-
-    /// Keeps the processor busy for `span`.
-    pub(crate) fn spend(self, span: Duration) {
-        let end = self.now() + span;
-        while self.now() < end {}
-    }
 }

@@ -8,7 +8,8 @@ use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_mmc::block::{Context, Counts, Mmc, Target};
+use blockyard_mmc::block::{Counts, Mmc, Target};
+use blockyard_mmc::board::Board;
 use blockyard_mmc::card::Card;
 use blockyard_mmc::controller::HostController;
 use blockyard_mmc::policy::HostPolicy;
@@ -81,21 +82,12 @@ impl Disk {
     /// Does one piece of work that is due, or sleeps.
     fn turn(&mut self) {
         let now = self.sdhci().now();
-        let mmc = &mut self.host.driver;
-        // The machine's handler has only noted that there is something to read.
-        while let Some(event) = mmc.controller.next_event() {
-            mmc.interrupt(event, now);
-        }
-        while mmc.step(Context::Interrupt, now).is_some() {}
-        if mmc.step(Context::Deferred, now).is_some() || mmc.step(Context::Thread, now).is_some() {
-            return;
-        }
-        if self.queue.turn(&mut self.host, now) {
+        if self.host.driver.turn(now) || self.queue.turn(&mut self.host, now) {
             return;
         }
         if !self.queue.is_empty() {
             // At most until the next tick, after which `now` may have passed `poll_at` of driver or queue.
-            self.sdhci().wait();
+            self.sdhci().sleep(now);
         }
     }
 }

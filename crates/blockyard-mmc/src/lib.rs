@@ -10,9 +10,10 @@
 //!   controller, [`engine`] that to its command queue engine; [`exchange`] follows one MMC request on the bus.
 //! - [`block`] is the request path over that interface, a [`Driver`](blockyard::driver::Driver). [`policy`]
 //!   says how it works: which context does what, and when the next request starts.
+//! - [`board`] has the loop of identification, and a turn of the main loop, for a firmware that polls.
 //!
-//! `examples/firmware` has the code to write around this crate for a controller of your own: its driver, the
-//! loop of identification, and the main loop.
+//! `examples/firmware` has the code to write around this crate for a controller of your own: its driver, and the
+//! main loop.
 //!
 //! Nothing here does I/O or reads a clock: the controller carries out the driver's calls and reports events.
 #![no_std]
@@ -23,6 +24,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod block;
+pub mod board;
 pub mod card;
 pub mod command;
 pub mod controller;

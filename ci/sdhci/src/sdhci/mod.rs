@@ -1,26 +1,30 @@
 //! The driver of an SD host controller: puts MMC requests on the bus and reports how they went.
 
-mod bring_up;
 mod features;
 mod register;
 
 use crate::clock::Clock;
 use crate::machine::{DmaMemory, Line, Mmio};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use blockyard::driver::Issue;
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::block::Target;
+use blockyard_mmc::board::{Board, bring_up};
+use blockyard_mmc::card::Card;
 use blockyard_mmc::command::{Direction, Opcode, Response, ResponseKind};
 use blockyard_mmc::controller::{
     HostController, HostError, HostEvent, MmcRequest, NotNow, Part, Payload, SlotId,
 };
 use blockyard_mmc::host::HostCapabilities;
+use blockyard_mmc::identify::Failure;
+use blockyard_mmc::mode::{Mode, Timing, Width};
 use blockyard_mmc::policy::HSQ_SLOTS;
 use blockyard_mmc::register::Bits;
 use features::Features;
-use register::{command, descriptor, mode, present, reset, status};
+use register::{clock, command, descriptor, host_control, mode, present, reset, status};
 
 /// The largest number of memory pieces in one transfer with ADMA2.
 const DMA_SEGMENTS: u16 = 32;
@@ -103,30 +107,20 @@ impl Sdhci {
         self.line.interrupts()
     }
 
-    /// Returns the time.
-    pub(crate) fn now(&self) -> Instant {
-        self.clock.now()
-    }
-
     /// Returns whether a card is in the slot.
     pub(crate) fn has_card(&self) -> bool {
         self.registers.read_32(register::PRESENT) & present::CARD != 0
     }
 
-    /// Sleeps until the controller interrupts, for a millisecond at most.
-    pub(crate) fn wait(&self) {
-        self.line.wait();
-    }
-
-    /// Returns the controller's events, one by one.
-    pub(crate) fn next_event(&mut self) -> Option<HostEvent> {
-        if self.events.is_empty() && self.line.has_fired() {
-            let status = self.registers.read_32(register::STATUS);
-            self.registers.write_32(register::STATUS, status);
-            self.line.rearm();
-            self.translate(status);
-        }
-        self.events.pop_front()
+    /// Identifies the card, after a reset of the controller.
+    pub(crate) fn identify(&mut self) -> Result<Box<Card>, Failure> {
+        self.reset_parts(reset::ALL);
+        self.registers.write_32(register::STATUS_ENABLE, status::USED);
+        self.registers.write_32(register::SIGNAL_ENABLE, status::USED);
+        self.running = None;
+        self.events.clear();
+        self.line.rearm();
+        bring_up(self)
     }
 
     /// Translates bits of STATUS into events.
@@ -389,8 +383,49 @@ impl HostController for Sdhci {
     }
 
     fn reset(&mut self, _now: Instant) -> Result<Target, HostError> {
-        self.events.clear();
         let card = self.identify().map_err(|_| HostError::Timeout)?;
         Ok(Target::of(&card, &self.capabilities))
+    }
+}
+
+/// Of the modes, high speed at most: QEMU's cards do not change to signals at 1.8 V.
+impl Board for Sdhci {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn next_event(&mut self) -> Option<HostEvent> {
+        if self.events.is_empty() && self.line.has_fired() {
+            let status = self.registers.read_32(register::STATUS);
+            self.registers.write_32(register::STATUS, status);
+            self.line.rearm();
+            self.translate(status);
+        }
+        self.events.pop_front()
+    }
+
+    /// Sleeps for a millisecond at most, which is the tick of the machine.
+    fn sleep(&mut self, _limit: Instant) {
+        self.line.wait();
+    }
+
+    /// Changes clock, width and timing, while the clock stands still.
+    fn drive(&mut self, mode: Mode) {
+        let registers = self.registers;
+        registers.write_16(register::CLOCK, 0);
+        let width = if mode.width == Width::One { 0 } else { host_control::FOUR_LANES };
+        let basic = matches!(mode.timing, Timing::SdDefault | Timing::MmcLegacy);
+        let speed = if basic { 0 } else { host_control::HIGH_SPEED };
+        let dma = if self.features.adma2 { host_control::ADMA2 } else { 0 };
+        registers.write_8(register::HOST_CONTROL, width | speed | dma);
+        let running = self.features.divisor_bits(mode.clock_hz) | clock::RUNS;
+        registers.write_16(register::CLOCK, running);
+        while registers.read_16(register::CLOCK) & clock::IS_STABLE == 0 {}
+        registers.write_16(register::CLOCK, running | clock::GOES_TO_CARD);
+    }
+
+    fn power(&mut self, is_on: bool) {
+        let power = if is_on { register::POWER_3V3 } else { 0 };
+        self.registers.write_8(register::POWER, power);
     }
 }

@@ -11,7 +11,8 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Instant;
 use blockyard::unit::{CpuId, QueueId};
-use blockyard_mmc::block::{Context, Mmc, Target};
+use blockyard_mmc::block::{Mmc, Target};
+use blockyard_mmc::board::{Board, bring_up};
 use blockyard_mmc::card::Card;
 use blockyard_mmc::controller::HostController;
 use blockyard_mmc::host::BusyDetect;
@@ -38,7 +39,7 @@ impl Disk {
     /// it.
     pub(crate) fn new(chip: Chip, pipeline: Pipeline) -> Self {
         let mut sdhci = Sdhci::new(chip);
-        let card = *sdhci.identify().expect("card that is soldered in");
+        let card = *bring_up(&mut sdhci).expect("card that is soldered in");
         let limits = card.limits(sdhci.capabilities()).expect("sectors of the card");
         let target = Target::of(&card, sdhci.capabilities());
         let policy = HostPolicy::new(pipeline, BusyDetect::Hardware);
@@ -61,7 +62,7 @@ impl Disk {
     }
 
     pub(crate) fn now(&self) -> Instant {
-        self.host.driver.controller.chip.now()
+        self.host.driver.controller.now()
     }
 
     /// Submits `bios` and returns when all have ended. A real firmware submits bios as they arise and never
@@ -99,21 +100,10 @@ impl Disk {
     /// Does one piece of work that is due, or sleeps.
     fn turn(&mut self) {
         let now = self.now();
-        let mmc = &mut self.host.driver;
-        // The interrupt handler. If it interrupts the code below, handler and loop share `host` in critical
-        // sections; or the handler just wakes the loop, as here.
-        while let Some(event) = mmc.controller.next_event() {
-            mmc.interrupt(event, now);
-        }
-        while mmc.step(Context::Interrupt, now).is_some() {}
-        // Work that may take a while: one step, then look at interrupts again. A firmware with tasks has two
-        // of them, and `Mmc::pending` says when to wake them.
-        if mmc.step(Context::Deferred, now).is_some() || mmc.step(Context::Thread, now).is_some() {
-            return;
-        }
-        // The driver has finished requests, which the queue takes back; or the queue has requests for the
-        // driver.
-        if self.queue.turn(&mut self.host, now) {
+        // The interrupt handler only notes that there is something to read. A handler that does the work itself shares
+        // `host` with this loop in critical sections, and a firmware with tasks lets each context run in one of its own.
+        // The driver may have finished requests, which the queue takes back; or the queue has requests for the driver.
+        if self.host.driver.turn(now) || self.queue.turn(&mut self.host, now) {
             return;
         }
         // Nothing to do: sleep until the next interrupt, or until the instant of queue or driver. (With

@@ -4,8 +4,7 @@
 //! ```text
 //! demo.rs      what it is all for: bios, and memory that they name
 //! disk.rs      the main loop: request queue, driver of the card       ← begin here
-//! bring_up.rs  identification                                         ← and write these two
-//! sdhci.rs     the driver of the controller                           ← for your controller
+//! sdhci.rs     the driver of the controller                           ← write this for yours
 //! chip.rs      simulated: registers, DMA, interrupts, time
 //! card.rs      simulated: the device
 //! ```
@@ -17,7 +16,6 @@
 
 extern crate alloc;
 
-mod bring_up;
 mod card;
 mod chip;
 mod demo;

@@ -1,5 +1,5 @@
 //! The driver of the controller, which a firmware author writes. `blockyard_mmc` asks only two things of it:
-//! put one MMC request on the bus, and report how it went.
+//! put one MMC request on the bus, and report how it went. To identify a card, it also drives the bus in a mode.
 
 use crate::chip::{
     ARGUMENT, ARGUMENT_2, AUTO_CMD12, AUTO_CMD23, BLOCKS, COMMAND, COMMAND_TIMEOUT, COMPLETE, Chip,
@@ -11,11 +11,13 @@ use blockyard::driver::Issue;
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::block::Target;
+use blockyard_mmc::board::{Board, bring_up};
 use blockyard_mmc::command::{Direction, Response, ResponseKind};
 use blockyard_mmc::controller::{
     HostController, HostError, HostEvent, MmcRequest, NotNow, Part, Payload, SlotId,
 };
 use blockyard_mmc::host::{BusyDetect, HostCapabilities};
+use blockyard_mmc::mode::Mode;
 use blockyard_mmc::policy::HSQ_SLOTS;
 use blockyard_mmc::register::Bits;
 
@@ -65,21 +67,6 @@ impl Sdhci {
             running: None,
             events: VecDeque::with_capacity(5), // one for each part of an MMC request
         }
-    }
-
-    /// Returns whether an MMC request is on the bus, or is over and not reported yet.
-    pub(crate) const fn is_running(&self) -> bool {
-        self.running.is_some()
-    }
-
-    /// The interrupt handler: returns the controller's events, one by one.
-    pub(crate) fn next_event(&mut self) -> Option<HostEvent> {
-        if self.events.is_empty() {
-            let status = self.chip.read(STATUS);
-            self.chip.write(STATUS, status);
-            self.translate(status);
-        }
-        self.events.pop_front()
     }
 
     /// Translates bits of STATUS into the events of `blockyard_mmc`. This controller interrupts once, when a
@@ -242,7 +229,31 @@ impl HostController for Sdhci {
     /// Brings up the card as at the beginning.
     fn reset(&mut self, now: Instant) -> Result<Target, HostError> {
         self.abort(now);
-        let card = self.identify().map_err(|_| HostError::Timeout)?;
+        let card = bring_up(self).map_err(|_| HostError::Timeout)?;
         Ok(Target::of(&card, self.capabilities()))
+    }
+}
+
+/// The card's supply is always on, and its signals stay at 3.3 V.
+impl Board for Sdhci {
+    fn now(&self) -> Instant {
+        self.chip.now()
+    }
+
+    fn next_event(&mut self) -> Option<HostEvent> {
+        if self.events.is_empty() {
+            let status = self.chip.read(STATUS);
+            self.chip.write(STATUS, status);
+            self.translate(status);
+        }
+        self.events.pop_front()
+    }
+
+    fn sleep(&mut self, limit: Instant) {
+        self.chip.wait(Some(limit));
+    }
+
+    fn drive(&mut self, mode: Mode) {
+        self.chip.drive(mode);
     }
 }

@@ -22,7 +22,9 @@ pub mod time;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// A card that is selected and ready.
+/// A card that is selected and ready, as it was when it was identified. After a reset, the card may have another
+/// address: the request path then goes by what [`HostController::reset`](super::controller::HostController::reset)
+/// returns, and this value is out of date.
 #[derive(Clone, Debug)]
 pub struct Card {
     /// The standard that the card follows, with the registers that only that standard has.
