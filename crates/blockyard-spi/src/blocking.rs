@@ -74,11 +74,11 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Fails if [`disk::Disk::new`] does.
     ///
     /// # Panics
     ///
-    /// As there.
+    /// Panics if [`disk::Disk::new`] does.
     pub fn new(
         card: Card<Blocking<Bus>, Cs, Blocking<Delay>>,
         design: Design,
@@ -90,7 +90,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Fails if [`disk::Disk::run`] does.
     pub fn run(&mut self, ios: &mut [Io<'_>]) -> Result<(), Failure> {
         wait(self.0.run(ios))
     }
@@ -99,7 +99,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Fails if [`disk::Disk::read`] does.
     pub fn read(&mut self, sector: u64, to: &mut [u8]) -> Result<(), Failure> {
         wait(self.0.read(sector, to))
     }
@@ -108,7 +108,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Fails if [`disk::Disk::write`] does.
     pub fn write(&mut self, sector: u64, from: &[u8]) -> Result<(), Failure> {
         wait(self.0.write(sector, from))
     }
@@ -117,7 +117,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Fails if [`disk::Disk::erase`] does.
     pub fn erase(&mut self, sector: u64, sectors: u32) -> Result<(), Failure> {
         wait(self.0.erase(sector, sectors))
     }
@@ -126,7 +126,7 @@ where
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Fails if [`disk::Disk::flush`] does.
     pub fn flush(&mut self) -> Result<(), Failure> {
         wait(self.0.flush())
     }

@@ -43,6 +43,24 @@ fn a_block_that_was_damaged_on_the_wire_is_sent_again() {
     assert_eq!((disk.0.card().repeats(), disk.0.counts().requeues), (9, 0));
 }
 
+/// [damaged-is-sent-again]: the block behind the token is whole, and must not be taken for an answer.
+#[test]
+fn a_block_whose_start_token_was_damaged_is_sent_again() {
+    let (slot, mut disk) = sdhc();
+    let data = pattern(1, 2);
+    disk.write(100, &data).unwrap();
+    slot.0.borrow_mut().damaged_tokens.extend([(100, 1), (200, 1)]);
+    let mut back = vec![0; data.len()];
+    disk.read(100, &mut back).unwrap();
+    assert_eq!(back, data);
+    assert_eq!(arguments(&slot, 18), [100, 100]);
+    // A block of zeroes looks like responses without an error.
+    let mut back = [1; 512];
+    disk.read(200, &mut back).unwrap();
+    assert_eq!((back, arguments(&slot, 17)), ([0; 512], vec![200, 200]));
+    assert_eq!(slot.0.borrow().count(0), 0, "the connection was not in doubt");
+}
+
 /// [damaged-is-sent-again]: but not for ever.
 #[test]
 fn a_block_that_is_damaged_every_time_fails() {

@@ -42,6 +42,8 @@ pub(crate) struct Model {
     /// Faults: how often the block of a sector is damaged on its way to the host, or to the card.
     pub(crate) damaged_reads: BTreeMap<u32, u32>,
     pub(crate) damaged_writes: BTreeMap<u32, u32>,
+    /// The same of the start token of a block for the host.
+    pub(crate) damaged_tokens: BTreeMap<u32, u32>,
     /// Sectors that cannot be read, or written.
     pub(crate) unreadable: BTreeSet<u32>,
     pub(crate) unwritable: BTreeSet<u32>,
@@ -98,6 +100,7 @@ impl Model {
             now_ns: 0,
             damaged_reads: BTreeMap::new(),
             damaged_writes: BTreeMap::new(),
+            damaged_tokens: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             unwritable: BTreeSet::new(),
             damaged_commands: 0,
@@ -234,6 +237,10 @@ impl Model {
         }
         let block = self.sector(sector).to_vec();
         self.push_block(&block);
+        if count_down(&mut self.damaged_tokens, sector) {
+            let token = self.out.len() - 515;
+            self.out[token] ^= 0x40;
+        }
         if count_down(&mut self.damaged_reads, sector) {
             let last = self.out.len() - 100;
             self.out[last] ^= 0x10;
