@@ -56,6 +56,24 @@ fn parallel_accesses_are_limited_by_the_queue_depth() {
     assert!(two > one * 3 / 2 && four > two * 3 / 2, "{one} {two} {four}");
 }
 
+/// A job with 32 reads of 4 KiB in flight, in sequence. Its thread dispatches each of them at once, so nothing merges: the
+/// card has the next ones in its queue before it has sent the first.
+#[test]
+fn reads_in_sequence_that_are_queued_together_are_one_stream() {
+    let job = "--name=x --direct=1 --filename=/dev/mmcblk0 --size=1g --rw=read --bs=4k \
+               --ioengine=libaio --iodepth=32 --time_based --runtime=100ms";
+    let jobs = parse_args(job.split_whitespace(), &NoSource).unwrap();
+    let device = "base = \"emmc-hs400\"\n[card]\ndeterministic = true\n[card.read]\naccess = \"1ms\"\nparallel = 1\n\
+                  [card.ahead]\nper-kib = \"5us\"";
+    let device = Device::parse("card", device).unwrap();
+    let design = Design::lookup("cqe").unwrap();
+    let report = Simulation::new(&jobs, &device, &design, 1).unwrap().finish().unwrap();
+    let reads = done(&report);
+    assert_eq!(reads, report.stages.count(Action::Issue), "nothing merges");
+    // An access each would be 100 reads; 20 us for each 4 KiB are 5000.
+    assert!(reads > 3000, "{reads}");
+}
+
 #[test]
 fn each_read_is_three_commands_and_the_queue_status_is_read_when_it_is_ready() {
     let report = random_reads("cqe", 2, 32);

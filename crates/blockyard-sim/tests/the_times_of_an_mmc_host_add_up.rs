@@ -64,6 +64,17 @@ fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
     let deep = "--ioengine=libaio --iodepth=32 --rw=write --bs=4k --io_size=512k";
     assert_eq!(commands(deep, "mmc-blkmq-6.6"), 128);
     assert!(commands(deep, "mmc-blkmq") < 32);
+    let report = simulate(
+        &Device::lookup("sd-hs").unwrap(),
+        "--ioengine=libaio --iodepth=32 --rw=write --bs=4k --runtime=50ms --time_based",
+        "mmc-blkmq-6.6",
+    );
+    let end = Duration::from_ms(100);
+    assert!(
+        report.span < end,
+        "back from the driver, the job looks at the time: {:?}",
+        report.span
+    );
     let wide = "--rw=randwrite --bs=4k --numjobs=4 --io_size=128k";
     assert_eq!(commands(wide, "mmc-blkmq-6.6"), commands(wide, "mmc-blkmq"));
 }

@@ -122,6 +122,8 @@ enum Asleep {
     Call,
     /// The start of the requests that it has dispatched.
     Driver,
+    /// None: the requests have started, and its call returns.
+    Returns,
 }
 
 /// An I/O that was completed and reaped.
@@ -735,7 +737,8 @@ impl Task {
             | Asleep::Turn(_)
             | Asleep::Tag
             | Asleep::Call
-            | Asleep::Driver => false,
+            | Asleep::Driver
+            | Asleep::Returns => false,
         };
         if wakes {
             self.asleep = Asleep::No;
@@ -783,7 +786,7 @@ impl Task {
         self.refused.is_some_and(|(_, times)| times > 1)
     }
 
-    /// Sleeps in the driver, in the middle of a call.
+    /// Sleeps in the driver, before its call returns.
     pub const fn sleep_in_driver(&mut self) {
         self.asleep = Asleep::Driver;
     }
@@ -792,6 +795,18 @@ impl Task {
     #[must_use]
     pub fn is_in_driver(&self) -> bool {
         self.asleep == Asleep::Driver
+    }
+
+    /// Lets the call of the task in the driver return.
+    pub fn leave_driver(&mut self) {
+        debug_assert!(self.is_in_driver(), "{:?} leaves a driver in which it is not", self.id);
+        self.asleep = Asleep::Returns;
+    }
+
+    /// Whether the task does nothing in this step but return from the driver, and plans what it does next.
+    #[must_use]
+    pub fn returns_from_driver(&self) -> bool {
+        self.asleep == Asleep::Returns
     }
 
     /// Wakes the task.

@@ -56,7 +56,7 @@ impl<O: Observer> World<O> {
         }
         self.in_driver = None;
         let task = &mut self.tasks[id.0 as usize];
-        task.wake();
+        task.leave_driver();
         let cpu = task.cpu;
         self.give(cpu, Work::Step(id));
     }

@@ -421,16 +421,19 @@ impl Card {
         let sector = self.place(argument, parameters.blocks);
         let (ready_at, stream) = match (parameters.direction, sector) {
             (Direction::Read, Some(sector)) => match self.join(sector, parameters.blocks, end) {
-                Some(stream) => (end, Some(stream)),
+                Some(stream) => (end, Ahead::Joined(stream)),
                 None => {
                     let access = self.access_time();
                     let begin = self.tasks.access(end, access);
                     let ready = self.engine.read(begin, access);
                     self.write_waits();
-                    (ready, None)
+                    // The tasks that follow in the queue continue it before its data has been sent.
+                    let next = sector + u64::from(parameters.blocks);
+                    let begin = |ahead| Ahead::Begun(self.streams.begin(ahead, next, ready));
+                    (ready, self.timing.read.ahead.as_ref().map_or(Ahead::No, begin))
                 }
             },
-            _ => (end, None),
+            _ => (end, Ahead::No),
         };
         self.tasks.queue_described(sector, ready_at, stream);
         sector.is_none()
@@ -447,7 +450,7 @@ impl Card {
         debug_assert!(self.transfer.is_none(), "{command} during another transfer");
         let mut transfer = Transfer::new(direction, What::Medium, task.sector, blocks, end);
         transfer.durable = task.parameters.durable;
-        transfer.stream = task.stream.map_or(Ahead::No, Ahead::Joined);
+        transfer.stream = task.stream;
         match direction {
             Direction::Read => {
                 if one_in(&mut self.prng, self.timing.faults.no_data_one_in) {

@@ -45,7 +45,7 @@ impl Streams {
         self.due
     }
 
-    /// Begins a stream after a read elsewhere, whose last sector before `next` was sent at `now`. Returns its number.
+    /// Begins a stream after a read elsewhere, whose last sector before `next` is fetched by `now`. Returns its number.
     pub(super) fn begin(&mut self, timing: &AheadTiming, next: u64, now: Instant) -> u64 {
         if self.followed.len() == usize::from(timing.streams) {
             self.followed.remove(0);
@@ -59,7 +59,7 @@ impl Streams {
     /// Moves the end of a stream that has begun, if the card still follows it.
     pub(super) fn move_on(&mut self, number: u64, next: u64, now: Instant) {
         if let Some(stream) = self.followed.iter_mut().find(|stream| stream.number == number) {
-            stream.next = next;
+            stream.next = stream.next.max(next);
             self.due = self.due.max(now);
         }
     }

@@ -1,6 +1,7 @@
 //! The command queue inside an eMMC device: numbered tasks, each ready from some instant on.
 
 use super::misuse::Wrong;
+use super::transfer::Ahead;
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::command::Direction;
 use blockyard_mmc::command::state::Queue;
@@ -39,8 +40,8 @@ pub(super) struct Task {
     pub(super) sector: u64,
     /// When a read has its data. A write is ready whenever there is room.
     ready_at: Instant,
-    /// The stream that the read continues.
-    pub(super) stream: Option<u64>,
+    /// The stream of the read.
+    pub(super) stream: Ahead,
 }
 
 /// The queue.
@@ -98,7 +99,7 @@ impl Tasks {
         &mut self,
         sector: Option<u64>,
         ready_at: Instant,
-        stream: Option<u64>,
+        stream: Ahead,
     ) {
         if let (Some(parameters), Some(sector)) = (self.described.take(), sector) {
             let task = Task { parameters, sector, ready_at, stream };
