@@ -22,8 +22,7 @@ fn iops(device: &str, design: &str, rw: &str, seed: u64) -> u64 {
     Figures::of(&report, 1).bytes / 4096
 }
 
-/// The percent of the IOPS without a command queue, over three seeds. The jobs settle in one of two rhythms, which
-/// differ by 10 % in sequential reads; the seed decides.
+/// The percent of the IOPS without a command queue, over three seeds.
 fn percent(device: &str, rw: &str) -> u64 {
     let all = |design| (1..=3).map(|seed| iops(device, design, rw, seed)).sum::<u64>();
     all("cqe") * 100 / all("mmc-blkmq")
