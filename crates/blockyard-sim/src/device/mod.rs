@@ -8,8 +8,11 @@
 
 pub mod activity;
 mod cache;
+mod crosspoint;
+pub mod drive;
 pub mod hba;
 pub mod live;
+pub mod medium;
 pub mod mmc;
 pub mod null;
 pub mod pmem;
@@ -22,6 +25,7 @@ use crate::data::event::{DataEvent, Place, ReportsData};
 use activity::Activity;
 use blockyard::driver::{Device, Driver};
 use blockyard::time::{Duration, Instant};
+use drive::Drive;
 use hba::Hba;
 use mmc::host::MmcHost;
 use null::Null;
@@ -49,6 +53,8 @@ pub enum Model {
     Mmc(Box<MmcHost>),
     /// Persistent memory.
     Pmem(Box<Pmem>),
+    /// A drive: a front end over a medium.
+    Drive(Box<Drive>),
     /// A device that records the calls made on it.
     #[cfg(test)]
     Probe(probe::Probe),
@@ -60,6 +66,7 @@ impl Model {
         match self {
             Self::Null(null) => null.start(at, events),
             Self::Hba(hba) => hba.start(at, events),
+            Self::Drive(drive) => drive.start(at, events),
             // The host's driver starts requests by its acts; persistent memory has completed them.
             _ => {}
         }
@@ -95,6 +102,7 @@ impl Model {
             Self::Null(null) => null.event(event, now),
             Self::Hba(hba) => hba.event(event, now, events),
             Self::Mmc(mmc) => mmc.event(event, now, events),
+            Self::Drive(drive) => drive.event(event, now, events),
             _ => unreachable!("{event:?} of a device that schedules no events"),
         }
     }
@@ -106,6 +114,7 @@ impl Model {
             Self::Pmem(pmem) => pmem.forget(now),
             Self::Null(null) => null.activity.forget(now),
             Self::Hba(hba) => hba.activity.forget(now),
+            Self::Drive(drive) => drive.activity.forget(now),
             #[cfg(test)]
             Self::Probe(_) => {}
         }
@@ -118,6 +127,7 @@ impl Model {
             Self::Hba(hba) => &hba.activity,
             Self::Mmc(mmc) => &mmc.activity,
             Self::Pmem(pmem) => &pmem.activity,
+            Self::Drive(drive) => &drive.activity,
             #[cfg(test)]
             Self::Probe(_) => panic!("no test asks a probe for its activity"),
         }
@@ -186,7 +196,7 @@ impl Model {
 
 impl Driver for Model {
     blockyard::pass_on!(
-        Self::{Null, Hba, Mmc, Pmem, #[cfg(test)] Probe}:
+        Self::{Null, Hba, Mmc, Pmem, Drive, #[cfg(test)] Probe}:
         take_budget, return_budget, prepare, unprepare, queue_rq, commit, timed_out, finish
     );
 }
@@ -221,7 +231,7 @@ impl ReportsData for Model {
 /// Models act in time by the events that they schedule. Only the request path of an MMC host has instants
 /// at which to be polled.
 impl Device for Model {
-    blockyard::pass_on!(Self::{Null, Hba, Mmc, Pmem, #[cfg(test)] Probe}: next_finished);
+    blockyard::pass_on!(Self::{Null, Hba, Mmc, Pmem, Drive, #[cfg(test)] Probe}: next_finished);
 
     fn poll_at(&self) -> Option<Instant> {
         self.mmc()?.poll_at()

@@ -9,6 +9,7 @@ use blockyard::unit::SECTOR_BYTES;
 use super::base::Bases;
 use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
+use super::drive::{DRIVES, DriveProfile, drive};
 use super::error::{Problem, ProfileError};
 use super::machine::{MachineProfile, PROCESSORS, machine};
 use super::mmc::{MmcProfile, mmc};
@@ -63,6 +64,8 @@ pub enum DeviceModel {
     Mmc(MmcProfile),
     /// Memory that keeps its bytes: `[pmem]`.
     Pmem(PmemProfile),
+    /// A drive: the tables of a front end and of a medium.
+    Drive(DriveProfile),
 }
 
 /// The figures of a null device.
@@ -187,6 +190,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "pmem-dram",
     "pmem-3dxpoint",
     "pmem-dram-2015",
+    "nvme-3dxpoint",
 );
 
 const KEYS: &[&str] = &[
@@ -200,6 +204,8 @@ const KEYS: &[&str] = &[
     "host",
     "card",
     "pmem",
+    "nvme",
+    "crosspoint",
     "cpu",
 ];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];
@@ -235,6 +241,7 @@ impl DeviceModel {
             Self::Hba(_) => &["hba"],
             Self::Mmc(_) => &["card", "host"],
             Self::Pmem(_) => &["pmem"],
+            Self::Drive(drive) => drive.tables(),
         }
     }
 
@@ -247,6 +254,7 @@ impl DeviceModel {
             Self::Mmc(mmc) if mmc.card.is_emmc() => "an eMMC device",
             Self::Mmc(_) => "an SD card",
             Self::Pmem(_) => "persistent memory",
+            Self::Drive(drive) => drive.kind(),
         }
     }
 }
@@ -256,7 +264,7 @@ impl Device {
     #[must_use]
     pub const fn disks(&self) -> u16 {
         match self.model {
-            DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => 1,
+            DeviceModel::Mmc(_) | DeviceModel::Pmem(_) | DeviceModel::Drive(_) => 1,
             DeviceModel::Null(null) => null.disks,
             DeviceModel::Hba(hba) => hba.luns,
         }
@@ -270,8 +278,8 @@ impl Device {
         let model = match self.model {
             DeviceModel::Null(null) => DeviceModel::Null(NullProfile { disks, ..null }),
             DeviceModel::Hba(hba) => DeviceModel::Hba(HbaProfile { luns: disks, ..hba }),
-            one @ (DeviceModel::Mmc(_) | DeviceModel::Pmem(_)) if disks == 1 => one,
-            DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => return None,
+            one if disks == 1 => one,
+            DeviceModel::Mmc(_) | DeviceModel::Pmem(_) | DeviceModel::Drive(_) => return None,
         };
         Some(Self { model, ..self })
     }
@@ -406,9 +414,11 @@ impl Device {
     }
 }
 
-/// Reads the one of `[null]`, `[hba]`, `[card]` and `[pmem]` that the file has, or else that of its base.
+/// Reads the model whose tables the file has, or else that of its base.
 fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
-    let given: Vec<_> = MODELS.iter().filter(|(key, _)| top.has(key)).collect();
+    let first = |keys: &&[&'static str]| keys.iter().copied().find(|key| top.has(key));
+    let given: Vec<_> =
+        MODELS.iter().filter_map(|(keys, model)| Some((first(keys)?, model))).collect();
     match (&given[..], top.base()) {
         ([(key, _)], _) if top.has("host") && *key != "card" => Err(host_alone(top)),
         ([(_, model)], _) => model(top),
@@ -418,12 +428,13 @@ fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
         },
         ([], Some(base)) => self::model(base),
         ([], None) => {
-            let words = "no device: none of `[null]`, `[hba]`, `[card]` and `[pmem]`, nor a `base` \
-                         that has one";
+            let words = "no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's \
+                         front end, nor a `base` that has one";
             Err(top.wrong("", Problem::Contradiction(words)))
         }
         ([_, (other, _), ..], _) => {
-            let words = "a device is one of `[null]`, `[hba]`, `[card]` and `[pmem]`";
+            let words =
+                "a device is one of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front end";
             Err(top.wrong(other, Problem::Contradiction(words)))
         }
     }
@@ -436,12 +447,13 @@ fn host_alone(top: &Table<'_>) -> ProfileError {
 /// A reader of one kind of device.
 type ReadModel = fn(&Table<'_>) -> Result<DeviceModel, ProfileError>;
 
-/// The tables of the models.
-const MODELS: &[(&str, ReadModel)] = &[
-    ("null", |top| null(top).map(DeviceModel::Null)),
-    ("hba", |top| hba(top).map(DeviceModel::Hba)),
-    ("card", |top| mmc(top).map(DeviceModel::Mmc)),
-    ("pmem", |top| pmem(top).map(DeviceModel::Pmem)),
+/// The models, each with the tables that make a file one of it.
+const MODELS: &[(&[&str], ReadModel)] = &[
+    (&["null"], |top| null(top).map(DeviceModel::Null)),
+    (&["hba"], |top| hba(top).map(DeviceModel::Hba)),
+    (&["card"], |top| mmc(top).map(DeviceModel::Mmc)),
+    (&["pmem"], |top| pmem(top).map(DeviceModel::Pmem)),
+    (DRIVES, |top| drive(top).map(DeviceModel::Drive)),
 ];
 
 table_of!(NULL, fn null("null") -> NullProfile {

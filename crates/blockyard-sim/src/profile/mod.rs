@@ -19,8 +19,10 @@
 mod base;
 mod btt;
 mod builtin;
+mod crosspoint;
 mod design;
 mod device;
+mod drive;
 mod error;
 mod fault;
 mod host;
@@ -39,12 +41,14 @@ mod value;
 
 pub use btt::{BttDesign, Fences, Words};
 pub use builtin::{Builtin, is_path};
+pub use crosspoint::CrosspointProfile;
 pub use design::{Design, KindQueues, canonical, short_name};
 pub(crate) use design::{POLL_QUEUES, READ_QUEUES};
 pub use device::{
     CacheProfile, DISKS_MAX, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
     RefusalMode,
 };
+pub use drive::{DriveProfile, FrontProfile, MediumProfile, NvmeProfile};
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
 pub use fault::{FaultRules, NoCard};
 pub(crate) use host::asked;

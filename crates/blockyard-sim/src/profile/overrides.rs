@@ -5,6 +5,7 @@
 
 use toml::de::DeValue;
 
+use super::drive::DRIVES;
 use super::error::{MAX_FILE_BYTES, Problem, ProfileError};
 use super::reading::Figure;
 
@@ -84,7 +85,8 @@ fn full_key(key: &str, tables: &[&str], figures: &[Figure]) -> Result<String, Pr
         return Err(Problem::Contradiction("the base of a profile cannot be replaced"));
     }
     let of_models = ["null", "hba", "card", "host", "pmem"];
-    if of_models.contains(&parts[0]) && !tables.contains(&parts[0]) {
+    let is_of_model = of_models.contains(&parts[0]) || DRIVES.contains(&parts[0]);
+    if is_of_model && !tables.contains(&parts[0]) {
         return Err(Problem::Contradiction("the device has no such table"));
     }
     let [first, last] = parts[..] else { return Ok(key.to_owned()) };

@@ -284,7 +284,7 @@ fn a_misspelt_key_is_reported_before_the_missing_key() {
     assert_eq!(
         device_error("[srp]\n"),
         "my.toml:1: unknown key `srp` (one of title, base, processors, limits, cache, null, hba, \
-         host, card, pmem, cpu)"
+         host, card, pmem, nvme, crosspoint, cpu)"
     );
 }
 
@@ -295,7 +295,8 @@ fn a_missing_key_is_reported_at_the_line_of_its_table() {
     assert_eq!(design_error(text), "my.toml:2: missing key `dispatch` in `[queue]`");
     assert_eq!(
         device_error(""),
-        "my.toml:1: no device: none of `[null]`, `[hba]`, `[card]` and `[pmem]`, nor a `base` that has one"
+        "my.toml:1: no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front end, nor \
+         a `base` that has one"
     );
     assert_eq!(
         device_error("base = \"srp\"\n[hba.refusal]\nlimit = 3\n"),
@@ -474,7 +475,7 @@ fn contradictions_are_refused() {
     );
     assert_eq!(
         device_error("[null]\n[hba]\n"),
-        "my.toml:2: a device is one of `[null]`, `[hba]`, `[card]` and `[pmem]`"
+        "my.toml:2: a device is one of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front end"
     );
     let of_srp = device_error("base = \"srp\"\n[host]\ntags = 1\n");
     assert_eq!(of_srp, "my.toml:2: `[host]` goes only with `[card]`");

@@ -5,6 +5,7 @@ use crate::data::history::Cache;
 use crate::data::medium::Media;
 use crate::data::verify::{Verifier, Verify};
 use crate::device::Model;
+use crate::device::drive::Drive;
 use crate::device::hba::Hba;
 use crate::device::live::Live;
 use crate::device::mmc::host::MmcHost;
@@ -157,6 +158,7 @@ fn model(
             let disk = Pmem::new(pmem, design.btt.as_ref(), bytes, device.machine.cpus);
             Model::Pmem(Box::new(disk))
         }
+        DeviceModel::Drive(drive) => Model::Drive(Box::new(Drive::new(drive, hctxs, draws))),
     })
 }
 
@@ -192,6 +194,7 @@ fn queues(device: &Device, design: &Design) -> (u16, u16, u16, bool) {
         DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
         DeviceModel::Mmc(mmc) => (1, mmc.tags(design.host), 1, false),
         DeviceModel::Pmem(_) => (1, PMEM_TAGS, 1, false),
+        DeviceModel::Drive(drive) => (drive.hw_queues(), drive.depth(), 1, false),
     }
 }
 

@@ -115,10 +115,10 @@ fn at_device(device: &Device, low: &Run<'_>, high: &Run<'_>) -> Option<Evidence>
     match device.model {
         // The driver of an MMC host holds requests that wait for the bus: its transfers say more.
         DeviceModel::Null(_) | DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => None,
-        DeviceModel::Hba(_) if commands.distance() >= ns.distance() => {
+        DeviceModel::Hba(_) | DeviceModel::Drive(_) if commands.distance() >= ns.distance() => {
             Some(Evidence::AtDevice { commands })
         }
-        DeviceModel::Hba(_) => Some(Evidence::CommandTime { ns }),
+        DeviceModel::Hba(_) | DeviceModel::Drive(_) => Some(Evidence::CommandTime { ns }),
     }
 }
 

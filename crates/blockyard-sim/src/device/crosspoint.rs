@@ -1,0 +1,88 @@
+//! Memory that is written in place, such as 3D XPoint: a medium without translation, erases or a cache.
+//!
+//! The memory lies behind channels. An access is cut into units, which lie on the channels in turn. Each unit occupies
+//! its channel; the latency of the memory follows the last unit and occupies nothing.
+//!
+//! Left out: wear levelling, refresh, errors and their correction, the power limit of writes, and any difference
+//! between accesses to one die and to several.
+//!
+//! # Rules
+//!
+//! - **[channel-serves-in-order]** A channel serves one unit at a time, in the order in which their accesses begin.
+
+use super::medium::{Access, CommandId, MediumEvent, MediumEvents};
+use crate::profile::CrosspointProfile;
+use crate::workload::Prng;
+use blockyard::bio::Op;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
+use std::collections::VecDeque;
+
+/// The medium.
+#[derive(Debug)]
+pub(super) struct Crosspoint {
+    profile: CrosspointProfile,
+    prng: Prng,
+    /// For each channel, the instant from which it is free.
+    free_at: Vec<Instant>,
+    ended: VecDeque<CommandId>,
+}
+
+impl Crosspoint {
+    /// Returns idle memory by `profile`. `prng` draws the spread of its latency.
+    #[must_use]
+    pub(super) fn new(profile: CrosspointProfile, prng: Prng) -> Self {
+        let free_at = vec![Instant::ZERO; usize::from(profile.channels)];
+        Self { profile, prng, free_at, ended: VecDeque::new() }
+    }
+
+    /// Begins command `id` at `now`.
+    pub(super) fn begin(
+        &mut self,
+        id: CommandId,
+        access: Access,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        let profile = &self.profile;
+        let (latency, unit) = match access.op {
+            Op::Read => (profile.read, profile.read_unit),
+            Op::Write | Op::WriteZeroes => (profile.write, profile.write_unit),
+            // Every write that has ended is in the memory already.
+            _ => return self.ended.push_back(id),
+        };
+        let latency = profile.spread.map_or(latency, |spread| spread.draw(latency, &mut self.prng));
+        let end = self.occupy(access, unit, now) + latency;
+        events.push_back((end, MediumEvent(id.0)));
+    }
+
+    /// Occupies the channels of `access` from `now` for `time` with each unit, and returns when the last is done
+    /// ([channel-serves-in-order]).
+    fn occupy(&mut self, access: Access, time: Duration, now: Instant) -> Instant {
+        let unit_sectors = self.profile.unit / u64::from(SECTOR_BYTES);
+        let first = access.start / unit_sectors;
+        let units = (access.start + u64::from(access.sectors)).div_ceil(unit_sectors) - first;
+        let channels = self.free_at.len() as u64;
+        let mut end = now;
+        for nth in 0..units.min(channels) {
+            let at =
+                usize::try_from((first + nth) % channels).expect("a channel should be below 1024");
+            let on_channel = (units - nth).div_ceil(channels);
+            let free_at = &mut self.free_at[at];
+            *free_at = (*free_at).max(now) + Duration::from_ns(time.as_ns() * on_channel);
+            end = end.max(*free_at);
+        }
+        debug_assert!(end >= now, "an access must not end before it begins");
+        end
+    }
+
+    /// Ends the command of `event`.
+    pub(super) fn event(&mut self, event: MediumEvent) {
+        self.ended.push_back(CommandId(event.0));
+    }
+
+    /// Returns the next command that has ended.
+    pub(super) fn next_ended(&mut self) -> Option<CommandId> {
+        self.ended.pop_front()
+    }
+}

@@ -1,0 +1,17 @@
+//! What commands of a drive pass one after another: a processor of the controller, or one direction of a link.
+
+use blockyard::time::{Duration, Instant};
+
+/// A resource that serves one command at a time, in the order of the calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Line {
+    free_at: Instant,
+}
+
+impl Line {
+    /// Enters a command at `now` that takes `time`, and returns when it is through.
+    pub(super) fn pass(&mut self, now: Instant, time: Duration) -> Instant {
+        self.free_at = self.free_at.max(now) + time;
+        self.free_at
+    }
+}

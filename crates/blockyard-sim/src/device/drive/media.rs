@@ -1,0 +1,46 @@
+//! The medium of a drive: one of several.
+
+use crate::device::crosspoint::Crosspoint;
+use crate::device::medium::{Access, CommandId, MediumEvent, MediumEvents};
+use crate::profile::MediumProfile;
+use crate::workload::Prng;
+use blockyard::time::Instant;
+
+/// A medium. See [`medium`](crate::device::medium) for its calls.
+#[derive(Debug)]
+pub(super) enum Medium {
+    /// Memory that is written in place.
+    Crosspoint(Crosspoint),
+}
+
+impl Medium {
+    pub(super) fn new(profile: MediumProfile, prng: Prng) -> Self {
+        match profile {
+            MediumProfile::Crosspoint(profile) => Self::Crosspoint(Crosspoint::new(profile, prng)),
+        }
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        id: CommandId,
+        access: Access,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        match self {
+            Self::Crosspoint(crosspoint) => crosspoint.begin(id, access, now, events),
+        }
+    }
+
+    pub(super) fn event(&mut self, event: MediumEvent, _now: Instant, _events: &mut MediumEvents) {
+        match self {
+            Self::Crosspoint(crosspoint) => crosspoint.event(event),
+        }
+    }
+
+    pub(super) fn next_ended(&mut self) -> Option<CommandId> {
+        match self {
+            Self::Crosspoint(crosspoint) => crosspoint.next_ended(),
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The seam between the front end of a drive and its medium.
+//!
+//! A front end begins each [`Access`] at the instant at which the command, and the data of a write, have reached the
+//! drive. The medium schedules events of its own, and reports each command that has ended. It may hold a command for as
+//! long as it likes, and commands end in any order. The front end carries the data of a read to the host afterwards.
+//!
+//! # Rules
+//!
+//! - **[medium-in-order]** The instants of all calls on a medium do not fall.
+
+use blockyard::bio::Op;
+use blockyard::time::Instant;
+use std::collections::VecDeque;
+
+/// The front end's number of a command, dense from 0. A number is used again when its command has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandId(pub u32);
+
+/// What a command asks of a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The operation. Flushes, discards and zeroed ranges are accesses too.
+    pub op: Op,
+    /// The first sector, of 512 bytes.
+    pub start: u64,
+    /// The number of sectors; 0 for a flush.
+    pub sectors: u32,
+    /// Whether a write is durable when it ends, in spite of a volatile cache.
+    pub fua: bool,
+}
+
+/// An event that a medium scheduled, by a number of its own below 2 to the 31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediumEvent(pub u32);
+
+/// Events that a medium wants scheduled.
+pub type MediumEvents = VecDeque<(Instant, MediumEvent)>;
