@@ -42,7 +42,7 @@ impl Sink for Watch {
 impl Observer for Watch {
     fn work_begins(&mut self, _cpu: CpuId, work: &Work, _now: Instant) {
         match work {
-            Work::Complete { .. } => self.interrupts += 1,
+            Work::Complete { .. } | Work::Vector(_) => self.interrupts += 1,
             Work::Look(_) => self.looks += 1,
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use blockyard::stats::Histogram;
 use blockyard_sim::answer::number::approximate;
-use blockyard_sim::answer::{HostFigures, Outcome, PmemFigures, Verified};
+use blockyard_sim::answer::{DriveFigures, HostFigures, Outcome, PmemFigures, Verified};
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::job::{ContinueOnError, Job, JobFile};
 use blockyard_sim::measure::JobStats;
@@ -50,6 +50,8 @@ struct Whole<'a> {
     mmc: Option<&'a HostFigures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pmem: Option<&'a PmemFigures>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drive: Option<&'a DriveFigures>,
     #[serde(skip_serializing_if = "Option::is_none")]
     faults: Option<&'a [FaultCount]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,6 +182,7 @@ pub(crate) fn json(
         disk_util: [Disk::of(device, report)],
         mmc: outcome.figures.mmc.as_ref(),
         pmem: outcome.figures.pmem.as_ref(),
+        drive: outcome.figures.drive.as_ref(),
         faults: outcome.faults.as_deref(),
         verified: outcome.verified.as_ref(),
     };

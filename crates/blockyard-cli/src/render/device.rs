@@ -1,18 +1,21 @@
-//! The further tables of an answer: the MMC host and persistent memory; injected faults and verified data.
+//! The further tables of an answer: the MMC host, persistent memory and drives; injected faults and verified data.
 
 use blockyard_sim::answer::Outcome;
 
-use super::{faults, mmc, pmem, verified};
+use super::{drive, faults, mmc, pmem, verified};
 
 /// An outcome with its name; a single run has none.
 pub(crate) type Named<'a> = (Option<&'a str>, &'a Outcome);
 
-/// Returns what the MMC hosts or memories did, in lines of at most `width`. The text is empty if there are none.
+/// Returns what the MMC hosts, memories or drives did, in lines of at most `width`. The text is empty if there are none.
 pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
     let hosts = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.mmc.as_ref()?)));
     let memories =
         outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.pmem.as_ref()?)));
-    mmc::text(&hosts.collect::<Vec<_>>(), width) + &pmem::text(&memories.collect::<Vec<_>>(), width)
+    let drives = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.drive.as_ref()?)));
+    mmc::text(&hosts.collect::<Vec<_>>(), width)
+        + &pmem::text(&memories.collect::<Vec<_>>(), width)
+        + &drive::text(&drives.collect::<Vec<_>>(), width)
 }
 
 /// Returns what became of injected faults and what verification found, in lines of at most `width`. The text is empty if

@@ -5,6 +5,7 @@ mod colour;
 pub(crate) mod control;
 mod details;
 pub(crate) mod device;
+mod drive;
 pub(crate) mod faults;
 pub(crate) mod job_time;
 mod life;

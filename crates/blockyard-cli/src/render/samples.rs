@@ -51,6 +51,7 @@ pub(super) fn figures(iops: f64) -> Figures {
         holds: holds(),
         mmc: None,
         pmem: None,
+        drive: None,
     }
 }
 

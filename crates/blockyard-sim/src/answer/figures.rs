@@ -7,6 +7,7 @@ use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 use serde::Serialize;
 
+use super::drive::DriveFigures;
 use super::host::HostFigures;
 use super::job_time::JobTime;
 use super::latency::Latency;
@@ -88,6 +89,9 @@ pub struct Figures {
     /// What processors spent I/Os on, if the device is persistent memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pmem: Option<PmemFigures>,
+    /// What the drive did, if the device is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive: Option<DriveFigures>,
 }
 
 impl Figures {
@@ -147,6 +151,7 @@ impl Figures {
             holds: Holds::new(report, ios),
             mmc: HostFigures::of(report),
             pmem,
+            drive: DriveFigures::of(report),
         }
     }
 }

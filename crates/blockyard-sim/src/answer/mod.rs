@@ -6,6 +6,7 @@
 //! of these values; [`number`] formats the numbers in both.
 
 pub mod certainty;
+mod drive;
 mod equality;
 mod explanation;
 mod figures;
@@ -23,6 +24,7 @@ mod stream;
 mod verdict;
 mod verified;
 
+pub use drive::DriveFigures;
 pub use explanation::{
     Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage, Pair,
     PartTime, TransferPeriod,

@@ -10,7 +10,7 @@
 //!
 //! - **[channel-serves-in-order]** A channel serves one unit at a time, in the order in which their accesses begin.
 
-use super::medium::{Access, CommandId, MediumEvent, MediumEvents};
+use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
 use crate::profile::CrosspointProfile;
 use crate::workload::Prng;
 use blockyard::bio::Op;
@@ -26,6 +26,18 @@ pub(super) struct Crosspoint {
     /// For each channel, the instant from which it is free.
     free_at: Vec<Instant>,
     ended: VecDeque<CommandId>,
+    counts: Counts,
+}
+
+/// What the memory did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    units_read: u64,
+    units_written: u64,
+    /// Time for which channels were occupied.
+    used: Duration,
+    /// Time that units waited for their channel before the first of them began, summed over accesses and channels.
+    wait: Duration,
 }
 
 impl Crosspoint {
@@ -33,7 +45,7 @@ impl Crosspoint {
     #[must_use]
     pub(super) fn new(profile: CrosspointProfile, prng: Prng) -> Self {
         let free_at = vec![Instant::ZERO; usize::from(profile.channels)];
-        Self { profile, prng, free_at, ended: VecDeque::new() }
+        Self { profile, prng, free_at, ended: VecDeque::new(), counts: Counts::default() }
     }
 
     /// Begins command `id` at `now`.
@@ -51,6 +63,11 @@ impl Crosspoint {
             // Every write that has ended is in the memory already.
             _ => return self.ended.push_back(id),
         };
+        let units = self.units_of(access).1;
+        match access.op {
+            Op::Read => self.counts.units_read += units,
+            _ => self.counts.units_written += units,
+        }
         let latency = profile.spread.map_or(latency, |spread| spread.draw(latency, &mut self.prng));
         let end = self.occupy(access, unit, now) + latency;
         events.push_back((end, MediumEvent(id.0)));
@@ -59,9 +76,7 @@ impl Crosspoint {
     /// Occupies the channels of `access` from `now` for `time` with each unit, and returns when the last is done
     /// ([channel-serves-in-order]).
     fn occupy(&mut self, access: Access, time: Duration, now: Instant) -> Instant {
-        let unit_sectors = self.profile.unit / u64::from(SECTOR_BYTES);
-        let first = access.start / unit_sectors;
-        let units = (access.start + u64::from(access.sectors)).div_ceil(unit_sectors) - first;
+        let (first, units) = self.units_of(access);
         let channels = self.free_at.len() as u64;
         let mut end = now;
         for nth in 0..units.min(channels) {
@@ -69,11 +84,39 @@ impl Crosspoint {
                 usize::try_from((first + nth) % channels).expect("a channel should be below 1024");
             let on_channel = (units - nth).div_ceil(channels);
             let free_at = &mut self.free_at[at];
-            *free_at = (*free_at).max(now) + Duration::from_ns(time.as_ns() * on_channel);
+            let (begin, time) =
+                ((*free_at).max(now), Duration::from_ns(time.as_ns().saturating_mul(on_channel)));
+            *free_at = begin + time;
+            self.counts.wait += begin.since(now);
+            self.counts.used += time;
             end = end.max(*free_at);
         }
         debug_assert!(end >= now, "an access must not end before it begins");
         end
+    }
+
+    /// Returns the first unit of `access`, and how many it has.
+    fn units_of(&self, access: Access) -> (u64, u64) {
+        let unit_sectors = self.profile.unit / u64::from(SECTOR_BYTES);
+        let first = access.start / unit_sectors;
+        (first, (access.start + u64::from(access.sectors)).div_ceil(unit_sectors) - first)
+    }
+
+    /// Returns what the memory did since the last call of [`Self::forget`].
+    pub(super) fn counts(&self) -> MediumCounts {
+        let Counts { units_read, units_written, wait, .. } = self.counts;
+        let counts = [("units_read", units_read), ("units_written", units_written)];
+        counts.into_iter().chain([("channel_wait_ns", wait.as_ns())]).collect()
+    }
+
+    /// Returns how much of the memory was in use since then.
+    pub(super) fn used(&self) -> MediumUse {
+        MediumUse { used: self.counts.used, units: self.profile.channels.into() }
+    }
+
+    /// Starts counting again.
+    pub(super) fn forget(&mut self) {
+        self.counts = Counts::default();
     }
 
     /// Ends the command of `event`.

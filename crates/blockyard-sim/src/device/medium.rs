@@ -9,7 +9,7 @@
 //! - **[medium-in-order]** The instants of all calls on a medium do not fall.
 
 use blockyard::bio::Op;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
 
 /// The front end's number of a command, dense from 0. A number is used again when its command has ended.
@@ -35,3 +35,16 @@ pub struct MediumEvent(pub u32);
 
 /// Events that a medium wants scheduled.
 pub type MediumEvents = VecDeque<(Instant, MediumEvent)>;
+
+/// Counters of a medium that explain a result. A name has words with underscores; the amount is a time in nanoseconds if
+/// it ends in `_ns`, and a share if it ends in `_percent`. A medium always has the same names, in the same order.
+pub type MediumCounts = Vec<(&'static str, u64)>;
+
+/// How much of a medium was in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediumUse {
+    /// The time for which its parts worked, of all parts together.
+    pub used: Duration,
+    /// Parts that work side by side, at least one.
+    pub units: u32,
+}

@@ -88,6 +88,7 @@ impl Model {
             Self::Null(null) => null.completion(),
             Self::Mmc(_) => Completion::HostInterrupt,
             Self::Pmem(_) => Completion::WithinCall,
+            Self::Drive(_) => Completion::Vector,
             _ => Completion::Interrupt,
         }
     }
@@ -114,7 +115,7 @@ impl Model {
             Self::Pmem(pmem) => pmem.forget(now),
             Self::Null(null) => null.activity.forget(now),
             Self::Hba(hba) => hba.activity.forget(now),
-            Self::Drive(drive) => drive.activity.forget(now),
+            Self::Drive(drive) => drive.forget(now),
             #[cfg(test)]
             Self::Probe(_) => {}
         }
@@ -163,6 +164,7 @@ impl Model {
     pub fn take_spent(&mut self) -> Duration {
         match self {
             Self::Pmem(pmem) => pmem.take_spent(),
+            Self::Drive(drive) => drive.take_spent(),
             _ => Duration::ZERO,
         }
     }
@@ -180,6 +182,15 @@ impl Model {
     pub fn mmc_mut(&mut self) -> Option<&mut MmcHost> {
         match self {
             Self::Mmc(mmc) => Some(mmc),
+            _ => None,
+        }
+    }
+
+    /// Returns the drive, if this device is one.
+    #[must_use]
+    pub fn drive(&self) -> Option<&Drive> {
+        match self {
+            Self::Drive(drive) => Some(drive),
             _ => None,
         }
     }

@@ -46,6 +46,8 @@ pub enum Completion {
     Uninterrupted,
     /// By an interrupt of the processor that submitted the request.
     Interrupt,
+    /// By an interrupt of the vector of its hardware queue, whose handler ends every request that has completed by then.
+    Vector,
     /// By an act of its host's driver, after the cost of the interrupt handler.
     HostInterrupt,
     /// The request waits until a processor polls its hardware queue.

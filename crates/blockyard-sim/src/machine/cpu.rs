@@ -23,6 +23,8 @@ pub enum Work {
         /// Whether an interrupt announced the completion.
         interrupt: bool,
     },
+    /// Take the interrupt of a hardware queue's vector, and handle all completions of the queue.
+    Vector(HctxId),
     /// Run a hardware queue from a thread.
     Run {
         /// The thread.
@@ -132,7 +134,9 @@ impl Cpu {
     /// Gives the processor work, to be done after earlier work. Completions go first.
     pub fn push(&mut self, work: Work) {
         match work {
-            Work::Complete { .. } | Work::Interrupt | Work::Timer => self.urgent.push_back(work),
+            Work::Complete { .. } | Work::Vector(_) | Work::Interrupt | Work::Timer => {
+                self.urgent.push_back(work);
+            }
             Work::Run { .. } | Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Host(_) => {
                 self.ready.push_back(work);
             }
@@ -201,7 +205,11 @@ impl Cpu {
             "a processor that waits for the lock must not begin {work:?}"
         );
         let thread = match work {
-            Work::Complete { .. } | Work::Interrupt | Work::Timer | Work::Act(..) => {
+            Work::Complete { .. }
+            | Work::Vector(_)
+            | Work::Interrupt
+            | Work::Timer
+            | Work::Act(..) => {
                 return Switch::None;
             }
             Work::Host(Context::Interrupt) => return Switch::None,

@@ -25,7 +25,11 @@ pub(super) enum Thread {
 impl From<&Work> for Thread {
     fn from(work: &Work) -> Self {
         match work {
-            Work::Complete { .. } | Work::Interrupt | Work::Timer | Work::Act(..) => Self::None,
+            Work::Complete { .. }
+            | Work::Vector(_)
+            | Work::Interrupt
+            | Work::Timer
+            | Work::Act(..) => Self::None,
             Work::Run { .. } | Work::Host(_) => Self::Worker,
             Work::Step(task) | Work::Copy(task) | Work::Look(task) => Self::Task(*task),
         }

@@ -205,6 +205,7 @@ const KEYS: &[&str] = &[
     "card",
     "pmem",
     "nvme",
+    "ahci",
     "crosspoint",
     "cpu",
 ];

@@ -4,8 +4,9 @@ use blockyard::time::Duration;
 
 use super::crosspoint::{CrosspointProfile, crosspoint};
 use super::error::{Problem, ProfileError};
+use super::pcie::{PcieProfile, link};
 use super::table::{Table, table_of};
-use super::value::{Count, Rate, Time};
+use super::value::{Count, Flag, Rate, Time};
 
 /// A drive: a front end over a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct DriveProfile {
 pub enum FrontProfile {
     /// NVMe over PCI Express: `[nvme]`.
     Nvme(NvmeProfile),
+    /// AHCI over Serial ATA: `[ahci]`.
+    Ahci(AhciProfile),
 }
 
 /// The part of a drive that keeps the data.
@@ -37,26 +40,67 @@ pub struct NvmeProfile {
     pub hw_queues: u16,
     /// Commands that one queue takes.
     pub depth: u16,
+    /// Time for which a processor is busy with ringing a doorbell.
+    pub doorbell: Duration,
     /// Time for which a command occupies the controller.
     pub interval: Duration,
     /// Latency of a command in the controller beyond that time.
     pub command: Duration,
-    /// Bytes of data per second through the link, in each direction.
+    /// The interrupts that are held back.
+    pub coalescing: CoalescingProfile,
+    /// The link.
+    pub link: PcieProfile,
+}
+
+/// The figures of an AHCI port, its wire and the drive's side of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AhciProfile {
+    /// Commands that the drive takes at once, from 1 to 32.
+    pub depth: u16,
+    /// Time for which a processor is busy with telling the port of new commands.
+    pub issue: Duration,
+    /// Time for which a command occupies the drive's controller.
+    pub interval: Duration,
+    /// Latency of a command in the drive's controller beyond that time.
+    pub command: Duration,
+    /// Bytes per second through the wire, frames included, after the encoding.
     pub link: u64,
+    /// Time of a frame, beside that of its bytes.
+    pub frame: Duration,
+    /// Whether the drive queues trims.
+    pub queued_trim: bool,
+}
+
+/// The coalescing of interrupts, for each vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoalescingProfile {
+    /// Completions that are announced together. 1: nothing is held back.
+    pub entries: u16,
+    /// How long a completion waits for others. Zero: nothing is held back.
+    pub time: Duration,
+}
+
+impl CoalescingProfile {
+    /// Whether interrupts are held back at all. As in NVMe, it takes both figures.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.entries > 1 && self.time > Duration::ZERO
+    }
 }
 
 /// The tables of front ends.
-const FRONTS: &[&str] = &["nvme"];
+const FRONTS: &[&str] = &["nvme", "ahci"];
 /// The tables of media.
 const MEDIA: &[&str] = &["crosspoint"];
 /// The tables of drives.
-pub(super) const DRIVES: &[&str] = &["nvme", "crosspoint"];
+pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "crosspoint"];
 
 impl DriveProfile {
     /// The tables of its profile that only a drive like it has.
     pub(super) const fn tables(&self) -> &'static [&'static str] {
         match (self.front, self.medium) {
             (FrontProfile::Nvme(_), MediumProfile::Crosspoint(_)) => &["nvme", "crosspoint"],
+            (FrontProfile::Ahci(_), MediumProfile::Crosspoint(_)) => &["ahci", "crosspoint"],
         }
     }
 
@@ -64,6 +108,7 @@ impl DriveProfile {
     pub(super) const fn kind(&self) -> &'static str {
         match self.front {
             FrontProfile::Nvme(_) => "an NVMe drive",
+            FrontProfile::Ahci(_) => "a SATA drive",
         }
     }
 
@@ -72,6 +117,7 @@ impl DriveProfile {
     pub const fn hw_queues(&self) -> u16 {
         match self.front {
             FrontProfile::Nvme(nvme) => nvme.hw_queues,
+            FrontProfile::Ahci(_) => 1,
         }
     }
 
@@ -80,13 +126,15 @@ impl DriveProfile {
     pub const fn depth(&self) -> u16 {
         match self.front {
             FrontProfile::Nvme(nvme) => nvme.depth,
+            FrontProfile::Ahci(ahci) => ahci.depth,
         }
     }
 }
 
 /// Reads the front end and the medium of `top`, each from the file itself or else from its base.
 pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
-    let front = match one_of(top, FRONTS, "a drive has one front end: `[nvme]`")? {
+    let front = match one_of(top, FRONTS, "a drive has one front end: `[nvme]` or `[ahci]`")? {
+        "ahci" => ahci(top).map(FrontProfile::Ahci)?,
         _nvme => nvme(top).map(FrontProfile::Nvme)?,
     };
     let medium = match one_of(top, MEDIA, "a drive has one medium: `[crosspoint]`")? {
@@ -113,7 +161,24 @@ fn one_of(
 table_of!(NVME, fn nvme("nvme") -> NvmeProfile {
     hw_queues: "hw-queues" need(Count(1..=1024)),
     depth: "depth" need(Count(1..=1023)),
+    doorbell: "doorbell" need(Time),
+    interval: "interval" need(Time),
+    command: "command" need(Time),
+    coalescing: "coalescing" by(coalescing),
+    link: "link" by(link),
+});
+
+table_of!(AHCI, fn ahci("ahci") -> AhciProfile {
+    depth: "depth" need(Count(1..=32)),
+    issue: "issue" need(Time),
     interval: "interval" need(Time),
     command: "command" need(Time),
     link: "link" need(Rate),
+    frame: "frame" need(Time),
+    queued_trim: "queued-trim" take_or(Flag, false),
+});
+
+table_of!(COALESCING, fn coalescing("nvme.coalescing") -> CoalescingProfile {
+    entries: "entries" take_or(Count(1..=256), 1),
+    time: "time" take_or(Time, Duration::ZERO),
 });

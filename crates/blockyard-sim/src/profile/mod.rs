@@ -29,6 +29,7 @@ mod host;
 mod machine;
 mod mmc;
 mod overrides;
+mod pcie;
 mod pmem;
 mod read_ahead;
 mod reading;
@@ -48,7 +49,9 @@ pub use device::{
     CacheProfile, DISKS_MAX, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
     RefusalMode,
 };
-pub use drive::{DriveProfile, FrontProfile, MediumProfile, NvmeProfile};
+pub use drive::{
+    AhciProfile, CoalescingProfile, DriveProfile, FrontProfile, MediumProfile, NvmeProfile,
+};
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
 pub use fault::{FaultRules, NoCard};
 pub(crate) use host::asked;
@@ -60,6 +63,7 @@ pub use mmc::{
     MmcHostProfile, MmcProfile, PioMisses, PioWait, ReadTiming, Stall, UnitTiming, WriteTiming,
 };
 pub use overrides::Override;
+pub use pcie::PcieProfile;
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};

@@ -158,7 +158,10 @@ fn model(
             let disk = Pmem::new(pmem, design.btt.as_ref(), bytes, device.machine.cpus);
             Model::Pmem(Box::new(disk))
         }
-        DeviceModel::Drive(drive) => Model::Drive(Box::new(Drive::new(drive, hctxs, draws))),
+        DeviceModel::Drive(drive) => {
+            let polled = design.poll_queues.count.min(hctxs);
+            Model::Drive(Box::new(Drive::new(drive, hctxs, polled, draws)))
+        }
     })
 }
 

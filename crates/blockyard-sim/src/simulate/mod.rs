@@ -13,6 +13,7 @@ pub use error::SimulationError;
 pub use stop::Stop;
 
 use crate::data::verify::{Verified, Verify};
+use crate::device::drive::{Drive, DriveReport};
 use crate::device::mmc::host::HostReport;
 use crate::device::pmem::{Pmem, PmemReport};
 use crate::device::stack::FaultCount;
@@ -73,6 +74,8 @@ pub struct Report {
     pub mmc: Option<HostReport>,
     /// Times and counts of persistent memory, if the device is one.
     pub pmem: Option<PmemReport>,
+    /// What a drive did, if the device is one.
+    pub drive: Option<DriveReport>,
     /// Why the run was stopped before its jobs ended, if it was.
     pub stopped: Option<Stopped>,
     /// Rates and depths over time.
@@ -380,6 +383,7 @@ impl<O: Observer> Simulation<O> {
             commands_held_ns: model.held_ns(),
             mmc: model.mmc().map(|mmc| mmc.report(world.now())),
             pmem: model.pmem().map(Pmem::report),
+            drive: model.drive().map(Drive::report),
             faults: world.host.driver.fault_counts(),
             stopped: self.stopped,
             series: self.sampler.series(),

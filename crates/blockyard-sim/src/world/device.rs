@@ -53,7 +53,7 @@ impl<O: Observer> World<O> {
         if completion == Completion::Polled {
             return self.put_polled(finished);
         }
-        let interrupt = completion == Completion::Interrupt;
+        let interrupt = matches!(completion, Completion::Interrupt | Completion::Vector);
         let queue = &self.queues[finished.queue.index()];
         let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
         let cpu = request.expect("the device should complete only requests in flight").cpu;
@@ -62,7 +62,31 @@ impl<O: Observer> World<O> {
             let at = self.now + self.machine.softirq_delay;
             return self.events.push(at, Event::SoftInterrupt(cpu, finished));
         }
+        if completion == Completion::Vector {
+            return self.interrupt_by_vector(finished);
+        }
         self.give(cpu, Work::Complete { finished, interrupt });
+    }
+
+    /// Interrupts the processor of the vector of `finished`, unless that interrupt is pending ([one-interrupt-for-all]).
+    fn interrupt_by_vector(&mut self, finished: Finished) {
+        let hctx = finished.hctx;
+        let waiting = &mut self.vectors[hctx.index()];
+        waiting.push_back(finished);
+        if waiting.len() == 1 {
+            self.give(self.worker_cpu[hctx.index()], Work::Vector(hctx));
+        }
+    }
+
+    /// Ends all requests that wait for the handler of the vector of `hctx` ([one-interrupt-for-all]).
+    pub(super) fn handle_vector(&mut self, hctx: HctxId) -> Duration {
+        debug_assert!(!self.vectors[hctx.index()].is_empty(), "{hctx:?} interrupts for nothing");
+        self.totals.interrupts += 1;
+        let mut cost = self.machine.interrupt;
+        while let Some(finished) = self.vectors[hctx.index()].pop_front() {
+            cost += self.complete(finished, false);
+        }
+        cost
     }
 
     /// Completes the requests that the device completed within the call, unless their queue is polled.
@@ -83,6 +107,7 @@ impl<O: Observer> World<O> {
         let target = &mut self.queues[queue.index()];
         let known = target.conclude(&mut self.host, &finished, self.now);
         known.expect("the device should complete a request only once");
+        self.totals.interrupts += u64::from(interrupt);
         let cost = if interrupt { self.machine.interrupt } else { Duration::ZERO };
         cost + self.follow_up(queue, true)
     }

@@ -21,6 +21,8 @@
 //! - **[tag-waiter-wins-second-time]** A completion wakes the task whose I/O has ended and a task that waits for the tag.
 //!   The first runs first, and may take the tag again. The second has then run for less time. When the next tag
 //!   wakes it, it runs first, as Linux prefers a thread that has had less than its share of the processor.
+//! - **[one-interrupt-for-all]** A vector interrupts the processor of its hardware queue once while completions wait for
+//!   its handler, and the handler ends all of them. A completion during the handler's work interrupts again.
 //! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its completions wait for
 //!   a poll, and the processor that polls completes them. A task that waits for polled I/Os does not sleep.
 //!   Its processor polls for all such tasks: once between two ready threads, and repeatedly while it has
@@ -84,6 +86,7 @@ use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::Context;
+use std::collections::VecDeque;
 
 /// The host of a world. It passes events to the world's own counts, then to the observer.
 pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
@@ -142,6 +145,8 @@ pub struct Totals {
     pub polling: Duration,
     /// The number of times that the system slept because an MMC host was idle in time.
     pub sleeps: u64,
+    /// Interrupts that ended requests, except for those of MMC hosts.
+    pub interrupts: u64,
     /// Runs of hardware queues.
     pub runs: u64,
     /// Events handled.
@@ -191,6 +196,8 @@ pub struct World<O = ()> {
     /// Hundredths of a wake-up that are owed to the waker's processor.
     owed_to_waker: u32,
     polled: PolledQueues,
+    /// Completions that wait for the handler of their vector, by hardware queue.
+    vectors: Vec<VecDeque<Finished>>,
     flows: Flows,
     /// Whether a job has ended those that have not begun, too.
     ends_all: bool,
@@ -294,6 +301,7 @@ impl<O: Observer> World<O> {
             host,
             polls: vec![None; queues.len()],
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
+            vectors: vec![VecDeque::new(); worker_cpu.len()],
             queues,
             woken_later: Vec::new(),
             worker_cpu,

@@ -21,7 +21,7 @@ impl Locks {
     /// Whether `work` takes the lock ([lock-before-work]).
     const fn are_taken_by(self, work: &Work) -> bool {
         match work {
-            Work::Complete { .. } | Work::Look(_) => self.completing,
+            Work::Complete { .. } | Work::Vector(_) | Work::Look(_) => self.completing,
             Work::Run { .. } | Work::Step(_) => self.submitting,
             Work::Copy(_) | Work::Interrupt | Work::Host(_) | Work::Act(..) | Work::Timer => false,
         }
@@ -123,6 +123,7 @@ impl<O: Observer> World<O> {
         }
         cost += match work {
             Work::Complete { finished, interrupt } => self.complete(finished, interrupt),
+            Work::Vector(hctx) => self.handle_vector(hctx),
             Work::Run { by, queue, hctx } => self.run_deferred(by, queue, hctx),
             Work::Step(task) => self.step(task),
             Work::Copy(task) => self.copy(task),

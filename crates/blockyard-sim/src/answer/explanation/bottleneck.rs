@@ -3,7 +3,7 @@
 //! # Rules
 //!
 //! - **[nearest-used-up-resource]** A design is limited by the resource nearest to the device that is used
-//!   up: link, depth, lock, CPUs, a card's memory, its bus; otherwise by what an MMC host does between
+//!   up: a drive's medium, link, a drive's controller, depth, lock, CPUs, a card's memory, its bus; otherwise by what an MMC host does between
 //!   transfers, if it always has a request; otherwise by the latency of the device, if the device is always busy or
 //!   jobs do nothing but wait for it (faults delay requests while the device is idle); and otherwise by the pace of its
 //!   jobs.
@@ -13,10 +13,11 @@
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
 use super::evidence::{Bottleneck, CpuUse};
+use crate::answer::drive::DriveFigures;
 use crate::answer::figures::Figures;
 use crate::answer::host::HostFigures;
 use crate::answer::number::{approximate, ratio};
-use crate::profile::{Device, DeviceModel, HbaProfile};
+use crate::profile::{Device, DeviceModel, DriveProfile, HbaProfile};
 use blockyard::time::Duration;
 
 /// The utilisation from which a resource is called used up, in percent.
@@ -37,6 +38,11 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
         if 100.0 * commands >= USED_UP * depth {
             return Bottleneck::Depth { commands, depth };
         }
+    }
+    if let (DeviceModel::Drive(drive), Some(used)) = (&device.model, &figures.drive)
+        && let Some(of_drive) = of_drive(drive, used, figures)
+    {
+        return of_drive;
     }
     let polling = figures.polling_percent;
     let cpu = CpuUse {
@@ -59,6 +65,26 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
         return Bottleneck::DeviceLatency { commands, cpu };
     }
     Bottleneck::Jobs { commands, cpu }
+}
+
+/// What limits the run of `figures`, if that is a part of the `drive`.
+fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Option<Bottleneck> {
+    let (commands, depth) = (figures.at_device, f64::from(drive.depth()));
+    debug_assert!(depth > 0.0, "a drive takes a command");
+    match used {
+        _ if used.medium_percent >= USED_UP => {
+            Some(Bottleneck::Medium { percent: used.medium_percent })
+        }
+        _ if used.link_percent >= USED_UP => Some(Bottleneck::Link { percent: used.link_percent }),
+        _ if used.controller_percent >= USED_UP => {
+            Some(Bottleneck::Controller { percent: used.controller_percent })
+        }
+        // Of several queues, only some may be in use.
+        _ if drive.hw_queues() == 1 && 100.0 * commands >= USED_UP * depth => {
+            Some(Bottleneck::Depth { commands, depth })
+        }
+        _ => None,
+    }
 }
 
 /// What limits the run of `figures`, if that is its MMC `host` or the card.

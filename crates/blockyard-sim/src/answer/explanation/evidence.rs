@@ -269,6 +269,16 @@ pub enum Bottleneck {
         /// The load of the jobs' CPUs.
         cpu: CpuUse,
     },
+    /// The controller of a drive.
+    Controller {
+        /// The share of the time in which it takes commands.
+        percent: f64,
+    },
+    /// The medium of a drive.
+    Medium {
+        /// The share of the time in which its parts work, as a mean over them.
+        percent: f64,
+    },
     /// The memory of a card.
     CardMemory {
         /// The share of the time in which it programs pages or reads ahead.

@@ -44,6 +44,7 @@ fn run(commands: u64, ios_per_command: f64) -> Figures {
         holds: [].into_iter().collect(),
         mmc: None,
         pmem: None,
+        drive: None,
     }
 }
 

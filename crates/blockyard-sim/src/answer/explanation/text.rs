@@ -312,6 +312,12 @@ fn is_bottleneck(bottleneck: &Bottleneck) -> String {
             percent(*spinning_percent)
         ),
         Bottleneck::Cpus { cpu } => format!("the CPUs are the bottleneck ({})", cpu_use(cpu)),
+        Bottleneck::Controller { percent: used } => {
+            format!("the drive's controller is the bottleneck ({} in use)", percent(*used))
+        }
+        Bottleneck::Medium { percent: used } => {
+            format!("the drive's medium is the bottleneck ({} in use)", percent(*used))
+        }
         Bottleneck::CardMemory { percent: busy } => format!(
             "the card's memory is the bottleneck (it programs pages or reads ahead {} of the time)",
             percent(*busy)

@@ -6,12 +6,24 @@ use blockyard::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Line {
     free_at: Instant,
+    used: Duration,
 }
 
 impl Line {
     /// Enters a command at `now` that takes `time`, and returns when it is through.
     pub(super) fn pass(&mut self, now: Instant, time: Duration) -> Instant {
         self.free_at = self.free_at.max(now) + time;
+        self.used += time;
         self.free_at
+    }
+
+    /// Returns the time of the commands that have entered.
+    pub(super) const fn used(&self) -> Duration {
+        self.used
+    }
+
+    /// Forgets that time.
+    pub(super) fn forget(&mut self) {
+        self.used = Duration::ZERO;
     }
 }

@@ -1,7 +1,9 @@
 //! The medium of a drive: one of several.
 
 use crate::device::crosspoint::Crosspoint;
-use crate::device::medium::{Access, CommandId, MediumEvent, MediumEvents};
+use crate::device::medium::{
+    Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
 use crate::profile::MediumProfile;
 use crate::workload::Prng;
 use blockyard::time::Instant;
@@ -35,6 +37,27 @@ impl Medium {
     pub(super) fn event(&mut self, event: MediumEvent, _now: Instant, _events: &mut MediumEvents) {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.event(event),
+        }
+    }
+
+    /// Returns what the medium did since the last call of [`Self::forget`].
+    pub(super) fn counts(&self) -> MediumCounts {
+        match self {
+            Self::Crosspoint(crosspoint) => crosspoint.counts(),
+        }
+    }
+
+    /// Returns how much of the medium was in use since then.
+    pub(super) fn used(&self) -> MediumUse {
+        match self {
+            Self::Crosspoint(crosspoint) => crosspoint.used(),
+        }
+    }
+
+    /// Starts counting again.
+    pub(super) fn forget(&mut self) {
+        match self {
+            Self::Crosspoint(crosspoint) => crosspoint.forget(),
         }
     }
 

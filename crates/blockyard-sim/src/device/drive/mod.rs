@@ -5,29 +5,38 @@
 //!
 //! # Rules
 //!
+//! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue of NVMe, and for each
+//!   command of AHCI. It pays for that.
 //! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and tag, until it is
 //!   answered. The slot is its number at the medium.
 
+mod ahci;
+mod front;
 mod line;
 mod media;
 mod nvme;
+mod vectors;
 
 use super::activity::Activity;
-use super::medium::{Access, CommandId, MediumEvent, MediumEvents};
+use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
 use super::{DeviceEvent, Events};
-use crate::profile::{DriveProfile, FrontProfile};
+use crate::profile::{CoalescingProfile, DriveProfile, FrontProfile};
 use crate::workload::Prng;
 use blockyard::bio::{Flags, Op};
-use blockyard::driver::{Accept, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
+use blockyard::request::Request;
 use blockyard::status::Status;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard::unit::{DriverTag, HctxId, QueueId};
+use front::Front;
+pub use front::FrontUse;
 use media::Medium;
-use nvme::Nvme;
-use std::collections::VecDeque;
+use vectors::Vectors;
 
 /// The bit of a device event that makes it one of the medium.
 const OF_MEDIUM: u32 = 1 << 31;
+/// The bit of a device event that makes it one of the vector of a hardware queue.
+const OF_VECTOR: u32 = 1 << 30;
 /// No slot: the end of a chain.
 const NONE: u32 = u32::MAX;
 
@@ -68,10 +77,34 @@ impl Command {
     };
 }
 
+/// Counts of a drive's front end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    /// Commands that were posted.
+    commands: u64,
+    /// Doorbells that were rung.
+    doorbells: u64,
+}
+
+/// What a drive did in a span of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveReport {
+    /// Commands that were posted.
+    pub commands: u64,
+    /// Doorbells that were rung.
+    pub doorbells: u64,
+    /// How much of the front end was in use.
+    pub front_use: FrontUse,
+    /// How much of the medium was in use.
+    pub medium_use: MediumUse,
+    /// The counters of the medium.
+    pub medium: MediumCounts,
+}
+
 /// A drive. See the [module](self).
 #[derive(Debug)]
 pub struct Drive {
-    front: Nvme,
+    front: Front,
     medium: Medium,
     /// The most commands in one hardware queue.
     depth: u16,
@@ -79,32 +112,47 @@ pub struct Drive {
     commands: Vec<Command>,
     /// Slots posted in the piece of work that is being done.
     posted: Vec<u32>,
-    /// Requests that have completed and were not pulled yet.
-    finished: VecDeque<Finished>,
+    vectors: Vectors,
+    /// Time for which a processor is busy with ringing a doorbell.
+    doorbell: Duration,
+    /// Whether a doorbell is for a batch, and not for each command.
+    batches: bool,
+    /// Doorbells that were rung since the last call of [`Self::take_spent`].
+    rung: u32,
+    counts: Counts,
     /// Events that the medium has just scheduled.
     medium_events: MediumEvents,
     pub(super) activity: Activity,
 }
 
 impl Drive {
-    /// Returns an idle drive by `profile` with `hctxs` hardware queues. `prng` supplies the random numbers of its medium.
+    /// Returns an idle drive by `profile` with `hctxs` hardware queues, the last of which are `polled`. `prng` supplies
+    /// the random numbers of its medium.
     #[must_use]
-    pub fn new(profile: DriveProfile, hctxs: u16, prng: Prng) -> Self {
+    pub fn new(profile: DriveProfile, hctxs: u16, polled: u16, prng: Prng) -> Self {
+        assert!(polled <= hctxs, "{polled} of {hctxs} hardware queues are polled");
         let depth = profile.depth();
-        let FrontProfile::Nvme(nvme) = profile.front;
+        let (doorbell, batches, coalescing) = match profile.front {
+            FrontProfile::Nvme(nvme) => (nvme.doorbell, true, Some(nvme.coalescing)),
+            FrontProfile::Ahci(ahci) => (ahci.issue, false, None),
+        };
         Self {
-            front: Nvme::new(nvme),
+            front: Front::new(profile.front),
             medium: Medium::new(profile.medium, prng),
             depth,
             commands: vec![Command::NONE; usize::from(hctxs) * usize::from(depth)],
             posted: Vec::new(),
-            finished: VecDeque::new(),
+            vectors: Vectors::new(coalescing.filter(CoalescingProfile::is_on), hctxs - polled),
+            doorbell,
+            batches,
+            rung: 0,
+            counts: Counts::default(),
             medium_events: MediumEvents::new(),
             activity: Activity::default(),
         }
     }
 
-    /// Rings for the commands that were posted since the last call, at `at`.
+    /// Lets the drive know of the commands that were posted since the last call, at `at`.
     pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
         let Some(&first) = self.posted.first() else { return };
         for pair in self.posted.windows(2) {
@@ -114,12 +162,27 @@ impl Drive {
         events.push_back((at, DeviceEvent(first)));
     }
 
+    /// Returns the slot of a command ([slot-by-queue-and-tag]).
+    fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> u32 {
+        debug_assert!(tag.0 < self.depth, "{tag:?} is beyond the depth of {}", self.depth);
+        u32::from(hctx.0) * u32::from(self.depth) + u32::from(tag.0)
+    }
+
+    /// Rings the doorbell of a batch ([doorbell-by-batch]).
+    fn ring(&mut self) {
+        self.rung += 1;
+        self.counts.doorbells += 1;
+    }
+
     /// Handles an event of the front end or the medium.
     pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
         if event.0 & OF_MEDIUM != 0 {
             let event = MediumEvent(event.0 & !OF_MEDIUM);
             self.medium.event(event, now, &mut self.medium_events);
             return self.follow_medium(now, events);
+        }
+        if event.0 & OF_VECTOR != 0 {
+            return self.vectors.expire((event.0 & !OF_VECTOR) as usize, now);
         }
         let (slot, command) = (event.0, &mut self.commands[event.0 as usize]);
         match command.stage {
@@ -131,8 +194,12 @@ impl Drive {
                 self.follow_medium(now, events);
             }
             Stage::Answered => {
-                self.finished.push_back(command.finished);
+                let finished = command.finished;
                 self.activity.end(now);
+                if let Some(due) = self.vectors.complete(finished, now) {
+                    let vector = u32::from(finished.hctx.0) | OF_VECTOR;
+                    events.push_back((due, DeviceEvent(vector)));
+                }
             }
             Stage::Served => unreachable!("{command:?} is at the medium"),
         }
@@ -167,24 +234,51 @@ impl Drive {
 
     /// Returns the next completed request.
     pub(super) fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.finished.pop_front()
+        self.vectors.next_announced()
+    }
+
+    /// Starts measuring at `now`.
+    pub(super) fn forget(&mut self, now: Instant) {
+        self.activity.forget(now);
+        self.counts = Counts::default();
+        self.front.forget();
+        self.medium.forget();
+    }
+
+    /// Returns what the drive did since the last call of [`Self::forget`].
+    #[must_use]
+    pub fn report(&self) -> DriveReport {
+        DriveReport {
+            commands: self.counts.commands,
+            doorbells: self.counts.doorbells,
+            front_use: self.front.used(),
+            medium_use: self.medium.used(),
+            medium: self.medium.counts(),
+        }
+    }
+
+    /// Takes the time for which the calling processor rang doorbells since the last call.
+    pub(super) fn take_spent(&mut self) -> Duration {
+        let rung = core::mem::take(&mut self.rung);
+        Duration::from_ns(self.doorbell.as_ns().saturating_mul(rung.into()))
     }
 }
 
 impl Driver for Drive {
-    blockyard::leaf_calls!(
-        take_budget,
-        return_budget,
-        prepare,
-        unprepare,
-        commit,
-        timed_out,
-        finish
-    );
+    blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, timed_out);
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         let request = issue.request();
-        let slot = u32::from(issue.hctx.0) * u32::from(self.depth) + u32::from(issue.tag.0);
+        let slot = self.slot_of(issue.hctx, issue.tag);
+        let access = Access {
+            op: request.op,
+            start: request.sector,
+            sectors: request.sectors,
+            fua: request.flags.contains(Flags::FUA),
+        };
+        if !self.front.admit(access) {
+            return Accept::Busy(Busy::Device);
+        }
         self.commands[slot as usize] = Command {
             finished: Finished {
                 queue: issue.queue,
@@ -192,16 +286,26 @@ impl Driver for Drive {
                 tag: issue.tag,
                 outcome: Outcome::Done(Status::Ok),
             },
-            access: Access {
-                op: request.op,
-                start: request.sector,
-                sectors: request.sectors,
-                fua: request.flags.contains(Flags::FUA),
-            },
+            access,
             stage: Stage::Posted,
             next: NONE,
         };
         self.posted.push(slot);
+        self.counts.commands += 1;
+        if issue.last || !self.batches {
+            self.ring();
+        }
         Accept::Queued
+    }
+
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _now: Instant) {
+        if self.batches {
+            self.ring();
+        }
+    }
+
+    fn finish(&mut self, _queue: QueueId, hctx: HctxId, tag: DriverTag, _request: &Request) {
+        let slot = self.slot_of(hctx, tag);
+        self.front.release(self.commands[slot as usize].access);
     }
 }

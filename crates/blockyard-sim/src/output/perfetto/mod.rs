@@ -139,7 +139,7 @@ impl Perfetto {
         line.lasts(end.since(begin));
         let name = match work {
             Work::Step(task) => &self.tasks[task.0 as usize],
-            Work::Complete { interrupt: true, .. } => "interrupt",
+            Work::Complete { interrupt: true, .. } | Work::Vector(_) => "interrupt",
             Work::Complete { interrupt: false, .. } => "complete",
             Work::Run { .. } => "run",
             Work::Copy(_) => "copy",
