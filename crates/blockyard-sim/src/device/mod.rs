@@ -20,6 +20,7 @@ pub mod pmem;
 mod probe;
 pub mod stack;
 pub mod terms;
+mod volume;
 
 use crate::data::event::{DataEvent, Place, ReportsData};
 use activity::Activity;

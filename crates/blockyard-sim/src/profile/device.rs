@@ -191,6 +191,8 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "pmem-3dxpoint",
     "pmem-dram-2015",
     "nvme-3dxpoint",
+    "cloud-gp3",
+    "cloud-gp2",
 );
 
 const KEYS: &[&str] = &[
@@ -207,6 +209,7 @@ const KEYS: &[&str] = &[
     "nvme",
     "ahci",
     "crosspoint",
+    "volume",
     "cpu",
 ];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];

@@ -7,6 +7,7 @@ use super::error::{Problem, ProfileError};
 use super::pcie::{PcieProfile, link};
 use super::table::{Table, table_of};
 use super::value::{Count, Flag, Rate, Time};
+use super::volume::{VolumeProfile, volume};
 
 /// A drive: a front end over a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum FrontProfile {
 pub enum MediumProfile {
     /// Memory that is written in place: `[crosspoint]`.
     Crosspoint(CrosspointProfile),
+    /// A volume in a cloud: `[volume]`.
+    Volume(VolumeProfile),
 }
 
 /// The figures of an NVMe controller and its link.
@@ -91,9 +94,9 @@ impl CoalescingProfile {
 /// The tables of front ends.
 const FRONTS: &[&str] = &["nvme", "ahci"];
 /// The tables of media.
-const MEDIA: &[&str] = &["crosspoint"];
+const MEDIA: &[&str] = &["crosspoint", "volume"];
 /// The tables of drives.
-pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "crosspoint"];
+pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "crosspoint", "volume"];
 
 impl DriveProfile {
     /// The tables of its profile that only a drive like it has.
@@ -101,6 +104,8 @@ impl DriveProfile {
         match (self.front, self.medium) {
             (FrontProfile::Nvme(_), MediumProfile::Crosspoint(_)) => &["nvme", "crosspoint"],
             (FrontProfile::Ahci(_), MediumProfile::Crosspoint(_)) => &["ahci", "crosspoint"],
+            (FrontProfile::Nvme(_), MediumProfile::Volume(_)) => &["nvme", "volume"],
+            (FrontProfile::Ahci(_), MediumProfile::Volume(_)) => &["ahci", "volume"],
         }
     }
 
@@ -137,7 +142,8 @@ pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
         "ahci" => ahci(top).map(FrontProfile::Ahci)?,
         _nvme => nvme(top).map(FrontProfile::Nvme)?,
     };
-    let medium = match one_of(top, MEDIA, "a drive has one medium: `[crosspoint]`")? {
+    let medium = match one_of(top, MEDIA, "a drive has one medium: `[crosspoint]` or `[volume]`")? {
+        "volume" => volume(top).map(MediumProfile::Volume)?,
         _crosspoint => crosspoint(top).map(MediumProfile::Crosspoint)?,
     };
     Ok(DriveProfile { front, medium })

@@ -39,6 +39,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod value;
+mod volume;
 
 pub use btt::{BttDesign, Fences, Words};
 pub use builtin::{Builtin, is_path};
@@ -70,6 +71,7 @@ pub use reading::{Basis, Figure, Reading};
 pub use spread::Spread;
 pub use value::{rate, time};
 pub(crate) use value::{rounded, scaled_decimal};
+pub use volume::{BucketProfile, VolumeProfile};
 
 /// Returns the built-in designs, oldest first.
 #[must_use]

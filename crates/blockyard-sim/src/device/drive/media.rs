@@ -4,6 +4,7 @@ use crate::device::crosspoint::Crosspoint;
 use crate::device::medium::{
     Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
+use crate::device::volume::Volume;
 use crate::profile::MediumProfile;
 use crate::workload::Prng;
 use blockyard::time::Instant;
@@ -13,12 +14,15 @@ use blockyard::time::Instant;
 pub(super) enum Medium {
     /// Memory that is written in place.
     Crosspoint(Crosspoint),
+    /// A volume in a cloud.
+    Volume(Volume),
 }
 
 impl Medium {
     pub(super) fn new(profile: MediumProfile, prng: Prng) -> Self {
         match profile {
             MediumProfile::Crosspoint(profile) => Self::Crosspoint(Crosspoint::new(profile, prng)),
+            MediumProfile::Volume(profile) => Self::Volume(Volume::new(profile, prng)),
         }
     }
 
@@ -31,12 +35,14 @@ impl Medium {
     ) {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.begin(id, access, now, events),
+            Self::Volume(volume) => volume.begin(id, access, now, events),
         }
     }
 
     pub(super) fn event(&mut self, event: MediumEvent, _now: Instant, _events: &mut MediumEvents) {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.event(event),
+            Self::Volume(volume) => volume.event(event),
         }
     }
 
@@ -44,6 +50,7 @@ impl Medium {
     pub(super) fn counts(&self) -> MediumCounts {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.counts(),
+            Self::Volume(volume) => volume.counts(),
         }
     }
 
@@ -51,6 +58,7 @@ impl Medium {
     pub(super) fn used(&self) -> MediumUse {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.used(),
+            Self::Volume(volume) => volume.used(),
         }
     }
 
@@ -58,12 +66,14 @@ impl Medium {
     pub(super) fn forget(&mut self) {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.forget(),
+            Self::Volume(volume) => volume.forget(),
         }
     }
 
     pub(super) fn next_ended(&mut self) -> Option<CommandId> {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.next_ended(),
+            Self::Volume(volume) => volume.next_ended(),
         }
     }
 }

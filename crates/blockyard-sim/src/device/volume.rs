@@ -1,0 +1,226 @@
+//! A volume in a cloud: storage behind a network, as fast as its price.
+//!
+//! Two buckets of tokens hold accesses back, one of I/Os and one of bytes. An access passes both, then takes the latency
+//! of the network and the storage, beside all others.
+//!
+//! Left out: limits of the machine that uses the volume, the network's own queues, snapshots that are fetched at the first
+//! access, several machines on one volume, and the joining of neighbours that some clouds do before they count.
+//!
+//! # Rules
+//!
+//! - **[tokens-before-access]** An access begins when the buckets have its tokens, in the order of arrival. A bucket fills
+//!   at its rate up to its credit, and is emptied at its burst rate at most. An access of more tokens than a bucket holds
+//!   waits until it is full, and leaves it in debt.
+
+use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
+use crate::profile::{BucketProfile, VolumeProfile};
+use crate::workload::Prng;
+use blockyard::bio::Op;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::SECTOR_BYTES;
+use std::collections::VecDeque;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A bucket of tokens ([tokens-before-access]).
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    profile: BucketProfile,
+    /// Tokens in the bucket at `at`, in billionths. Below zero: debt.
+    level: i128,
+    at: Instant,
+    /// When the burst rate lets the next token leave.
+    free_at: Instant,
+    /// Time for which tokens left it.
+    used: Duration,
+}
+
+impl Bucket {
+    fn new(profile: BucketProfile) -> Self {
+        debug_assert!(profile.rate <= profile.burst, "{profile:?} fills faster than it empties");
+        let (zero, level) = (Instant::ZERO, i128::from(profile.credit) * i128::from(SECOND_NS));
+        Self { profile, level, at: zero, free_at: zero, used: Duration::ZERO }
+    }
+
+    /// Takes `tokens` at `now` or later, and returns when.
+    fn take(&mut self, tokens: u64, now: Instant) -> Instant {
+        let begin = now.max(self.free_at);
+        self.fill(begin);
+        let wanted = i128::from(tokens.min(self.profile.credit)) * i128::from(SECOND_NS);
+        let missing = u128::try_from(wanted - self.level).unwrap_or(0);
+        let begin = begin + span(missing.div_ceil(u128::from(self.profile.rate)));
+        self.fill(begin);
+        self.level -= i128::from(tokens) * i128::from(SECOND_NS);
+        let ns = u128::from(tokens) * u128::from(SECOND_NS);
+        let time = span(ns.div_ceil(u128::from(self.profile.burst)));
+        self.used += time;
+        self.free_at = begin + time;
+        begin
+    }
+
+    /// Fills the bucket until `at`.
+    fn fill(&mut self, at: Instant) {
+        let full = i128::from(self.profile.credit) * i128::from(SECOND_NS);
+        let more = i128::from(self.profile.rate) * i128::from(at.since(self.at).as_ns());
+        self.level = (self.level + more).min(full);
+        self.at = at;
+    }
+}
+
+fn span(ns: u128) -> Duration {
+    Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+/// The medium.
+#[derive(Debug)]
+pub(super) struct Volume {
+    profile: VolumeProfile,
+    prng: Prng,
+    iops: Bucket,
+    bytes: Bucket,
+    ended: VecDeque<CommandId>,
+    counts: Counts,
+}
+
+/// What the limits did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    ios: u64,
+    iops_wait: Duration,
+    bytes_wait: Duration,
+}
+
+impl Volume {
+    /// Returns a volume by `profile` that nobody has used for a long time. `prng` draws the spread of its latency.
+    #[must_use]
+    pub(super) fn new(profile: VolumeProfile, prng: Prng) -> Self {
+        Self {
+            profile,
+            prng,
+            iops: Bucket::new(profile.iops),
+            bytes: Bucket::new(profile.bytes),
+            ended: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Begins command `id` at `now`.
+    pub(super) fn begin(
+        &mut self,
+        id: CommandId,
+        access: Access,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        let latency = match access.op {
+            Op::Read => self.profile.read,
+            Op::Write | Op::WriteZeroes => self.profile.write,
+            // The volume has no volatile cache, and what it gives up costs it nothing.
+            _ => return self.ended.push_back(id),
+        };
+        let begin = self.admit(access, now);
+        let spread = self.profile.spread;
+        let latency = spread.map_or(latency, |spread| spread.draw(latency, &mut self.prng));
+        events.push_back((begin + latency, MediumEvent(id.0)));
+    }
+
+    /// Takes the tokens of `access` from `now` on, and returns when it begins ([tokens-before-access]).
+    fn admit(&mut self, access: Access, now: Instant) -> Instant {
+        let bytes = u64::from(access.sectors) * u64::from(SECTOR_BYTES);
+        let ios = bytes.div_ceil(self.profile.io_unit);
+        let counted = self.iops.take(ios, now);
+        let begin = self.bytes.take(bytes, counted);
+        self.counts.ios += ios;
+        self.counts.iops_wait += counted.since(now);
+        self.counts.bytes_wait += begin.since(counted);
+        begin
+    }
+
+    /// Ends the command of `event`.
+    pub(super) fn event(&mut self, event: MediumEvent) {
+        self.ended.push_back(CommandId(event.0));
+    }
+
+    /// Returns the next command that has ended.
+    pub(super) fn next_ended(&mut self) -> Option<CommandId> {
+        self.ended.pop_front()
+    }
+
+    /// Returns what the limits did since the last call of [`Self::forget`].
+    pub(super) fn counts(&self) -> MediumCounts {
+        let Counts { ios, iops_wait, bytes_wait } = self.counts;
+        vec![
+            ("ios_counted", ios),
+            ("iops_limit_wait_ns", iops_wait.as_ns()),
+            ("bytes_limit_wait_ns", bytes_wait.as_ns()),
+        ]
+    }
+
+    /// Returns how much of the tighter limit was in use since then.
+    pub(super) fn used(&self) -> MediumUse {
+        MediumUse { used: self.iops.used.max(self.bytes.used), units: 1 }
+    }
+
+    /// Starts counting again.
+    pub(super) fn forget(&mut self) {
+        self.counts = Counts::default();
+        self.iops.used = Duration::ZERO;
+        self.bytes.used = Duration::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_ms(ms)
+    }
+
+    /// [tokens-before-access]: 100 tokens a second, 1000 while there is credit, of which there is 500.
+    #[test]
+    fn a_bucket_bursts_until_its_credit_is_spent() {
+        let profile = BucketProfile { rate: 100, burst: 1000, credit: 500 };
+        let mut bucket = Bucket::new(profile);
+        let taken: Vec<_> = (0..2000).map(|_| bucket.take(1, at(0))).collect();
+        // 1000 leave and 100 arrive in a second: 500 last for 555 tokens. After that, one each 10 ms.
+        assert_eq!(taken[400], at(400));
+        let after = |n: usize| taken[n + 1].since(taken[n]);
+        assert_eq!((after(500), after(600)), (Duration::from_ms(1), Duration::from_ms(10)));
+        let spent = taken.windows(2).position(|pair| pair[1].since(pair[0]) > Duration::from_ms(1));
+        assert!(spent.is_some_and(|n| n.abs_diff(555) <= 1), "{spent:?}");
+    }
+
+    /// Amazon's guide says of gp2: 5.4 million credits, which a burst to 3000 I/Os per second spends in half an hour or more.
+    #[test]
+    fn the_credit_of_a_small_volume_lasts_for_half_an_hour() {
+        let mut bucket = Bucket::new(BucketProfile { rate: 300, burst: 3000, credit: 5_400_000 });
+        let seconds = (0..3600).map(|_| bucket.take(3000, at(0)));
+        let lasts =
+            seconds.zip(0..).take_while(|(begin, second)| begin.as_ns() == second * SECOND_NS);
+        let lasts: usize = lasts.count(); // 2700 of each 3000 are not replaced
+        assert!(lasts.abs_diff(5_400_000 / 2700) <= 2, "{lasts} s");
+    }
+
+    #[test]
+    fn a_bucket_that_rests_fills_up_to_its_credit() {
+        let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 50 });
+        let mut last = at(0);
+        let mut burst = |bucket: &mut Bucket, from: u64| {
+            let times: Vec<_> = (0..60).map(|_| bucket.take(1, at(from))).collect();
+            last = times[59];
+            times.windows(2).filter(|pair| pair[1].since(pair[0]) == Duration::from_ms(1)).count()
+        };
+        let first = burst(&mut bucket, 0);
+        assert_eq!(burst(&mut bucket, 100_000), first, "it is full again, and no fuller");
+        assert!(burst(&mut bucket, 100_400) < first, "it had no time to fill");
+    }
+
+    #[test]
+    fn an_access_larger_than_the_credit_waits_for_a_full_bucket_and_leaves_a_debt() {
+        let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 10 });
+        assert_eq!(bucket.take(30, at(0)), at(0));
+        // 20 tokens of debt and one more.
+        assert_eq!(bucket.take(1, at(0)), at(210));
+    }
+}
