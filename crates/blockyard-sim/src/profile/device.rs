@@ -191,6 +191,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "pmem-3dxpoint",
     "pmem-dram-2015",
     "nvme-3dxpoint",
+    "virtio-3dxpoint",
     "cloud-gp3",
     "cloud-gp2",
 );
@@ -208,6 +209,7 @@ const KEYS: &[&str] = &[
     "pmem",
     "nvme",
     "ahci",
+    "virtio",
     "crosspoint",
     "volume",
     "cpu",

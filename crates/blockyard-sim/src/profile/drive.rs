@@ -25,6 +25,8 @@ pub enum FrontProfile {
     Nvme(NvmeProfile),
     /// AHCI over Serial ATA: `[ahci]`.
     Ahci(AhciProfile),
+    /// virtio-blk: `[virtio]`.
+    Virtio(VirtioProfile),
 }
 
 /// The part of a drive that keeps the data.
@@ -74,6 +76,23 @@ pub struct AhciProfile {
     pub queued_trim: bool,
 }
 
+/// The figures of virtio-blk: a guest's queues, and the thread of the host that serves them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtioProfile {
+    /// Queues.
+    pub hw_queues: u16,
+    /// Commands that one queue takes.
+    pub depth: u16,
+    /// Time for which the guest's processor is busy with a kick.
+    pub kick: Duration,
+    /// Time until the host's thread works, if it slept.
+    pub wakeup: Duration,
+    /// Time of the thread for a command on its way to the medium.
+    pub interval: Duration,
+    /// Time of the thread for its answer.
+    pub answer: Duration,
+}
+
 /// The coalescing of interrupts, for each vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoalescingProfile {
@@ -92,11 +111,11 @@ impl CoalescingProfile {
 }
 
 /// The tables of front ends.
-const FRONTS: &[&str] = &["nvme", "ahci"];
+const FRONTS: &[&str] = &["nvme", "ahci", "virtio"];
 /// The tables of media.
 const MEDIA: &[&str] = &["crosspoint", "volume"];
 /// The tables of drives.
-pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "crosspoint", "volume"];
+pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "virtio", "crosspoint", "volume"];
 
 impl DriveProfile {
     /// The tables of its profile that only a drive like it has.
@@ -106,6 +125,8 @@ impl DriveProfile {
             (FrontProfile::Ahci(_), MediumProfile::Crosspoint(_)) => &["ahci", "crosspoint"],
             (FrontProfile::Nvme(_), MediumProfile::Volume(_)) => &["nvme", "volume"],
             (FrontProfile::Ahci(_), MediumProfile::Volume(_)) => &["ahci", "volume"],
+            (FrontProfile::Virtio(_), MediumProfile::Crosspoint(_)) => &["virtio", "crosspoint"],
+            (FrontProfile::Virtio(_), MediumProfile::Volume(_)) => &["virtio", "volume"],
         }
     }
 
@@ -114,6 +135,7 @@ impl DriveProfile {
         match self.front {
             FrontProfile::Nvme(_) => "an NVMe drive",
             FrontProfile::Ahci(_) => "a SATA drive",
+            FrontProfile::Virtio(_) => "a virtual disk",
         }
     }
 
@@ -123,6 +145,7 @@ impl DriveProfile {
         match self.front {
             FrontProfile::Nvme(nvme) => nvme.hw_queues,
             FrontProfile::Ahci(_) => 1,
+            FrontProfile::Virtio(virtio) => virtio.hw_queues,
         }
     }
 
@@ -132,16 +155,19 @@ impl DriveProfile {
         match self.front {
             FrontProfile::Nvme(nvme) => nvme.depth,
             FrontProfile::Ahci(ahci) => ahci.depth,
+            FrontProfile::Virtio(virtio) => virtio.depth,
         }
     }
 }
 
 /// Reads the front end and the medium of `top`, each from the file itself or else from its base.
 pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
-    let front = match one_of(top, FRONTS, "a drive has one front end: `[nvme]` or `[ahci]`")? {
-        "ahci" => ahci(top).map(FrontProfile::Ahci)?,
-        _nvme => nvme(top).map(FrontProfile::Nvme)?,
-    };
+    let front =
+        match one_of(top, FRONTS, "a drive has one front end: `[nvme]`, `[ahci]` or `[virtio]`")? {
+            "ahci" => ahci(top).map(FrontProfile::Ahci)?,
+            "virtio" => virtio(top).map(FrontProfile::Virtio)?,
+            _nvme => nvme(top).map(FrontProfile::Nvme)?,
+        };
     let medium = match one_of(top, MEDIA, "a drive has one medium: `[crosspoint]` or `[volume]`")? {
         "volume" => volume(top).map(MediumProfile::Volume)?,
         _crosspoint => crosspoint(top).map(MediumProfile::Crosspoint)?,
@@ -182,6 +208,15 @@ table_of!(AHCI, fn ahci("ahci") -> AhciProfile {
     link: "link" need(Rate),
     frame: "frame" need(Time),
     queued_trim: "queued-trim" take_or(Flag, false),
+});
+
+table_of!(VIRTIO, fn virtio("virtio") -> VirtioProfile {
+    hw_queues: "hw-queues" need(Count(1..=1024)),
+    depth: "depth" need(Count(1..=1024)),
+    kick: "kick" need(Time),
+    wakeup: "wakeup" need(Time),
+    interval: "interval" need(Time),
+    answer: "answer" need(Time),
 });
 
 table_of!(COALESCING, fn coalescing("nvme.coalescing") -> CoalescingProfile {

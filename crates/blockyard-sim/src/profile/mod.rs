@@ -52,6 +52,7 @@ pub use device::{
 };
 pub use drive::{
     AhciProfile, CoalescingProfile, DriveProfile, FrontProfile, MediumProfile, NvmeProfile,
+    VirtioProfile,
 };
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
 pub use fault::{FaultRules, NoCard};

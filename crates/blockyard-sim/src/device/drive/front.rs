@@ -2,6 +2,7 @@
 
 use super::ahci::Ahci;
 use super::nvme::Nvme;
+use super::virtio::Virtio;
 use crate::device::medium::Access;
 use crate::profile::FrontProfile;
 use blockyard::time::{Duration, Instant};
@@ -13,12 +14,14 @@ pub(super) enum Front {
     Nvme(Nvme),
     /// AHCI over Serial ATA.
     Ahci(Ahci),
+    /// virtio-blk.
+    Virtio(Virtio),
 }
 
 /// The times for which parts of a front end were in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrontUse {
-    /// The controller.
+    /// The controller, or the host's thread that stands for one.
     pub controller: Duration,
     /// The link, in the direction that was used for longer.
     pub link: Duration,
@@ -29,21 +32,30 @@ impl Front {
         match profile {
             FrontProfile::Nvme(profile) => Self::Nvme(Nvme::new(profile)),
             FrontProfile::Ahci(profile) => Self::Ahci(Ahci::new(profile)),
+            FrontProfile::Virtio(profile) => Self::Virtio(Virtio::new(profile)),
         }
     }
 
     /// Takes room for a command. Returns whether there was room.
     pub(super) fn admit(&mut self, access: Access) -> bool {
         match self {
-            Self::Nvme(_) => true,
+            Self::Nvme(_) | Self::Virtio(_) => true,
             Self::Ahci(ahci) => ahci.admit(access),
+        }
+    }
+
+    /// Returns whether it takes a doorbell at `now` to let the drive know of commands.
+    pub(super) fn needs_doorbell(&self, now: Instant) -> bool {
+        match self {
+            Self::Nvme(_) | Self::Ahci(_) => true,
+            Self::Virtio(virtio) => virtio.needs_kick(now),
         }
     }
 
     /// Gives the room of a command back.
     pub(super) fn release(&mut self, access: Access) {
         match self {
-            Self::Nvme(_) => {}
+            Self::Nvme(_) | Self::Virtio(_) => {}
             Self::Ahci(ahci) => ahci.release(access),
         }
     }
@@ -53,6 +65,7 @@ impl Front {
         match self {
             Self::Nvme(nvme) => nvme.send(access, now),
             Self::Ahci(ahci) => ahci.send(access, now),
+            Self::Virtio(virtio) => virtio.send(now),
         }
     }
 
@@ -61,6 +74,7 @@ impl Front {
         match self {
             Self::Nvme(nvme) => nvme.answer(access, now),
             Self::Ahci(ahci) => ahci.answer(access, now),
+            Self::Virtio(virtio) => virtio.answer(now),
         }
     }
 
@@ -73,6 +87,9 @@ impl Front {
             },
             Self::Ahci(ahci) => {
                 FrontUse { controller: ahci.controller.used(), link: ahci.wire.used() }
+            }
+            Self::Virtio(virtio) => {
+                FrontUse { controller: virtio.thread.used(), link: Duration::ZERO }
             }
         }
     }
@@ -87,6 +104,7 @@ impl Front {
             Self::Ahci(ahci) => {
                 [&mut ahci.controller, &mut ahci.wire].into_iter().for_each(|line| line.forget());
             }
+            Self::Virtio(virtio) => virtio.thread.forget(),
         }
     }
 }

@@ -17,6 +17,11 @@ impl Line {
         self.free_at
     }
 
+    /// Returns whether no command is being served at `now`.
+    pub(super) fn is_idle(&self, now: Instant) -> bool {
+        self.free_at <= now
+    }
+
     /// Returns the time of the commands that have entered.
     pub(super) const fn used(&self) -> Duration {
         self.used

@@ -5,8 +5,8 @@
 //!
 //! # Rules
 //!
-//! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue of NVMe, and for each
-//!   command of AHCI. It pays for that.
+//! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue of NVMe or virtio, and for
+//!   each command of AHCI. It pays for that.
 //! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and tag, until it is
 //!   answered. The slot is its number at the medium.
 
@@ -16,6 +16,7 @@ mod line;
 mod media;
 mod nvme;
 mod vectors;
+mod virtio;
 
 use super::activity::Activity;
 use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
@@ -135,6 +136,7 @@ impl Drive {
         let (doorbell, batches, coalescing) = match profile.front {
             FrontProfile::Nvme(nvme) => (nvme.doorbell, true, Some(nvme.coalescing)),
             FrontProfile::Ahci(ahci) => (ahci.issue, false, None),
+            FrontProfile::Virtio(virtio) => (virtio.kick, true, None),
         };
         Self {
             front: Front::new(profile.front),
@@ -169,9 +171,11 @@ impl Drive {
     }
 
     /// Rings the doorbell of a batch ([doorbell-by-batch]).
-    fn ring(&mut self) {
-        self.rung += 1;
-        self.counts.doorbells += 1;
+    fn ring(&mut self, now: Instant) {
+        if self.front.needs_doorbell(now) {
+            self.rung += 1;
+            self.counts.doorbells += 1;
+        }
     }
 
     /// Handles an event of the front end or the medium.
@@ -293,14 +297,14 @@ impl Driver for Drive {
         self.posted.push(slot);
         self.counts.commands += 1;
         if issue.last || !self.batches {
-            self.ring();
+            self.ring(issue.now);
         }
         Accept::Queued
     }
 
-    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, _now: Instant) {
+    fn commit(&mut self, _queue: QueueId, _hctx: HctxId, now: Instant) {
         if self.batches {
-            self.ring();
+            self.ring(now);
         }
     }
 

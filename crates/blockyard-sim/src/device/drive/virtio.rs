@@ -1,0 +1,79 @@
+//! The front end of a virtual disk: virtio-blk.
+//!
+//! The guest's processor puts commands in a queue in its memory, and kicks the host. A kick leaves the guest, and is what
+//! costs. The host's thread takes the commands of all queues, one at a time, and passes them to the medium; it passes
+//! completions back the same way. While it works, it looks at the queues by itself and asks for no kicks (virtio's
+//! event index), so a busy disk is kicked rarely.
+//!
+//! Left out: several threads of the host, the time for which the thread polls before it sleeps, copies of data, completions
+//! that share an interrupt, and indirect descriptors.
+//!
+//! # Rules
+//!
+//! - **[kick-wakes-idle-host]** A kick is sent only while the host's thread has nothing to do.
+
+use super::line::Line;
+use crate::profile::VirtioProfile;
+use blockyard::time::{Duration, Instant};
+
+/// The front end.
+#[derive(Debug)]
+pub(super) struct Virtio {
+    profile: VirtioProfile,
+    pub(super) thread: Line,
+}
+
+impl Virtio {
+    pub(super) fn new(profile: VirtioProfile) -> Self {
+        Self { profile, thread: Line::default() }
+    }
+
+    /// Returns whether the host has to be kicked at `now` for a new command ([kick-wakes-idle-host]).
+    pub(super) fn needs_kick(&self, now: Instant) -> bool {
+        self.thread.is_idle(now)
+    }
+
+    /// Takes a command that the host can see from `now` on. Returns when the medium can begin.
+    pub(super) fn send(&mut self, now: Instant) -> Instant {
+        let wakes = if self.thread.is_idle(now) { self.profile.wakeup } else { Duration::ZERO };
+        self.thread.pass(now + wakes, self.profile.interval)
+    }
+
+    /// Answers a command with which the medium is done at `now`. Returns when the guest has the answer.
+    pub(super) fn answer(&mut self, now: Instant) -> Instant {
+        let wakes = if self.thread.is_idle(now) { self.profile.wakeup } else { Duration::ZERO };
+        self.thread.pass(now + wakes, self.profile.answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(us: u64) -> Instant {
+        Instant::from_ns(us * 1000)
+    }
+
+    /// [kick-wakes-idle-host]
+    #[test]
+    fn a_host_that_works_is_not_kicked() {
+        let us = Duration::from_us;
+        let profile = VirtioProfile {
+            hw_queues: 1,
+            depth: 128,
+            kick: us(2),
+            wakeup: us(5),
+            interval: us(3),
+            answer: us(1),
+        };
+        let mut virtio = Virtio::new(profile);
+        assert!(virtio.needs_kick(at(10)));
+        assert_eq!(virtio.send(at(10)), at(18), "it wakes up for the first");
+        assert!(!virtio.needs_kick(at(17)));
+        assert_eq!(virtio.send(at(17)), at(21), "and takes the second at once");
+        assert_eq!(virtio.answer(at(19)), at(22));
+        assert!(virtio.needs_kick(at(22)));
+        assert_eq!(virtio.answer(at(30)), at(36));
+        assert_eq!(virtio.thread.used(), us(3 + 3 + 1 + 1));
+    }
+}
