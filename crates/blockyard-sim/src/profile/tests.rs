@@ -712,6 +712,9 @@ const NOT_VARIED: &[&str] = &[
     "width",
     "open",
     "page",
+    "generation",
+    "lanes",
+    "payload",
 ];
 
 /// Each assumed figure has a range, or is a choice of what to model, or is the 0 of what is not there.
