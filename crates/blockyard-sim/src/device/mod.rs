@@ -15,6 +15,7 @@ pub mod live;
 pub mod medium;
 pub mod mmc;
 pub mod null;
+mod platters;
 pub mod pmem;
 #[cfg(test)]
 mod probe;

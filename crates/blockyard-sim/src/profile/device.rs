@@ -194,6 +194,9 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "virtio-3dxpoint",
     "cloud-gp3",
     "cloud-gp2",
+    "hdd-7200",
+    "hdd-5400",
+    "hdd-15k",
 );
 
 const KEYS: &[&str] = &[
@@ -212,6 +215,7 @@ const KEYS: &[&str] = &[
     "virtio",
     "crosspoint",
     "volume",
+    "platters",
     "cpu",
 ];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];
@@ -241,12 +245,12 @@ const LOGICAL_BLOCK: &[(&str, u32)] =
 
 impl DeviceModel {
     /// The tables of its profile that only this model has.
-    pub(super) const fn tables(&self) -> &'static [&'static str] {
+    pub(super) fn tables(&self) -> Vec<&'static str> {
         match self {
-            Self::Null(_) => &["null"],
-            Self::Hba(_) => &["hba"],
-            Self::Mmc(_) => &["card", "host"],
-            Self::Pmem(_) => &["pmem"],
+            Self::Null(_) => vec!["null"],
+            Self::Hba(_) => vec!["hba"],
+            Self::Mmc(_) => vec!["card", "host"],
+            Self::Pmem(_) => vec!["pmem"],
             Self::Drive(drive) => drive.tables(),
         }
     }
@@ -387,7 +391,7 @@ impl Device {
         if overrides.is_empty() {
             return Ok(Self { figures, ..device });
         }
-        let overlay = Overlay::new(overrides, device.model.tables(), &figures)?;
+        let overlay = Overlay::new(overrides, &device.model.tables(), &figures)?;
         let notes = Notes::of(reading);
         let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
         let top = top.under(Source::new("", &overlay.text, &notes));
@@ -402,6 +406,11 @@ impl Device {
         let limits = limits(top, &model)?;
         if let DeviceModel::Pmem(_) = &model {
             agrees_with_pmem(&limits)
+                .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
+        }
+        if let DeviceModel::Drive(drive) = &model {
+            drive
+                .agrees(&limits)
                 .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
         }
         if let DeviceModel::Mmc(mmc) = &model {
@@ -567,7 +576,11 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> 
     };
     let has_fua = card.is_some_and(MmcProfile::has_reliable_writes);
     let fua = table.take_or("fua", Flag, has_fua)?;
-    let has_cache = card.is_some_and(|mmc| mmc.write_cache(fua));
+    let has_cache = match model {
+        DeviceModel::Mmc(mmc) => mmc.write_cache(fua),
+        DeviceModel::Drive(drive) => drive.medium.write_cache(),
+        _ => false,
+    };
     Ok(Limits {
         capacity_sectors: usual.capacity_sectors,
         logical_block_sectors: table.take_or("logical-block", OneOf(LOGICAL_BLOCK), 1)?,

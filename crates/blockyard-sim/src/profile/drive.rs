@@ -1,10 +1,12 @@
 //! Drives: the tables of their front ends, and the choice of front end and medium.
 
+use blockyard::limits::Limits;
 use blockyard::time::Duration;
 
 use super::crosspoint::{CrosspointProfile, crosspoint};
 use super::error::{Problem, ProfileError};
 use super::pcie::{PcieProfile, link};
+use super::platters::{PlattersProfile, platters};
 use super::table::{Table, table_of};
 use super::value::{Count, Flag, Rate, Time};
 use super::volume::{VolumeProfile, volume};
@@ -36,6 +38,18 @@ pub enum MediumProfile {
     Crosspoint(CrosspointProfile),
     /// A volume in a cloud: `[volume]`.
     Volume(VolumeProfile),
+    /// A hard disk's mechanics: `[platters]`.
+    Platters(PlattersProfile),
+}
+
+impl MediumProfile {
+    /// Whether the medium acknowledges writes before they are durable.
+    pub(super) const fn write_cache(&self) -> bool {
+        match self {
+            Self::Crosspoint(_) | Self::Volume(_) => false,
+            Self::Platters(platters) => platters.cache.write > 0,
+        }
+    }
 }
 
 /// The figures of an NVMe controller and its link.
@@ -113,21 +127,24 @@ impl CoalescingProfile {
 /// The tables of front ends.
 const FRONTS: &[&str] = &["nvme", "ahci", "virtio"];
 /// The tables of media.
-const MEDIA: &[&str] = &["crosspoint", "volume"];
+const MEDIA: &[&str] = &["crosspoint", "platters", "volume"];
 /// The tables of drives.
-pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "virtio", "crosspoint", "volume"];
+pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "virtio", "crosspoint", "platters", "volume"];
 
 impl DriveProfile {
     /// The tables of its profile that only a drive like it has.
-    pub(super) const fn tables(&self) -> &'static [&'static str] {
-        match (self.front, self.medium) {
-            (FrontProfile::Nvme(_), MediumProfile::Crosspoint(_)) => &["nvme", "crosspoint"],
-            (FrontProfile::Ahci(_), MediumProfile::Crosspoint(_)) => &["ahci", "crosspoint"],
-            (FrontProfile::Nvme(_), MediumProfile::Volume(_)) => &["nvme", "volume"],
-            (FrontProfile::Ahci(_), MediumProfile::Volume(_)) => &["ahci", "volume"],
-            (FrontProfile::Virtio(_), MediumProfile::Crosspoint(_)) => &["virtio", "crosspoint"],
-            (FrontProfile::Virtio(_), MediumProfile::Volume(_)) => &["virtio", "volume"],
-        }
+    pub(super) fn tables(&self) -> Vec<&'static str> {
+        let front = match self.front {
+            FrontProfile::Nvme(_) => "nvme",
+            FrontProfile::Ahci(_) => "ahci",
+            FrontProfile::Virtio(_) => "virtio",
+        };
+        let medium = match self.medium {
+            MediumProfile::Crosspoint(_) => "crosspoint",
+            MediumProfile::Volume(_) => "volume",
+            MediumProfile::Platters(_) => "platters",
+        };
+        vec![front, medium]
     }
 
     /// The kind of drive in a noun phrase, for messages.
@@ -136,6 +153,17 @@ impl DriveProfile {
             FrontProfile::Nvme(_) => "an NVMe drive",
             FrontProfile::Ahci(_) => "a SATA drive",
             FrontProfile::Virtio(_) => "a virtual disk",
+        }
+    }
+
+    /// Checks that the medium can have these limits.
+    pub(super) fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
+        match self.medium {
+            MediumProfile::Crosspoint(_) | MediumProfile::Volume(_) => Ok(()),
+            MediumProfile::Platters(_) if limits.max_discard_sectors > 0 => {
+                Err("`[platters]` have nothing to discard: every sector has its place")
+            }
+            MediumProfile::Platters(platters) => platters.agrees(limits.capacity_sectors),
         }
     }
 
@@ -168,8 +196,13 @@ pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
             "virtio" => virtio(top).map(FrontProfile::Virtio)?,
             _nvme => nvme(top).map(FrontProfile::Nvme)?,
         };
-    let medium = match one_of(top, MEDIA, "a drive has one medium: `[crosspoint]` or `[volume]`")? {
+    let medium = match one_of(
+        top,
+        MEDIA,
+        "a drive has one medium: `[crosspoint]`, `[platters]` or `[volume]`",
+    )? {
         "volume" => volume(top).map(MediumProfile::Volume)?,
+        "platters" => platters(top).map(MediumProfile::Platters)?,
         _crosspoint => crosspoint(top).map(MediumProfile::Crosspoint)?,
     };
     Ok(DriveProfile { front, medium })

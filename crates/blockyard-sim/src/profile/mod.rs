@@ -30,6 +30,7 @@ mod machine;
 mod mmc;
 mod overrides;
 mod pcie;
+mod platters;
 mod pmem;
 mod read_ahead;
 mod reading;
@@ -66,6 +67,7 @@ pub use mmc::{
 };
 pub use overrides::Override;
 pub use pcie::PcieProfile;
+pub use platters::{CommandOrder, DiskCacheProfile, PlattersProfile, SeekProfile};
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};

@@ -284,7 +284,7 @@ fn a_misspelt_key_is_reported_before_the_missing_key() {
     assert_eq!(
         device_error("[srp]\n"),
         "my.toml:1: unknown key `srp` (one of title, base, processors, limits, cache, null, hba, \
-         host, card, pmem, nvme, ahci, virtio, crosspoint, volume, cpu)"
+         host, card, pmem, nvme, ahci, virtio, crosspoint, volume, platters, cpu)"
     );
 }
 
@@ -806,4 +806,56 @@ fn nomerges_has_linuxs_values() {
     assert_eq!(merges("1").unwrap(), Merges::Last);
     assert_eq!(merges("2").unwrap(), Merges::Off);
     assert!(merges("3").is_err());
+}
+
+#[test]
+fn an_impossible_disk_is_refused_where_it_says_so() {
+    let on_disk = |text: &str| device_error(&format!("base = \"hdd-7200\"\n{text}"));
+    for (text, error) in [
+        (
+            "[platters]\ninner = \"220MB/s\"",
+            "my.toml:3: the inner zone of a disk is not faster than the outer one",
+        ),
+        (
+            "[platters]\nrpm = 7200\n[platters.read]\naverage = \"900us\"",
+            "my.toml:4: no seek curve has these times: `average` lies between `track` and `full`, and nearer \
+             to a third of the way than to its ends",
+        ),
+        ("[platters]\nheads = 0", "my.toml:3: `heads` is `0`, out of range (1 to 64)"),
+        ("[platters]\nzones = 0", "my.toml:3: `zones` is `0`, out of range (1 to 256)"),
+        (
+            "[platters]\nouter = \"300kB/s\"\ninner = \"300kB/s\"",
+            "my.toml:3: with these rates, a track has less than 4KiB or more than 512MiB",
+        ),
+        (
+            "[platters]\nage-max = \"90s\"",
+            "my.toml:2: a seek, a switch of heads or an age takes at most 60s",
+        ),
+        (
+            "[limits]\ncapacity = \"16MiB\"",
+            "my.toml:2: this capacity needs fewer than 16 cylinders of `[platters]`, or less than a band in each zone",
+        ),
+        (
+            "[limits]\ncapacity = \"65536TiB\"",
+            "my.toml:2: this capacity needs more than 16777216 cylinders of `[platters]`",
+        ),
+        (
+            "[limits]\nmax-discard-sectors = 8",
+            "my.toml:2: `[platters]` have nothing to discard: every sector has its place",
+        ),
+        (
+            "[platters]\n[crosspoint]\nchannels = 7",
+            "my.toml:2: a drive has one medium: `[crosspoint]` or `[platters]`",
+        ),
+    ] {
+        assert_eq!(on_disk(text), error, "{text}");
+    }
+}
+
+#[test]
+fn a_disk_has_a_write_cache_if_its_profile_has_one() {
+    let disk = |text: &str| Device::parse("x", &format!("base = \"hdd-7200\"\n{text}")).unwrap();
+    assert!(disk("").limits.write_cache && !disk("").limits.fua);
+    assert!(!disk("[platters.cache]\nwrite = \"0B\"").limits.write_cache);
+    assert!(Device::lookup("hdd-15k").unwrap().limits.fua);
 }

@@ -160,7 +160,13 @@ fn model(
         }
         DeviceModel::Drive(drive) => {
             let polled = design.poll_queues.count.min(hctxs);
-            Model::Drive(Box::new(Drive::new(drive, hctxs, polled, draws)))
+            Model::Drive(Box::new(Drive::new(
+                drive,
+                device.limits.capacity_sectors,
+                hctxs,
+                polled,
+                draws,
+            )))
         }
     })
 }

@@ -4,6 +4,7 @@ use crate::device::crosspoint::Crosspoint;
 use crate::device::medium::{
     Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
+use crate::device::platters::Platters;
 use crate::device::volume::Volume;
 use crate::profile::MediumProfile;
 use crate::workload::Prng;
@@ -11,18 +12,25 @@ use blockyard::time::Instant;
 
 /// A medium. See [`medium`](crate::device::medium) for its calls.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a drive has one")]
 pub(super) enum Medium {
     /// Memory that is written in place.
     Crosspoint(Crosspoint),
     /// A volume in a cloud.
     Volume(Volume),
+    /// A hard disk's mechanics.
+    Platters(Box<Platters>),
 }
 
 impl Medium {
-    pub(super) fn new(profile: MediumProfile, prng: Prng) -> Self {
+    /// Returns an idle medium by `profile` with `capacity` sectors.
+    pub(super) fn new(profile: MediumProfile, capacity: u64, prng: Prng) -> Self {
         match profile {
             MediumProfile::Crosspoint(profile) => Self::Crosspoint(Crosspoint::new(profile, prng)),
             MediumProfile::Volume(profile) => Self::Volume(Volume::new(profile, prng)),
+            MediumProfile::Platters(profile) => {
+                Self::Platters(Box::new(Platters::new(profile, capacity, prng)))
+            }
         }
     }
 
@@ -36,13 +44,15 @@ impl Medium {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.begin(id, access, now, events),
             Self::Volume(volume) => volume.begin(id, access, now, events),
+            Self::Platters(platters) => platters.begin(id, access, now, events),
         }
     }
 
-    pub(super) fn event(&mut self, event: MediumEvent, _now: Instant, _events: &mut MediumEvents) {
+    pub(super) fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.event(event),
             Self::Volume(volume) => volume.event(event),
+            Self::Platters(platters) => platters.event(event, now, events),
         }
     }
 
@@ -51,6 +61,7 @@ impl Medium {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.counts(),
             Self::Volume(volume) => volume.counts(),
+            Self::Platters(platters) => platters.counts(),
         }
     }
 
@@ -59,6 +70,7 @@ impl Medium {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.used(),
             Self::Volume(volume) => volume.used(),
+            Self::Platters(platters) => platters.used(),
         }
     }
 
@@ -67,6 +79,7 @@ impl Medium {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.forget(),
             Self::Volume(volume) => volume.forget(),
+            Self::Platters(platters) => platters.forget(),
         }
     }
 
@@ -74,6 +87,7 @@ impl Medium {
         match self {
             Self::Crosspoint(crosspoint) => crosspoint.next_ended(),
             Self::Volume(volume) => volume.next_ended(),
+            Self::Platters(platters) => platters.next_ended(),
         }
     }
 }

@@ -127,10 +127,10 @@ pub struct Drive {
 }
 
 impl Drive {
-    /// Returns an idle drive by `profile` with `hctxs` hardware queues, the last of which are `polled`. `prng` supplies
-    /// the random numbers of its medium.
+    /// Returns an idle drive by `profile` with `capacity` sectors and `hctxs` hardware queues, the last of which are
+    /// `polled`. `prng` supplies the random numbers of its medium.
     #[must_use]
-    pub fn new(profile: DriveProfile, hctxs: u16, polled: u16, prng: Prng) -> Self {
+    pub fn new(profile: DriveProfile, capacity: u64, hctxs: u16, polled: u16, prng: Prng) -> Self {
         assert!(polled <= hctxs, "{polled} of {hctxs} hardware queues are polled");
         let depth = profile.depth();
         let (doorbell, batches, coalescing) = match profile.front {
@@ -140,7 +140,7 @@ impl Drive {
         };
         Self {
             front: Front::new(profile.front),
-            medium: Medium::new(profile.medium, prng),
+            medium: Medium::new(profile.medium, capacity, prng),
             depth,
             commands: vec![Command::NONE; usize::from(hctxs) * usize::from(depth)],
             posted: Vec::new(),

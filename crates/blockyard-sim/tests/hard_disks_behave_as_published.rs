@@ -1,0 +1,118 @@
+//! Hard disks as makers, reviews and text books describe them: what a revolution and a seek cost, and what sorting gains, by the
+//! drive (native command queuing) or by the host (an elevator).
+//!
+//! Random I/O at depth 1 takes the average seek and half a turn: 78 a second for 8.5 ms at 7200 revolutions per minute. Deep
+//! queues gain nearly 100 % on SATA disks (Wikipedia, "IOPS"). Data sheets state rates of the outermost and the innermost
+//! tracks, such as 175 and 83 MB/s (Seagate's Constellation ES.3).
+
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device};
+use blockyard_sim::simulate::{Report, Simulation};
+
+/// The built-in disk `base` with other values in `[platters]`.
+fn disk(base: &str, platters: &str) -> Device {
+    Device::parse("disk", &format!("base = \"{base}\"\n[platters]\n{platters}")).unwrap()
+}
+
+/// Runs fio's `options` on `device`.
+fn run(device: &Device, design: &str, options: &str) -> Report {
+    let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
+    let design = Design::lookup(design).unwrap();
+    Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap()
+}
+
+/// Returns the reads or writes per second of the only job.
+fn rate(report: &Report) -> u64 {
+    let stats = &report.jobs[0].stats;
+    stats.measured().map(|measured| measured.ios).sum::<u64>() * 1_000_000_000 / stats.runtime_ns()
+}
+
+fn random(depth: u16) -> String {
+    format!(
+        "--name=x --direct=1 --rw=randread --bs=4k --ioengine=libaio --iodepth={depth} \
+         --time_based --runtime=20s"
+    )
+}
+
+#[test]
+fn random_reads_gain_from_the_depth_where_the_disk_or_the_host_sorts() {
+    let (queuing, fifo) = (disk("hdd-7200", ""), disk("hdd-7200", "order = \"arrival\""));
+    let at = |disk: &Device, design: &str, depth| rate(&run(disk, design, &random(depth)));
+    let alone = at(&queuing, "mq-none", 1);
+    assert!((70..=82).contains(&alone), "{alone} a second at depth 1");
+    let deep = at(&queuing, "mq-none", 32);
+    assert!((alone * 17 / 10..=200).contains(&deep), "{deep} a second at depth 32, {alone} at 1");
+    // Without sorting, depth gains nothing; with an elevator, the host sorts what the disk does not hold.
+    let unsorted = at(&fifo, "mq-none", 64);
+    assert!(unsorted.abs_diff(alone) <= alone / 20, "{unsorted} a second, {alone} at depth 1");
+    let sorted = at(&fifo, "mq-deadline", 64);
+    assert!(
+        sorted > unsorted * 115 / 100,
+        "{sorted} a second with mq-deadline, {unsorted} without"
+    );
+}
+
+#[test]
+fn each_disk_takes_its_average_seek_and_half_a_turn() {
+    // Microseconds of seek and half a turn, by the profile; the command and its data take a fifth of a millisecond.
+    for (name, expected) in
+        [("hdd-7200", 8_500 + 4_167), ("hdd-5400", 12_000 + 5_556), ("hdd-15k", 2_900 + 2_000)]
+    {
+        let mean = 1_000_000 / rate(&run(&disk(name, ""), "mq-none", &random(1)));
+        // Sectors lie closer together than cylinders, as there are more of them outside.
+        assert!(
+            (expected * 95 / 100..=expected * 103 / 100).contains(&mean),
+            "{name}: {mean} us, not {expected}"
+        );
+    }
+}
+
+#[test]
+fn the_outer_zone_is_about_twice_as_fast_as_the_inner() {
+    let disk = disk("hdd-7200", "");
+    let megabytes = |from: &str| {
+        let job = format!(
+            "--name=x --direct=1 --rw=read --bs=128k --ioengine=libaio --iodepth=4 --offset={from} \
+             --size=1g --time_based --runtime=4s"
+        );
+        rate(&run(&disk, "mq-deadline", &job)) * 131_072 / 1_000_000
+    };
+    let (outer, inner) = (megabytes("0"), megabytes("920g"));
+    assert!((200..=210).contains(&outer), "{outer} MB/s, for 210");
+    assert!((95..=104).contains(&inner), "{inner} MB/s, for 100");
+}
+
+#[test]
+fn a_write_that_waits_for_the_platters_loses_a_turn() {
+    let job = "--name=x --direct=1 --rw=write --bs=4k --size=1g --time_based --runtime=5s";
+    let turns = 120;
+    let without = rate(&run(&disk("hdd-7200", "cache.write = \"0B\""), "mq-none", job));
+    assert!(without.abs_diff(turns) <= 3, "{without} writes in {turns} turns");
+    let with = rate(&run(&disk("hdd-7200", ""), "mq-none", job));
+    assert!(with > 50 * turns, "{with} writes a second from the cache");
+}
+
+#[test]
+fn mq_deadline_bounds_the_wait_of_reads_beside_writes() {
+    // 64 writers, and requests for all of them: `nr_requests` of 512. A read passes all writes that the disk does not hold, but
+    // for a batch of 16 that has begun. So it waits for 17 writes and itself, each of half a turn and a short seek.
+    let disk = disk("hdd-7200", "");
+    let jobs = "--name=global --direct=1 --time_based --ramp_time=5s --runtime=30s --norandommap \
+                --bs=4k --size=10g --ioengine=psync --name=reader --rw=randread \
+                --name=flood --rw=randwrite --numjobs=64 --group_reporting";
+    let jobs = parse_args(jobs.split_whitespace(), &NoSource).unwrap();
+    let reads = |scheduler: &str| {
+        let design = format!("base = \"{scheduler}\"\n[queue]\nsched-depth = 512");
+        let design = Design::parse("design", &design).unwrap();
+        let report = Simulation::new(&jobs, &disk, &design, 1).unwrap().finish().unwrap();
+        let written = report.jobs[1..].iter().filter_map(|job| job.stats.ops.write.as_ref());
+        let written: u64 = written.map(|measured| measured.ios).sum();
+        assert!(written > 30 * 100, "writes are not starved: {written}");
+        let read = report.jobs[0].stats.ops.read.as_ref().unwrap();
+        (read.ios, read.lat_ns.percentile(99_000) / 1_000_000)
+    };
+    let (deadline, none) = (reads("mq-deadline"), reads("mq-none"));
+    assert!(deadline.1 < 18 * (4 + 2), "99 % of reads within {} ms", deadline.1);
+    assert!(none.1 > 2 * deadline.1, "{} ms, without an elevator {} ms", deadline.1, none.1);
+    assert!(deadline.0 > 300 && none.0 < deadline.0, "{} reads, {}", deadline.0, none.0);
+}
