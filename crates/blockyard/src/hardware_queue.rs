@@ -252,11 +252,13 @@ impl HardwareQueue {
 #[derive(Debug)]
 pub(crate) struct Bits {
     words: Vec<u64>,
+    /// How many numbers are in the set: most calls on the path of an I/O find none.
+    len: u32,
 }
 
 impl Bits {
     pub(crate) fn new(len: usize) -> Self {
-        Self { words: alloc::vec![0; len.div_ceil(64)] }
+        Self { words: alloc::vec![0; len.div_ceil(64)], len: 0 }
     }
 
     /// The heap that [`Self::new`] takes, in bytes.
@@ -265,20 +267,29 @@ impl Bits {
     }
 
     pub(crate) fn insert(&mut self, at: usize) {
-        self.words[at / 64] |= 1 << (at % 64);
+        let (word, bit) = (&mut self.words[at / 64], 1 << (at % 64));
+        self.len += u32::from(*word & bit == 0);
+        *word |= bit;
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, at: usize) {
-        self.words[at / 64] &= !(1 << (at % 64));
+        if self.len > 0 {
+            let (word, bit) = (&mut self.words[at / 64], 1 << (at % 64));
+            self.len -= u32::from(*word & bit != 0);
+            *word &= !bit;
+        }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.words.iter().all(|word| *word == 0)
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Returns the first number at or after `from`, or else the first at all.
+    #[inline]
     pub(crate) fn next_wrapping(&self, from: usize) -> Option<usize> {
-        self.next_from(from).or_else(|| self.next_from(0))
+        let search = || self.next_from(from).or_else(|| self.next_from(0));
+        if self.is_empty() { None } else { search() }
     }
 
     fn next_from(&self, from: usize) -> Option<usize> {

@@ -147,11 +147,11 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// ends there, if it does.
     fn send_direct(&mut self, hctx: HctxId) -> Option<RunStop> {
         let state = &mut self.queue.hctxs[hctx.index()];
-        let mut list = core::mem::take(&mut state.lacking_reserved);
-        list.append(&mut self.queue.requests, &mut state.direct);
-        if list.is_empty() {
+        if state.direct.is_empty() && state.lacking_reserved.is_empty() {
             return None;
         }
+        let mut list = core::mem::take(&mut state.lacking_reserved);
+        list.append(&mut self.queue.requests, &mut state.direct);
         let mut lacking_reserved = List::new();
         let held = loop {
             let held = self.send(hctx, &mut list).held;
@@ -173,10 +173,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// if the design continues with new requests.
     fn send_dispatch_list(&mut self, hctx: HctxId) -> Option<RunStop> {
         let kept = self.queue.dispatch_list(hctx);
-        let mut list = core::mem::take(kept);
-        if list.is_empty() {
+        if kept.is_empty() {
             return None;
         }
+        let mut list = core::mem::take(kept);
         let sent = self.send(hctx, &mut list);
         self.queue.keep(hctx, &mut list);
         if self.queue.policies.dispatch == Dispatch::DrainAll {

@@ -433,6 +433,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Merges a bio into a request of the plug, elevator or software queue. Returns whether it did.
     fn merge_bio(&mut self, cpu: CpuId, kind: usize, bio: BioId) -> bool {
+        if self.queue.waiting() == 0 {
+            return false;
+        }
         let extent = Extent::from(&self.queue.bios[bio]);
         if !extent.is_mergeable() {
             return false;

@@ -438,6 +438,12 @@ impl RequestQueue {
         (hctx, id.0 - u32::from(hctx.0) * self.tags_per_hctx)
     }
 
+    /// The number of requests that wait somewhere before the driver. Most bios find none: nothing to
+    /// join, nobody to stand behind.
+    const fn waiting(&self) -> u32 {
+        self.held - self.in_flight
+    }
+
     /// Whether `rq` keeps its driver tag while it waits ([tag-only-in-driver]).
     fn keeps_driver_tag(&self) -> bool {
         self.elevator.is_none()
