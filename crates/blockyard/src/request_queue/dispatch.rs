@@ -52,9 +52,15 @@ impl RequestQueue {
         !self.hctxs[hctx.index()].direct.is_empty()
     }
 
-    /// Whether the elevator has requests for `hctx`.
-    fn has_sorted(&self, hctx: HctxId) -> bool {
-        self.elevator.as_ref().is_some_and(|elevator| elevator.has_work(hctx))
+    /// Whether `hctx` has requests that a run sends before new ones.
+    fn has_leftovers(&mut self, hctx: HctxId) -> bool {
+        self.has_bypassing(hctx) || !self.dispatch_list(hctx).is_empty()
+    }
+
+    /// Whether the elevator has requests for `hctx`, of those that wait beside the `taken` ones.
+    fn has_sorted(&self, hctx: HctxId, taken: u32) -> bool {
+        let elevator = self.elevator.as_ref().filter(|_| self.waiting() > taken);
+        elevator.is_some_and(|elevator| elevator.has_work(hctx))
     }
 
     /// Returns how many requests one batch takes out of the elevator.
@@ -199,7 +205,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             if self.queue.is_barred(hctx) {
                 return self.hold_run(hctx, Hold::Device);
             }
-            if !self.queue.has_sorted(hctx) {
+            if !self.queue.has_sorted(hctx, 0) {
                 return RunStop::Idle;
             }
             let (mut list, stopped) = self.gather(hctx);
@@ -248,7 +254,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             }
             // Checked before budget is taken, so that a run with nothing more to take is not
             // reported as held for lack of budget.
-            if list.len() >= max || !self.queue.has_sorted(hctx) {
+            if list.len() >= max || !self.queue.has_sorted(hctx, list.len()) {
                 break;
             }
         }
@@ -367,16 +373,15 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// accept the request, the caller ends the run ([last-or-commit]).
     pub(super) fn issue_directly(&mut self, id: RequestId, last: bool) -> bool {
         let hctx = self.queue.requests[id].hctx;
+        let others_wait = self.queue.waiting() > 1;
         let hold = if self.queue.is_quiesced() {
             Hold::Quiesced
-        } else if !self.queue.hctxs[hctx.index()].direct.is_empty()
-            || !self.queue.dispatch_list(hctx).is_empty()
-        {
+        } else if others_wait && self.queue.has_leftovers(hctx) {
             Hold::Leftovers
         } else if !self.take_budget_for(id) {
             self.queue.hctxs[hctx.index()].busy.run_ended(true);
             Hold::Budget
-        } else if !self.queue.hctxs[hctx.index()].pending.is_empty() {
+        } else if others_wait && !self.queue.hctxs[hctx.index()].pending.is_empty() {
             self.put_budget(id); // [no-overtaking-staged]
             self.insert(self.queue.ctx_serving(self.queue.requests[id].cpu, hctx), id);
             self.queue.runs.mark(hctx, false);
