@@ -140,12 +140,14 @@ impl RunList {
     }
 
     /// A completion gives one hardware queue with the restart mark its turn.
+    #[inline]
     pub(super) fn give_turn(&mut self) {
         self.turns = self.all_turns();
         self.pass_turn();
     }
 
     /// Passes the turn on, once round at most.
+    #[inline]
     pub(super) fn pass_turn(&mut self) {
         let Some(left) = self.turns.checked_sub(1) else { return };
         self.turns = left;

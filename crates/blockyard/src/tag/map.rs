@@ -78,6 +78,7 @@ impl TagMap {
     /// ([limit-uses-low-bits]). A limit of at least their count, such as [`u32::MAX`], is no limit.
     /// Takes without a limit may leave fewer than `limit`.
     #[must_use = "the number stays in use until it is put back"]
+    #[inline]
     pub fn take(&mut self, limit: u32) -> Option<u32> {
         let bit = if limit >= self.normal.depth {
             self.normal.take()
@@ -98,6 +99,7 @@ impl TagMap {
     /// # Panics
     ///
     /// Panics if `tag` is not in use ([one-owner-per-tag]).
+    #[inline]
     pub fn put(&mut self, tag: u32) {
         match tag.checked_sub(self.reserved.depth) {
             Some(bit) => self.normal.put(bit),
@@ -153,6 +155,7 @@ impl Bits {
         self.depth.min(self.start_of(at) + (1 << self.shift))
     }
 
+    #[inline]
     fn take(&mut self) -> Option<u32> {
         while let Some(&word) = self.words.get(self.first as usize) {
             if word != 0 {
@@ -182,6 +185,7 @@ impl Bits {
     }
 
     /// Takes the lowest of the `open` numbers of the word at `at`.
+    #[inline]
     fn take_lowest(&mut self, at: u32, open: u64) -> u32 {
         let bit = open.trailing_zeros();
         self.words[at as usize] &= !(1 << bit);
@@ -189,6 +193,7 @@ impl Bits {
         self.start_of(at) + bit
     }
 
+    #[inline]
     fn put(&mut self, number: u32) {
         assert!(number < self.depth, "[one-owner-per-tag]: there is no such tag");
         let at = number >> self.shift;

@@ -42,6 +42,7 @@ impl TagPool {
 
     /// See [`TagMap::take`].
     #[must_use = "the number stays in use until it is put back"]
+    #[inline]
     pub fn take(&mut self, limit: u32) -> Option<u32> {
         self.map.take(limit)
     }
@@ -57,6 +58,7 @@ impl TagPool {
     /// # Panics
     ///
     /// Panics if `tag` is not in use ([one-owner-per-tag]).
+    #[inline]
     pub fn put(&mut self, tag: u32) {
         self.map.put(tag);
         if tag < self.map.reserved() {
