@@ -9,18 +9,43 @@ use crate::driver::{Accept, DataEffect, Driver, Issue};
 use crate::hardware_queue::{RETRY_DELAY, RunStop};
 use crate::host::Host;
 use crate::policy::{Dequeue, Dispatch, Model};
-use crate::request::{List, State};
+use crate::request::{List, Requests, State};
 use crate::time::Instant;
 use crate::trace::{Action, Event, Hold, Sink};
 use crate::unit::{Budget, CpuId, DriverTag, HctxId, RequestId};
 
-/// The result of offering a list to the driver.
-#[derive(Clone, Copy, Debug)]
+/// Requests on their way to the driver. A lone one, the usual case, is on no list.
+#[derive(Debug)]
+struct Batch {
+    first: RequestId,
+    rest: List,
+}
+
+impl Batch {
+    const fn of(first: RequestId) -> Self {
+        Self { first, rest: List::new() }
+    }
+
+    /// Takes the batch out of a list; `None` if the list is empty.
+    fn take(requests: &mut Requests, list: &mut List) -> Option<Self> {
+        Some(Self { first: list.pop_front(requests)?, rest: core::mem::take(list) })
+    }
+
+    const fn len(&self) -> u32 {
+        1 + self.rest.len()
+    }
+}
+
+/// The result of offering a batch to the driver.
+#[derive(Debug)]
 struct Sent {
     /// Requests that the driver accepted or failed.
     count: u32,
-    /// Why the offers stopped before the end of the list.
+    /// Why the offers stopped before the end of the batch.
     held: Option<Hold>,
+    /// The requests that were not sent, in order. The first has neither budget nor a tag that is not
+    /// its own.
+    left: List,
 }
 
 impl RequestQueue {
@@ -160,7 +185,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         list.append(&mut self.queue.requests, &mut state.direct);
         let mut lacking_reserved = List::new();
         let held = loop {
-            let held = self.send(hctx, &mut list).held;
+            let Some(batch) = Batch::take(&mut self.queue.requests, &mut list) else {
+                self.queue.hctxs[hctx.index()].busy.run_ended(false); // all others were sent
+                break None;
+            };
+            let Sent { held, left, .. } = self.send(hctx, batch);
+            list = left;
             let lacks_reserved = |id: &RequestId| {
                 held == Some(Hold::Tag) && self.queue.requests[*id].flags.contains(Flags::RESERVED)
             };
@@ -183,8 +213,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return None;
         }
         let mut list = core::mem::take(kept);
-        let sent = self.send(hctx, &mut list);
-        self.queue.keep(hctx, &mut list);
+        let batch = Batch::take(&mut self.queue.requests, &mut list)?;
+        let mut sent = self.send(hctx, batch);
+        self.queue.keep(hctx, &mut sent.left);
         if self.queue.policies.dispatch == Dispatch::DrainAll {
             // As in Linux 4.13: without an elevator the run ends. With one it continues if the list
             // made no progress at all, and takes one more request out of the reach of merging.
@@ -208,14 +239,14 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             if !self.queue.has_sorted(hctx, 0) {
                 return RunStop::Idle;
             }
-            let (mut list, stopped) = self.gather(hctx);
-            if list.is_empty() {
-                return self.hold_run(hctx, stopped.unwrap_or(Hold::Order));
-            }
-            let sent = self.send(hctx, &mut list);
+            let batch = match self.gather(hctx) {
+                Ok(batch) => batch,
+                Err(hold) => return self.hold_run(hctx, hold),
+            };
+            let mut sent = self.send(hctx, batch);
             total += sent.count;
             if let Some(hold) = sent.held {
-                self.keep_batch(hctx, &mut list, hold);
+                self.keep_batch(hctx, &mut sent.left, hold);
                 return RunStop::Held(hold);
             }
             if total >= self.queue.run_batch_max || self.queue.has_bypassing(hctx) {
@@ -226,39 +257,45 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     /// Takes requests out of the elevator, which has some for `hctx`: one, or under budget
-    /// ([budget-given-back]) as many as one batch has. Also returns why it could not take more.
-    fn gather(&mut self, hctx: HctxId) -> (List, Option<Hold>) {
-        let mut list = List::new();
+    /// ([budget-given-back]) as many as one batch has. Fails with the reason if it cannot take any.
+    fn gather(&mut self, hctx: HctxId) -> Result<Batch, Hold> {
         let max = self.queue.batch_of(hctx);
-        loop {
-            let mut budget = None;
-            if self.queue.policies.dispatch == Dispatch::Budget {
-                budget = self.host.driver.take_budget(self.queue.id);
-                if budget.is_none() {
-                    return (list, Some(Hold::Budget));
-                }
-            }
-            let next = match &mut self.queue.elevator {
-                Some(elevator) => elevator.dispatch(&mut self.queue.requests, hctx, self.now),
-                None => None,
-            };
-            let Some(id) = next else {
-                self.return_unused(budget);
-                return (list, None);
-            };
-            self.queue.requests[id].sorted = true;
-            self.scheduled(id, budget);
-            list.push_back(&mut self.queue.requests, id);
-            if !self.has_driver_tag_for(id) {
-                break; // the requests that cannot go now can still merge in the elevator
-            }
-            // Checked before budget is taken, so that a run with nothing more to take is not
-            // reported as held for lack of budget.
-            if list.len() >= max || !self.queue.has_sorted(hctx, list.len()) {
-                break;
+        let mut newest = self.take_sorted(hctx)?;
+        let mut batch = Batch::of(newest);
+        // Without a tag the batch ends: the requests that cannot go now can still merge in the elevator.
+        // Whether there are more is checked before budget is taken, so that a run with nothing more to
+        // take is not reported as held for lack of budget.
+        while self.has_driver_tag_for(newest)
+            && batch.len() < max
+            && self.queue.has_sorted(hctx, batch.len())
+            && let Ok(id) = self.take_sorted(hctx)
+        {
+            batch.rest.push_back(&mut self.queue.requests, id);
+            newest = id;
+        }
+        Ok(batch)
+    }
+
+    /// Takes one request out of the elevator, with budget if the design wants it.
+    fn take_sorted(&mut self, hctx: HctxId) -> Result<RequestId, Hold> {
+        let mut budget = None;
+        if self.queue.policies.dispatch == Dispatch::Budget {
+            budget = self.host.driver.take_budget(self.queue.id);
+            if budget.is_none() {
+                return Err(Hold::Budget);
             }
         }
-        (list, None)
+        let next = match &mut self.queue.elevator {
+            Some(elevator) => elevator.dispatch(&mut self.queue.requests, hctx, self.now),
+            None => None,
+        };
+        let Some(id) = next else {
+            self.return_unused(budget);
+            return Err(Hold::Order);
+        };
+        self.queue.requests[id].sorted = true;
+        self.scheduled(id, budget);
+        Ok(id)
     }
 
     /// Takes the driver tag that `id` needs. Returns whether `id` has one.
@@ -304,8 +341,11 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 list.push_back(&mut self.queue.requests, id);
             }
         }
-        let sent = self.send(hctx, &mut list);
-        self.queue.keep(hctx, &mut list);
+        let Some(batch) = Batch::take(&mut self.queue.requests, &mut list) else {
+            return RunStop::Idle;
+        };
+        let mut sent = self.send(hctx, batch);
+        self.queue.keep(hctx, &mut sent.left);
         sent.held.map_or(RunStop::Idle, RunStop::Held)
     }
 
@@ -326,11 +366,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             let id = feeder.and_then(|feeder| self.queue.pop_feeder(hctx, feeder));
             let id = id.expect("a pending software queue holds a request");
             self.scheduled(id, budget);
-            let mut list = List::new();
-            list.push_back(&mut self.queue.requests, id);
-            let sent = self.send(hctx, &mut list);
-            self.queue.keep(hctx, &mut list);
+            let mut sent = self.send(hctx, Batch::of(id));
             if let Some(hold) = sent.held {
+                self.queue.keep(hctx, &mut sent.left);
                 return RunStop::Held(hold);
             }
             if self.queue.has_bypassing(hctx) {
@@ -413,58 +451,75 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         true
     }
 
-    /// Offers a list to the driver, in order, until the driver refuses one. The rest stays on the
-    /// list for the caller to keep, the first without budget or tag, and the run is held
+    /// Offers a batch to the driver, in order, until the driver refuses a request. The rest is left
+    /// for the caller to keep, the first without budget or tag, and the run is held
     /// ([no-lost-wake-up]).
-    fn send(&mut self, hctx: HctxId, list: &mut List) -> Sent {
-        let mut sent = Sent { count: 0, held: None };
+    fn send(&mut self, hctx: HctxId, batch: Batch) -> Sent {
+        let Batch { first, rest } = batch;
+        let mut sent = Sent { count: 0, held: None, left: rest };
         let mut uncommitted = None;
-        while let Some(id) = list.first() {
-            let to = self.queue.requests[id].hctx;
-            sent.held = if !self.take_budget_for(id) {
-                Some(Hold::Budget)
-            } else if !self.has_driver_tag_for(id) {
-                Some(Hold::Tag)
-            } else {
-                list.remove(&mut self.queue.requests, id);
-                self.end_run(&mut uncommitted, Some(to));
-                let last = list.is_empty();
-                match self.offer(id, last) {
-                    Accept::Busy(busy) => {
-                        list.push_front(&mut self.queue.requests, id);
-                        Some(busy.into())
-                    }
-                    Accept::Queued | Accept::Failed(_) => {
-                        sent.count += 1;
-                        uncommitted = Some(to);
-                        None
-                    }
-                }
-            };
-            if let Some(hold) = sent.held {
+        let mut next = Some(first);
+        while let Some(id) = next {
+            if let Err(hold) = self.send_one(id, sent.left.is_empty(), &mut uncommitted) {
+                sent.left.push_front(&mut self.queue.requests, id);
                 self.end_run(&mut uncommitted, None);
-                self.queue.hctxs[hctx.index()].busy.run_ended(true);
-                if self.queue.shares_dispatch() {
-                    self.queue.share_busy();
-                }
-                self.release_holdings(id);
-                if hold == Hold::Tag {
-                    let reserved = self.queue.requests[id].flags.contains(Flags::RESERVED);
-                    self.host.tags.starve(self.queue.id, to, reserved);
-                }
-                if hold == Hold::Tag && to != hctx {
-                    // The missing tag belongs to another hardware queue: that one must be named
-                    // when a tag is free.
-                    let _ = self.hold_run(to, hold);
-                    sent.held = Some(Hold::Leftovers);
-                }
-                let _ = self.hold_run(hctx, sent.held.unwrap_or(hold));
+                sent.held = Some(self.stop_sending(hctx, id, hold));
                 return sent;
             }
+            sent.count += 1;
+            next = sent.left.pop_front(&mut self.queue.requests);
         }
         self.queue.hctxs[hctx.index()].busy.run_ended(false);
-        debug_assert!(list.is_empty(), "a list that was sent is empty");
         sent
+    }
+
+    /// Offers `id`, which is on no list, to the driver, with the budget and tag that it needs.
+    fn send_one(
+        &mut self,
+        id: RequestId,
+        last: bool,
+        uncommitted: &mut Option<HctxId>,
+    ) -> Result<(), Hold> {
+        if !self.take_budget_for(id) {
+            return Err(Hold::Budget);
+        }
+        if !self.has_driver_tag_for(id) {
+            return Err(Hold::Tag);
+        }
+        let to = self.queue.requests[id].hctx;
+        self.end_run(uncommitted, Some(to));
+        match self.offer(id, last) {
+            Accept::Busy(busy) => Err(busy.into()),
+            Accept::Queued | Accept::Failed(_) => {
+                *uncommitted = Some(to);
+                Ok(())
+            }
+        }
+    }
+
+    /// Holds a run of `hctx` that could not send `id` because of `hold` ([no-lost-wake-up]). Returns why
+    /// the run of `hctx` is held.
+    #[cold]
+    fn stop_sending(&mut self, hctx: HctxId, id: RequestId, hold: Hold) -> Hold {
+        self.queue.hctxs[hctx.index()].busy.run_ended(true);
+        if self.queue.shares_dispatch() {
+            self.queue.share_busy();
+        }
+        self.release_holdings(id);
+        let rq = &self.queue.requests[id];
+        let (to, reserved) = (rq.hctx, rq.flags.contains(Flags::RESERVED));
+        let mut held = hold;
+        if hold == Hold::Tag {
+            self.host.tags.starve(self.queue.id, to, reserved);
+            if to != hctx {
+                // The missing tag belongs to another hardware queue: that one must be named when a
+                // tag is free.
+                let _ = self.hold_run(to, hold);
+                held = Hold::Leftovers;
+            }
+        }
+        let _ = self.hold_run(hctx, held);
+        held
     }
 
     /// A request that the driver does not own gives back its budget ([budget-given-back]) and, with
