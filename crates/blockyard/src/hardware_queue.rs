@@ -340,6 +340,17 @@ mod tests {
         assert!(bits.is_empty());
     }
 
+    /// A set that counted them twice would stay full for ever, or seem empty with a number in it.
+    #[test]
+    fn a_number_inserted_or_removed_twice_counts_once() {
+        let mut bits = Bits::new(70);
+        [69, 69, 3].into_iter().for_each(|at| bits.insert(at));
+        [69, 69].into_iter().for_each(|at| bits.remove(at));
+        assert_eq!((bits.is_empty(), bits.next_wrapping(0)), (false, Some(3)));
+        bits.remove(3);
+        assert_eq!((bits.is_empty(), bits.next_wrapping(0)), (true, None));
+    }
+
     #[test]
     fn two_set_bits_are_found_from_everywhere() {
         let ats = [0, 1, 63, 64, 65, 127, 128, 129];
