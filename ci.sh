@@ -614,7 +614,7 @@ step_power() {
 }
 
 step_bench() {
-    local entry
+    local entry status=0
     listed benches '*' "${BENCHES[@]}"
     ((${#BENCHES[@]} > 0)) || { unchecked "benchmarks: none is listed"; return; }
     need_compiler
@@ -623,6 +623,12 @@ step_bench() {
         say "$entry"
         cargo bench --locked -p "${entry%%:*}" --bench "${entry#*:}" -- "${BENCH_QUICK[@]}"
     done
+    if command -v valgrind >/dev/null; then
+        say "instructions of the core for an I/O"
+        bench/instructions || status=$?
+        ((status != 2)) || unchecked "instruction counts: another compiler made those of bench/instructions.txt"
+        ((status == 0 || status == 2)) || die "the core takes more instructions than committed"
+    fi
     say "BTT and raw memory side by side"
     cargo run --locked --release -p blockyard-bench --bin btt -- --bytes 67108864 --turns 1 --ms 20
 }
