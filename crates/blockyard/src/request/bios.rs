@@ -217,6 +217,7 @@ impl Bios {
         self.ended_last = whole.0;
     }
 
+    #[inline]
     pub(crate) fn next_ended(&mut self) -> Option<Ended> {
         let at = self.ended_first;
         let slot = self.slots.get(at as usize)?;

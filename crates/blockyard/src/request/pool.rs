@@ -200,6 +200,7 @@ impl Requests {
     }
 
     /// Makes the idle request `id` carry only the bio at `bio`.
+    #[inline]
     pub(crate) fn start(
         &mut self,
         id: RequestId,

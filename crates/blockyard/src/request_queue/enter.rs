@@ -98,8 +98,9 @@ impl RequestQueue {
         self.map.kinds()[self.map.kind_of(bio)][cpu.index()]
     }
 
-    /// Checks a bio, and drops the flags that mean nothing on this device.
-    fn check(&self, cpu: CpuId, bio: Bio) -> Result<Bio, SubmitError> {
+    /// Checks a bio. Returns its flags without those that mean nothing on this device.
+    #[inline]
+    fn check(&self, cpu: CpuId, bio: &Bio) -> Result<Flags, SubmitError> {
         if cpu.index() >= self.plugs.len() {
             return Err(SubmitError::NoSuchCpu);
         }
@@ -111,13 +112,13 @@ impl RequestQueue {
         let means_nothing = !self.limits.write_cache || bio.op.is_read() || has_no_data;
         let dropped = if means_nothing { durable } else { Flags::NONE };
         let added = if self.policies.merges == Merges::Off { Flags::NO_MERGE } else { Flags::NONE };
-        let bio = Bio { flags: bio.flags.without(dropped) | added, ..bio };
+        let flags = bio.flags.without(dropped) | added;
         if bio.op == Op::Flush {
-            return if bio.sectors == 0 { Ok(bio) } else { Err(SubmitError::OutOfRange) };
+            return if bio.sectors == 0 { Ok(flags) } else { Err(SubmitError::OutOfRange) };
         }
         if bio.op.is_passthrough() {
-            let fits = is_within(&bio, &self.limits);
-            return if fits { Ok(bio) } else { Err(SubmitError::OutOfRange) };
+            let fits = is_within(bio, &self.limits);
+            return if fits { Ok(flags) } else { Err(SubmitError::OutOfRange) };
         }
         if self.limits.max_sectors_of(bio.op) == 0 {
             return Err(SubmitError::NotSupported);
@@ -130,7 +131,7 @@ impl RequestQueue {
         if (bio.sector | u64::from(bio.sectors)) & into_block != 0 {
             return Err(SubmitError::Misaligned);
         }
-        Ok(bio)
+        Ok(flags)
     }
 
     /// A tag or bio of this queue has come free: marks a run that lets the oldest split bio
@@ -221,7 +222,7 @@ impl RequestQueue {
 
 impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn submit(&mut self, cpu: CpuId, bio: Bio) -> Result<(), SubmitError> {
-        let bio = self.queue.check(cpu, bio)?;
+        let bio = Bio { flags: self.queue.check(cpu, &bio)?, ..bio };
         let nowait = bio.flags.contains(Flags::NOWAIT);
         if self.queue.is_frozen() {
             return Err(match self.queue.pauses.draining {

@@ -305,6 +305,7 @@ impl RequestQueue {
     }
 
     /// Returns a bio that has ended, each exactly once.
+    #[inline]
     pub fn next_ended(&mut self) -> Option<Ended> {
         let was_full = self.bios.is_full();
         let ended = self.bios.next_ended()?;

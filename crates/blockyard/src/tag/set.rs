@@ -292,7 +292,12 @@ impl TagSet {
     ///
     /// Run it before the next call. If it takes the tag, no other is woken for it in vain; if it
     /// does not, the next one is named for it ([starved-until-named]).
+    #[inline]
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
+        if self.starved.line.is_empty() { None } else { self.name_starved() }
+    }
+
+    fn name_starved(&mut self) -> Option<(QueueId, HctxId)> {
         let at = self.starved.line.iter().position(|starving| self.may_take(starving))?;
         let Starving { queue, hctx, .. } = self.starved.remove(at);
         Some((queue, hctx))
