@@ -12,7 +12,6 @@ use blockyard::time::Instant;
 
 /// A medium. See [`medium`](crate::device::medium) for its calls.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a drive has one")]
 pub(super) enum Medium {
     /// Memory that is written in place.
     Crosspoint(Crosspoint),
