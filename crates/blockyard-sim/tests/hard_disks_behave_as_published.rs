@@ -5,9 +5,17 @@
 //! queues gain nearly 100 % on SATA disks (Wikipedia, "IOPS"). Data sheets state rates of the outermost and the innermost
 //! tracks, such as 175 and 83 MB/s (Seagate's Constellation ES.3).
 
+use blockyard::bio::{Bio, Op};
+use blockyard::driver::Device as _;
+use blockyard::host::Host;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::Status;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Instant;
+use blockyard::unit::{CpuId, QueueId};
 use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
-use blockyard_sim::simulate::{Report, Simulation};
+use blockyard_sim::profile::{Design, Device, Override};
+use blockyard_sim::simulate::{self, Report, Simulation};
 
 /// The built-in disk `base` with other values in `[platters]`.
 fn disk(base: &str, platters: &str) -> Device {
@@ -86,7 +94,9 @@ fn the_outer_zone_is_about_twice_as_fast_as_the_inner() {
 fn a_write_that_waits_for_the_platters_loses_a_turn() {
     let job = "--name=x --direct=1 --rw=write --bs=4k --size=1g --time_based --runtime=5s";
     let turns = 120;
-    let without = rate(&run(&disk("hdd-7200", "cache.write = \"0B\""), "mq-none", job));
+    let off = Override { key: "platters.cache.write".into(), value: "0B".into() };
+    let off = Device::lookup_with("hdd-7200", &[off]).unwrap();
+    let without = rate(&run(&off, "mq-none", job));
     assert!(without.abs_diff(turns) <= 3, "{without} writes in {turns} turns");
     let with = rate(&run(&disk("hdd-7200", ""), "mq-none", job));
     assert!(with > 50 * turns, "{with} writes a second from the cache");
@@ -115,4 +125,32 @@ fn mq_deadline_bounds_the_wait_of_reads_beside_writes() {
     assert!(deadline.1 < 18 * (4 + 2), "99 % of reads within {} ms", deadline.1);
     assert!(none.1 > 2 * deadline.1, "{} ms, without an elevator {} ms", deadline.1, none.1);
     assert!(deadline.0 > 300 && none.0 < deadline.0, "{} reads, {}", deadline.0, none.0);
+}
+
+/// The device of `serve --as`, in virtual time: a client reads one block after the other, all over the disk.
+#[test]
+fn a_served_disk_takes_as_long_as_a_simulated_one() {
+    const READS: u64 = 500;
+    let (disk, design) = (disk("hdd-7200", ""), Design::lookup("mq-deadline").unwrap());
+    let tags = TagSetConfig::single(simulate::depth(&disk, &design));
+    let mut host = Host::new(simulate::live(&disk, &design, 1).unwrap(), (), tags);
+    let config = QueueConfig::new(1, 1, disk.limits.clone(), design.policies);
+    let mut queue = RequestQueue::new(QueueId(0), config, &host);
+    let mut now = Instant::ZERO;
+    for nth in 0..READS {
+        let sector = nth * 7_919 % READS * (disk.limits.capacity_sectors / READS / 8 * 8);
+        queue.submit(&mut host, CpuId(0), Bio::new(Op::Read, sector, 8, nth), now).unwrap();
+        let ended = loop {
+            while queue.turn(&mut host, now) {}
+            if let Some(ended) = queue.next_ended() {
+                break ended;
+            }
+            let polls = queue.poll_at().into_iter().chain(host.driver.poll_at());
+            now = polls.min().expect("a read should be under way").max(now);
+        };
+        assert_eq!((ended.status, ended.bio.cookie), (Status::Ok, nth));
+    }
+    let mean_us = now.as_ns() / READS / 1_000;
+    // Strides of a sixth of the disk, and each sixth time back over the rest: seeks of 8 ms on average, and half a turn.
+    assert!((10_000..14_500).contains(&mean_us), "{mean_us} us");
 }

@@ -129,3 +129,53 @@ impl Crosspoint {
         self.ended.pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two channels with units of 512 bytes, 10 us for a unit that is read and 20 us for one that is written, 3 us beyond.
+    fn memory() -> Crosspoint {
+        let us = Duration::from_us;
+        let profile = CrosspointProfile {
+            channels: 2,
+            unit: 512,
+            read_unit: us(10),
+            write_unit: us(20),
+            read: us(3),
+            write: us(3),
+            spread: None,
+        };
+        Crosspoint::new(profile, Prng::new(1))
+    }
+
+    /// Begins an access of `sectors` from `start` on at `at`, and returns when it ends.
+    fn end_of(memory: &mut Crosspoint, op: Op, start: u64, sectors: u32, at: u64) -> Option<u64> {
+        let mut events = MediumEvents::new();
+        let access = Access { op, start, sectors, fua: false };
+        memory.begin(CommandId(7), access, Instant::ZERO + Duration::from_us(at), &mut events);
+        events.pop_front().map(|(end, event)| {
+            assert_eq!(event, MediumEvent(7));
+            end.as_ns() / 1000
+        })
+    }
+
+    /// [channel-serves-in-order]
+    #[test]
+    fn units_wait_for_their_channel_and_not_for_the_other() {
+        let mut memory = memory();
+        assert_eq!(end_of(&mut memory, Op::Read, 0, 1, 0), Some(13));
+        assert_eq!(end_of(&mut memory, Op::Write, 1, 1, 0), Some(23), "the other channel is free");
+        assert_eq!(end_of(&mut memory, Op::Read, 2, 1, 5), Some(23), "behind the first read");
+        // Three units: two on the channel that is free from 20 us on, one on that of the write.
+        assert_eq!(end_of(&mut memory, Op::Read, 4, 3, 20), Some(43));
+        assert_eq!(memory.counts()[2], ("channel_wait_ns", 5_000));
+    }
+
+    #[test]
+    fn a_flush_has_nothing_to_do() {
+        let mut memory = memory();
+        assert_eq!(end_of(&mut memory, Op::Flush, 0, 0, 0), None);
+        assert_eq!(memory.next_ended(), Some(CommandId(7)));
+    }
+}

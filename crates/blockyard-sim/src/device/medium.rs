@@ -2,11 +2,8 @@
 //!
 //! A front end begins each [`Access`] at the instant at which the command, and the data of a write, have reached the
 //! drive. The medium schedules events of its own, and reports each command that has ended. It may hold a command for as
-//! long as it likes, and commands end in any order. The front end carries the data of a read to the host afterwards.
-//!
-//! # Rules
-//!
-//! - **[medium-in-order]** The instants of all calls on a medium do not fall.
+//! long as it likes, and commands end in any order. The front end carries the data of a read to the host afterwards. The
+//! instants of all calls on a medium do not fall.
 
 use blockyard::bio::Op;
 use blockyard::time::{Duration, Instant};

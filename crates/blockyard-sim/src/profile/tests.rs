@@ -845,7 +845,7 @@ fn an_impossible_disk_is_refused_where_it_says_so() {
         ),
         (
             "[platters]\n[crosspoint]\nchannels = 7",
-            "my.toml:2: a drive has one medium: `[crosspoint]` or `[platters]`",
+            "my.toml:2: a drive has one medium: `[crosspoint]`, `[platters]` or `[volume]`",
         ),
     ] {
         assert_eq!(on_disk(text), error, "{text}");

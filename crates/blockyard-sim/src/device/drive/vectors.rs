@@ -45,6 +45,7 @@ impl Vectors {
         };
         vector.held.push(finished);
         if vector.held.len() >= usize::from(coalescing.entries) {
+            // [interrupt-by-count-or-time]
             self.announce(finished.hctx.index());
             return None;
         }

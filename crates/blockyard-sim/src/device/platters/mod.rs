@@ -6,7 +6,8 @@
 //! Left out: the spindle is never asleep and the heads are never parked. No sector is remapped, no read is repeated, and no
 //! track is shingled. The disk does not recalibrate with its temperature, nor scan its surface while it is idle. Vibration
 //! does not lengthen seeks, and seeks to the inside take as long as those to the outside. Writes of parts of a 4 KiB sector
-//! cost no turn for the rest of it. There is one arm. The cache has no table whose entries run out, and flash does not extend it.
+//! cost no turn for the rest of it. There is one arm. A head that waits for its sector reads nothing meanwhile. The cache
+//! has no table whose entries run out, and flash does not extend it.
 //!
 //! # Rules
 //!
