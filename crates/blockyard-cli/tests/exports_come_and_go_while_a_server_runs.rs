@@ -36,7 +36,7 @@ fn an_added_export_is_served_and_a_removed_one_is_closed() {
     let add = ["add", "extra", text(&path)];
     assert_eq!(running.does(&add), "export \"extra\" is there\n");
     assert_eq!(running.refuses(&add), error("there is already an export \"extra\""));
-    let same = format!("{}: another export, server or mount writes to it", text(&path));
+    let same = format!("{}: another disk, program or mount writes to it", text(&path));
     assert_eq!(running.refuses(&["add", "twice", text(&path)]), error(&same));
     assert_eq!(names(&running), ["", "extra"]);
 

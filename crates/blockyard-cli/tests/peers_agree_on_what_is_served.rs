@@ -165,7 +165,7 @@ fn qemu_and_the_server_do_not_write_one_file() {
     writer.stdout.as_mut().unwrap().read_exact(&mut answer).unwrap();
     let start = |disk| Server::start(&Config::new(vec![disk], Vec::new()));
     let refused = start(served()).expect_err("qemu-io writes the file").to_string();
-    assert!(refused.contains("another export, server or mount writes to it"), "{refused}");
+    assert!(refused.contains("another disk, program or mount writes to it"), "{refused}");
     let beside = Running::start(read_only(), |_| ());
     assert_eq!(beside.server.written_elsewhere(), [""], "the default export");
     drop(writer.stdin.take());

@@ -57,7 +57,7 @@ fn a_server_that_cannot_start_prints_one_line_and_exits_with_2() {
     fails(&[missing, "--nbd", &free], "/nowhere/disk.img: No such file or directory");
     let words = format!("{}: neither a file nor a block device", text(&folder));
     fails(&[text(&folder), "--readonly", "--nbd", &free], &words);
-    let words = format!("{}: it has no bytes to serve", text(&empty));
+    let words = format!("{}: it is empty", text(&empty));
     fails(&[text(&empty), "--nbd", &free], &words);
     let words = format!("unix:{}: there is something that is no socket", text(&empty));
     fails(&["memory:1m", "--nbd", &format!("unix:{}", text(&empty))], &words);

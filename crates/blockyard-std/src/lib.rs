@@ -24,6 +24,12 @@
 //!
 //! Each I/O uses its caller's own memory until it has ended. Direct I/O needs [aligned](Buffer) memory for that; other
 //! memory is copied.
+//!
+//! # Unsafe code
+//!
+//! Four modules of `parts` have all of it. `ring`: the kernel reads and writes memory whose addresses it got. `map`: lanes and the
+//! kernel share mapped memory, to which no Rust reference may exist. `loan`: callers of other threads lend memory. `discards`: no
+//! library has a safe call for BLKDISCARD and its like.
 
 mod batch;
 mod buffer;

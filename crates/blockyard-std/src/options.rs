@@ -130,7 +130,9 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Fails if there is not enough memory or no thread, or if `bytes` is 0.
+    /// Fails if `bytes` is 0, if the system gives no thread, or if it has no room for `bytes` in the address space. The memory
+    /// itself is taken with the first write to each page, so that a disk may be larger than what is free, and the system decides
+    /// what happens when there is none left. With [`Self::huge_pages`] all of it is taken here, or the call fails.
     pub fn memory(&self, bytes: u64) -> Result<Disk, OpenError> {
         if bytes == 0 {
             return Err(OpenError::Empty("memory".to_owned()));
@@ -148,8 +150,11 @@ impl Options {
         })
     }
 
-    /// Opens the file or block device at `path`, which keeps its size. Nobody else may write to it meanwhile: another disk of
-    /// this crate or of `blockyard-serve` is refused, and so is a mounted block device.
+    /// Opens the file or block device at `path`, which keeps its size. Nobody else may write to it meanwhile. What is opened for
+    /// writing is therefore locked: a file by `flock`, which disks of this crate and of `blockyard-serve` heed and other
+    /// programs may not; a block device by `O_EXCL`, which mounts heed too. Where another one has it, the call tries again for
+    /// up to 2 s, so that a process that is ending can let go of it. A file system without locks protects nothing, and nor does
+    /// a disk that is [read-only](Self::read_only).
     ///
     /// Direct I/O needs memory that begins at a multiple of [`Disk::block_bytes`], as a [`Buffer`](crate::Buffer) does, and a
     /// range of whole blocks; any other request is copied once, and a write of a part of a block reads the rest first.

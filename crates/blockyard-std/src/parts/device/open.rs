@@ -46,8 +46,8 @@ impl fmt::Display for OpenError {
         match self {
             Self::Open(path, error) => write!(f, "{path}: {}", error_words(error)),
             Self::NotAFile(path) => write!(f, "{path}: neither a file nor a block device"),
-            Self::Empty(path) => write!(f, "{path}: it has no bytes to serve"),
-            Self::Busy(path) => write!(f, "{path}: another export, server or mount writes to it"),
+            Self::Empty(path) => write!(f, "{path}: it is empty"),
+            Self::Busy(path) => write!(f, "{path}: another disk, program or mount writes to it"),
             Self::Memory(bytes, error) => {
                 write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
             }
