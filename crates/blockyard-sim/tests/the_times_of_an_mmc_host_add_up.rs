@@ -75,6 +75,10 @@ fn a_submitter_that_sleeps_in_the_driver_piles_up_nothing() {
         "back from the driver, the job looks at the time: {:?}",
         report.span
     );
+    // A read through the page cache waits for its page only when it is back from the driver.
+    let buffered = "--direct=0 --rw=read --bs=4k --io_size=1m";
+    let report = simulate(&Device::lookup("sd-hs").unwrap(), buffered, "mmc-blkmq-6.6");
+    assert!(report.mmc.unwrap().commands[18] > 0, "{buffered}");
     let wide = "--rw=randwrite --bs=4k --numjobs=4 --io_size=128k";
     assert_eq!(commands(wide, "mmc-blkmq-6.6"), commands(wide, "mmc-blkmq"));
 }

@@ -9,7 +9,11 @@ use crate::cli::Show;
 use crate::message::Failure;
 
 /// The tables of a device, of which it has those of one kind.
-const MODELS: [&[&str]; 4] = [&["null"], &["hba"], &["card", "host"], &["pmem"]];
+const MODELS: [&[&str]; 5] = [&["null"], &["hba"], &["card", "host"], &["pmem"], DRIVES];
+const DRIVES: &[&str] = &["nvme", "ahci", "virtio", "crosspoint", "flash", "platters", "volume"];
+/// The front ends of a drive, and its media: it has one of each.
+const PARTS: [&[&str]; 2] =
+    [&["nvme", "ahci", "virtio"], &["crosspoint", "flash", "platters", "volume"]];
 /// The keys that a profile does not take from its base.
 const OWN: [&str; 4] = ["title", "origin", "base", "processors"];
 
@@ -73,12 +77,18 @@ fn over(mut above: Table, below: Table, is_top: bool) -> Table {
         let others = MODELS.iter().filter(|keys| model.is_some_and(|model| model != *keys));
         is_top && others.flat_map(|keys| *keys).any(|other| *other == key)
     };
+    let of_above = |parts: &&[&str]| parts.iter().any(|key| above.contains_key(*key));
+    let chosen: Vec<_> = PARTS.into_iter().filter(of_above).flatten().copied().collect();
+    let is_other_part =
+        |key: &str, above: &Table| is_top && chosen.contains(&key) && !above.contains_key(key);
     if is_top {
         // What they name is in the layers below.
         ["base", "processors"].iter().for_each(|key| drop(above.remove(*key)));
     }
     for (key, value) in below {
-        if is_top && (OWN.contains(&key.as_str()) || is_other_model(&key)) {
+        if is_top && (OWN.contains(&key.as_str()) || is_other_model(&key))
+            || is_other_part(&key, &above)
+        {
             continue;
         }
         let merged = match (above.remove(&key), value) {
@@ -123,5 +133,11 @@ mod tests {
     fn another_model_replaces_that_of_the_base() {
         let all = merged("[null]\ndepth = 7\n", "[hba]\nluns = 1\n[limits]\ncapacity = \"1GiB\"\n");
         assert!(!all.contains("hba") && all.contains("capacity"), "{all}");
+    }
+
+    #[test]
+    fn another_front_end_replaces_that_of_the_base_and_keeps_its_medium() {
+        let all = merged("[ahci]\ndepth = 32\n", "[nvme]\ndepth = 8\n[crosspoint]\nchannels = 7\n");
+        assert!(!all.contains("nvme") && all.contains("channels = 7"), "{all}");
     }
 }

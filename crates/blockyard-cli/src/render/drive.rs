@@ -72,8 +72,9 @@ design  per doorbell  per command  controller    link  medium
 none            1.50         0.25      70.0 %  61.0 %  99.0 %
 
 Its medium:
-design  units read  channel wait  amplified
-none         1.20k       1.50 us      137 %
+                    channel
+design  units read     wait  amplified
+none         1.20k  1.50 us      137 %
 ";
         assert_eq!(text(&[(Some("none"), &figures)], 80), expected);
         assert_eq!(text(&[], 80), "");

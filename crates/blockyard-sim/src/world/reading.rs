@@ -89,7 +89,7 @@ impl<O: Observer> World<O> {
     pub(super) fn plan_reading(&mut self, id: TaskId, end: Instant) -> Option<Plan> {
         let task = &mut self.tasks[id.0 as usize];
         match task.read_step(&self.cache)? {
-            _ if task.waits_for_tag() => Some(Plan::AwaitCompletions),
+            _ if task.waits_for_tag() || task.is_in_driver() => Some(Plan::AwaitCompletions),
             ReadStep::Return(status) => {
                 task.read_returns(status, end);
                 None
