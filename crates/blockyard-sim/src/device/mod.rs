@@ -10,6 +10,7 @@ pub mod activity;
 mod cache;
 mod crosspoint;
 pub mod drive;
+mod flash;
 pub mod hba;
 pub mod live;
 pub mod medium;

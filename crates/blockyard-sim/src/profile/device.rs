@@ -216,6 +216,7 @@ const KEYS: &[&str] = &[
     "crosspoint",
     "volume",
     "platters",
+    "flash",
     "cpu",
 ];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];

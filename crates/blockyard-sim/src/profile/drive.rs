@@ -5,6 +5,7 @@ use blockyard::time::Duration;
 
 use super::crosspoint::{CrosspointProfile, crosspoint};
 use super::error::{Problem, ProfileError};
+use super::flash::{FlashProfile, flash};
 use super::pcie::{PcieProfile, link};
 use super::platters::{PlattersProfile, platters};
 use super::table::{Table, table_of};
@@ -40,6 +41,8 @@ pub enum MediumProfile {
     Volume(VolumeProfile),
     /// A hard disk's mechanics: `[platters]`.
     Platters(PlattersProfile),
+    /// Flash memory behind a translation layer: `[flash]`.
+    Flash(FlashProfile),
 }
 
 impl MediumProfile {
@@ -48,6 +51,7 @@ impl MediumProfile {
         match self {
             Self::Crosspoint(_) | Self::Volume(_) => false,
             Self::Platters(platters) => platters.cache.write > 0,
+            Self::Flash(flash) => !flash.protected,
         }
     }
 }
@@ -127,9 +131,9 @@ impl CoalescingProfile {
 /// The tables of front ends.
 const FRONTS: &[&str] = &["nvme", "ahci", "virtio"];
 /// The tables of media.
-const MEDIA: &[&str] = &["crosspoint", "platters", "volume"];
+const MEDIA: &[&str] = &["crosspoint", "flash", "platters", "volume"];
 /// The tables of drives.
-pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "virtio", "crosspoint", "platters", "volume"];
+pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "virtio", "crosspoint", "flash", "platters", "volume"];
 
 impl DriveProfile {
     /// The tables of its profile that only a drive like it has.
@@ -143,6 +147,7 @@ impl DriveProfile {
             MediumProfile::Crosspoint(_) => "crosspoint",
             MediumProfile::Volume(_) => "volume",
             MediumProfile::Platters(_) => "platters",
+            MediumProfile::Flash(_) => "flash",
         };
         vec![front, medium]
     }
@@ -159,7 +164,7 @@ impl DriveProfile {
     /// Checks that the medium can have these limits.
     pub(super) fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
         match self.medium {
-            MediumProfile::Crosspoint(_) | MediumProfile::Volume(_) => Ok(()),
+            MediumProfile::Crosspoint(_) | MediumProfile::Volume(_) | MediumProfile::Flash(_) => Ok(()),
             MediumProfile::Platters(_) if limits.max_discard_sectors > 0 => {
                 Err("`[platters]` have nothing to discard: every sector has its place")
             }
@@ -199,10 +204,11 @@ pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
     let medium = match one_of(
         top,
         MEDIA,
-        "a drive has one medium: `[crosspoint]`, `[platters]` or `[volume]`",
+        "a drive has one medium: `[crosspoint]`, `[flash]`, `[platters]` or `[volume]`",
     )? {
         "volume" => volume(top).map(MediumProfile::Volume)?,
         "platters" => platters(top).map(MediumProfile::Platters)?,
+        "flash" => flash(top).map(MediumProfile::Flash)?,
         _crosspoint => crosspoint(top).map(MediumProfile::Crosspoint)?,
     };
     Ok(DriveProfile { front, medium })

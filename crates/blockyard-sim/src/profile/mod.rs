@@ -25,6 +25,7 @@ mod device;
 mod drive;
 mod error;
 mod fault;
+mod flash;
 mod host;
 mod machine;
 mod mmc;
@@ -57,6 +58,8 @@ pub use drive::{
 };
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
 pub use fault::{FaultRules, NoCard};
+pub use flash::FlashProfile;
+pub(crate) use flash::{RESERVE_BLOCKS, UNIT_BYTES};
 pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
 pub use machine::MachineProfile;

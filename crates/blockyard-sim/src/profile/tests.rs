@@ -284,7 +284,7 @@ fn a_misspelt_key_is_reported_before_the_missing_key() {
     assert_eq!(
         device_error("[srp]\n"),
         "my.toml:1: unknown key `srp` (one of title, base, processors, limits, cache, null, hba, \
-         host, card, pmem, nvme, ahci, virtio, crosspoint, volume, platters, cpu)"
+         host, card, pmem, nvme, ahci, virtio, crosspoint, volume, platters, flash, cpu)"
     );
 }
 
@@ -845,7 +845,7 @@ fn an_impossible_disk_is_refused_where_it_says_so() {
         ),
         (
             "[platters]\n[crosspoint]\nchannels = 7",
-            "my.toml:2: a drive has one medium: `[crosspoint]`, `[platters]` or `[volume]`",
+            "my.toml:2: a drive has one medium: `[crosspoint]`, `[flash]`, `[platters]` or `[volume]`",
         ),
     ] {
         assert_eq!(on_disk(text), error, "{text}");

@@ -1,6 +1,7 @@
 //! The medium of a drive: one of several.
 
 use crate::device::crosspoint::Crosspoint;
+use crate::device::flash::Flash;
 use crate::device::medium::{
     Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -19,6 +20,8 @@ pub(super) enum Medium {
     Volume(Volume),
     /// A hard disk's mechanics.
     Platters(Box<Platters>),
+    /// Flash memory behind a translation layer.
+    Flash(Box<Flash>),
 }
 
 impl Medium {
@@ -30,6 +33,7 @@ impl Medium {
             MediumProfile::Platters(profile) => {
                 Self::Platters(Box::new(Platters::new(profile, capacity, prng)))
             }
+            MediumProfile::Flash(profile) => Self::Flash(Box::new(Flash::new(profile, prng))),
         }
     }
 
@@ -44,6 +48,7 @@ impl Medium {
             Self::Crosspoint(crosspoint) => crosspoint.begin(id, access, now, events),
             Self::Volume(volume) => volume.begin(id, access, now, events),
             Self::Platters(platters) => platters.begin(id, access, now, events),
+            Self::Flash(flash) => flash.begin(id, access, now, events),
         }
     }
 
@@ -52,6 +57,7 @@ impl Medium {
             Self::Crosspoint(crosspoint) => crosspoint.event(event),
             Self::Volume(volume) => volume.event(event),
             Self::Platters(platters) => platters.event(event, now, events),
+            Self::Flash(flash) => flash.event(event, now, events),
         }
     }
 
@@ -61,6 +67,7 @@ impl Medium {
             Self::Crosspoint(crosspoint) => crosspoint.counts(),
             Self::Volume(volume) => volume.counts(),
             Self::Platters(platters) => platters.counts(),
+            Self::Flash(flash) => flash.counts(),
         }
     }
 
@@ -70,6 +77,7 @@ impl Medium {
             Self::Crosspoint(crosspoint) => crosspoint.used(),
             Self::Volume(volume) => volume.used(),
             Self::Platters(platters) => platters.used(),
+            Self::Flash(flash) => flash.used(),
         }
     }
 
@@ -79,6 +87,7 @@ impl Medium {
             Self::Crosspoint(crosspoint) => crosspoint.forget(),
             Self::Volume(volume) => volume.forget(),
             Self::Platters(platters) => platters.forget(),
+            Self::Flash(flash) => flash.forget(),
         }
     }
 
@@ -87,6 +96,7 @@ impl Medium {
             Self::Crosspoint(crosspoint) => crosspoint.next_ended(),
             Self::Volume(volume) => volume.next_ended(),
             Self::Platters(platters) => platters.next_ended(),
+            Self::Flash(flash) => flash.next_ended(),
         }
     }
 }

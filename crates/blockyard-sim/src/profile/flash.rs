@@ -1,0 +1,126 @@
+//! Flash memory behind a translation layer: the table `[flash]`.
+
+use blockyard::time::Duration;
+
+use super::error::{Problem, ProfileError};
+use super::table::{Table, table_of};
+use super::value::{Bytes, Count, Flag, Time};
+
+/// Bytes of a unit of the translation map.
+pub(crate) const UNIT_BYTES: u64 = 4096;
+/// Blocks of a die that collection keeps free, beside the open one.
+pub(crate) const RESERVE_BLOCKS: u64 = 2;
+
+/// The figures of flash memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashProfile {
+    /// Channels, each of which carries one transfer at a time.
+    pub channels: u16,
+    /// Dies on each channel.
+    pub dies: u16,
+    /// Planes of a die that program together.
+    pub planes: u16,
+    /// Bytes of a page of one plane, a multiple of 4 KiB.
+    pub page: u64,
+    /// Programs, of all planes together, that fill a block.
+    pub programs: u16,
+    /// Bytes that the map distinguishes; addresses beyond them fold onto them.
+    pub simulated: u64,
+    /// Bytes of `simulated` in flash beyond those that the host sees, in percent.
+    pub spare: u16,
+    /// Share of the drive that holds data at the start, in percent.
+    pub fill: u16,
+    /// Random overwrites before the start, in percent of the data.
+    pub overwritten: u16,
+    /// Time of reading a page.
+    pub read: Duration,
+    /// Time of a program of all planes.
+    pub program: Duration,
+    /// Time of an erase of a block of all planes.
+    pub erase: Duration,
+    /// Time of a suspended program or erase to give way to a read; `None`: reads wait.
+    pub suspend: Option<Duration>,
+    /// Time for which 4 KiB occupy their channel.
+    pub transfer: Duration,
+    /// Bytes of the write buffer.
+    pub buffer: u64,
+    /// Time of a write into the buffer, and of a read that needs no flash.
+    pub buffered: Duration,
+    /// Whether the buffer survives a loss of power, so that flushes need not wait.
+    pub protected: bool,
+    /// Bytes of data that the cache of single-level cells takes; 0: there is none.
+    pub slc: u64,
+    /// Time of a program in that cache.
+    pub slc_program: Duration,
+    /// Idle time of the host after which the cache is folded.
+    pub slc_idle: Duration,
+}
+
+impl FlashProfile {
+    /// Returns the dies of all channels.
+    pub(crate) fn all_dies(&self) -> u64 {
+        u64::from(self.channels) * u64::from(self.dies)
+    }
+
+    /// Returns the units that one program writes.
+    pub(crate) fn program_units(&self) -> u64 {
+        self.page / UNIT_BYTES * u64::from(self.planes)
+    }
+
+    /// Returns the units of a block of all planes.
+    pub(crate) fn block_units(&self) -> u64 {
+        self.program_units() * u64::from(self.programs)
+    }
+
+    /// Returns the blocks of a die, in whole.
+    pub(crate) fn die_blocks(&self) -> u64 {
+        let units = self.simulated / UNIT_BYTES * (100 + u64::from(self.spare)) / 100;
+        units / (self.all_dies() * self.block_units())
+    }
+
+    /// Returns the blocks of a die that data needs at most when the dies share it evenly.
+    pub(crate) fn data_blocks(&self) -> u64 {
+        (self.simulated / UNIT_BYTES).div_ceil(self.all_dies() * self.block_units())
+    }
+}
+
+table_of!(FLASH, fn figures("flash") -> FlashProfile {
+    channels: "channels" need(Count(1..=64)),
+    dies: "dies" need(Count(1..=64)),
+    planes: "planes" need(Count(1..=8)),
+    page: "page" need(Bytes(UNIT_BYTES..=1 << 16)),
+    programs: "programs" need(Count(1..=4096)),
+    simulated: "simulated" need(Bytes(1 << 20..=1 << 36)),
+    spare: "spare" need(Count(1..=400)),
+    fill: "fill" need(Count(0..=100)),
+    overwritten: "overwritten" need(Count(0..=400)),
+    read: "read" need(Time),
+    program: "program" need(Time),
+    erase: "erase" need(Time),
+    suspend: "suspend" take(Time),
+    transfer: "transfer" need(Time),
+    buffer: "buffer" need(Bytes(UNIT_BYTES..=1 << 36)),
+    buffered: "buffered" need(Time),
+    protected: "protected" take_or(Flag, false),
+    slc: "slc" need(Bytes(0..=1 << 42)),
+    slc_program: "slc-program" need(Time),
+    slc_idle: "slc-idle" need(Time),
+});
+
+/// Reads the table `[flash]` of `parent`, and checks that its geometry can work.
+pub(super) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
+    let flash = figures(parent)?;
+    let table = parent.table("flash", FLASH)?;
+    let wrong = |key, words| Err(table.wrong(key, Problem::Contradiction(words)));
+    if flash.page % UNIT_BYTES != 0 {
+        return wrong("page", "a page of flash must be a multiple of 4 KiB");
+    }
+    if flash.die_blocks() < flash.data_blocks() + RESERVE_BLOCKS + 2 {
+        let words = "flash needs spare for collection: four blocks of each die beyond the data";
+        return wrong("spare", words);
+    }
+    if flash.buffer < 2 * flash.program_units() * UNIT_BYTES {
+        return wrong("buffer", "the write buffer of flash must hold two programs");
+    }
+    Ok(flash)
+}
