@@ -133,7 +133,8 @@ const FRONTS: &[&str] = &["nvme", "ahci", "virtio"];
 /// The tables of media.
 const MEDIA: &[&str] = &["crosspoint", "flash", "platters", "volume"];
 /// The tables of drives.
-pub(super) const DRIVES: &[&str] = &["nvme", "ahci", "virtio", "crosspoint", "flash", "platters", "volume"];
+pub(super) const DRIVES: &[&str] =
+    &["nvme", "ahci", "virtio", "crosspoint", "flash", "platters", "volume"];
 
 impl DriveProfile {
     /// The tables of its profile that only a drive like it has.
@@ -164,7 +165,9 @@ impl DriveProfile {
     /// Checks that the medium can have these limits.
     pub(super) fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
         match self.medium {
-            MediumProfile::Crosspoint(_) | MediumProfile::Volume(_) | MediumProfile::Flash(_) => Ok(()),
+            MediumProfile::Crosspoint(_) | MediumProfile::Volume(_) | MediumProfile::Flash(_) => {
+                Ok(())
+            }
             MediumProfile::Platters(_) if limits.max_discard_sectors > 0 => {
                 Err("`[platters]` have nothing to discard: every sector has its place")
             }

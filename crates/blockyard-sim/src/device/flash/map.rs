@@ -104,7 +104,7 @@ impl Map {
 
     /// Forgets the data of `unit`.
     pub(super) fn unmap(&mut self, unit: u32) {
-        let place = std::mem::replace(&mut self.place_of[unit as usize], NOWHERE);
+        let place = core::mem::replace(&mut self.place_of[unit as usize], NOWHERE);
         if place != NOWHERE {
             self.unit_at[place as usize] = NOWHERE;
             self.valid[place as usize / self.block_units] -= 1;
@@ -115,6 +115,7 @@ impl Map {
 
     /// Puts `unit` on `die`, collecting blocks first if few are free.
     pub(super) fn put(&mut self, die: usize, unit: u32) -> Collected {
+        debug_assert!(die < self.dies.len(), "a die should be one of the map's");
         self.unmap(unit);
         let mut collected = Collected::default();
         while self.dies[die].taken == self.block_units
@@ -160,7 +161,7 @@ impl Map {
         let moved = self.valid[victim];
         debug_assert!((moved as usize) < self.block_units, "a die has room for collection");
         for place in victim * self.block_units..(victim + 1) * self.block_units {
-            let unit = std::mem::replace(&mut self.unit_at[place], NOWHERE);
+            let unit = core::mem::replace(&mut self.unit_at[place], NOWHERE);
             if unit != NOWHERE {
                 self.append(die, unit);
             }

@@ -189,6 +189,7 @@ impl Flash {
         };
         die.reads_at = begin + self.profile.read;
         die.free_at = (die.free_at + cost + self.profile.read).max(die.reads_at);
+        debug_assert!(die.free_at >= die.reads_at, "a die's reads are among its work");
         self.counts.reads += 1;
         self.counts.used += self.profile.read;
         self.counts.read_wait += begin.since(now);
@@ -223,6 +224,7 @@ impl Flash {
             if unit < end {
                 return self.waiting.push_front((id, access, unit, end));
             }
+            debug_assert!(self.buffered <= self.buffer_units, "the buffer has a limit");
             let durable = if access.fua { self.settle(now, events) } else { now };
             events.push_back((durable.max(now + self.profile.buffered), MediumEvent(id.0)));
         }
@@ -268,7 +270,7 @@ impl Flash {
         events.push_back((end, MediumEvent(event)));
         if slc {
             self.slc_used += units;
-            if !std::mem::replace(&mut self.folding, true) {
+            if !core::mem::replace(&mut self.folding, true) {
                 events.push_back((now + self.profile.slc_idle, MediumEvent(FOLD)));
             }
         }
@@ -308,7 +310,9 @@ impl Flash {
         match event.0 {
             FOLD => self.fold_cache(now, events),
             PROGRAMMED.. => {
-                self.buffered -= u64::from(event.0 - PROGRAMMED);
+                let units = u64::from(event.0 - PROGRAMMED);
+                debug_assert!(units <= self.buffered, "a program frees only what the buffer has");
+                self.buffered -= units;
                 self.admit(now, events);
             }
             id => self.ended.push_back(CommandId(id)),

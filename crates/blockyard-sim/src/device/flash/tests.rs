@@ -1,5 +1,10 @@
 //! Behaviour of flash, with the counters that cause it.
 
+#![expect(
+    clippy::float_arithmetic,
+    reason = "the published analysis has no closed form in integers"
+)]
+
 use super::*;
 
 fn profile() -> FlashProfile {
