@@ -11,6 +11,11 @@
 //! Left out: the read of the rest of a unit of which only a part is written, misses of the map in a drive without
 //! memory of its own, read retries, wear, the location of data in the cache of single-level cells (only its amount
 //! and times count) and reads of data whose program has not ended from the buffer. Collection moves data within a die.
+//!
+//! Too simple for latencies beside writes: a read waits for all the work that its die has taken, not only for the program
+//! under way; it holds its channel from the end of its read on, so that a busy die keeps a channel from others; a
+//! suspended program ends as if it had not been suspended; a die that collects empties a block in one piece. A discard
+//! of any `simulated` bytes of addresses empties the map.
 
 mod map;
 #[cfg(test)]

@@ -88,7 +88,7 @@ fn steady(fill: u16) -> (u64, f64) {
     (end.as_ns(), count(&flash, "write_amplification_percent") as f64 / 100.0)
 }
 
-/// P. Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012, and X. Xiang and B. Kurkoski, "An Improved
+/// P. Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012, and L. Xiang and B. Kurkoski, "An Improved
 /// Analytical Expression for Write Amplification in NAND Flash", ICNC 2012: with large blocks, the victim's valid share
 /// v solves v = exp(-(1 - v) T / U), and 1 / (1 - v) is the amplification. T are the pages in use, U those with data.
 #[test]
