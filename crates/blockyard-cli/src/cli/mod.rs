@@ -551,6 +551,15 @@ a time, think or pause:
                      runs again
   pausing            asleep by choice: thinktime, rate
 
+A drive:
+  commands per doorbell  above 1 where a processor tells the drive of several
+                         commands at once, or need not tell it at all
+  controller, link       share of the time in which they were in use; of a link
+                         with two directions, the busier one
+  medium                 the same, as a mean over the parts that work side by
+                         side. The next table has the counters of the medium;
+                         docs/DEVICES.md explains the media
+
 Commands on the bus, for eMMC and SD: the number of times that each command was
 sent, and
   CMD13/QSR    CMD13s with bit 15, which ask which tasks of the card's command
