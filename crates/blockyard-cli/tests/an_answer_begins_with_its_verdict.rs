@@ -134,6 +134,9 @@ fn a_grid_has_each_scheduler_with_each_host() {
     };
     assert_eq!(alone("deadline+hsq"), alone("hsq"));
     assert_ne!(alone("none+hsq"), alone("hsq"));
+    // Hosts of one grid are those of one kernel, today's: a thread that submits sleeps in the driver.
+    assert_eq!(alone("deadline+blkmq"), alone("mmc-blkmq-6.6"));
+    assert_ne!(alone("deadline+blkmq"), alone("mmc-blkmq"));
     // If no design can run, that is an error.
     let errors = told(&["whatif", &job, "--device=sd-hs", "--design=cqe,btt"], 2);
     assert!(errors.contains("command queue"), "{errors}");
@@ -151,6 +154,7 @@ fn short_names_are_understood_everywhere() {
         };
         assert_eq!(run(short), run(full));
     }
+    assert_eq!(said(&["show", "blkmq"], 0), said(&["show", "mmc-blkmq-6.6"], 0));
     let shown = said(&["show", "mq-deadline"], 0);
     assert!(shown.contains("has the host of `mmc-blkmq`"), "{shown}");
     // Without any design, the schedulers of Linux are compared.

@@ -478,8 +478,8 @@ time, page faults, short and dropped I/Os. CPU time is system time, except for
 thinktime_spin. `job options` has the job's own options as written, and the
 principal ones as Blockyard understood them; `global options` has those of
 [global]. The disk in `disk_util` is the device. For eMMC and SD there is also a
-key `mmc`, for persistent memory a key `pmem`, and for NVMe and SATA drives a key
-`drive`, as in the answer of `whatif`: `blockyard schema whatif` describes them.";
+key `mmc`, for persistent memory a key `pmem`, and for drives a key `drive`, as
+in the answer of `whatif`: `blockyard schema whatif` describes them.";
 
 const COLUMNS: &str = r#"The first table, for each job (or group that reports as one) and direction:
   I/Os             I/Os that ended

@@ -193,9 +193,9 @@ impl Cpu {
         self.pollers.iter().find(ran_last).or(self.pollers.last()).copied()
     }
 
-    /// Notes that the processor idles until it gets work.
-    pub fn idle(&mut self) {
-        self.idled = true;
+    /// Notes that the processor has idled until `now`, if it has. Work that follows other work at once finds it busy.
+    pub fn idle(&mut self, now: Instant) {
+        self.idled |= self.busy_until < now;
     }
 
     /// Records the thread of `work` as the last thread. Returns what that means to the one before.

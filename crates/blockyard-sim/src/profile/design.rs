@@ -112,7 +112,7 @@ const SHORT_NAMES: &[(&str, &str)] = &[
     ("none", "mq-none"),
     ("deadline", "mq-deadline"),
     ("kyber", "mq-kyber"),
-    ("blkmq", "mmc-blkmq"),
+    ("blkmq", "mmc-blkmq-6.6"),
     ("serial", "mmc-serial"),
     ("pio", "mmc-pio"),
     ("double-buffer", "mmc-double-buffer"),

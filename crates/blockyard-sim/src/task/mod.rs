@@ -803,10 +803,11 @@ impl Task {
         self.asleep = Asleep::Returns;
     }
 
-    /// Whether the task does nothing in this step but return from the driver, and plans what it does next.
-    #[must_use]
-    pub fn returns_from_driver(&self) -> bool {
-        self.asleep == Asleep::Returns
+    /// Returns from the driver, if the task was there. It then does nothing else in this step, and plans what it does next.
+    pub fn returns_from_driver(&mut self) -> bool {
+        let returns = self.asleep == Asleep::Returns;
+        self.asleep = if returns { Asleep::No } else { self.asleep };
+        returns
     }
 
     /// Wakes the task.

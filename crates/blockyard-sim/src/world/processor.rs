@@ -34,7 +34,7 @@ impl<O: Observer> World<O> {
         let now = self.now;
         let state = &mut self.cpus[cpu.index()];
         if state.is_idle(now) {
-            state.idle();
+            state.idle(now);
         }
         state.push(work);
         if state.running {
