@@ -2,18 +2,14 @@
 
 use std::io::Write;
 
-use blockyard_sim::profile::{Design, Device, ProfileError, builtin, is_path, layers};
+use blockyard_sim::profile::{
+    DRIVE_PARTS, Design, Device, MODEL_TABLES, ProfileError, builtin, is_path, layers,
+};
 use toml::{Table, Value};
 
 use crate::cli::Show;
 use crate::message::Failure;
 
-/// The tables of a device, of which it has those of one kind.
-const MODELS: [&[&str]; 5] = [&["null"], &["hba"], &["card", "host"], &["pmem"], DRIVES];
-const DRIVES: &[&str] = &["nvme", "ahci", "virtio", "crosspoint", "flash", "platters", "volume"];
-/// The front ends of a drive, and its media: it has one of each.
-const PARTS: [&[&str]; 2] =
-    [&["nvme", "ahci", "virtio"], &["crosspoint", "flash", "platters", "volume"]];
 /// The keys that a profile does not take from its base.
 const OWN: [&str; 4] = ["title", "origin", "base", "processors"];
 
@@ -61,7 +57,7 @@ fn write_table(path: &str, table: &Table, text: &mut String) {
 
 /// Fails as a command would that uses the profile.
 fn check(path: &str, all: &Table) -> Result<(), ProfileError> {
-    let is_device = MODELS.iter().flat_map(|keys| *keys).any(|key| all.contains_key(*key));
+    let is_device = MODEL_TABLES.iter().flat_map(|keys| *keys).any(|key| all.contains_key(*key));
     let is_design = all.contains_key("queue");
     if is_device && !is_design {
         Device::lookup(path).map(drop)
@@ -72,13 +68,13 @@ fn check(path: &str, all: &Table) -> Result<(), ProfileError> {
 
 /// Returns `above` with the keys of `below` that it lacks. At the top of a file, some keys never come from below.
 fn over(mut above: Table, below: Table, is_top: bool) -> Table {
-    let model = MODELS.iter().find(|keys| keys.iter().any(|key| above.contains_key(*key)));
+    let model = MODEL_TABLES.iter().find(|keys| keys.iter().any(|key| above.contains_key(*key)));
     let is_other_model = |key: &str| {
-        let others = MODELS.iter().filter(|keys| model.is_some_and(|model| model != *keys));
+        let others = MODEL_TABLES.iter().filter(|keys| model.is_some_and(|model| model != *keys));
         is_top && others.flat_map(|keys| *keys).any(|other| *other == key)
     };
     let of_above = |parts: &&[&str]| parts.iter().any(|key| above.contains_key(*key));
-    let chosen: Vec<_> = PARTS.into_iter().filter(of_above).flatten().copied().collect();
+    let chosen: Vec<_> = DRIVE_PARTS.into_iter().filter(of_above).flatten().copied().collect();
     let is_other_part =
         |key: &str, above: &Table| is_top && chosen.contains(&key) && !above.contains_key(key);
     if is_top {

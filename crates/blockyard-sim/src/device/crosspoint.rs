@@ -10,7 +10,9 @@
 //!
 //! - **[channel-serves-in-order]** A channel serves one unit at a time, in the order in which their accesses begin.
 
-use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
+use super::medium::{
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
 use crate::profile::CrosspointProfile;
 use crate::workload::Prng;
 use blockyard::bio::Op;
@@ -48,31 +50,6 @@ impl Crosspoint {
         Self { profile, prng, free_at, ended: VecDeque::new(), counts: Counts::default() }
     }
 
-    /// Begins command `id` at `now`.
-    pub(super) fn begin(
-        &mut self,
-        id: CommandId,
-        access: Access,
-        now: Instant,
-        events: &mut MediumEvents,
-    ) {
-        let profile = &self.profile;
-        let (latency, unit) = match access.op {
-            Op::Read => (profile.read, profile.read_unit),
-            Op::Write | Op::WriteZeroes => (profile.write, profile.write_unit),
-            // Every write that has ended is in the memory already.
-            _ => return self.ended.push_back(id),
-        };
-        let units = self.units_of(access).1;
-        match access.op {
-            Op::Read => self.counts.units_read += units,
-            _ => self.counts.units_written += units,
-        }
-        let latency = profile.spread.map_or(latency, |spread| spread.draw(latency, &mut self.prng));
-        let end = self.occupy(access, unit, now) + latency;
-        events.push_back((end, MediumEvent(id.0)));
-    }
-
     /// Occupies the channels of `access` from `now` for `time` with each unit, and returns when the last is done
     /// ([channel-serves-in-order]).
     fn occupy(&mut self, access: Access, time: Duration, now: Instant) -> Instant {
@@ -101,32 +78,47 @@ impl Crosspoint {
         let first = access.start / unit_sectors;
         (first, (access.start + u64::from(access.sectors)).div_ceil(unit_sectors) - first)
     }
+}
 
-    /// Returns what the memory did since the last call of [`Self::forget`].
-    pub(super) fn counts(&self) -> MediumCounts {
+impl Medium for Crosspoint {
+    fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
+        let profile = &self.profile;
+        let (latency, unit) = match access.op {
+            Op::Read => (profile.read, profile.read_unit),
+            Op::Write | Op::WriteZeroes => (profile.write, profile.write_unit),
+            // Every write that has ended is in the memory already.
+            _ => return self.ended.push_back(id),
+        };
+        let units = self.units_of(access).1;
+        match access.op {
+            Op::Read => self.counts.units_read += units,
+            _ => self.counts.units_written += units,
+        }
+        let latency = profile.spread.map_or(latency, |spread| spread.draw(latency, &mut self.prng));
+        let end = self.occupy(access, unit, now) + latency;
+        events.push_back((end, MediumEvent(id.0)));
+    }
+
+    fn event(&mut self, event: MediumEvent, _now: Instant, _events: &mut MediumEvents) {
+        self.ended.push_back(CommandId(event.0));
+    }
+
+    fn next_ended(&mut self) -> Option<CommandId> {
+        self.ended.pop_front()
+    }
+
+    fn counts(&self) -> MediumCounts {
         let Counts { units_read, units_written, wait, .. } = self.counts;
         let counts = [("units_read", units_read), ("units_written", units_written)];
         counts.into_iter().chain([("channel_wait_ns", wait.as_ns())]).collect()
     }
 
-    /// Returns how much of the memory was in use since then.
-    pub(super) fn used(&self) -> MediumUse {
+    fn used(&self) -> MediumUse {
         MediumUse { used: self.counts.used, units: self.profile.channels.into() }
     }
 
-    /// Starts counting again.
-    pub(super) fn forget(&mut self) {
+    fn forget(&mut self) {
         self.counts = Counts::default();
-    }
-
-    /// Ends the command of `event`.
-    pub(super) fn event(&mut self, event: MediumEvent) {
-        self.ended.push_back(CommandId(event.0));
-    }
-
-    /// Returns the next command that has ended.
-    pub(super) fn next_ended(&mut self) -> Option<CommandId> {
-        self.ended.pop_front()
     }
 }
 

@@ -7,7 +7,29 @@
 
 use blockyard::bio::Op;
 use blockyard::time::{Duration, Instant};
+use core::fmt::Debug;
 use std::collections::VecDeque;
+
+/// A medium.
+pub trait Medium: Debug + Send {
+    /// Begins command `id` at `now`.
+    fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents);
+
+    /// Handles an event of its own that is due at `now`.
+    fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents);
+
+    /// Returns the next command that has ended, after each of the calls above.
+    fn next_ended(&mut self) -> Option<CommandId>;
+
+    /// Returns what it did since the last call of [`Self::forget`].
+    fn counts(&self) -> MediumCounts;
+
+    /// Returns how much of it was in use since then.
+    fn used(&self) -> MediumUse;
+
+    /// Starts counting again.
+    fn forget(&mut self);
+}
 
 /// The front end's number of a command, dense from 0. A number is used again when its command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

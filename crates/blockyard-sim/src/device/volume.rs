@@ -12,7 +12,9 @@
 //!   at its rate up to its credit, and is emptied at its burst rate at most. An access of more tokens than a bucket holds
 //!   waits until it is full, and leaves it in debt.
 
-use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
+use super::medium::{
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
 use crate::profile::{BucketProfile, VolumeProfile};
 use crate::workload::Prng;
 use blockyard::bio::Op;
@@ -47,7 +49,7 @@ impl Bucket {
         let begin = now.max(self.free_at);
         self.fill(begin);
         let wanted = i128::from(tokens.min(self.profile.credit)) * i128::from(SECOND_NS);
-        let missing = u128::try_from(wanted - self.level).unwrap_or(0);
+        let missing = (wanted - self.level).max(0).unsigned_abs();
         let begin = begin + span(missing.div_ceil(u128::from(self.profile.rate)));
         self.fill(begin);
         self.level -= i128::from(tokens) * i128::from(SECOND_NS);
@@ -104,14 +106,21 @@ impl Volume {
         }
     }
 
-    /// Begins command `id` at `now`.
-    pub(super) fn begin(
-        &mut self,
-        id: CommandId,
-        access: Access,
-        now: Instant,
-        events: &mut MediumEvents,
-    ) {
+    /// Takes the tokens of `access` from `now` on, and returns when it begins ([tokens-before-access]).
+    fn admit(&mut self, access: Access, now: Instant) -> Instant {
+        let bytes = u64::from(access.sectors) * u64::from(SECTOR_BYTES);
+        let ios = bytes.div_ceil(self.profile.io_unit);
+        let counted = self.iops.take(ios, now);
+        let begin = self.bytes.take(bytes, counted);
+        self.counts.ios += ios;
+        self.counts.iops_wait += counted.since(now);
+        self.counts.bytes_wait += begin.since(counted);
+        begin
+    }
+}
+
+impl Medium for Volume {
+    fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
         let latency = match access.op {
             Op::Read => self.profile.read,
             Op::Write | Op::WriteZeroes => self.profile.write,
@@ -124,30 +133,15 @@ impl Volume {
         events.push_back((begin + latency, MediumEvent(id.0)));
     }
 
-    /// Takes the tokens of `access` from `now` on, and returns when it begins ([tokens-before-access]).
-    fn admit(&mut self, access: Access, now: Instant) -> Instant {
-        let bytes = u64::from(access.sectors) * u64::from(SECTOR_BYTES);
-        let ios = bytes.div_ceil(self.profile.io_unit);
-        let counted = self.iops.take(ios, now);
-        let begin = self.bytes.take(bytes, counted);
-        self.counts.ios += ios;
-        self.counts.iops_wait += counted.since(now);
-        self.counts.bytes_wait += begin.since(counted);
-        begin
-    }
-
-    /// Ends the command of `event`.
-    pub(super) fn event(&mut self, event: MediumEvent) {
+    fn event(&mut self, event: MediumEvent, _now: Instant, _events: &mut MediumEvents) {
         self.ended.push_back(CommandId(event.0));
     }
 
-    /// Returns the next command that has ended.
-    pub(super) fn next_ended(&mut self) -> Option<CommandId> {
+    fn next_ended(&mut self) -> Option<CommandId> {
         self.ended.pop_front()
     }
 
-    /// Returns what the limits did since the last call of [`Self::forget`].
-    pub(super) fn counts(&self) -> MediumCounts {
+    fn counts(&self) -> MediumCounts {
         let Counts { ios, iops_wait, bytes_wait } = self.counts;
         vec![
             ("ios_counted", ios),
@@ -156,13 +150,11 @@ impl Volume {
         ]
     }
 
-    /// Returns how much of the tighter limit was in use since then.
-    pub(super) fn used(&self) -> MediumUse {
+    fn used(&self) -> MediumUse {
         MediumUse { used: self.iops.used.max(self.bytes.used), units: 1 }
     }
 
-    /// Starts counting again.
-    pub(super) fn forget(&mut self) {
+    fn forget(&mut self) {
         self.counts = Counts::default();
         self.iops.used = Duration::ZERO;
         self.bytes.used = Duration::ZERO;

@@ -9,8 +9,9 @@ use blockyard::unit::SECTOR_BYTES;
 use super::base::Bases;
 use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
-use super::drive::{DRIVES, DriveProfile, drive};
+use super::drive::{DriveProfile, drive};
 use super::error::{Problem, ProfileError};
+use super::exclusive::DRIVE_TABLES;
 use super::machine::{MachineProfile, PROCESSORS, machine};
 use super::mmc::{MmcProfile, mmc};
 use super::overrides::{self, Overlay, Override};
@@ -469,7 +470,7 @@ const MODELS: &[(&[&str], ReadModel)] = &[
     (&["hba"], |top| hba(top).map(DeviceModel::Hba)),
     (&["card"], |top| mmc(top).map(DeviceModel::Mmc)),
     (&["pmem"], |top| pmem(top).map(DeviceModel::Pmem)),
-    (DRIVES, |top| drive(top).map(DeviceModel::Drive)),
+    (DRIVE_TABLES, |top| drive(top).map(DeviceModel::Drive)),
 ];
 
 table_of!(NULL, fn null("null") -> NullProfile {

@@ -5,6 +5,7 @@ use blockyard::time::Duration;
 
 use super::crosspoint::{CrosspointProfile, crosspoint};
 use super::error::{Problem, ProfileError};
+use super::exclusive::{FRONT_TABLES, MEDIUM_TABLES};
 use super::flash::{FlashProfile, flash};
 use super::pcie::{PcieProfile, link};
 use super::platters::{PlattersProfile, platters};
@@ -128,14 +129,6 @@ impl CoalescingProfile {
     }
 }
 
-/// The tables of front ends.
-const FRONTS: &[&str] = &["nvme", "ahci", "virtio"];
-/// The tables of media.
-const MEDIA: &[&str] = &["crosspoint", "flash", "platters", "volume"];
-/// The tables of drives.
-pub(super) const DRIVES: &[&str] =
-    &["nvme", "ahci", "virtio", "crosspoint", "flash", "platters", "volume"];
-
 impl DriveProfile {
     /// The tables of its profile that only a drive like it has.
     pub(super) fn tables(&self) -> Vec<&'static str> {
@@ -198,15 +191,18 @@ impl DriveProfile {
 
 /// Reads the front end and the medium of `top`, each from the file itself or else from its base.
 pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
-    let front =
-        match one_of(top, FRONTS, "a drive has one front end: `[nvme]`, `[ahci]` or `[virtio]`")? {
-            "ahci" => ahci(top).map(FrontProfile::Ahci)?,
-            "virtio" => virtio(top).map(FrontProfile::Virtio)?,
-            _nvme => nvme(top).map(FrontProfile::Nvme)?,
-        };
+    let front = match one_of(
+        top,
+        FRONT_TABLES,
+        "a drive has one front end: `[nvme]`, `[ahci]` or `[virtio]`",
+    )? {
+        "ahci" => ahci(top).map(FrontProfile::Ahci)?,
+        "virtio" => virtio(top).map(FrontProfile::Virtio)?,
+        _nvme => nvme(top).map(FrontProfile::Nvme)?,
+    };
     let medium = match one_of(
         top,
-        MEDIA,
+        MEDIUM_TABLES,
         "a drive has one medium: `[crosspoint]`, `[flash]`, `[platters]` or `[volume]`",
     )? {
         "volume" => volume(top).map(MediumProfile::Volume)?,

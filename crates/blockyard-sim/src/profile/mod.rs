@@ -24,6 +24,7 @@ mod design;
 mod device;
 mod drive;
 mod error;
+mod exclusive;
 mod fault;
 mod flash;
 mod host;
@@ -57,6 +58,7 @@ pub use drive::{
     VirtioProfile,
 };
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
+pub use exclusive::{DRIVE_PARTS, MODEL_TABLES};
 pub use fault::{FaultRules, NoCard};
 pub use flash::FlashProfile;
 pub(crate) use flash::{RESERVE_BLOCKS, UNIT_BYTES};

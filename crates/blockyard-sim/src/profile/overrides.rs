@@ -5,8 +5,8 @@
 
 use toml::de::DeValue;
 
-use super::drive::DRIVES;
 use super::error::{MAX_FILE_BYTES, Problem, ProfileError};
+use super::exclusive::MODEL_TABLES;
 use super::reading::Figure;
 
 /// The largest number of parts of a key.
@@ -84,8 +84,7 @@ fn full_key(key: &str, tables: &[&str], figures: &[Figure]) -> Result<String, Pr
     if parts[0] == "base" {
         return Err(Problem::Contradiction("the base of a profile cannot be replaced"));
     }
-    let of_models = ["null", "hba", "card", "host", "pmem"];
-    let is_of_model = of_models.contains(&parts[0]) || DRIVES.contains(&parts[0]);
+    let is_of_model = MODEL_TABLES.iter().any(|tables| tables.contains(&parts[0]));
     if is_of_model && !tables.contains(&parts[0]) {
         return Err(Problem::Contradiction("the device has no such table"));
     }

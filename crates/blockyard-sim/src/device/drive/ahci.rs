@@ -14,6 +14,7 @@
 //!   every command is refused until it has ended. The refused command waits at the head of the dispatch list, so the
 //!   queue drains before it, as with Linux's libata.
 
+use super::front::{Front, FrontUse};
 use super::line::Line;
 use crate::device::medium::Access;
 use crate::device::null::transfer_time;
@@ -42,8 +43,8 @@ pub(super) struct Ahci {
     outstanding: u32,
     /// Whether one of them is not queued.
     is_alone: bool,
-    pub(super) wire: Line,
-    pub(super) controller: Line,
+    wire: Line,
+    controller: Line,
 }
 
 impl Ahci {
@@ -59,48 +60,6 @@ impl Ahci {
             Op::Discard => self.profile.queued_trim,
             _ => false,
         }
-    }
-
-    /// Takes room for a command ([unqueued-command-alone]). Returns whether there was room.
-    pub(super) fn admit(&mut self, access: Access) -> bool {
-        let is_queued = self.queues(access);
-        if self.is_alone || (!is_queued && self.outstanding > 0) {
-            return false;
-        }
-        self.outstanding += 1;
-        self.is_alone = !is_queued;
-        true
-    }
-
-    /// Gives the room of a command back.
-    pub(super) fn release(&mut self, access: Access) {
-        debug_assert!(self.outstanding > 0, "{access:?} ends at an idle drive");
-        debug_assert!(!self.is_alone || self.outstanding == 1, "[unqueued-command-alone]");
-        self.outstanding -= 1;
-        self.is_alone = false;
-    }
-
-    /// Takes a command of which the controller learns at `now`. Returns when the medium can begin.
-    pub(super) fn send(&mut self, access: Access, now: Instant) -> Instant {
-        let frames = if self.queues(access) { 2 } else { 1 };
-        let command = self.frames(frames, frames * REGISTER);
-        let data = match access.op {
-            Op::Write => self.data(access) + self.activations(access),
-            Op::Discard => self.frame(ACTIVATE) + self.frame(DATA + TRIM_BYTES),
-            _ => Duration::ZERO,
-        };
-        let arrived = self.wire.pass(now, command + data); // [wire-carries-one-frame]
-        self.controller.pass(arrived, self.profile.interval) + self.profile.command
-    }
-
-    /// Answers a command with which the medium is done at `now`. Returns when the host has the answer.
-    pub(super) fn answer(&mut self, access: Access, now: Instant) -> Instant {
-        let end = if self.queues(access) { DEVICE_BITS } else { REGISTER };
-        let data = match access.op {
-            Op::Read => self.data(access),
-            _ => Duration::ZERO,
-        };
-        self.wire.pass(now, data + self.frame(end)) // [wire-carries-one-frame]
     }
 
     /// Returns the time of the data of a queued command, with the frame that announces it.
@@ -125,6 +84,54 @@ impl Ahci {
     fn frames(&self, frames: u64, bytes: u64) -> Duration {
         let own_ns = self.profile.frame.as_ns().saturating_mul(frames);
         Duration::from_ns(own_ns) + transfer_time(bytes, self.profile.link)
+    }
+}
+
+impl Front for Ahci {
+    fn admit(&mut self, access: Access) -> bool {
+        let is_queued = self.queues(access);
+        if self.is_alone || (!is_queued && self.outstanding > 0) {
+            return false;
+        }
+        self.outstanding += 1;
+        self.is_alone = !is_queued;
+        true
+    }
+
+    fn release(&mut self, access: Access) {
+        debug_assert!(self.outstanding > 0, "{access:?} ends at an idle drive");
+        debug_assert!(!self.is_alone || self.outstanding == 1, "[unqueued-command-alone]");
+        self.outstanding -= 1;
+        self.is_alone = false;
+    }
+
+    fn send(&mut self, access: Access, now: Instant) -> Instant {
+        let frames = if self.queues(access) { 2 } else { 1 };
+        let command = self.frames(frames, frames * REGISTER);
+        let data = match access.op {
+            Op::Write => self.data(access) + self.activations(access),
+            Op::Discard => self.frame(ACTIVATE) + self.frame(DATA + TRIM_BYTES),
+            _ => Duration::ZERO,
+        };
+        let arrived = self.wire.pass(now, command + data); // [wire-carries-one-frame]
+        self.controller.pass(arrived, self.profile.interval) + self.profile.command
+    }
+
+    fn answer(&mut self, access: Access, now: Instant) -> Instant {
+        let end = if self.queues(access) { DEVICE_BITS } else { REGISTER };
+        let data = match access.op {
+            Op::Read => self.data(access),
+            _ => Duration::ZERO,
+        };
+        self.wire.pass(now, data + self.frame(end)) // [wire-carries-one-frame]
+    }
+
+    fn used(&self) -> FrontUse {
+        FrontUse { controller: self.controller.used(), link: self.wire.used() }
+    }
+
+    fn forget(&mut self) {
+        [&mut self.controller, &mut self.wire].into_iter().for_each(Line::forget);
     }
 }
 

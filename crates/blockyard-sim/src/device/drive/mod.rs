@@ -13,13 +13,15 @@
 mod ahci;
 mod front;
 mod line;
-mod media;
 mod nvme;
+mod parts;
 mod vectors;
 mod virtio;
 
 use super::activity::Activity;
-use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
+use super::medium::{
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
 use super::{DeviceEvent, Events};
 use crate::profile::{CoalescingProfile, DriveProfile, FrontProfile};
 use crate::workload::Prng;
@@ -31,7 +33,6 @@ use blockyard::time::{Duration, Instant};
 use blockyard::unit::{DriverTag, HctxId, QueueId};
 use front::Front;
 pub use front::FrontUse;
-use media::Medium;
 use vectors::Vectors;
 
 /// The bit of a device event that makes it one of the medium.
@@ -105,8 +106,8 @@ pub struct DriveReport {
 /// A drive. See the [module](self).
 #[derive(Debug)]
 pub struct Drive {
-    front: Front,
-    medium: Medium,
+    front: Box<dyn Front>,
+    medium: Box<dyn Medium>,
     /// The most commands in one hardware queue.
     depth: u16,
     /// Commands by slot ([slot-by-queue-and-tag]).
@@ -139,8 +140,8 @@ impl Drive {
             FrontProfile::Virtio(virtio) => (virtio.kick, true, None),
         };
         Self {
-            front: Front::new(profile.front),
-            medium: Medium::new(profile.medium, capacity, prng),
+            front: parts::front(profile.front),
+            medium: parts::medium(profile.medium, capacity, prng),
             depth,
             commands: vec![Command::NONE; usize::from(hctxs) * usize::from(depth)],
             posted: Vec::new(),

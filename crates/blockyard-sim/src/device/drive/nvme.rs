@@ -14,6 +14,7 @@
 //! - **[link-is-shared]** Data of reads shares the link to the host with completions, data of writes shares the link to the
 //!   drive with commands. Packets add their headers.
 
+use super::front::{Front, FrontUse};
 use super::line::Line;
 use crate::device::medium::Access;
 use crate::profile::NvmeProfile;
@@ -32,9 +33,9 @@ const RANGE_BYTES: u64 = 16;
 #[derive(Debug)]
 pub(super) struct Nvme {
     profile: NvmeProfile,
-    pub(super) controller: Line,
-    pub(super) to_device: Line,
-    pub(super) to_host: Line,
+    controller: Line,
+    to_device: Line,
+    to_host: Line,
 }
 
 impl Nvme {
@@ -42,9 +43,10 @@ impl Nvme {
         let idle = Line::default();
         Self { profile, controller: idle, to_device: idle, to_host: idle }
     }
+}
 
-    /// Takes a command of whose doorbell the controller learns at `now`. Returns when the medium can begin.
-    pub(super) fn send(&mut self, access: Access, now: Instant) -> Instant {
+impl Front for Nvme {
+    fn send(&mut self, access: Access, now: Instant) -> Instant {
         let taken = self.controller.pass(now, self.profile.interval); // [controller-takes-turns]
         let data = match access.op {
             Op::Write => u64::from(access.sectors) * u64::from(SECTOR_BYTES),
@@ -55,14 +57,26 @@ impl Nvme {
         self.to_device.pass(taken + self.profile.command, time) // [link-is-shared]
     }
 
-    /// Answers a command with which the medium is done at `now`. Returns when the host has the answer.
-    pub(super) fn answer(&mut self, access: Access, now: Instant) -> Instant {
+    fn answer(&mut self, access: Access, now: Instant) -> Instant {
         let data = match access.op {
             Op::Read => u64::from(access.sectors) * u64::from(SECTOR_BYTES),
             _ => 0,
         };
         let time = self.profile.link.time(data) + self.profile.link.time(COMPLETION_BYTES);
         self.to_host.pass(now, time) // [link-is-shared]
+    }
+
+    fn used(&self) -> FrontUse {
+        FrontUse {
+            controller: self.controller.used(),
+            link: self.to_device.used().max(self.to_host.used()),
+        }
+    }
+
+    fn forget(&mut self) {
+        [&mut self.controller, &mut self.to_device, &mut self.to_host]
+            .into_iter()
+            .for_each(Line::forget);
     }
 }
 

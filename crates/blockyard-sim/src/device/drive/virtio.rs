@@ -12,7 +12,9 @@
 //!
 //! - **[kick-wakes-idle-host]** A kick is sent only while the host's thread has nothing to do.
 
+use super::front::{Front, FrontUse};
 use super::line::Line;
+use crate::device::medium::Access;
 use crate::profile::VirtioProfile;
 use blockyard::time::{Duration, Instant};
 
@@ -20,7 +22,7 @@ use blockyard::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Virtio {
     profile: VirtioProfile,
-    pub(super) thread: Line,
+    thread: Line,
 }
 
 impl Virtio {
@@ -28,27 +30,41 @@ impl Virtio {
         Self { profile, thread: Line::default() }
     }
 
-    /// Returns whether the host has to be kicked at `now` for a new command ([kick-wakes-idle-host]).
-    pub(super) fn needs_kick(&self, now: Instant) -> bool {
-        self.thread.is_idle(now)
+    /// Lets the thread work for `time` from `now` on, or from when it has woken up.
+    fn work(&mut self, now: Instant, time: Duration) -> Instant {
+        let wakes = if self.thread.is_idle(now) { self.profile.wakeup } else { Duration::ZERO };
+        self.thread.pass(now + wakes, time)
+    }
+}
+
+impl Front for Virtio {
+    fn needs_doorbell(&self, now: Instant) -> bool {
+        self.thread.is_idle(now) // [kick-wakes-idle-host]
     }
 
-    /// Takes a command that the host can see from `now` on. Returns when the medium can begin.
-    pub(super) fn send(&mut self, now: Instant) -> Instant {
-        let wakes = if self.thread.is_idle(now) { self.profile.wakeup } else { Duration::ZERO };
-        self.thread.pass(now + wakes, self.profile.interval)
+    fn send(&mut self, _access: Access, now: Instant) -> Instant {
+        self.work(now, self.profile.interval)
     }
 
-    /// Answers a command with which the medium is done at `now`. Returns when the guest has the answer.
-    pub(super) fn answer(&mut self, now: Instant) -> Instant {
-        let wakes = if self.thread.is_idle(now) { self.profile.wakeup } else { Duration::ZERO };
-        self.thread.pass(now + wakes, self.profile.answer)
+    fn answer(&mut self, _access: Access, now: Instant) -> Instant {
+        self.work(now, self.profile.answer)
+    }
+
+    fn used(&self) -> FrontUse {
+        FrontUse { controller: self.thread.used(), link: Duration::ZERO }
+    }
+
+    fn forget(&mut self) {
+        self.thread.forget();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blockyard::bio::Op;
+
+    const READ: Access = Access { op: Op::Read, start: 0, sectors: 8, fua: false };
 
     const fn at(us: u64) -> Instant {
         Instant::from_ns(us * 1000)
@@ -67,13 +83,13 @@ mod tests {
             answer: us(1),
         };
         let mut virtio = Virtio::new(profile);
-        assert!(virtio.needs_kick(at(10)));
-        assert_eq!(virtio.send(at(10)), at(18), "it wakes up for the first");
-        assert!(!virtio.needs_kick(at(17)));
-        assert_eq!(virtio.send(at(17)), at(21), "and takes the second at once");
-        assert_eq!(virtio.answer(at(19)), at(22));
-        assert!(virtio.needs_kick(at(22)));
-        assert_eq!(virtio.answer(at(30)), at(36));
+        assert!(virtio.needs_doorbell(at(10)));
+        assert_eq!(virtio.send(READ, at(10)), at(18), "it wakes up for the first");
+        assert!(!virtio.needs_doorbell(at(17)));
+        assert_eq!(virtio.send(READ, at(17)), at(21), "and takes the second at once");
+        assert_eq!(virtio.answer(READ, at(19)), at(22));
+        assert!(virtio.needs_doorbell(at(22)));
+        assert_eq!(virtio.answer(READ, at(30)), at(36));
         assert_eq!(virtio.thread.used(), us(3 + 3 + 1 + 1));
     }
 }

@@ -152,7 +152,7 @@ impl Map {
     /// Empties the closed block of `die` with the fewest valid units, and returns how many it moved.
     fn collect(&mut self, die: usize) -> u64 {
         let blocks = die * self.die_blocks..(die + 1) * self.die_blocks;
-        // A free block has no valid unit; it is told from an empty closed one by the list.
+        // Neither a free block nor an empty closed one has a valid unit: only the list distinguishes them.
         let Die { free, open, .. } = &self.dies[die];
         let closed =
             blocks.filter(|b| *b != *open as usize && !free.iter().any(|f| *f as usize == *b));

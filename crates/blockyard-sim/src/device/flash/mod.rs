@@ -21,7 +21,9 @@ mod map;
 #[cfg(test)]
 mod tests;
 
-use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
+use super::medium::{
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
 use crate::profile::{FlashProfile, UNIT_BYTES};
 use crate::workload::Prng;
 use blockyard::bio::Op;
@@ -109,52 +111,6 @@ impl Flash {
             ended: VecDeque::new(),
             counts: Counts::default(),
             profile,
-        }
-    }
-
-    /// Begins command `id` at `now`.
-    pub(super) fn begin(
-        &mut self,
-        id: CommandId,
-        access: Access,
-        now: Instant,
-        events: &mut MediumEvents,
-    ) {
-        debug_assert!(id.0 < FOLD, "a command's number must not be that of another event");
-        self.host_at = now;
-        let first = access.start / UNIT_SECTORS;
-        let end = (access.start + u64::from(access.sectors)).div_ceil(UNIT_SECTORS);
-        match access.op {
-            Op::Read => {
-                let end = self.read(first, end, now);
-                events.push_back((end, MediumEvent(id.0)));
-            }
-            Op::Write => {
-                self.counts.stalls += u64::from(self.buffered + (end - first) > self.buffer_units);
-                self.waiting.push_back((id, access, first, end));
-                self.admit(now, events);
-            }
-            Op::Discard | Op::WriteZeroes => {
-                // Only whole units lose their data.
-                let first = access.start.div_ceil(UNIT_SECTORS);
-                let end = (access.start + u64::from(access.sectors)) / UNIT_SECTORS;
-                for unit in first..end.min(first + self.map.units()) {
-                    let unit = self.fold(unit);
-                    self.pending.retain(|other| {
-                        *other != unit || {
-                            self.buffered -= 1;
-                            false
-                        }
-                    });
-                    self.map.unmap(unit);
-                }
-                events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
-                self.admit(now, events);
-            }
-            _ => {
-                let end = self.settle(now, events);
-                events.push_back((end, MediumEvent(id.0)));
-            }
         }
     }
 
@@ -309,9 +265,49 @@ impl Flash {
             events.push_back((again, MediumEvent(FOLD)));
         }
     }
+}
 
-    /// Handles an event of its own at `now`.
-    pub(super) fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
+impl Medium for Flash {
+    fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
+        debug_assert!(id.0 < FOLD, "a command's number must not be that of another event");
+        self.host_at = now;
+        let first = access.start / UNIT_SECTORS;
+        let end = (access.start + u64::from(access.sectors)).div_ceil(UNIT_SECTORS);
+        match access.op {
+            Op::Read => {
+                let end = self.read(first, end, now);
+                events.push_back((end, MediumEvent(id.0)));
+            }
+            Op::Write => {
+                self.counts.stalls += u64::from(self.buffered + (end - first) > self.buffer_units);
+                self.waiting.push_back((id, access, first, end));
+                self.admit(now, events);
+            }
+            Op::Discard | Op::WriteZeroes => {
+                // Only whole units lose their data.
+                let first = access.start.div_ceil(UNIT_SECTORS);
+                let end = (access.start + u64::from(access.sectors)) / UNIT_SECTORS;
+                for unit in first..end.min(first + self.map.units()) {
+                    let unit = self.fold(unit);
+                    self.pending.retain(|other| {
+                        *other != unit || {
+                            self.buffered -= 1;
+                            false
+                        }
+                    });
+                    self.map.unmap(unit);
+                }
+                events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
+                self.admit(now, events);
+            }
+            _ => {
+                let end = self.settle(now, events);
+                events.push_back((end, MediumEvent(id.0)));
+            }
+        }
+    }
+
+    fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
         match event.0 {
             FOLD => self.fold_cache(now, events),
             PROGRAMMED.. => {
@@ -324,8 +320,11 @@ impl Flash {
         }
     }
 
-    /// Returns what the memory did since the last call of [`Self::forget`].
-    pub(super) fn counts(&self) -> MediumCounts {
+    fn next_ended(&mut self) -> Option<CommandId> {
+        self.ended.pop_front()
+    }
+
+    fn counts(&self) -> MediumCounts {
         let c = &self.counts;
         let written = c.host - c.combined;
         vec![
@@ -343,20 +342,13 @@ impl Flash {
         ]
     }
 
-    /// Returns how much of the dies was in use since then.
-    pub(super) fn used(&self) -> MediumUse {
+    fn used(&self) -> MediumUse {
         let units = u32::try_from(self.dies.len()).expect("dies should be at most 4096");
         MediumUse { used: self.counts.used, units }
     }
 
-    /// Starts counting again.
-    pub(super) fn forget(&mut self) {
+    fn forget(&mut self) {
         self.counts = Counts::default();
-    }
-
-    /// Returns the next command that has ended.
-    pub(super) fn next_ended(&mut self) -> Option<CommandId> {
-        self.ended.pop_front()
     }
 }
 

@@ -83,7 +83,7 @@ impl Geometry {
         geometry
     }
 
-    /// Returns the instant on the course, from the begin of a zone, at which its track `track` begins.
+    /// Returns the instant on the course, from the start of a zone, at which its track `track` starts.
     const fn track_begin(&self, track: u64) -> u64 {
         let (bands, in_band) = (track / (self.heads * self.band), track % (self.heads * self.band));
         let (heads, steps) = (in_band / self.band, in_band % self.band);
@@ -114,7 +114,7 @@ impl Geometry {
         }
     }
 
-    /// Returns how long a head needs from the begin of `first` to the end of the sector before `end` ([one-course]).
+    /// Returns how long a head needs from the start of `first` to the end of the sector before `end` ([one-course]).
     pub(super) fn transfer(&self, first: u64, end: u64) -> Duration {
         debug_assert!(first < end, "a transfer has a sector");
         Duration::from_ns(self.spot(end - 1).end - self.spot(first).begin)

@@ -26,7 +26,9 @@ mod seek;
 #[cfg(test)]
 mod tests;
 
-use super::medium::{Access, CommandId, MediumCounts, MediumEvent, MediumEvents, MediumUse};
+use super::medium::{
+    Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
+};
 use crate::profile::PlattersProfile;
 use crate::workload::Prng;
 use ahead::Ahead;
@@ -134,78 +136,6 @@ impl Platters {
             ended: VecDeque::new(),
             counts: Counts::default(),
         }
-    }
-
-    /// Begins command `id` at `now`.
-    pub(super) fn begin(
-        &mut self,
-        id: CommandId,
-        access: Access,
-        now: Instant,
-        events: &mut MediumEvents,
-    ) {
-        self.last_use = now;
-        let (start, end) = (access.start, access.start + u64::from(access.sectors));
-        debug_assert!(end <= self.capacity, "{access:?} is beyond the end of the disk");
-        let is_write = matches!(access.op, Op::Write | Op::WriteZeroes);
-        let held = Held { id, start, end, is_write, since: now };
-        match access.op {
-            Op::Read if self.is_cached(start, end, now) => {
-                self.counts.cached_reads += 1;
-                self.ended.push_back(id);
-            }
-            Op::Read => self.held.push(held),
-            Op::Write | Op::WriteZeroes => {
-                self.forget_read(start, end, now);
-                if self.writes.is_on() && !access.fua {
-                    self.unacknowledged.push_back(held);
-                } else {
-                    self.writes.remove(start, end);
-                    self.held.push(held); // [fua-on-platters]
-                }
-            }
-            Op::Flush => self.unacknowledged.push_back(held),
-            // A disk has nothing to discard, and a profile with a disk promises no discards.
-            _ => self.ended.push_back(id),
-        }
-        self.proceed(now, events);
-    }
-
-    /// Handles an event that is due.
-    pub(super) fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
-        if event == IDLE {
-            self.waits_for_idle = false;
-            self.destages |= now.since(self.last_use) >= self.profile.cache.idle;
-            return self.proceed(now, events);
-        }
-        let task = self.task.take().expect("the arm did something");
-        let read_end = self.finish(task, now);
-        self.proceed(now, events);
-        if self.task.is_none()
-            && let Some(end) = read_end
-        {
-            self.read_ahead(end, now, end);
-        }
-    }
-
-    /// Returns the next command that has ended.
-    pub(super) fn next_ended(&mut self) -> Option<CommandId> {
-        self.ended.pop_front()
-    }
-
-    /// Returns what the disk did since the last call of [`Self::forget`].
-    pub(super) fn counts(&self) -> MediumCounts {
-        self.counts.named()
-    }
-
-    /// Returns how much of its arm was in use since then.
-    pub(super) fn used(&self) -> MediumUse {
-        MediumUse { used: self.counts.used(), units: 1 }
-    }
-
-    /// Starts counting again.
-    pub(super) fn forget(&mut self) {
-        self.counts = Counts::default();
     }
 
     /// Ends what the arm did. Returns the sector behind it if that was a read.
@@ -424,5 +354,67 @@ impl Platters {
             self.stop_ahead(now);
         }
         self.reads.forget(start, end);
+    }
+}
+
+impl Medium for Platters {
+    fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
+        self.last_use = now;
+        let (start, end) = (access.start, access.start + u64::from(access.sectors));
+        debug_assert!(end <= self.capacity, "{access:?} is beyond the end of the disk");
+        let is_write = matches!(access.op, Op::Write | Op::WriteZeroes);
+        let held = Held { id, start, end, is_write, since: now };
+        match access.op {
+            Op::Read if self.is_cached(start, end, now) => {
+                self.counts.cached_reads += 1;
+                self.ended.push_back(id);
+            }
+            Op::Read => self.held.push(held),
+            Op::Write | Op::WriteZeroes => {
+                self.forget_read(start, end, now);
+                if self.writes.is_on() && !access.fua {
+                    self.unacknowledged.push_back(held);
+                } else {
+                    self.writes.remove(start, end);
+                    self.held.push(held); // [fua-on-platters]
+                }
+            }
+            Op::Flush => self.unacknowledged.push_back(held),
+            // A disk has nothing to discard, and a profile with a disk promises no discards.
+            _ => self.ended.push_back(id),
+        }
+        self.proceed(now, events);
+    }
+
+    fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
+        if event == IDLE {
+            self.waits_for_idle = false;
+            self.destages |= now.since(self.last_use) >= self.profile.cache.idle;
+            return self.proceed(now, events);
+        }
+        let task = self.task.take().expect("the arm did something");
+        let read_end = self.finish(task, now);
+        self.proceed(now, events);
+        if self.task.is_none()
+            && let Some(end) = read_end
+        {
+            self.read_ahead(end, now, end);
+        }
+    }
+
+    fn next_ended(&mut self) -> Option<CommandId> {
+        self.ended.pop_front()
+    }
+
+    fn counts(&self) -> MediumCounts {
+        self.counts.named()
+    }
+
+    fn used(&self) -> MediumUse {
+        MediumUse { used: self.counts.used(), units: 1 }
+    }
+
+    fn forget(&mut self) {
+        self.counts = Counts::default();
     }
 }

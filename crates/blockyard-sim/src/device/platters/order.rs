@@ -51,7 +51,8 @@ pub(super) struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    /// Chooses at `now`. `position` returns how long the head takes to the begin of a sector, for a write or not.
+    /// Chooses what the arm does at `now`. `position` returns how long the head takes to reach the start of a sector, and is
+    /// told whether it is for a write.
     pub(super) fn choose(
         &self,
         now: Instant,
