@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A stage takes values from the one before it and does not name the one after it. All branching
-//! between stages is in this module: [`enter`] is the way in, up to staging; [`dispatch`] the way from
+//! between stages is in this module: [`enter`] is the way in, up to staging; [`dispatch`] with `send` the way from
 //! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
 //! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
 //! The stages are methods of a `Turn`: the queue, its host and the instant, for the time of one call.
@@ -66,6 +66,7 @@ mod number;
 pub mod pause;
 mod pauses;
 mod run_list;
+mod send;
 mod sequence;
 mod turn;
 
