@@ -250,7 +250,7 @@ impl Drive {
         self.medium.forget();
     }
 
-    /// Returns what the drive did since the last call of [`Self::forget`].
+    /// Returns what the drive did since it last forgot its counts (when measuring begins).
     #[must_use]
     pub fn report(&self) -> DriveReport {
         DriveReport {

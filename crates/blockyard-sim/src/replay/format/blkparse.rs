@@ -105,7 +105,8 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
         }
     }
     let letters = word()?;
-    let Some((sector, sectors)) = range(&words.collect::<Vec<_>>())? else {
+    let range = range(&words.collect::<Vec<_>>())?.filter(|(_, sectors)| *sectors > 0);
+    let Some((sector, sectors)) = range else {
         // A flush, or a command that is not block I/O.
         let Some((op, flags)) = rwbs::parse(letters, true)? else {
             return passed_over(EntryKind::Other);
@@ -120,7 +121,7 @@ fn entry(line: &str, disks: &mut Disks) -> Result<Entry, TraceFault> {
     let offset = sector.checked_mul(bytes).ok_or(TraceFault::Beyond)?;
     let len = sectors.checked_mul(bytes).ok_or(TraceFault::Beyond)?;
     let (offset_bytes, len_bytes) = on_sectors(offset, len)?;
-    let Some((op, flags)) = rwbs::parse(letters, len == 0)? else {
+    let Some((op, flags)) = rwbs::parse(letters, false)? else {
         return passed_over(EntryKind::Other);
     };
     let disk = disks.number(device)?;

@@ -25,8 +25,8 @@ pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, T
         Some(b'W') => Some(Op::Write),
         Some(b'D') => Some(Op::Discard),
         Some(b'N') => None,
-        // Only a flush: some kernels leave out the letter of the operation.
-        _ if flags.contains(Flags::PREFLUSH) => return Ok(Some((Op::Flush, sync_of(rest)))),
+        // Only a flush, which has no range: some kernels leave out the letter of the operation.
+        _ if empty && flags.contains(Flags::PREFLUSH) => return Ok(Some((Op::Flush, sync_of(rest)))),
         _ => return Err(unknown()),
     };
     for letter in rest.bytes().skip(1) {
@@ -80,7 +80,7 @@ mod tests {
         ] {
             assert_eq!(parse(letters, empty), Ok(expected), "{letters}");
         }
-        for wrong in ["", "X", "Rx", "SW", "8"] {
+        for wrong in ["", "X", "Rx", "SW", "8", "F", "FS"] {
             assert!(parse(wrong, false).is_err(), "{wrong}");
         }
     }
