@@ -36,23 +36,23 @@ impl DiskQueue {
 
     /// Returns the counters as of `now`, or `None` if the lane keeps none.
     pub(crate) fn counts(&self, now: Instant) -> Option<Counts> {
-        self.queue.host.sink.0.as_ref().map(|metered| metered.counts.at(now))
+        self.queue.bios.host.sink.0.as_ref().map(|metered| metered.counts.at(now))
     }
 
     /// Counts the turns between the arrival of a request and its answer, if the disk is metered.
     #[inline]
     pub(crate) fn count_turns(&mut self, turns: u64) {
-        if let Some(metered) = &mut self.queue.host.sink.0 {
+        if let Some(metered) = &mut self.queue.bios.host.sink.0 {
             metered.counts.turns_max = metered.counts.turns_max.max(turns);
         }
     }
 
     /// Changes the layer that `change` is about. Returns whether there is one.
     pub(crate) fn change(&mut self, change: &Change, now: Instant) -> bool {
-        self.queue.host.driver.change(change, now)
+        self.queue.bios.host.driver.change(change, now)
     }
 
     pub(crate) fn tell_faults(&self) {
-        self.queue.host.driver.tell_faults(&self.disk.faults);
+        self.queue.bios.host.driver.tell_faults(&self.disk.faults);
     }
 }

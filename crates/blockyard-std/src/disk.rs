@@ -3,15 +3,14 @@
 use crate::error::Error;
 use crate::inbox::Request;
 use crate::io::{Act, Io};
-use crate::lane::Shared;
 use crate::parts::loan::{self, Loan, Ticket};
 use crate::parts::queue::Asked;
 use crate::report::Report;
 use crate::stats::Stats;
+use crate::worker::Worker;
 use blockyard::bio::{Flags, IoPrio, Op};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 
 /// What callers must know of a disk.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +28,9 @@ pub(crate) struct Facts {
 /// When the last handle is dropped, the disk ends every request, flushes and closes, in the background. [`Self::shutdown`]
 /// waits for that, and says how it went: without it, a process that exits at once loses what was not flushed.
 ///
-/// Nothing bounds the requests of callers: a caller bounds its own. A blocking call from the disk's own thread, in a device
-/// or a waker, never returns, and a panic there ends the disk.
+/// Nothing bounds the requests of callers: a caller bounds its own. A device or a waker must not call the disk that called it:
+/// a blocking call from the disk's own thread never returns, nor does any call of a disk in memory from a waker that it wakes.
+/// A panic there ends the disk.
 #[derive(Clone, Debug)]
 pub struct Disk {
     open: Arc<Open>,
@@ -40,32 +40,13 @@ pub struct Disk {
 
 #[derive(Debug)]
 struct Open {
-    shared: Arc<Shared>,
+    worker: Worker,
     facts: Facts,
-    end: Mutex<End>,
-}
-
-/// The thread of the disk, and then its report.
-#[derive(Debug)]
-enum End {
-    Running(Option<JoinHandle<io::Result<Report>>>),
-    Over(Result<Report, (io::ErrorKind, String)>),
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.shared.inbox.close();
-    }
 }
 
 impl Disk {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        facts: Facts,
-        thread: JoinHandle<io::Result<Report>>,
-    ) -> Self {
-        let end = Mutex::new(End::Running(Some(thread)));
-        let open = Arc::new(Open { shared, facts, end });
+    pub(crate) fn new(worker: Worker, facts: Facts) -> Self {
+        let open = Arc::new(Open { worker, facts });
         Self { open, flags: Flags::NONE, prio: IoPrio::default() }
     }
 
@@ -97,7 +78,7 @@ impl Disk {
     /// Returns the counts of the disk's requests.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.open.shared.counters.read()
+        self.open.worker.counters().read()
     }
 
     /// Reads `memory.len()` bytes at `offset` into `memory`.
@@ -109,7 +90,7 @@ impl Disk {
     pub fn read_at(&self, memory: &mut [u8], offset: u64) -> Result<(), Error> {
         let len = memory.len() as u64;
         let Some(asked) = self.check(Op::Read, offset, len)? else { return Ok(()) };
-        loan::lend_mut(memory, |loan| self.put(Request { asked, offset, len, loan }))
+        loan::lend_mut(memory, |loan| self.put(Request::new(asked, offset, len, loan)))
     }
 
     /// Writes `memory` at `offset`.
@@ -120,7 +101,7 @@ impl Disk {
     pub fn write_at(&self, memory: &[u8], offset: u64) -> Result<(), Error> {
         let len = memory.len() as u64;
         let Some(asked) = self.check(Op::Write, offset, len)? else { return Ok(()) };
-        loan::lend(memory, |loan| self.put(Request { asked, offset, len, loan }))
+        loan::lend(memory, |loan| self.put(Request::new(asked, offset, len, loan)))
     }
 
     /// Makes all writes durable that have ended.
@@ -189,21 +170,9 @@ impl Disk {
     ///
     /// # Errors
     ///
-    /// Fails if the disk's thread has failed. Failed requests and a failed flush are in the report.
+    /// Fails if the disk's work has failed or panicked. Failed requests and a failed flush are in the report.
     pub fn shutdown(self) -> io::Result<Report> {
-        self.open.shared.inbox.close();
-        let mut end = self.open.end.lock().unwrap_or_else(PoisonError::into_inner);
-        if let End::Running(thread) = &mut *end {
-            let ended = thread.take().map(JoinHandle::join);
-            let panicked = || io::Error::other("the disk's thread has panicked");
-            let ended = ended.and_then(Result::ok).unwrap_or_else(|| Err(panicked()));
-            *end = End::Over(ended.map_err(|error| (error.kind(), error.to_string())));
-        }
-        match &*end {
-            End::Over(Ok(report)) => Ok(report.clone()),
-            End::Over(Err((kind, words))) => Err(io::Error::new(*kind, words.clone())),
-            End::Running(_) => unreachable!("the thread has been waited for"),
-        }
+        self.open.worker.shutdown()
     }
 
     /// Begins an I/O with `memory`, and passes it to `put`.
@@ -223,7 +192,7 @@ impl Disk {
                 let (ticket, loan) = lend(memory);
                 let has_data = matches!(op, Op::Read | Op::Write);
                 assert!(!has_data || loan.len() as u64 == len, "a buffer keeps its length");
-                put(Request { asked, offset, len, loan });
+                put(Request::new(asked, offset, len, loan));
                 Io(ticket)
             }
         }
@@ -234,9 +203,9 @@ impl Disk {
         Act(self.io(op, [], offset, len, Ticket::to_read, put))
     }
 
-    /// Passes requests to the disk's thread.
+    /// Begins requests.
     pub(crate) fn put_all(&self, requests: impl IntoIterator<Item = Request>) {
-        self.open.shared.inbox.put(requests);
+        self.open.worker.put(requests);
     }
 
     fn put(&self, request: Request) {

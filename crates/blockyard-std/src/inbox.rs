@@ -6,6 +6,7 @@
 //!   something in afterwards takes the mark away and rings the bell.
 
 use crate::parts::bell;
+use crate::parts::job::Transfer;
 use crate::parts::loan::Loan;
 use crate::parts::queue::Asked;
 use std::os::fd::OwnedFd;
@@ -15,12 +16,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) asked: Asked,
-    /// The first byte on the disk.
-    pub(crate) offset: u64,
-    /// The length in bytes.
-    pub(crate) len: u64,
-    /// The memory, and the caller that waits for it.
-    pub(crate) loan: Loan,
+    /// The range on the disk, with the memory and the caller that waits for it.
+    pub(crate) transfer: Transfer<Loan>,
+}
+
+impl Request {
+    /// Returns a request for `len` bytes from `offset` on, whose data is in `loan`.
+    pub(crate) const fn new(asked: Asked, offset: u64, len: u64, loan: Loan) -> Self {
+        Self { asked, transfer: Transfer::with(offset, len, loan) }
+    }
 }
 
 /// The inbox of a lane. See the [module](self).

@@ -19,8 +19,9 @@ use crate::parts::job::{Job, Jobs, Keeper, Owner, Place, Transfer};
 use crate::parts::loan::Loan;
 use crate::parts::map::Pages;
 use crate::parts::pool::{BUFFER_BYTES_MAX, Pool};
-use crate::parts::queue::{Asked, EndedJob, LaneQueue, Shape};
+use crate::parts::queue::{Asked, EndedJob, LaneQueue};
 use crate::parts::ring::Ring;
+use crate::parts::shape::Shape;
 use crate::parts::slab::Slab;
 use crate::report::{Failure, Report};
 use crate::stats::Counters;
@@ -36,8 +37,6 @@ use std::time::Duration;
 
 /// The largest total size of the spare buffers that a lane keeps, in bytes.
 const SPARE_BYTES_MAX: usize = 16 << 20;
-/// The number of failures that a [`Report`] describes.
-const FAILURES_MAX: usize = 64;
 
 /// What a lane shares with its callers.
 #[derive(Debug)]
@@ -207,7 +206,7 @@ impl<D: Device> Lane<D> {
     }
 
     fn begin(&mut self, request: Request) {
-        let Request { asked, offset, len, loan } = request;
+        let Request { asked, transfer: Transfer { offset, len, place: loan, .. } } = request;
         let loan = Rc::new(loan);
         self.shared.counters.begun();
         let place = match asked.op {
@@ -289,14 +288,8 @@ impl<D: Device> Lane<D> {
 
     /// Counts a request that has ended, and notes its result for the caller.
     fn end_loan(&mut self, op: Op, offset: u64, len: u64, status: Status, loan: &Loan) {
-        let is_ok = status == Status::Ok;
-        self.shared.counters.ended(op, len, is_ok);
-        if !is_ok {
-            self.report.failures += 1;
-            if self.report.failed.len() < FAILURES_MAX {
-                self.report.failed.push(Failure { op, offset, len, status });
-            }
-        }
+        self.shared.counters.ended(op, len, status == Status::Ok);
+        self.report.note(Failure { op, offset, len, status });
         loan.end(status);
     }
 

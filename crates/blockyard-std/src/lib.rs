@@ -1,7 +1,8 @@
 //! A disk for threads and futures, with the block layer of [`blockyard`] inside. Linux only.
 //!
-//! A [`Disk`] is memory, a file, a block device, or a device of your own. It is a thread with a request queue of the core,
-//! and with an io_uring if it has a file. Any thread calls it, and blocks meanwhile or gets a future for whatever executor it has.
+//! A [`Disk`] is memory, a file, a block device, or a device of your own, with a request queue of the core. Any thread calls it,
+//! and blocks meanwhile or gets a future for whatever executor it has. A disk has a thread of its own, and an io_uring if it has
+//! a file. A disk in memory has neither: each call has ended its I/O when it returns.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,11 +40,13 @@ mod error;
 mod inbox;
 mod io;
 mod lane;
+mod memory_queue;
 mod options;
 #[doc(hidden)]
 pub mod parts;
 mod report;
 mod stats;
+mod worker;
 
 pub use batch::Batch;
 pub use blockyard::bio::{IoPrio, Op, PrioClass};
@@ -55,7 +58,7 @@ pub use error::Error;
 pub use io::{Act, Io};
 pub use options::Options;
 pub use parts::device::OpenError;
-pub use parts::queue::MakeElevator;
+pub use parts::shape::MakeElevator;
 pub use report::{Failure, Report};
 pub use stats::{Count, Stats};
 

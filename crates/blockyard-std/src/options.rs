@@ -4,14 +4,16 @@ use crate::disk::{Disk, Facts};
 use crate::driver::{Bell, Data, Tools};
 use crate::inbox::Inbox;
 use crate::lane::{Kit, Lane, Shared};
+use crate::memory_queue::MemoryQueue;
 use crate::parts::bell;
 use crate::parts::device::at_once::AtOnce;
 use crate::parts::device::file::{Damaged, File, FileDevice};
 use crate::parts::device::memory::{Memory, MemoryDevice};
 use crate::parts::device::{How, MEMORY_REQUEST_SECTORS, OpenError, limits};
 use crate::parts::job::SECTOR;
-use crate::parts::queue::{MakeElevator, Shape};
+use crate::parts::shape::{MakeElevator, Shape};
 use crate::stats::Counters;
+use crate::worker::Worker;
 use blockyard::driver::Device;
 use blockyard::limits::Limits;
 use blockyard::policy::{ElevatorKind, Policies};
@@ -76,6 +78,16 @@ impl Options {
     }
 
     /// Sets the design of the queue, with a built-in elevator or none. See [`Self::elevator`] for one of your own.
+    ///
+    /// ```
+    /// use blockyard::policy::Policies;
+    /// use blockyard_std::Options;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let disk = Options::new().policies(Policies::mq_kyber()).depth(64).memory(1 << 20)?;
+    /// # disk.shutdown()?.ok()?;
+    /// # Ok(()) }
+    /// ```
     pub const fn policies(mut self, policies: Policies) -> Self {
         self.policies = policies;
         self.elevator = None;
@@ -128,9 +140,12 @@ impl Options {
 
     /// Opens a disk in memory, of `bytes` zeroes. It ends with its last handle.
     ///
+    /// Its callers carry out its requests, one call after the other, so that a long discard keeps other callers waiting. With an
+    /// [elevator](Self::elevator) of your own, which may hold a request back, it has a thread instead.
+    ///
     /// # Errors
     ///
-    /// Fails if `bytes` is 0, if the system gives no thread, or if it has no room for `bytes` in the address space. The memory
+    /// Fails if `bytes` is 0, if a thread is needed and the system gives none, or if it has no room for `bytes` in the address space. The memory
     /// itself is taken with the first write to each page, so that a disk may be larger than what is free, and the system decides
     /// what happens when there is none left. With [`Self::huge_pages`] all of it is taken here, or the call fails.
     pub fn memory(&self, bytes: u64) -> Result<Disk, OpenError> {
@@ -139,13 +154,13 @@ impl Options {
         }
         let memory =
             Memory::new(bytes, self.huge_pages).map_err(|error| OpenError::Memory(bytes, error))?;
-        let shape = Shape {
-            takes_slices: true,
-            ..self.shape(limits(bytes, 1, MEMORY_REQUEST_SECTORS), 1, self.depth)
-        };
-        let memory = Arc::new(memory);
+        let shape = self.shape(limits(bytes, 1, MEMORY_REQUEST_SECTORS), 1, self.depth);
         let facts = Facts { size_bytes: bytes, block_bytes: 1, read_only: self.read_only };
-        start(new_bell()?, facts, shape, None, move |kit| {
+        if self.elevator.is_none() {
+            return Ok(Disk::new(Worker::callers(MemoryQueue::new(shape, memory)), facts));
+        }
+        let (memory, shape) = (Arc::new(memory), Shape { takes_slices: true, ..shape });
+        start(new_bell()?, facts, shape, None, |kit| {
             AtOnce::new(MemoryDevice::new(memory, kit.jobs, true))
         })
     }
@@ -284,7 +299,7 @@ fn start<D: Device>(
     });
     let thread = thread.map_err(OpenError::Start)?;
     match has_started.recv() {
-        Ok(Ok(())) => Ok(Disk::new(shared, facts, thread)),
+        Ok(Ok(())) => Ok(Disk::new(Worker::thread(shared, thread), facts)),
         Ok(Err(error)) => Err(OpenError::Start(error)),
         Err(mpsc::RecvError) => {
             Err(OpenError::Start(io::Error::other("the disk's thread panicked while it started")))

@@ -5,6 +5,9 @@ use crate::stats::Stats;
 use blockyard::bio::Op;
 use blockyard::status::Status;
 
+/// The number of failures that a [`Report`] describes.
+const FAILURES_MAX: usize = 64;
+
 /// What became of a disk's requests. See [`Disk::shutdown`](crate::Disk::shutdown).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a failed flush means lost writes"]
@@ -39,6 +42,17 @@ impl Default for Report {
 }
 
 impl Report {
+    /// Counts a request that has ended as a failure, if it is one.
+    pub(crate) fn note(&mut self, ended: Failure) {
+        if ended.status == Status::Ok {
+            return;
+        }
+        self.failures += 1;
+        if self.failed.len() < FAILURES_MAX {
+            self.failed.push(ended);
+        }
+    }
+
     /// Returns the first failure as an error, or `Ok` if there was none and the last flush succeeded.
     ///
     /// # Errors

@@ -65,6 +65,31 @@ fn a_pending_io_does_not_show_its_memory() {
     assert_eq!(io.wait().0, Ok(()));
 }
 
+/// Callers carry out the requests of a disk in memory: nobody else wakes them.
+#[test]
+fn an_io_of_memory_has_ended_when_its_call_returns() {
+    let disk = Options::new().depth(2).memory(1 << 20).unwrap();
+    let mut cx = Context::from_waker(Waker::noop());
+    let ended = |io: &mut blockyard_std::Io<Vec<u8>>, cx: &mut Context<'_>| {
+        let Poll::Ready((result, bytes)) = Pin::new(io).poll(cx) else { panic!("it waits") };
+        assert_eq!(result, Ok(()));
+        bytes
+    };
+    ended(&mut disk.write((0..=255).cycle().take(1 << 20).collect(), 0), &mut cx);
+    let mut batch = disk.batch();
+    let mut ios: Vec<_> = (0..20).map(|n| batch.read(vec![0; 3], 1000 * n + 1)).collect();
+    batch.submit();
+    for (n, io) in (0_u64..).zip(&mut ios) {
+        let bytes = [1, 2, 3].map(|more| (1000 * n + more).to_le_bytes()[0]);
+        assert_eq!(ended(io, &mut cx), bytes);
+    }
+    assert_eq!((disk.stats().reads.ended, disk.stats().in_flight), (20, 0));
+    let other = disk.clone();
+    disk.shutdown().unwrap().ok().unwrap();
+    assert_eq!(other.write_at(&[0], 0), Err(Error::ShutDown));
+    assert_eq!(other.shutdown().unwrap().stats.reads.bytes, 60, "the report is kept");
+}
+
 #[test]
 fn a_future_is_woken_once_and_returns_its_buffer() {
     let wires = Shared::default();

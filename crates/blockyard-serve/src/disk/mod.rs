@@ -39,7 +39,7 @@ use blockyard_std::parts::device::limited::{Limited, SharedDepth};
 pub(crate) use blockyard_std::parts::device::memory::Memory;
 use blockyard_std::parts::device::memory::MemoryDevice;
 use blockyard_std::parts::device::{self, FILE_REQUEST_SECTORS, MEMORY_REQUEST_SECTORS};
-use blockyard_std::parts::queue::Shape;
+use blockyard_std::parts::shape::Shape;
 use btt::{BttDevice, Table};
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};

@@ -8,8 +8,8 @@ pub const BIO_SECTORS_MAX: u32 = 1 << 31;
 
 /// Returns a bio over the blocks of `transfer`, or over as many of its first blocks as fit into `most` sectors.
 #[inline]
-pub fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64, most: u32) -> Bio {
-    let Transfer { offset, len, .. } = *transfer;
+pub fn first_bio<P>(op: Op, transfer: &Transfer<P>, block_bytes: u64, most: u32) -> Bio {
+    let (offset, len) = (transfer.offset, transfer.len);
     let block = block_bytes.max(SECTOR);
     let start = offset / block * block / SECTOR;
     let bio = Bio::new(op, start, sectors_from(start, transfer, block_bytes, most), 0);
@@ -21,12 +21,12 @@ pub fn first_bio(op: Op, transfer: &Transfer, block_bytes: u64, most: u32) -> Bi
 
 /// Returns whether `bio` is the last one of `transfer`.
 #[inline]
-pub fn is_last(bio: &Bio, transfer: &Transfer) -> bool {
+pub fn is_last<P>(bio: &Bio, transfer: &Transfer<P>) -> bool {
     (bio.sector + u64::from(bio.sectors)) * SECTOR >= transfer.offset + transfer.len
 }
 
 /// Returns the bio that follows `bio`, which has ended, or `None` if `bio` was the last one of `transfer`.
-pub fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64, most: u32) -> Option<Bio> {
+pub fn next_bio<P>(bio: &Bio, transfer: &Transfer<P>, block_bytes: u64, most: u32) -> Option<Bio> {
     if is_last(bio, transfer) {
         return None;
     }
@@ -37,7 +37,7 @@ pub fn next_bio(bio: &Bio, transfer: &Transfer, block_bytes: u64, most: u32) -> 
 /// Returns the length in sectors of the bio of `transfer` that starts at `sector`. It does not cross a multiple of `most`,
 /// so the bios of a range do not cut pages in two.
 #[inline]
-fn sectors_from(sector: u64, transfer: &Transfer, block_bytes: u64, most: u32) -> u32 {
+fn sectors_from<P>(sector: u64, transfer: &Transfer<P>, block_bytes: u64, most: u32) -> u32 {
     let end = (transfer.offset + transfer.len).next_multiple_of(block_bytes.max(SECTOR));
     let most = u64::from(most) - (sector & (u64::from(most) - 1));
     u32::try_from(most.min(end / SECTOR - sector)).expect("a length of at most 32 bits")

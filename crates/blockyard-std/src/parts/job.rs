@@ -80,13 +80,13 @@ impl Keeper {
 
 /// One request from a door to a device.
 #[derive(Debug)]
-pub struct Transfer {
+pub struct Transfer<P = Place> {
     /// The offset of the first byte on the disk.
     pub offset: u64,
     /// The length in bytes.
     pub len: u64,
     /// The location of the data.
-    pub place: Place,
+    pub place: P,
     /// A write of zeroes must leave the range allocated.
     pub no_hole: bool,
     /// A write of zeroes must fail rather than be as slow as an ordinary write.
@@ -96,7 +96,14 @@ pub struct Transfer {
 impl Transfer {
     /// Returns a transfer without data.
     pub const fn new(offset: u64, len: u64) -> Self {
-        Self { offset, len, place: Place::Nowhere, no_hole: false, fast: false }
+        Self::with(offset, len, Place::Nowhere)
+    }
+}
+
+impl<P> Transfer<P> {
+    /// Returns a transfer whose data is in `place`.
+    pub const fn with(offset: u64, len: u64, place: P) -> Self {
+        Self { offset, len, place, no_hole: false, fast: false }
     }
 
     /// Returns the bytes of the disk that both this transfer and `piece` cover.

@@ -256,25 +256,23 @@ pub(crate) fn lend(memory: &[u8], begin: impl FnOnce(Loan)) -> Result<(), Error>
 }
 
 fn lend_span(span: Span, is_writable: bool, begin: impl FnOnce(Loan)) -> Result<(), Error> {
-    /// Waits on drop, so that a panic cannot get past the loan either ([lender-waits]).
-    struct Waits(Arc<Seat>);
-    impl Drop for Waits {
+    /// Waits on drop, so that a panic cannot get past the loan ([lender-waits]).
+    struct Waits<'a>(&'a Seat);
+    impl Drop for Waits<'_> {
         fn drop(&mut self) {
-            while lock(&self.0.result).is_none() {
-                thread::park();
-            }
+            let _ = self.0.wait(); // the panic goes on
         }
     }
     let seat = SEAT
         .take()
         .unwrap_or_else(|| Arc::new(Seat { thread: thread::current(), result: Mutex::new(None) }));
     *lock(&seat.result) = None;
-    let waits = Waits(Arc::clone(&seat));
+    let waits = Waits(&seat);
     begin(Loan { span, is_writable, status: Cell::new(None), lender: Arc::<Seat>::clone(&seat) });
-    drop(waits);
-    let result = lock(&seat.result).take();
+    core::mem::forget(waits); // the next line waits
+    let result = seat.wait();
     SEAT.set(Some(seat));
-    result.expect("the loan has been dropped")
+    result
 }
 
 thread_local! {
@@ -286,6 +284,18 @@ thread_local! {
 struct Seat {
     thread: Thread,
     result: Mutex<Option<Result<(), Error>>>,
+}
+
+impl Seat {
+    /// Waits until the loan has been dropped, and returns its result.
+    fn wait(&self) -> Result<(), Error> {
+        loop {
+            if let Some(result) = *lock(&self.result) {
+                return result;
+            }
+            thread::park();
+        }
+    }
 }
 
 impl Lender for Seat {

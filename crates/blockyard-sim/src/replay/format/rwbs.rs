@@ -26,7 +26,9 @@ pub(super) fn parse(letters: &str, empty: bool) -> Result<Option<(Op, Flags)>, T
         Some(b'D') => Some(Op::Discard),
         Some(b'N') => None,
         // Only a flush, which has no range: some kernels leave out the letter of the operation.
-        _ if empty && flags.contains(Flags::PREFLUSH) => return Ok(Some((Op::Flush, sync_of(rest)))),
+        _ if empty && flags.contains(Flags::PREFLUSH) => {
+            return Ok(Some((Op::Flush, sync_of(rest))));
+        }
         _ => return Err(unknown()),
     };
     for letter in rest.bytes().skip(1) {

@@ -106,7 +106,7 @@ enum Step {
     /// Discards on a block device that has no `fallocate`, because it cannot unmap and zero at once.
     Discard,
     /// Writes zeroes over whole blocks of the bytes that are left, for lack of `fallocate`.
-    Zeroes { left: Range<u64> },
+    Zeroes { zeroes: Rc<Pages>, left: Range<u64> },
     /// As above, over the partial block at the start of the bytes that are left: reads the block first
     /// ([rest-of-block-kept]), then writes it.
     ZeroesWithin { block: Rc<Pages>, left: Range<u64>, is_read: bool },
@@ -174,7 +174,11 @@ impl FileDevice {
     }
 
     /// Returns the state of a new request, with its range and the spans of its memory.
-    fn active(&self, issue: &Issue<'_>) -> Active {
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no memory for a block whose rest a write keeps.
+    fn active(&self, issue: &Issue<'_>) -> io::Result<Active> {
         let rq = issue.request();
         let mut active = Active {
             finished: completion(issue, Status::Ok),
@@ -197,18 +201,27 @@ impl FileDevice {
             active.no_hole |= transfer.no_hole;
             active.fast |= transfer.fast;
             let bytes = match rq.op {
-                Op::Read | Op::Write => self.name(&mut active, transfer, bytes),
+                Op::Read | Op::Write => self.name(&mut active, transfer, bytes)?,
                 _ => bytes,
             };
             active.bytes.start =
                 if active.bytes.is_empty() { bytes.start } else { active.bytes.start };
             active.bytes.end = bytes.end;
         }
-        active
+        Ok(active)
     }
 
     /// Adds the memory of `bytes` of a transfer to `active`. Returns the whole blocks around `bytes`.
-    fn name(&self, active: &mut Active, transfer: &Transfer, bytes: Range<u64>) -> Range<u64> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::active`].
+    fn name(
+        &self,
+        active: &mut Active,
+        transfer: &Transfer,
+        bytes: Range<u64>,
+    ) -> io::Result<Range<u64>> {
         let (keeper, lead) =
             transfer.place.keeper().expect("memory with the data of a file's request");
         let block = self.file.block_bytes;
@@ -239,10 +252,10 @@ impl FileDevice {
                 left.push(Edge { offset: cover.start, kept, to: place_of(cover.start) });
             }
             let reading = left.pop().expect("edge of a write of partial blocks");
-            let scratch = Pages::new(block_bytes).expect("buffer of one block");
+            let scratch = Pages::new(block_bytes)?;
             active.step = Step::Edges { scratch: Rc::new(scratch), left, reading };
         }
-        cover
+        Ok(cover)
     }
 
     /// Returns the whole blocks around `bytes`.
@@ -293,10 +306,7 @@ impl FileDevice {
                 let len = active.bytes.end - active.bytes.start;
                 FileOp::Allocate { mode, offset: active.bytes.start, len }
             }
-            Step::Zeroes { left } => {
-                let zeroes = self.zeroes.get_or_insert_with(|| {
-                    Rc::new(Pages::new(ZEROES_BYTES).expect("buffer of zeroes"))
-                });
+            Step::Zeroes { zeroes, left } => {
                 let len = left.end - left.start;
                 let whole = usize::try_from(len - len % self.file.block_bytes);
                 let len = whole.map_or(ZEROES_BYTES, |whole| whole.min(ZEROES_BYTES));
@@ -381,7 +391,7 @@ impl FileDevice {
                 Some(Outcome::Done(Status::Ok))
             }
             (Step::Allocate, Err(error)) if is_unsupported(&error) => self.without_allocate(active),
-            (Step::Zeroes { left }, Ok(bytes)) => {
+            (Step::Zeroes { left, .. }, Ok(bytes)) => {
                 let left = left.start + bytes as u64..left.end;
                 self.zero(active, left)
             }
@@ -422,7 +432,7 @@ impl FileDevice {
     }
 
     /// Continues on a file system that cannot deallocate or zero ranges.
-    fn without_allocate(&self, active: &mut Active) -> Option<Outcome> {
+    fn without_allocate(&mut self, active: &mut Active) -> Option<Outcome> {
         if active.op == Op::Discard && self.file.is_block_device {
             active.step = Step::Discard;
             return None;
@@ -437,18 +447,31 @@ impl FileDevice {
         self.zero(active, all)
     }
 
-    fn zero(&self, active: &mut Active, left: Range<u64>) -> Option<Outcome> {
-        let block = self.file.block_bytes;
+    /// Zeroes the bytes that are left by writes.
+    fn zero(&mut self, active: &mut Active, left: Range<u64>) -> Option<Outcome> {
         if left.is_empty() {
             return Some(Outcome::Done(Status::Ok));
         }
-        active.step = if left.start.is_multiple_of(block) && left.end - left.start >= block {
-            Step::Zeroes { left }
-        } else {
-            let block = Pages::new(scratch_len(block)).expect("buffer of one block");
-            Step::ZeroesWithin { block: Rc::new(block), left, is_read: false }
-        };
-        None
+        match self.zero_step(left) {
+            Ok(step) => {
+                active.step = step;
+                None
+            }
+            Err(error) => Some(Outcome::Done(status_of(&error))),
+        }
+    }
+
+    fn zero_step(&mut self, left: Range<u64>) -> io::Result<Step> {
+        let block = self.file.block_bytes;
+        if left.start.is_multiple_of(block) && left.end - left.start >= block {
+            let zeroes = match &self.zeroes {
+                Some(zeroes) => Rc::clone(zeroes),
+                None => Rc::clone(self.zeroes.insert(Rc::new(Pages::new(ZEROES_BYTES)?))),
+            };
+            return Ok(Step::Zeroes { zeroes, left });
+        }
+        let block = Rc::new(Pages::new(scratch_len(block))?);
+        Ok(Step::ZeroesWithin { block, left, is_read: false })
     }
 
     fn has_lost_writes(&self) -> bool {
@@ -486,7 +509,10 @@ impl Driver for FileDevice {
     );
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
-        let mut active = self.active(issue);
+        let mut active = match self.active(issue) {
+            Ok(active) => active,
+            Err(error) => return Accept::Failed(status_of(&error)),
+        };
         active.step = match active.op {
             Op::Read | Op::Write => active.step,
             Op::Flush => Step::Sync,

@@ -3,6 +3,7 @@
 use super::at_once::CarryOut;
 use super::extents::Extents;
 use crate::parts::job::{Jobs, Place, Transfer, job_of};
+use crate::parts::loan::Loan;
 use crate::parts::map::Map;
 use blockyard::bio::Op;
 use blockyard::driver::{DataEffect, Issue};
@@ -53,32 +54,29 @@ impl Memory {
         }
     }
 
-    fn write(&self, transfer: &Transfer, bytes: Range<u64>) {
-        let from = place_of(bytes.start - transfer.offset);
-        let (at, len) = (place_of(bytes.start), place_of(bytes.end - bytes.start));
-        match &transfer.place {
-            Place::Nowhere | Place::Disk => {}
-            Place::Loan(loan) => loan.copy_to(from, &self.map, at, len),
-            Place::Door(bytes, start) => {
-                self.map.write(at, &bytes[start + from..start + from + len]);
+    /// Carries out `op` on `bytes` of `transfer`.
+    #[inline]
+    pub(crate) fn carry_out<P: Data>(
+        &self,
+        op: Op,
+        transfer: &Transfer<P>,
+        bytes: Range<u64>,
+    ) -> Status {
+        let at = place_of(bytes.start - transfer.offset);
+        let range = place_of(bytes.start)..place_of(bytes.end);
+        match op {
+            Op::Read => transfer.place.take(at, &self.map, range),
+            Op::Write => {
+                transfer.place.give(at, &self.map, range);
+                self.extents.written(bytes);
             }
-            Place::Buffer { pages: mapping, lead: start }
-            | Place::Guest { memory: mapping, start } => {
-                self.map.write_from(at, mapping, start + from..start + from + len);
-            }
+            Op::Discard | Op::WriteZeroes => return self.zero(transfer, bytes),
+            _ => return Status::NotSupported,
         }
-        self.extents.written(bytes);
+        Status::Ok
     }
 
-    /// Copies the data of a read to its place.
-    fn read(&self, transfer: &Transfer, bytes: Range<u64>) {
-        if let Place::Loan(loan) = &transfer.place {
-            let to = place_of(bytes.start - transfer.offset);
-            loan.copy_from(to, &self.map, place_of(bytes.start)..place_of(bytes.end));
-        }
-    }
-
-    fn zero(&self, transfer: &Transfer, bytes: Range<u64>) -> Status {
+    fn zero<P>(&self, transfer: &Transfer<P>, bytes: Range<u64>) -> Status {
         let places = place_of(bytes.start)..place_of(bytes.end);
         if !transfer.no_hole {
             self.extents.discarded(bytes);
@@ -90,6 +88,50 @@ impl Memory {
             self.extents.written(bytes);
         }
         Status::Ok
+    }
+}
+
+/// The data of a request, as a disk in memory copies it.
+pub(crate) trait Data {
+    /// Copies the data from `from` on to `range` of `map`.
+    fn give(&self, from: usize, map: &Map, range: Range<usize>);
+    /// Copies `range` of `map` to the place of the data from `to` on.
+    fn take(&self, to: usize, map: &Map, range: Range<usize>);
+}
+
+impl Data for Loan {
+    #[inline]
+    fn give(&self, from: usize, map: &Map, range: Range<usize>) {
+        self.copy_to(from, map, range.start, range.len());
+    }
+
+    #[inline]
+    fn take(&self, to: usize, map: &Map, range: Range<usize>) {
+        self.copy_from(to, map, range);
+    }
+}
+
+impl Data for Place {
+    #[inline]
+    fn give(&self, from: usize, map: &Map, range: Range<usize>) {
+        match self {
+            Self::Nowhere | Self::Disk => {}
+            Self::Loan(loan) => loan.give(from, map, range),
+            Self::Door(bytes, start) => {
+                map.write(range.start, &bytes[start + from..start + from + range.len()]);
+            }
+            Self::Buffer { pages: mapping, lead: start }
+            | Self::Guest { memory: mapping, start } => {
+                map.write_from(range.start, mapping, start + from..start + from + range.len());
+            }
+        }
+    }
+
+    #[inline]
+    fn take(&self, to: usize, map: &Map, range: Range<usize>) {
+        if let Self::Loan(loan) = self {
+            loan.take(to, map, range);
+        }
     }
 }
 
@@ -125,14 +167,9 @@ impl CarryOut for MemoryDevice {
         for piece in issue.pieces() {
             let transfer = &jobs[job_of(piece.cookie)].transfer;
             let bytes = transfer.bytes_of(&piece);
-            match op {
-                Op::Read => self.memory.read(transfer, bytes),
-                Op::Write => self.memory.write(transfer, bytes),
-                Op::Discard | Op::WriteZeroes => match self.memory.zero(transfer, bytes) {
-                    Status::Ok => {}
-                    failed => return failed,
-                },
-                _ => return Status::NotSupported,
+            match self.memory.carry_out(op, transfer, bytes) {
+                Status::Ok => {}
+                failed => return failed,
             }
         }
         Status::Ok

@@ -1,0 +1,157 @@
+//! The core's request queue with the device below it, and the bios that wait for a tag.
+
+use crate::parts::shape::Shape;
+use blockyard::bio::Bio;
+use blockyard::driver::Device;
+use blockyard::host::Host;
+use blockyard::request::Ended;
+use blockyard::request_queue::{QueueConfig, RequestQueue};
+use blockyard::status::{Status, SubmitError};
+use blockyard::time::Instant;
+use blockyard::trace::Sink;
+use blockyard::unit::{CpuId, HctxId, QueueId};
+use std::collections::VecDeque;
+
+/// The only CPU of a queue.
+const CPU: CpuId = CpuId(0);
+/// Its only hardware queue.
+const HCTX: HctxId = HctxId(0);
+
+/// A request queue that takes bios without end. See the [module](self).
+#[derive(Debug)]
+pub struct BioQueue<D, S> {
+    /// The device and the sink of events.
+    pub host: Host<D, S>,
+    queue: RequestQueue,
+    /// Bios that wait for a tag, the oldest first.
+    waiting: VecDeque<Bio>,
+    refused: VecDeque<Ended>,
+    is_plugged: bool,
+}
+
+impl<D: Device, S: Sink> BioQueue<D, S> {
+    /// Returns a queue over `device`, which has the tags of [`Shape::tags`].
+    pub fn new(shape: &Shape, device: D, sink: S) -> Self {
+        let host = Host::new(device, sink, shape.tags());
+        let mut config = QueueConfig::new(1, 1, shape.limits.clone(), shape.policies);
+        config.timeout = shape.timeout.unwrap_or(config.timeout);
+        let queue = match shape.elevator {
+            None => RequestQueue::new(QueueId(0), config, &host),
+            Some(make) => {
+                let elevator = make(&config, host.tags().config());
+                RequestQueue::with_elevator(QueueId(0), config, &host, elevator)
+            }
+        };
+        let (waiting, refused) = (VecDeque::new(), VecDeque::new());
+        Self { queue, host, waiting, refused, is_plugged: false }
+    }
+
+    /// Submits `bio`, under a plug that lasts until [`Self::advance`], or as soon as a tag is free.
+    #[inline]
+    pub fn submit(&mut self, bio: Bio, now: Instant) {
+        if !self.is_plugged {
+            self.queue.plug(CPU);
+            self.is_plugged = true;
+        }
+        self.submit_now(bio, now);
+    }
+
+    /// As [`Self::submit`], without a plug: for a bio that is alone in its turn.
+    #[inline]
+    pub fn submit_now(&mut self, bio: Bio, now: Instant) {
+        if !self.waiting.is_empty() {
+            self.waiting.push_back(bio);
+        } else if !self.enters(bio, now) {
+            self.advance(now);
+            if !self.enters(bio, now) {
+                self.waiting.push_back(bio);
+            }
+        }
+    }
+
+    /// Submits `bio`. Returns whether the queue accepted it or rejected it for good; `false` means that no
+    /// tag is free.
+    #[inline]
+    fn enters(&mut self, bio: Bio, now: Instant) -> bool {
+        let status = match self.queue.submit(&mut self.host, CPU, bio, now) {
+            Ok(()) => return true,
+            Err(SubmitError::NoTag | SubmitError::TooManyBios) => return false,
+            Err(SubmitError::NotSupported) => Status::NotSupported,
+            Err(_) => Status::IoError,
+        };
+        self.refused.push_back(Ended { bio, status });
+        true
+    }
+
+    /// Returns a bio that has ended, each exactly once.
+    #[inline]
+    pub fn next_ended(&mut self) -> Option<Ended> {
+        self.queue.next_ended().or_else(|| self.refused.pop_front())
+    }
+
+    /// Does everything that can be done now: runs the queue, concludes completed requests, and submits the
+    /// bios that waited for their tags.
+    pub fn advance(&mut self, now: Instant) {
+        if self.is_plugged {
+            self.is_plugged = false;
+            self.queue.unplug(&mut self.host, CPU, now);
+        }
+        self.conclude_finished(now);
+        loop {
+            self.run(now); // bios in the queue precede the waiting ones
+            let has_entered = self.enter_waiting(now);
+            if !self.conclude_finished(now) && !has_entered {
+                return;
+            }
+        }
+    }
+
+    /// Concludes the requests that the device has finished. Returns whether there were any.
+    #[inline]
+    fn conclude_finished(&mut self, now: Instant) -> bool {
+        let mut has_finished = false;
+        while let Some(finished) = self.host.driver.next_finished(now) {
+            has_finished = true;
+            let concluded = self.queue.conclude(&mut self.host, &finished, now);
+            concluded.expect("a request that the device completes is one that it owned");
+        }
+        has_finished
+    }
+
+    /// Submits bios that wait, as long as tags are free. Returns whether any was submitted.
+    #[inline]
+    fn enter_waiting(&mut self, now: Instant) -> bool {
+        let mut has_entered = false;
+        while let Some(&bio) = self.waiting.front()
+            && self.enters(bio, now)
+        {
+            has_entered = true;
+            self.waiting.pop_front();
+        }
+        has_entered
+    }
+
+    /// Runs the queue after another lane has given back depth, since requests may wait for that.
+    pub fn try_again(&mut self, now: Instant) {
+        let _ = self.queue.run(&mut self.host, HCTX, now);
+    }
+
+    #[inline]
+    fn run(&mut self, now: Instant) {
+        loop {
+            let hctx = match self.queue.next_run(&mut self.host, now) {
+                Some(run) => run.hctx,
+                None => match self.host.next_starved() {
+                    Some((_, hctx)) => hctx,
+                    None => return,
+                },
+            };
+            let _ = self.queue.run(&mut self.host, hctx, now);
+        }
+    }
+
+    /// Returns the instant at which to call [`Self::advance`] if no event occurs earlier.
+    pub fn poll_at(&self) -> Option<Instant> {
+        self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()
+    }
+}

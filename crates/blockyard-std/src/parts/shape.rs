@@ -1,0 +1,66 @@
+//! What a queue must know of a disk.
+
+use crate::parts::bios::BIO_SECTORS_MAX;
+use crate::parts::device::{RANGE_SECTORS_MAX, SLICE_SECTORS};
+use blockyard::bio::Op;
+use blockyard::elevator::Elevator;
+use blockyard::limits::Limits;
+use blockyard::policy::Policies;
+use blockyard::request_queue::QueueConfig;
+use blockyard::tag::TagSetConfig;
+use blockyard::time::Duration;
+
+/// Makes an elevator of the embedder's own for a queue of this configuration, on a host with these tags.
+pub type MakeElevator = fn(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>;
+
+/// What a queue must know of a disk. See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// The limits of the device.
+    pub limits: Limits,
+    /// The design of the queue.
+    pub policies: Policies,
+    /// Its elevator, if the design has one of the embedder's own ([`ElevatorKind::Other`](blockyard::policy::ElevatorKind)).
+    pub elevator: Option<MakeElevator>,
+    /// The largest number of requests in flight at the device.
+    pub depth: u16,
+    /// The alignment that the device needs, in bytes, or 1 for none.
+    pub block_bytes: u64,
+    /// The time after which the core asks the device about a request; `None` for the core's default.
+    pub timeout: Option<Duration>,
+    /// Whether the lane's own thread discards and zeroes, which may take long (`[range-in-slices]`).
+    pub takes_slices: bool,
+    /// Whether a discard or zeroing of any length is one bio.
+    pub takes_long_ranges: bool,
+}
+
+impl Shape {
+    /// Returns the tags of the disk's only hardware queue.
+    #[must_use]
+    pub const fn tags(&self) -> TagSetConfig {
+        TagSetConfig {
+            hctxs: 1,
+            depth: self.depth,
+            reserved: 0,
+            shared_over_hctxs: false,
+            queues: 1,
+            max_waiters: 1,
+        }
+    }
+
+    /// Returns whether bios of `op` are submitted in slices (`[range-in-slices]`).
+    #[inline]
+    pub(super) const fn is_sliced(&self, op: Op) -> bool {
+        matches!(op, Op::Discard | Op::WriteZeroes) && self.takes_slices
+    }
+
+    /// Returns the length of the longest bio of `op`, in sectors. The bios of one job follow each other.
+    #[inline]
+    pub(crate) const fn longest_bio(&self, op: Op) -> u32 {
+        match op {
+            Op::Discard | Op::WriteZeroes if self.takes_slices => SLICE_SECTORS,
+            Op::Discard | Op::WriteZeroes if !self.takes_long_ranges => RANGE_SECTORS_MAX,
+            _ => BIO_SECTORS_MAX,
+        }
+    }
+}
