@@ -198,6 +198,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "hdd-7200",
     "hdd-5400",
     "hdd-15k",
+    "usb-hdd",
 );
 
 const KEYS: &[&str] = &[
@@ -214,6 +215,8 @@ const KEYS: &[&str] = &[
     "nvme",
     "ahci",
     "virtio",
+    "ufs",
+    "usb",
     "crosspoint",
     "volume",
     "platters",

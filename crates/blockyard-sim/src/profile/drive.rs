@@ -10,6 +10,8 @@ use super::flash::{FlashProfile, flash};
 use super::pcie::{PcieProfile, link};
 use super::platters::{PlattersProfile, platters};
 use super::table::{Table, table_of};
+use super::ufs::{UfsProfile, ufs};
+use super::usb::{UsbProfile, usb};
 use super::value::{Count, Flag, Rate, Time};
 use super::volume::{VolumeProfile, volume};
 
@@ -31,6 +33,10 @@ pub enum FrontProfile {
     Ahci(AhciProfile),
     /// virtio-blk: `[virtio]`.
     Virtio(VirtioProfile),
+    /// UFS: `[ufs]`.
+    Ufs(UfsProfile),
+    /// USB storage: `[usb]`.
+    Usb(UsbProfile),
 }
 
 /// The part of a drive that keeps the data.
@@ -136,6 +142,8 @@ impl DriveProfile {
             FrontProfile::Nvme(_) => "nvme",
             FrontProfile::Ahci(_) => "ahci",
             FrontProfile::Virtio(_) => "virtio",
+            FrontProfile::Ufs(_) => "ufs",
+            FrontProfile::Usb(_) => "usb",
         };
         let medium = match self.medium {
             MediumProfile::Crosspoint(_) => "crosspoint",
@@ -152,6 +160,8 @@ impl DriveProfile {
             FrontProfile::Nvme(_) => "an NVMe drive",
             FrontProfile::Ahci(_) => "a SATA drive",
             FrontProfile::Virtio(_) => "a virtual disk",
+            FrontProfile::Ufs(_) => "a UFS device",
+            FrontProfile::Usb(_) => "a USB drive",
         }
     }
 
@@ -173,8 +183,9 @@ impl DriveProfile {
     pub const fn hw_queues(&self) -> u16 {
         match self.front {
             FrontProfile::Nvme(nvme) => nvme.hw_queues,
-            FrontProfile::Ahci(_) => 1,
+            FrontProfile::Ahci(_) | FrontProfile::Usb(_) => 1,
             FrontProfile::Virtio(virtio) => virtio.hw_queues,
+            FrontProfile::Ufs(ufs) => ufs.hw_queues,
         }
     }
 
@@ -185,7 +196,15 @@ impl DriveProfile {
             FrontProfile::Nvme(nvme) => nvme.depth,
             FrontProfile::Ahci(ahci) => ahci.depth,
             FrontProfile::Virtio(virtio) => virtio.depth,
+            FrontProfile::Ufs(ufs) => ufs.depth,
+            FrontProfile::Usb(usb) => usb.commands(),
         }
+    }
+
+    /// Whether the hardware queues share that depth.
+    #[must_use]
+    pub const fn shares_depth(&self) -> bool {
+        matches!(self.front, FrontProfile::Ufs(ufs) if ufs.hw_queues > 1)
     }
 }
 
@@ -194,10 +213,12 @@ pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
     let front = match one_of(
         top,
         FRONT_TABLES,
-        "a drive has one front end: `[nvme]`, `[ahci]` or `[virtio]`",
+        "a drive has one front end: `[nvme]`, `[ahci]`, `[virtio]`, `[ufs]` or `[usb]`",
     )? {
         "ahci" => ahci(top).map(FrontProfile::Ahci)?,
         "virtio" => virtio(top).map(FrontProfile::Virtio)?,
+        "ufs" => ufs(top).map(FrontProfile::Ufs)?,
+        "usb" => usb(top).map(FrontProfile::Usb)?,
         _nvme => nvme(top).map(FrontProfile::Nvme)?,
     };
     let medium = match one_of(

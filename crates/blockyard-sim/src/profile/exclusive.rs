@@ -7,11 +7,11 @@ pub const MODEL_TABLES: [&[&str]; 5] =
 
 /// The tables of drives: first the front ends, then the media.
 pub(super) const DRIVE_TABLES: &[&str] =
-    &["nvme", "ahci", "virtio", "crosspoint", "flash", "platters", "volume"];
+    &["nvme", "ahci", "virtio", "ufs", "usb", "crosspoint", "flash", "platters", "volume"];
 
 /// The front ends and the media of drives.
 pub const DRIVE_PARTS: [&[&str]; 2] = [FRONT_TABLES, MEDIUM_TABLES];
 
-const FRONTS: usize = 3;
+const FRONTS: usize = 5;
 pub(super) const FRONT_TABLES: &[&str] = DRIVE_TABLES.split_at(FRONTS).0;
 pub(super) const MEDIUM_TABLES: &[&str] = DRIVE_TABLES.split_at(FRONTS).1;

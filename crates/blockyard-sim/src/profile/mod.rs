@@ -31,6 +31,7 @@ mod host;
 mod machine;
 mod mmc;
 mod overrides;
+mod packets;
 mod pcie;
 mod platters;
 mod pmem;
@@ -41,6 +42,8 @@ mod spread;
 mod table;
 #[cfg(test)]
 mod tests;
+mod ufs;
+mod usb;
 mod value;
 mod volume;
 
@@ -77,6 +80,8 @@ pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemPr
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};
 pub use spread::Spread;
+pub use ufs::UfsProfile;
+pub use usb::{UsbProfile, UsbProtocol};
 pub use value::{rate, time};
 pub(crate) use value::{rounded, scaled_decimal};
 pub use volume::{BucketProfile, VolumeProfile};

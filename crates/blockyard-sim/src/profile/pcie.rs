@@ -3,6 +3,7 @@
 use blockyard::time::Duration;
 
 use super::error::ProfileError;
+use super::packets::packets_time;
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count};
 
@@ -39,9 +40,7 @@ impl PcieProfile {
     /// Returns the time for `bytes` of data in one direction, rounded up; zero for no data.
     #[must_use]
     pub fn time(&self, bytes: u64) -> Duration {
-        let all = bytes + bytes.div_ceil(self.payload) * HEADER_BYTES;
-        let ns = (u128::from(all) * 1_000_000_000).div_ceil(u128::from(self.rate()));
-        Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
+        packets_time(bytes, self.payload, HEADER_BYTES, self.rate())
     }
 }
 

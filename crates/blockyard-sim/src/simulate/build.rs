@@ -203,7 +203,7 @@ fn queues(device: &Device, design: &Design) -> (u16, u16, u16, bool) {
         DeviceModel::Hba(hba) => (hba.hw_queues, hba.can_queue, hba.luns, false),
         DeviceModel::Mmc(mmc) => (1, mmc.tags(design.host), 1, false),
         DeviceModel::Pmem(_) => (1, PMEM_TAGS, 1, false),
-        DeviceModel::Drive(drive) => (drive.hw_queues(), drive.depth(), 1, false),
+        DeviceModel::Drive(drive) => (drive.hw_queues(), drive.depth(), 1, drive.shares_depth()),
     }
 }
 

@@ -6,7 +6,7 @@
 //! # Rules
 //!
 //! - **[doorbell-by-batch]** A processor rings once for all commands that one run posts in a queue of NVMe or virtio, and for
-//!   each command of AHCI. It pays for that.
+//!   each command of AHCI, UFS or USB. It pays for that.
 //! - **[slot-by-queue-and-tag]** A command keeps one slot, the number of its hardware queue and tag, until it is
 //!   answered. The slot is its number at the medium.
 
@@ -15,6 +15,8 @@ mod front;
 mod line;
 mod nvme;
 mod parts;
+mod ufs;
+mod usb;
 mod vectors;
 mod virtio;
 
@@ -138,6 +140,8 @@ impl Drive {
             FrontProfile::Nvme(nvme) => (nvme.doorbell, true, Some(nvme.coalescing)),
             FrontProfile::Ahci(ahci) => (ahci.issue, false, None),
             FrontProfile::Virtio(virtio) => (virtio.kick, true, None),
+            FrontProfile::Ufs(ufs) => (ufs.doorbell, false, None),
+            FrontProfile::Usb(usb) => (usb.issue, false, None),
         };
         Self {
             front: parts::front(profile.front),

@@ -3,6 +3,8 @@
 use super::ahci::Ahci;
 use super::front::Front;
 use super::nvme::Nvme;
+use super::ufs::Ufs;
+use super::usb::Usb;
 use super::virtio::Virtio;
 use crate::device::crosspoint::Crosspoint;
 use crate::device::flash::Flash;
@@ -18,6 +20,8 @@ pub(super) fn front(profile: FrontProfile) -> Box<dyn Front> {
         FrontProfile::Nvme(profile) => Box::new(Nvme::new(profile)),
         FrontProfile::Ahci(profile) => Box::new(Ahci::new(profile)),
         FrontProfile::Virtio(profile) => Box::new(Virtio::new(profile)),
+        FrontProfile::Ufs(profile) => Box::new(Ufs::new(profile)),
+        FrontProfile::Usb(profile) => Box::new(Usb::new(profile)),
     }
 }
 
