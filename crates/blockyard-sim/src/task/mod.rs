@@ -154,6 +154,8 @@ pub struct Task {
     pub id: TaskId,
     /// The processor it runs on.
     pub cpu: CpuId,
+    /// Whether its job leaves the choice of processors to the system.
+    pub may_move: bool,
     /// The index of its statistics.
     pub stats: usize,
     /// The samples over time.
@@ -322,6 +324,7 @@ impl Task {
         Self {
             id,
             cpu,
+            may_move: job.cpus_allowed.is_empty(),
             stats,
             meter: Meter::new(&job.reporting),
             rest: None,
@@ -780,10 +783,10 @@ impl Task {
         self.refused.is_some()
     }
 
-    /// Whether the queue has refused this bio again after a tag had woken the task.
+    /// Returns how often a tag has woken the task and the queue has then refused its bio again.
     #[must_use]
-    pub fn was_woken_in_vain(&self) -> bool {
-        self.refused.is_some_and(|(_, times)| times > 1)
+    pub fn vain_wakes(&self) -> u32 {
+        self.refused.map_or(0, |(_, times)| times - 1)
     }
 
     /// Sleeps in the driver, before its call returns.

@@ -301,7 +301,7 @@ impl<O: Observer> World<O> {
 
 /// Returns the processor for a thread that is woken at `at`: the first one from `preferred` on that will be
 /// idle and is not `taken` by another woken thread, or `preferred` if there is none.
-fn idle_cpu(cpus: &[Cpu], preferred: CpuId, taken: Option<CpuId>, at: Instant) -> CpuId {
+pub(super) fn idle_cpu(cpus: &[Cpu], preferred: CpuId, taken: Option<CpuId>, at: Instant) -> CpuId {
     debug_assert!(preferred.index() < cpus.len(), "{preferred:?} of {}", cpus.len());
     let from = |step| u16::try_from((preferred.index() + step) % cpus.len());
     let numbered = (0..cpus.len())

@@ -18,9 +18,12 @@
 //! - **[single-lock-ends-late]** In the single-lock model an interrupt only raises a soft interrupt, which ends the
 //!   request later. In the multi-queue model the interrupt ends it.
 //! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
-//! - **[tag-waiter-wins-second-time]** A completion wakes the task whose I/O has ended and a task that waits for the tag.
-//!   The first runs first, and may take the tag again. The second has then run for less time. When the next tag
-//!   wakes it, it runs first, as Linux prefers a thread that has had less than its share of the processor.
+//! - **[tag-waiter-wins-in-the-end]** A completion wakes the task whose I/O has ended and tasks that wait for a tag. The first runs
+//!   first, and may take the tag again. A waiter that was woken in vain has run for less time. When the next tag wakes it, it runs
+//!   first, as Linux prefers a thread that has had less than its share of the processor; and of several such waiters, the one
+//!   first that was woken in vain most often. So nobody waits for ever.
+//! - **[vain-waiter-moves]** A task that was woken in vain runs on an idle processor next time, if its own is busy and its job does
+//!   not say where it runs. Otherwise the tasks of the processor that has the interrupts would be late each time.
 //! - **[one-interrupt-for-all]** A vector interrupts the processor of its hardware queue once while completions wait for
 //!   its handler, and the handler ends all of them. A completion during the handler's work interrupts again.
 //! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its completions wait for
@@ -179,8 +182,8 @@ pub struct World<O = ()> {
     polls: Vec<Option<Instant>>,
     /// Pending deferred runs, by queue and hardware queue ([one-deferred-run-pending]).
     deferred: Vec<Vec<bool>>,
-    /// Tasks that tags have woken, while others are woken before them; otherwise empty.
-    woken_later: Vec<TaskId>,
+    /// Tasks that tags have woken, with the number of times before that this was in vain; empty between two pieces of work.
+    woken: Vec<(u32, TaskId)>,
     /// The processor of each hardware queue's worker.
     worker_cpu: Vec<CpuId>,
     /// The way in which the hardware queues are dispatched.
@@ -303,7 +306,7 @@ impl<O: Observer> World<O> {
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
             vectors: vec![VecDeque::new(); worker_cpu.len()],
             queues,
-            woken_later: Vec::new(),
+            woken: Vec::new(),
             worker_cpu,
             contexts: Contexts::new(&machine),
             in_driver: None,

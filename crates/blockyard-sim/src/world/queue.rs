@@ -1,6 +1,7 @@
 //! The requests of queues to the world: runs, now or by a thread ([one-deferred-run-pending]), wake-ups, and
 //! calls at an instant.
 
+use super::host::idle_cpu;
 use super::{Event, World};
 use crate::device::terms::Runner;
 use crate::machine::cpu::TaskId;
@@ -9,6 +10,7 @@ use blockyard::time::Duration;
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::Context;
+use core::cmp::Reverse;
 
 /// The time for which a simulation continues while the driver accepts nothing and only timers of queues are
 /// left. It is many times the timeout of a request.
@@ -94,24 +96,34 @@ impl<O: Observer> World<O> {
             }
         }
         let mut cost = Duration::ZERO;
-        let mut later = core::mem::take(&mut self.woken_later);
+        let mut woken = core::mem::take(&mut self.woken);
         while let Some(task) = self.next_woken(queue) {
-            if self.tasks[task.0 as usize].was_woken_in_vain() {
-                cost += self.wake(task); // [tag-waiter-wins-second-time]
-            } else {
-                later.push(task);
-            }
+            woken.push((self.tasks[task.0 as usize].vain_wakes(), task));
+        }
+        woken.sort_by_key(|&(vain_wakes, _)| Reverse(vain_wakes)); // [tag-waiter-wins-in-the-end]
+        let mut woken_tasks = woken.drain(..).peekable();
+        while let Some((_, task)) = woken_tasks.next_if(|&(vain_wakes, _)| vain_wakes > 0) {
+            self.move_waiter(task);
+            cost += self.wake(task);
         }
         while let Some(ended) = self.queues[queue.index()].next_ended() {
             self.verify_end(queue, &ended);
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
-        for task in later.drain(..) {
+        for (_, task) in woken_tasks {
             cost += self.wake(task);
         }
-        self.woken_later = later;
+        self.woken = woken;
         self.schedule_poll(queue);
         cost
+    }
+
+    /// Moves a task that was woken in vain to an idle processor, if its own is busy ([vain-waiter-moves]).
+    fn move_waiter(&mut self, task: TaskId) {
+        let task = &mut self.tasks[task.0 as usize];
+        if task.may_move {
+            task.cpu = idle_cpu(&self.cpus, task.cpu, None, self.now);
+        }
     }
 
     fn next_woken(&mut self, queue: QueueId) -> Option<TaskId> {
