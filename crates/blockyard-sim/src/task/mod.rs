@@ -191,6 +191,8 @@ pub struct Task {
     call: Call,
     /// The next I/O from the source.
     drawn: Option<Ask>,
+    /// The queue of the I/O before it.
+    last_queue: QueueId,
     exhausted: bool,
     /// Whether the depth was reached and the number in flight is still above the low mark.
     draining: bool,
@@ -321,6 +323,7 @@ impl Task {
             )),
             Origin::Recorded => Source::Recorded(Recorded::new(depth)),
         };
+        let last_queue = source.first_queue();
         Self {
             id,
             cpu,
@@ -346,6 +349,7 @@ impl Task {
             busy: false,
             call: Call::default(),
             drawn: None,
+            last_queue,
             exhausted: false,
             draining: false,
             taking: false,
@@ -607,6 +611,12 @@ impl Task {
         Some((ask.queue, Bio { cookie, ..ask.bio }))
     }
 
+    /// Returns the queue of the next I/O, or if that is not known yet, of the one before.
+    #[must_use]
+    pub fn likely_queue(&self) -> QueueId {
+        self.drawn.map_or(self.last_queue, |ask| ask.queue)
+    }
+
     /// Notes that the queue has accepted the bio of [`Self::next_bio`], in a step that began at `now`.
     /// Returns how long its call had waited for a tag.
     pub fn submitted(&mut self, now: Instant) -> Duration {
@@ -614,6 +624,7 @@ impl Task {
         let begun = Instant::from_ns(now.as_ns() - waited.as_ns());
         let ask = self.drawn.take().expect("a submitted bio should come from `next_bio`");
         let at = self.free.pop().expect("a submitted bio should have a slot");
+        self.last_queue = ask.queue;
         self.think.since += u32::from(ask.kind.is_some());
         match &mut self.source {
             Source::Generated(generated) => generated.submitted(&ask),

@@ -52,6 +52,17 @@ pub(super) enum Source {
     Recorded(Recorded),
 }
 
+impl Source {
+    /// Returns the queue of the first file, or disk.
+    pub(super) fn first_queue(&self) -> QueueId {
+        match self {
+            Self::Generated(generated) => generated.placements.first(),
+            Self::Recorded(_) => None,
+        }
+        .map_or(QueueId(0), |place| place.queue)
+    }
+}
+
 /// I/Os generated from a job.
 #[derive(Debug)]
 pub(super) struct Generated {

@@ -58,7 +58,7 @@ impl<O: Observer> World<O> {
         let request = queue.in_flight_request(&self.host, finished.hctx, finished.tag);
         let cpu = request.expect("the device should complete only requests in flight").cpu;
         // [single-lock-ends-late]
-        if interrupt && self.locks.completing && self.machine.softirq_delay > Duration::ZERO {
+        if interrupt && self.locking.completing && self.machine.softirq_delay > Duration::ZERO {
             let at = self.now + self.machine.softirq_delay;
             return self.events.push(at, Event::SoftInterrupt(cpu, finished));
         }

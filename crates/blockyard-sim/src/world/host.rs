@@ -177,7 +177,7 @@ impl<O: Observer> World<O> {
     /// Returns whether the thread that deferred work wakes now runs on the processor of that work: as many of
     /// 100 do as the machine's profile says, evenly spread.
     fn is_behind_waker(&mut self) -> bool {
-        let is_bound = !self.locks.completing;
+        let is_bound = !self.locking.completing;
         let share = if is_bound { 0 } else { self.machine.wake_on_waker };
         self.owed_to_waker += share;
         let is_due = self.owed_to_waker >= 100;

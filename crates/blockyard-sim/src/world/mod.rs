@@ -13,8 +13,9 @@
 //!   Nothing else decides an order.
 //! - **[completions-before-threads]** A processor does one thing at a time, and completions come before
 //!   threads.
-//! - **[lock-before-work]** Work under the design's lock begins when it has the lock. Until then its
-//!   processor spins.
+//! - **[lock-before-work]** Each queue has a lock, if its design has one. Work under the lock of a queue begins when it has
+//!   the lock. Until then its processor spins. Work that turns out to need the lock of another queue waits for that one
+//!   while it goes on.
 //! - **[single-lock-ends-late]** In the single-lock model an interrupt only raises a soft interrupt, which ends the
 //!   request later. In the multi-queue model the interrupt ends it.
 //! - **[one-deferred-run-pending]** A hardware queue has at most one deferred run pending.
@@ -58,7 +59,7 @@ mod step;
 mod turns;
 
 pub use media::POWER_CUTS_MAX;
-use processor::Locks;
+use processor::Locking;
 use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
 use turns::Flows;
@@ -82,7 +83,7 @@ use crate::profile::{MachineProfile, Reach};
 use crate::task::{Task, Violation};
 use blockyard::driver::Finished;
 use blockyard::host::Host;
-use blockyard::policy::{Model as Locking, Policies};
+use blockyard::policy::{Model, Policies};
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
 use blockyard::status::{Status, SubmitError};
@@ -99,8 +100,8 @@ pub type SimHost<O = ()> = Host<Stack, ((CostSink, StageStats), O)>;
 enum Event {
     /// A processor has finished its work.
     CpuFree(CpuId),
-    /// The lock is free for the next waiter.
-    LockFree,
+    /// The lock of a queue is free for the next waiter.
+    LockFree(QueueId),
     /// A task becomes ready.
     Wake(TaskId),
     /// The sleep of a task ends.
@@ -173,8 +174,9 @@ pub struct World<O = ()> {
     next_event: Option<(Instant, Event)>,
     machine: MachineProfile,
     cpus: Vec<Cpu>,
-    lock: Lock,
-    locks: Locks,
+    /// The lock of each queue.
+    locks: Vec<Lock>,
+    locking: Locking,
     /// The device with its tags, and the sinks of all events.
     pub host: SimHost<O>,
     queues: Vec<RequestQueue>,
@@ -289,7 +291,7 @@ impl<O: Observer> World<O> {
     ) -> Self {
         assert!(machine.cpus > 0, "a machine must have processors");
         assert!(worker_cpu.iter().all(|cpu| cpu.0 < machine.cpus), "workers {worker_cpu:?}");
-        let single = policies.model == Locking::SingleLock;
+        let single = policies.model == Model::SingleLock;
         let elevator = policies.elevator.has_one_lock();
         Self {
             now: Instant::ZERO,
@@ -297,10 +299,10 @@ impl<O: Observer> World<O> {
             next_event: None,
             machine,
             cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
-            lock: Lock::default(),
             dispatch: host.driver.model().dispatch(),
             completion: host.driver.model().completion(),
-            locks: Locks { submitting: single || elevator, completing: single },
+            locks: queues.iter().map(|_| Lock::default()).collect(),
+            locking: Locking { submitting: single || elevator, completing: single },
             host,
             polls: vec![None; queues.len()],
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
@@ -451,7 +453,7 @@ impl<O: Observer> World<O> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::CpuFree(cpu) => self.next_work(cpu),
-            Event::LockFree => self.grant_lock(),
+            Event::LockFree(queue) => self.grant_lock(queue),
             Event::Wake(id) => {
                 let task = &mut self.tasks[id.0 as usize];
                 task.wake();

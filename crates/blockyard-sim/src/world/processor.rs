@@ -1,4 +1,4 @@
-//! The work of processors: one piece after another, some of it under the design's lock
+//! The work of processors: one piece after another, some of it under the lock of a queue
 //! ([completions-before-threads], [lock-before-work]).
 
 use super::{Event, World};
@@ -7,25 +7,14 @@ use crate::machine::cpu::{Switch, Work};
 use crate::machine::lock::Ask;
 use crate::observe::Observer;
 use blockyard::time::Duration;
-use blockyard::unit::CpuId;
+use blockyard::unit::{CpuId, QueueId};
 use blockyard_mmc::block::Context;
 
-/// The kinds of work that take the design's lock.
+/// The kinds of work that take the lock of a queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Locks {
+pub(super) struct Locking {
     pub(super) submitting: bool,
     pub(super) completing: bool,
-}
-
-impl Locks {
-    /// Whether `work` takes the lock ([lock-before-work]).
-    const fn are_taken_by(self, work: &Work) -> bool {
-        match work {
-            Work::Complete { .. } | Work::Vector(_) | Work::Look(_) => self.completing,
-            Work::Run { .. } | Work::Step(_) => self.submitting,
-            Work::Copy(_) | Work::Interrupt | Work::Host(_) | Work::Act(..) | Work::Timer => false,
-        }
-    }
 }
 
 impl<O: Observer> World<O> {
@@ -60,17 +49,29 @@ impl<O: Observer> World<O> {
         if matches!(work, Work::Interrupt | Work::Host(_)) {
             return self.perform_host(cpu, work);
         }
-        if !self.locks.are_taken_by(&work) {
-            return self.perform(cpu, work);
-        }
-        match self.lock.ask(cpu, self.now) {
+        let Some(queue) = self.queue_to_lock(&work) else { return self.perform(cpu, work) };
+        match self.locks[queue.index()].ask(cpu, self.now) {
             Ask::Granted => self.perform(cpu, work),
             Ask::Wait(free_at) => {
                 self.cpus[cpu.index()].spinning = Some((work, self.now));
                 if let Some(at) = free_at {
-                    self.events.push(at, Event::LockFree);
+                    self.events.push(at, Event::LockFree(queue));
                 }
             }
+        }
+    }
+
+    /// Returns the queue whose lock `work` needs before it begins, as far as is known now ([lock-before-work]).
+    fn queue_to_lock(&self, work: &Work) -> Option<QueueId> {
+        let Locking { submitting, completing } = self.locking;
+        match *work {
+            Work::Run { queue, .. } if submitting => Some(queue),
+            Work::Step(task) if submitting => Some(self.tasks[task.0 as usize].likely_queue()),
+            Work::Complete { finished, .. } if completing => Some(finished.queue),
+            Work::Vector(hctx) if completing => {
+                self.vectors[hctx.index()].front().map(|finished| finished.queue)
+            }
+            _ => None,
         }
     }
 
@@ -96,21 +97,34 @@ impl<O: Observer> World<O> {
         if switch == Switch::FromThread { self.machine.context_switch } else { Duration::ZERO }
     }
 
-    /// Grants the free lock to the processor that has waited longest ([lock-before-work]).
-    pub(super) fn grant_lock(&mut self) {
-        let Some(cpu) = self.lock.grant() else { return };
-        if let Some((work, since)) = self.cpus[cpu.index()].spinning.take() {
-            debug_assert!(self.locks.are_taken_by(&work), "{work:?} waited for the lock");
+    /// Grants the free lock of `queue` to the processor that has waited longest ([lock-before-work]).
+    pub(super) fn grant_lock(&mut self, queue: QueueId) {
+        let granted = self.locks[queue.index()].grant(self.now);
+        if let Some(cpu) = granted
+            && let Some((work, since)) = self.cpus[cpu.index()].spinning.take()
+        {
             let spun = self.now.since(since);
             self.host.sink.1.spun(cpu, since, self.now);
             self.cpus[cpu.index()].busy += spun;
             self.totals.spinning += spun;
             self.totals.cpu += spun;
+            self.locks[queue.index()].note_wait(spun);
             self.perform(cpu, work);
         }
-        if let Some(at) = self.lock.next_grant() {
-            self.events.push(at, Event::LockFree);
+        if let Some(at) = self.locks[queue.index()].next_grant() {
+            self.events.push(at, Event::LockFree(queue));
         }
+    }
+
+    /// Takes the locks that a piece of work used. Returns how long it held them or waited for them.
+    fn take_locks(&mut self) -> Duration {
+        let mut cost = Duration::ZERO;
+        while let Some((queue, hold)) = self.host.sink.0.0.next_hold() {
+            let wait = self.locks[queue.index()].take(self.now, hold);
+            self.totals.spinning += wait;
+            cost += wait + hold.time;
+        }
+        cost
     }
 
     /// Does a piece of work; its consequences begin when it ends.
@@ -138,12 +152,7 @@ impl<O: Observer> World<O> {
         let woken = self.host_sleepers();
         self.enter_driver(&work, woken);
         cost += self.contexts.cost_of_waking(woken);
-        let (free_ns, locked_ns) = self.host.sink.0.0.take();
-        let locked = Duration::from_ns(locked_ns);
-        if self.locks.are_taken_by(&work) {
-            self.lock.hold(self.now, locked);
-        }
-        cost += Duration::from_ns(free_ns) + locked;
+        cost += self.take_locks() + self.host.sink.0.0.take_free();
         match work {
             Work::Step(task) | Work::Copy(task) => cost += self.end_step(task, cost),
             Work::Look(task) => self.charge(task, self.now, self.now + cost),
