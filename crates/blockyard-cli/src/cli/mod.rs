@@ -539,6 +539,17 @@ hardware queue is held, until its next request is issued:
   order      the scheduler holds its requests back
   quiesced   dispatch is quiesced
 
+Locks that CPUs share: the queue's single lock, the scheduler's lock, those of
+dispatch lists, and the words of tag maps. The last two are shown where the
+device's profile has line-transfer:
+  taken/I/O     acquisitions for each I/O
+  moved         share of them for which cache lines came from another CPU
+  held          share of the time for which the lock was held; of several locks
+                of the kind, of the busiest one
+  mean wait     time for which a CPU waited, for each acquisition
+  longest wait  longest time for which a CPU waited; it waits once for all
+                acquisitions of a piece of work
+
 What jobs spend their time on, all jobs together; shown if jobs have one I/O at
 a time, think or pause:
   total              the sum of the run times of all instances of jobs

@@ -4,7 +4,7 @@ use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time}
 use blockyard_sim::answer::{Answer, Outcome};
 
 use super::table::{Cell, Table};
-use super::{colour, device, job_time, life};
+use super::{colour, device, job_time, life, locks};
 
 const COLUMNS: [&str; 9] =
     ["IOPS", "MiB/s", "p50", "p99", "p99.9", "CPU %", "wakes/I/O", "I/Os/cmd", "ratio"];
@@ -26,6 +26,7 @@ pub(super) fn text(answer: &Answer, width: usize) -> String {
             "\nWhat holds hardware queues, times per I/O and share of the time:\n{holds:width$}"
         );
     }
+    text += &locks::text(designs().map(|(name, figures)| (name, &figures.locks[..])), width);
     if designs().any(|(_, of)| job_time::is_shown(&of.jobs_ns, of.one_at_a_time)) {
         let jobs = job_time::table(designs().map(|(name, figures)| (name, &figures.jobs_ns)));
         text += &format!("\nWhat jobs spend their time on, all jobs together:\n{jobs:width$}");

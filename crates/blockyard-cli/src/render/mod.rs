@@ -9,6 +9,7 @@ mod drive;
 pub(crate) mod faults;
 pub(crate) mod job_time;
 mod life;
+mod locks;
 mod mmc;
 mod pmem;
 #[cfg(test)]

@@ -49,6 +49,7 @@ pub(super) fn figures(iops: f64) -> Figures {
         one_at_a_time: false,
         life_ns,
         holds: holds(),
+        locks: Vec::new(),
         mmc: None,
         pmem: None,
         drive: None,

@@ -12,6 +12,7 @@ use super::host::HostFigures;
 use super::job_time::JobTime;
 use super::latency::Latency;
 use super::life::{Holds, Life};
+use super::locks::LockFigures;
 use super::number::{approximate, approximate_sum, ratio};
 use super::pmem::PmemFigures;
 use crate::job::Op;
@@ -41,7 +42,7 @@ pub struct Figures {
     pub cpu_percent: f64,
     /// The same load, relative to as many CPUs as there are job instances.
     pub jobs_cpu_percent: f64,
-    /// The share of the CPU time spent waiting for the lock.
+    /// The share of the CPU time spent waiting for locks.
     pub spinning_percent: f64,
     /// The share of the CPU time spent polling without finding a completion.
     pub polling_percent: f64,
@@ -83,6 +84,8 @@ pub struct Figures {
         schemars(with = "std::collections::BTreeMap<String, super::life::Held>")
     )]
     pub holds: Holds,
+    /// What locks cost, by kind; a kind that was not used is left out.
+    pub locks: Vec<LockFigures>,
     /// The MMC host, if the device is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mmc: Option<HostFigures>,
@@ -149,6 +152,7 @@ impl Figures {
             one_at_a_time: report.jobs.iter().all(|job| job.stats.depths.one_at_a_time()),
             life_ns: life,
             holds: Holds::new(report, ios),
+            locks: LockFigures::of(report, ios),
             mmc: HostFigures::of(report),
             pmem,
             drive: DriveFigures::of(report),

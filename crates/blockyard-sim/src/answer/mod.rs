@@ -16,6 +16,7 @@ mod job_figures;
 mod job_time;
 mod latency;
 mod life;
+mod locks;
 pub mod number;
 mod outcome;
 mod pmem;
@@ -24,6 +25,7 @@ mod stream;
 mod verdict;
 mod verified;
 
+pub use crate::machine::locks::LockKind;
 pub use drive::DriveFigures;
 pub use explanation::{
     Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage, Pair,
@@ -37,6 +39,7 @@ pub use job_figures::{DirectionFigures, JobFigures};
 pub use job_time::JobTime;
 pub use latency::{Buckets, Latency};
 pub use life::{Held, Holds, Life, LifeStage};
+pub use locks::LockFigures;
 pub use outcome::{Outcome, Stop};
 pub use pmem::{PmemFigures, PmemParts};
 pub use saved::{Pair as SavedPair, Saved, SavedDesign};

@@ -1,22 +1,34 @@
 //! The costs of the steps of the I/O path, derived from the queues' event stream.
 
 use blockyard::policy::{Model, Policies};
+use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
 use blockyard::trace::{Action, Event, Sink};
-use blockyard::unit::QueueId;
 
 use super::lock::Hold;
+use super::locks::Sites;
 use crate::profile::MachineProfile;
 
-/// The cost of one step in nanoseconds: outside any lock, and under the lock of its queue.
+/// The steps that cost time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Queue,
+    GetRequest,
+    Insert,
+    Schedule,
+    Issue,
+    Complete,
+}
+
+/// The cost of a step in nanoseconds: outside any lock, and under the lock of its queue.
 #[derive(Clone, Copy, Debug, Default)]
-struct Step {
+struct Cost {
     free_ns: u64,
     locked_ns: u64,
     lock: Acquisition,
 }
 
-/// How a step under a lock gets it.
+/// How a step gets the lock of its queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Acquisition {
     /// The step needs no lock.
@@ -24,99 +36,132 @@ enum Acquisition {
     None,
     /// The step before it leaves the lock to it.
     Kept,
-    /// It takes the lock.
-    Each,
-    /// A row of such steps takes the lock once.
-    Row,
+    /// So many of such steps, if one follows another, have the lock by one acquisition.
+    Row(u32),
+}
+
+/// Steps of one kind on one queue that follow each other.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    step: Step,
+    site: usize,
+    /// How many more steps the acquisition of the first is good for.
+    left: u32,
 }
 
 /// A sink that adds up the costs of the steps of one piece of work.
 ///
 /// Each queue has one lock at most. In the single-lock model every step holds it. In the multi-queue model, inserts into
 /// an elevator with one lock, and removals from it, hold that lock. As in Linux, a list of requests is inserted under one
-/// acquisition, and each merge that is tried and each removal has its own.
+/// acquisition, each merge that is tried has its own, and so has each removal unless the design takes several at once.
+///
+/// A request uses the word of its tag when the tag is taken and when it is put back. A request that the driver refuses uses its dispatch list
+/// when it is put there and when it is taken from there; both are counted when it is refused.
 #[derive(Debug)]
 pub struct CostSink {
-    queue: Step,
-    get_request: Step,
-    insert: Step,
-    schedule: Step,
-    issue: Step,
-    complete: Step,
+    sites: Sites,
+    costs: [Cost; 6],
     free_ns: u64,
-    /// The use of each queue's lock, by number of the queue.
+    /// The use of each lock.
     holds: Vec<Hold>,
-    /// The queues whose lock is used.
-    used: Vec<QueueId>,
-    /// The queue of the last step, if that step belongs to a row.
-    in_row: Option<QueueId>,
+    /// The locks that are used.
+    used: Vec<usize>,
+    row: Option<Row>,
 }
 
 impl CostSink {
-    /// Returns the costs of `policies` on `machine`, for so many queues.
+    /// Returns the costs of `policies` on `machine` with `tags`. An acquisition of an elevator's lock is good for
+    /// `lock_batch` removals.
     #[must_use]
-    pub fn new(machine: &MachineProfile, policies: &Policies, queues: u16) -> Self {
+    pub fn new(
+        machine: &MachineProfile,
+        policies: &Policies,
+        lock_batch: u32,
+        tags: &TagSetConfig,
+    ) -> Self {
         assert!(machine.cpus > 0, "a machine must have processors");
         let single = policies.model == Model::SingleLock;
         let elevator = !single && policies.elevator.has_one_lock();
-        let step = |free: Duration, (of_single, single_lock), (of_elevator, elevator_lock)| {
+        let cost = |free: Duration, of_single, of_elevator| {
             let (lock, locked): (Acquisition, Duration) = match (single, elevator) {
-                (true, _) => (of_single, single_lock),
-                (_, true) => (of_elevator, elevator_lock),
+                (true, _) => of_single,
+                (_, true) => of_elevator,
                 _ => Default::default(),
             };
-            Step { free_ns: free.as_ns(), locked_ns: locked.as_ns(), lock }
+            Cost { free_ns: free.as_ns(), locked_ns: locked.as_ns(), lock }
         };
-        let none = (Acquisition::None, Duration::ZERO);
-        let each = |hold| (Acquisition::Each, hold);
+        let (zero, none) = (Duration::ZERO, Default::default());
+        let row = |steps, locked| (Acquisition::Row(steps), locked);
         let (merge_try, sort) = (machine.merge_try, machine.elevator_lock);
+        let sites = Sites::new(policies, tags, machine.line_transfer > Duration::ZERO);
         Self {
-            queue: step(machine.submit + merge_try, each(machine.lock_merge), each(merge_try)),
-            get_request: step(Duration::ZERO, (Acquisition::Kept, machine.lock_submit), none),
-            insert: step(
-                machine.insert,
-                (Acquisition::Row, Duration::ZERO),
-                (Acquisition::Row, sort),
-            ),
-            schedule: step(Duration::ZERO, none, each(sort)),
-            issue: step(machine.dispatch, each(machine.lock_dispatch), none),
-            complete: step(machine.complete, each(machine.lock_complete), none),
+            // In the order of `Step`.
+            costs: [
+                cost(machine.submit + merge_try, row(1, machine.lock_merge), row(1, merge_try)),
+                cost(zero, (Acquisition::Kept, machine.lock_submit), none),
+                cost(machine.insert, row(u32::MAX, zero), row(u32::MAX, sort)),
+                cost(zero, none, row(lock_batch, sort)),
+                cost(machine.dispatch, row(1, machine.lock_dispatch), none),
+                cost(machine.complete, row(1, machine.lock_complete), none),
+            ],
             free_ns: 0,
-            holds: vec![Hold::default(); usize::from(queues)],
-            used: Vec::with_capacity(usize::from(queues)),
-            in_row: None,
+            holds: vec![Hold::default(); sites.all()],
+            used: Vec::with_capacity(sites.all()),
+            row: None,
+            sites,
         }
+    }
+
+    /// Returns the places of locks.
+    #[must_use]
+    pub const fn sites(&self) -> &Sites {
+        &self.sites
     }
 
     /// Takes the time spent outside any lock since the last call. [`Self::next_hold`] has the rest.
     pub fn take_free(&mut self) -> Duration {
-        debug_assert!(self.used.is_empty(), "the locks of {:?} are not accounted for", self.used);
-        self.in_row = None;
+        debug_assert!(self.used.is_empty(), "the locks {:?} are not accounted for", self.used);
+        self.row = None;
         Duration::from_ns(core::mem::take(&mut self.free_ns))
     }
 
-    /// Takes the use of a queue's lock, until no lock was used since the last call.
-    pub fn next_hold(&mut self) -> Option<(QueueId, Hold)> {
-        let queue = self.used.pop()?;
-        Some((queue, core::mem::take(&mut self.holds[queue.index()])))
+    /// Takes the use of a lock with its place, until no lock was used since the last call.
+    pub fn next_hold(&mut self) -> Option<(usize, Hold)> {
+        let site = self.used.pop()?;
+        Some((site, core::mem::take(&mut self.holds[site])))
     }
 
-    fn add(&mut self, step: Step, queue: QueueId) {
-        self.free_ns += step.free_ns;
-        let in_row = (step.lock == Acquisition::Row).then_some(queue);
-        let follows = in_row.is_some() && self.in_row == in_row;
-        self.in_row = in_row;
-        if step.lock == Acquisition::None {
+    /// Adds the cost of `step`.
+    fn add(&mut self, step: Step, event: &Event<'_>) {
+        let Cost { free_ns, locked_ns, lock } = self.costs[step as usize];
+        self.free_ns += free_ns;
+        let row = self.row.take();
+        if lock == Acquisition::None {
             return;
         }
-        let hold = &mut self.holds[queue.index()];
-        if hold.acquisitions == 0 {
-            self.used.push(queue);
-        }
+        let site = self.sites.queue(event.queue);
+        let follows = row.filter(|row| row.step == step && row.site == site && row.left > 0);
         // A step that keeps the lock may be the first of its piece of work.
-        let takes = !follows && (step.lock != Acquisition::Kept || hold.acquisitions == 0);
-        hold.acquisitions += u32::from(takes);
-        hold.time += Duration::from_ns(step.locked_ns);
+        let takes = match lock {
+            Acquisition::Kept => self.holds[site].acquisitions == 0,
+            _ => follows.is_none(),
+        };
+        if let Acquisition::Row(steps) = lock {
+            let left = follows.map_or(steps, |row| row.left) - 1;
+            self.row = Some(Row { step, site, left });
+        }
+        self.hold(Some(site), u32::from(takes), Duration::from_ns(locked_ns));
+    }
+
+    /// Adds a use of the lock at `site`, if there is one.
+    fn hold(&mut self, site: Option<usize>, acquisitions: u32, time: Duration) {
+        let Some(site) = site else { return };
+        let hold = &mut self.holds[site];
+        if hold.acquisitions == 0 {
+            self.used.push(site);
+        }
+        hold.acquisitions += acquisitions;
+        hold.time += time;
     }
 }
 
@@ -124,15 +169,27 @@ impl Sink for CostSink {
     #[inline]
     fn event(&mut self, event: &Event<'_>) {
         let step = match event.action {
-            Action::Queue => self.queue,
-            Action::GetRequest => self.get_request,
-            Action::Insert => self.insert,
-            Action::Schedule => self.schedule,
-            Action::Issue | Action::Refuse(_) => self.issue,
-            Action::Complete(_) | Action::SequenceEnd(_) => self.complete,
+            Action::Queue => Step::Queue,
+            Action::GetRequest => Step::GetRequest,
+            Action::Insert => Step::Insert,
+            Action::Schedule => Step::Schedule,
+            Action::Issue | Action::Refuse(_) => Step::Issue,
+            Action::Complete(_) | Action::SequenceEnd(_) => Step::Complete,
             _ => return,
         };
-        self.add(step, event.queue);
+        self.add(step, event);
+        let (driver, sched) = (self.sites.driver_tag(event), self.sites.sched_tag(event));
+        let zero = Duration::ZERO;
+        match event.action {
+            Action::GetRequest => self.hold(sched.or(driver), 1, zero),
+            Action::Issue if sched.is_some() => self.hold(driver, 1, zero),
+            Action::Refuse(_) => self.hold(self.sites.list(event), 2, zero),
+            Action::Complete(_) => {
+                self.hold(driver, 1, zero);
+                self.hold(sched, 1, zero);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -141,13 +198,22 @@ mod tests {
     use super::*;
     use crate::profile::Device;
     use blockyard::bio::{Flags, Op};
+    use blockyard::status::Status;
     use blockyard::time::Instant;
-    use blockyard::unit::{CpuId, HctxId};
+    use blockyard::unit::{CpuId, HctxId, QueueId};
 
-    /// Returns the acquisitions of the locks of two queues by a piece of work with these steps.
-    fn acquisitions(policies: &Policies, steps: &[(u16, Action)]) -> [u32; 2] {
+    /// Returns the acquisitions by a piece of work with these steps: of each lock of two queues with one hardware queue each,
+    /// then of each dispatch list and tag word if cache lines move.
+    fn all_acquisitions(
+        policies: &Policies,
+        batch: u32,
+        line_ns: u64,
+        steps: &[(u16, Action)],
+    ) -> Vec<u32> {
         let machine = Device::lookup("null").unwrap().machine;
-        let mut sink = CostSink::new(&machine, policies, 2);
+        let machine = MachineProfile { line_transfer: Duration::from_ns(line_ns), ..machine };
+        let tags = TagSetConfig { queues: 2, ..TagSetConfig::single(3) };
+        let mut sink = CostSink::new(&machine, policies, batch, &tags);
         for &(queue, action) in steps {
             sink.event(&Event {
                 at: Instant::ZERO,
@@ -162,12 +228,16 @@ mod tests {
                 request: None,
             });
         }
-        let mut found = [0; 2];
-        while let Some((queue, hold)) = sink.next_hold() {
-            found[queue.index()] = hold.acquisitions;
+        let mut found = vec![0; sink.sites().all()];
+        while let Some((site, hold)) = sink.next_hold() {
+            found[site] = hold.acquisitions;
         }
         sink.take_free();
         found
+    }
+
+    fn acquisitions(policies: &Policies, steps: &[(u16, Action)]) -> Vec<u32> {
+        all_acquisitions(policies, 1, 0, steps)
     }
 
     use Action::{GetRequest, Insert, Issue, Queue, Schedule};
@@ -190,5 +260,34 @@ mod tests {
         let steps = [(1, Queue), (1, GetRequest), (1, Insert), (1, Issue)];
         assert_eq!(acquisitions(&single, &steps), [0, 3]);
         assert_eq!(acquisitions(&single, &[(0, GetRequest)]), [1, 0], "a split bio goes on");
+    }
+
+    #[test]
+    fn a_design_may_remove_several_requests_under_one_acquisition() {
+        let removals = |batch, count| {
+            let steps = vec![(0, Schedule); count];
+            all_acquisitions(&Policies::mq_deadline(), batch, 0, &steps)[0]
+        };
+        assert_eq!([removals(1, 7), removals(3, 7), removals(256, 7)], [7, 3, 1]);
+        let in_between = [(0, Schedule), (0, Issue), (0, Schedule)];
+        assert_eq!(all_acquisitions(&Policies::mq_deadline(), 256, 0, &in_between)[0], 2);
+    }
+
+    #[test]
+    fn a_request_uses_the_words_of_its_tags_and_a_refused_one_its_dispatch_list() {
+        let used = |policies: &Policies, steps| all_acquisitions(policies, 1, 1, steps);
+        let whole = [(1, GetRequest), (1, Issue), (1, Action::Complete(Status::Ok))];
+        // Two locks, two lists, one word of three driver tags.
+        assert_eq!(used(&Policies::NONE, &whole), [0, 0, 0, 0, 2]);
+        // Then two maps of scheduler tags: six tags each, in six words of which one processor uses one.
+        let of_deadline = used(&Policies::mq_deadline(), &whole);
+        assert_eq!(of_deadline[..5], [0, 0, 0, 0, 2]);
+        assert_eq!(of_deadline[5..].iter().sum::<u32>(), 2);
+        assert_eq!(of_deadline[5..].iter().filter(|word| **word > 0).count(), 1);
+        let refused = [(1, Action::Refuse(blockyard::driver::Busy::Device))];
+        assert_eq!(used(&Policies::NONE, &refused), [0, 0, 0, 2, 0]);
+        let shared =
+            Policies { dispatch: blockyard::policy::Dispatch::SharedList, ..Policies::NONE };
+        assert_eq!(used(&shared, &refused), [0, 0, 0, 2, 0]);
     }
 }

@@ -1,8 +1,14 @@
-//! A model of what only one processor has at a time. Processors get it in the order in which they ask, and hold it while
-//! their work lasts.
+//! A model of what only one processor has at a time: a lock with the data that it guards, or a word that processors change.
+//! Processors get it in the order in which they ask, and hold it while their work lasts.
 //!
-//! A piece of work has all acquisitions of a lock at its begin, in one go: the lock is held for as long as by all of them
+//! A piece of work makes all acquisitions of a lock at its begin, in one go: the lock is held for as long as by all of them
 //! together, and the processor waits once.
+//!
+//! # Rules
+//!
+//! - **[lock-moves-between-processors]** An acquisition takes longer if another processor had the lock before: cache lines
+//!   move. That is so for the first acquisition of a piece of work if its processor was not the last one, and for all others
+//!   while another processor wants the lock.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
@@ -31,7 +37,9 @@ pub struct Hold {
 pub struct LockCounts {
     /// The number of acquisitions.
     pub acquisitions: u64,
-    /// The time for which the lock was held.
+    /// The acquisitions for which cache lines moved.
+    pub moves: u64,
+    /// The time for which the lock was held, with those moves.
     pub held: Duration,
     /// The time that processors waited for the lock.
     pub waited: Duration,
@@ -39,15 +47,26 @@ pub struct LockCounts {
     pub longest_wait: Duration,
 }
 
+/// The time that a piece of work spends for a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Until the processor has the lock.
+    pub wait: Duration,
+    /// Until it gives the lock back.
+    pub held: Duration,
+}
+
 /// The state of one lock.
-#[derive(Debug, Default)]
-pub struct Lock {
+#[derive(Clone, Debug, Default)]
+pub struct Contended {
     free_at: Instant,
+    /// The processor that had the lock last.
+    last: Option<CpuId>,
     waiters: VecDeque<CpuId>,
     counts: LockCounts,
 }
 
-impl Lock {
+impl Contended {
     /// Requests the lock for `cpu` at `now`.
     pub fn ask(&mut self, cpu: CpuId, now: Instant) -> Ask {
         debug_assert!(!self.waiters.contains(&cpu), "{cpu:?} already waits for the lock");
@@ -59,17 +78,23 @@ impl Lock {
         Ask::Wait(first.then_some(self.free_at))
     }
 
-    /// Takes the lock at `now`, or as soon as it is free, before all waiters. Returns how long the processor waits.
-    /// A processor that was granted the lock does not wait.
-    pub fn take(&mut self, now: Instant, hold: Hold) -> Duration {
-        debug_assert!(hold.acquisitions > 0 || hold.time == Duration::ZERO, "{hold:?}");
+    /// Takes the lock for `cpu` at `now`, or as soon as it is free, before all waiters. A processor that was granted the
+    /// lock does not wait. `transfer` is the time of a move between processors ([lock-moves-between-processors]).
+    pub fn take(&mut self, cpu: CpuId, now: Instant, hold: Hold, transfer: Duration) -> Taken {
+        debug_assert!(hold.acquisitions > 0, "{cpu:?} uses a lock without an acquisition");
         let begin = self.free_at.max(now);
-        self.free_at = begin + hold.time;
+        let first = u32::from(self.last.is_some_and(|last| last != cpu));
+        let is_wanted = begin > now || !self.waiters.is_empty();
+        let moves = first + if is_wanted { hold.acquisitions - 1 } else { 0 };
+        let held = hold.time + Duration::from_ns(transfer.as_ns() * u64::from(moves));
+        self.free_at = begin + held;
+        self.last = Some(cpu);
         self.counts.acquisitions += u64::from(hold.acquisitions);
-        self.counts.held += hold.time;
+        self.counts.moves += u64::from(moves);
+        self.counts.held += held;
         let wait = begin.since(now);
         self.note_wait(wait);
-        wait
+        Taken { wait, held }
     }
 
     /// Grants the lock, if it is free at `now`, to the processor that has waited longest.
@@ -117,33 +142,58 @@ mod tests {
         Hold { acquisitions, time: ns(time_ns) }
     }
 
+    /// Takes a lock whose moves are free. Returns the wait and the time held, in nanoseconds.
+    fn take(lock: &mut Contended, cpu: u16, now: u64, hold: Hold) -> (u64, u64) {
+        let Taken { wait, held } = lock.take(CpuId(cpu), at(now), hold, ns(0));
+        (wait.as_ns(), held.as_ns())
+    }
+
     /// [lock-before-work]
     #[test]
     fn processors_get_the_lock_in_turn_and_not_before_it_is_free() {
-        let mut lock = Lock::default();
+        let mut lock = Contended::default();
         assert_eq!(lock.ask(CpuId(0), at(10)), Ask::Granted);
-        assert_eq!(lock.take(at(10), hold(1, 30)), ns(0));
+        assert_eq!(take(&mut lock, 0, 10, hold(1, 30)), (0, 30));
         assert_eq!(lock.ask(CpuId(1), at(20)), Ask::Wait(Some(at(40))));
         assert_eq!(lock.ask(CpuId(2), at(25)), Ask::Wait(None));
         assert_eq!((lock.grant(at(40)), lock.next_grant()), (Some(CpuId(1)), Some(at(40))));
-        assert_eq!(lock.take(at(40), hold(1, 5)), ns(0));
+        assert_eq!(take(&mut lock, 1, 40, hold(1, 5)), (0, 5));
         assert_eq!(lock.next_grant(), Some(at(45)));
         assert_eq!((lock.grant(at(45)), lock.next_grant()), (Some(CpuId(2)), None));
     }
 
     #[test]
     fn work_that_has_not_asked_waits_until_the_lock_is_free_and_others_wait_for_it() {
-        let mut lock = Lock::default();
-        lock.take(at(0), hold(1, 100));
+        let mut lock = Contended::default();
+        take(&mut lock, 0, 0, hold(1, 100));
         assert_eq!(lock.ask(CpuId(1), at(50)), Ask::Wait(Some(at(100))));
-        assert_eq!(lock.take(at(60), hold(2, 20)), ns(40));
+        assert_eq!(take(&mut lock, 0, 60, hold(2, 20)), (40, 20));
         assert_eq!((lock.grant(at(100)), lock.next_grant()), (None, Some(at(120))));
         assert_eq!(lock.grant(at(120)), Some(CpuId(1)));
         lock.note_wait(ns(70));
-        let counts =
-            LockCounts { acquisitions: 3, held: ns(120), waited: ns(110), longest_wait: ns(70) };
+        let counts = LockCounts {
+            acquisitions: 3,
+            moves: 1,
+            held: ns(120),
+            waited: ns(110),
+            longest_wait: ns(70),
+        };
         assert_eq!(lock.counts(), counts);
         lock.forget();
         assert_eq!((lock.counts(), lock.next_grant()), (LockCounts::default(), None));
+    }
+
+    /// [lock-moves-between-processors]
+    #[test]
+    fn cache_lines_move_when_another_processor_had_the_lock_or_wants_it() {
+        let mut lock = Contended::default();
+        let held = |lock: &mut Contended, cpu, now| {
+            lock.take(CpuId(cpu), at(now), hold(3, 100), ns(7)).held.as_ns()
+        };
+        assert_eq!([held(&mut lock, 0, 0), held(&mut lock, 0, 200)], [100, 100]);
+        assert_eq!(held(&mut lock, 1, 300), 107);
+        assert_eq!(lock.ask(CpuId(0), at(310)), Ask::Wait(Some(at(407))));
+        assert_eq!(held(&mut lock, 1, 407), 114);
+        assert_eq!(lock.counts().moves, 3);
     }
 }

@@ -4,4 +4,5 @@
 pub mod cost;
 pub mod cpu;
 pub mod lock;
+pub mod locks;
 pub mod poll;

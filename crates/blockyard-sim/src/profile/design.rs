@@ -37,6 +37,8 @@ pub struct Design {
     pub unmaps: bool,
     /// Whether a thread that submits to an MMC host sleeps in its driver, as since Linux 6.6.
     pub submitter_sleeps: bool,
+    /// Requests that a run removes from an elevator under one acquisition of its lock, at most.
+    pub lock_batch: u32,
     /// The lines of `[host]` in its file.
     pub host_lines: HostLines,
     /// The block translation table over persistent memory; `None`: sectors are copied in place.
@@ -79,6 +81,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
     "mq-deadline-2017-patched",
     "mq-none",
     "mq-deadline",
+    "mq-deadline-batched",
     "mq-kyber",
     "mmc-pio",
     "mmc-serial",
@@ -148,6 +151,7 @@ const QUEUE: &[&str] = &[
     "submitter-sleeps",
     "sched-depth",
     "nomerges",
+    "lock-batch",
     "timeout",
     "read-ahead",
     "read-ahead-cap",
@@ -290,6 +294,7 @@ impl Design {
             host: host.policy,
             unmaps: !host.keeps_mappings,
             submitter_sleeps: queue.take_or("submitter-sleeps", Flag, false)?,
+            lock_batch: lock_batch(&queue)?,
             host_lines: host.lines,
             btt: btt(&top)?,
             hw_queues: queue.take("hw-queues", Count(1..=1024))?,
@@ -301,6 +306,17 @@ impl Design {
             timeout: timeout(&queue)?,
         })
     }
+}
+
+/// Reads `lock-batch`, which only a design whose elevator has a lock may have.
+fn lock_batch(queue: &Table<'_>) -> Result<u32, ProfileError> {
+    let Some(batch) = queue.take("lock-batch", Count(1..=10_240))? else { return Ok(1) };
+    if queue.need("model", OneOf(MODEL))? == Model::SingleLock || !elevator(queue)?.has_one_lock() {
+        let words = "`lock-batch` goes only with `model = \"multi\"` and `elevator = \"mq-deadline\"`, which \
+                     has one lock";
+        return Err(queue.wrong("lock-batch", Problem::Contradiction(words)));
+    }
+    Ok(batch)
 }
 
 /// Reads `timeout`, which is at least the period at which the queue looks for timeouts.

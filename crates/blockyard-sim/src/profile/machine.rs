@@ -44,6 +44,12 @@ pub struct MachineProfile {
     /// How many of 100 kernel threads that deferred work wakes run on its processor, when it sleeps, although
     /// another is idle. A worker of blk-mq is bound to a processor, so it never does.
     pub wake_on_waker: u32,
+    /// Moving a cache line that another processor has changed to this one. It makes an acquisition longer if another
+    /// processor had the lock before; 0: moves are in the other costs.
+    pub line_transfer: Duration,
+    /// Cache lines that move with a queue's or elevator's lock: the lock and the data that it guards. A dispatch list
+    /// and a word of tags are one line.
+    pub lock_lines: u32,
     /// Hold of the elevator's lock per insert or dispatch, in the multi-queue model.
     pub elevator_lock: Duration,
     /// Hold of the single lock to make and insert a request.
@@ -85,6 +91,8 @@ pub(super) fn machine("cpu") -> MachineProfile {
     run_delay: "run-delay" need(Time),
     softirq_delay: "softirq-delay" take_or(Time, Duration::ZERO),
     wake_on_waker: "wake-on-waker" take_or(Count(0..=100), 0),
+    line_transfer: "line-transfer" take_or(Time, Duration::ZERO),
+    lock_lines: "lock-lines" take_or(Count(1..=100), 1),
     elevator_lock: "elevator-lock" need(Time),
     lock_submit: "lock-submit" need(Time),
     lock_merge: "lock-merge" need(Time),

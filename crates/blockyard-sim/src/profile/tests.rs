@@ -366,6 +366,24 @@ fn the_hardware_queues_of_a_kind_carry_their_line() {
 }
 
 #[test]
+fn only_a_design_with_an_elevators_lock_takes_it_for_a_batch() {
+    let read = |base: &str, keys: &str| {
+        let text = format!("base = \"{base}\"\n[queue]\n{keys}");
+        Design::parse("my.toml", &text).map(|design| design.lock_batch).map_err(|e| e.to_string())
+    };
+    assert_eq!(read("mq-deadline", ""), Ok(1));
+    assert_eq!(read("mq-deadline", "lock-batch = 8"), Ok(8));
+    assert_eq!(
+        read("mq-deadline", "lock-batch = 0").unwrap_err(),
+        "my.toml:3: `lock-batch` is `0`, out of range (1 to 10240)"
+    );
+    for base in ["mq-none", "mq-kyber", "legacy-deadline"] {
+        let wrong = read(base, "lock-batch = 8").unwrap_err();
+        assert!(wrong.starts_with("my.toml:3: `lock-batch` goes only with `model = "), "{wrong}");
+    }
+}
+
+#[test]
 fn read_ahead_is_that_of_linux_by_default() {
     let design = |keys: &str| {
         Design::parse("my.toml", &format!("base = \"mq-none\"\n[queue]\n{keys}")).unwrap()

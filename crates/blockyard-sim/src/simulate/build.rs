@@ -100,7 +100,8 @@ pub(super) fn build_world<O: Observer>(
         mmc: matches!(device.model, DeviceModel::Mmc(_)),
         lanes: None,
     });
-    let counts = (CostSink::new(&machine, &policies, disks), StageStats::watching(disks, hctxs));
+    let costs = CostSink::new(&machine, &policies, design.lock_batch, &tags);
+    let counts = (costs, StageStats::watching(disks, hctxs));
     let usual = QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies);
     let config = QueueConfig {
         max_bios: bios_needed(jobs, device, design),

@@ -20,6 +20,7 @@ use crate::device::stack::FaultCount;
 use crate::job::{Job, JobFile};
 use crate::log::Logs;
 use crate::machine::cpu::TaskId;
+use crate::machine::locks::LockUse;
 use crate::measure::JobStats;
 use crate::measure::series::{Series, SeriesSampler};
 use crate::observe::Observer;
@@ -62,6 +63,8 @@ pub struct Report {
     pub hctxs: u32,
     /// The counts of the machine.
     pub totals: Totals,
+    /// The use of locks and contended words, by kind.
+    pub locks: Vec<LockUse>,
     /// The counts and times of the queues' stages.
     pub stages: StageStats,
     /// The time with at least one command at the device.
@@ -377,6 +380,7 @@ impl<O: Observer> Simulation<O> {
             cpus: self.cpus,
             hctxs: world.hctxs(),
             totals: *world.totals(),
+            locks: world.lock_uses(),
             stages: world.host.sink.0.1.clone(),
             device_busy: model.busy(world.now()),
             mean_idle_gap: model.mean_gap(),

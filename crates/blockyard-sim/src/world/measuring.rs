@@ -3,7 +3,7 @@
 use super::{Event, FailedIo, Failure, Totals, World};
 use crate::job::encoded;
 use crate::machine::cpu::TaskId;
-use crate::machine::lock::Lock;
+use crate::machine::lock::Contended;
 use crate::observe::Observer;
 use crate::task::Taken;
 use blockyard::status::Status;
@@ -28,7 +28,7 @@ impl<O: Observer> World<O> {
 
     pub(super) fn forget(&mut self) {
         self.totals = Totals::default();
-        self.locks.iter_mut().for_each(Lock::forget);
+        self.locks.iter_mut().for_each(Contended::forget);
         self.host.sink.0.1.clear();
         self.host.driver.model_mut().forget_activity(self.now);
         for cpu in &mut self.cpus {

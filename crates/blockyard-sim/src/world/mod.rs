@@ -74,7 +74,8 @@ use crate::job::Op;
 use crate::log::Logs;
 use crate::machine::cost::CostSink;
 use crate::machine::cpu::{Cpu, TaskId, Work};
-use crate::machine::lock::Lock;
+use crate::machine::lock::Contended;
+use crate::machine::locks::LockUse;
 use crate::machine::poll::PolledQueues;
 use crate::measure::JobStats;
 use crate::observe::Observer;
@@ -143,7 +144,7 @@ pub struct Totals {
     pub context_switches: u64,
     /// Time that processors spent, running or spinning.
     pub cpu: Duration,
-    /// The part of this time spent spinning for the lock.
+    /// The part of this time spent spinning for locks.
     pub spinning: Duration,
     /// The part of this time spent on polls that found nothing.
     pub polling: Duration,
@@ -174,8 +175,8 @@ pub struct World<O = ()> {
     next_event: Option<(Instant, Event)>,
     machine: MachineProfile,
     cpus: Vec<Cpu>,
-    /// The lock of each queue.
-    locks: Vec<Lock>,
+    /// All locks and contended words, by [`Sites`](crate::machine::locks::Sites): first the lock of each queue.
+    locks: Vec<Contended>,
     locking: Locking,
     /// The device with its tags, and the sinks of all events.
     pub host: SimHost<O>,
@@ -301,7 +302,7 @@ impl<O: Observer> World<O> {
             cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
             dispatch: host.driver.model().dispatch(),
             completion: host.driver.model().completion(),
-            locks: queues.iter().map(|_| Lock::default()).collect(),
+            locks: vec![Contended::default(); host.sink.0.0.sites().all()],
             locking: Locking { submitting: single || elevator, completing: single },
             host,
             polls: vec![None; queues.len()],
@@ -405,6 +406,12 @@ impl<O: Observer> World<O> {
     #[must_use]
     pub fn reading_ahead(&self) -> usize {
         self.cache.under_way()
+    }
+
+    /// Returns the use of locks and contended words, by kind.
+    #[must_use]
+    pub fn lock_uses(&self) -> Vec<LockUse> {
+        self.host.sink.0.0.sites().uses(&self.locks)
     }
 
     /// Returns the request queues.

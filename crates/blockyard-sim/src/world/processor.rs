@@ -116,13 +116,16 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Takes the locks that a piece of work used. Returns how long it held them or waited for them.
-    fn take_locks(&mut self) -> Duration {
+    /// Takes the locks that a piece of work of `cpu` used. Returns how long it waited for them or held them.
+    fn take_locks(&mut self, cpu: CpuId) -> Duration {
+        let line = self.machine.line_transfer;
+        let lines = Duration::from_ns(line.as_ns() * u64::from(self.machine.lock_lines));
         let mut cost = Duration::ZERO;
-        while let Some((queue, hold)) = self.host.sink.0.0.next_hold() {
-            let wait = self.locks[queue.index()].take(self.now, hold);
-            self.totals.spinning += wait;
-            cost += wait + hold.time;
+        while let Some((site, hold)) = self.host.sink.0.0.next_hold() {
+            let transfer = if self.host.sink.0.0.sites().is_queue(site) { lines } else { line };
+            let taken = self.locks[site].take(cpu, self.now, hold, transfer);
+            self.totals.spinning += taken.wait;
+            cost += taken.wait + taken.held;
         }
         cost
     }
@@ -152,7 +155,7 @@ impl<O: Observer> World<O> {
         let woken = self.host_sleepers();
         self.enter_driver(&work, woken);
         cost += self.contexts.cost_of_waking(woken);
-        cost += self.take_locks() + self.host.sink.0.0.take_free();
+        cost += self.take_locks(cpu) + self.host.sink.0.0.take_free();
         match work {
             Work::Step(task) | Work::Copy(task) => cost += self.end_step(task, cost),
             Work::Look(task) => self.charge(task, self.now, self.now + cost),

@@ -1,7 +1,7 @@
 //! A machine whose processors need no time, for tests that compute every instant by hand.
 
 /// The steps of a machine, as keys of `[cpu]` in a device.
-const STEPS: [&str; 15] = [
+const STEPS: [&str; 16] = [
     "syscall",
     "submit",
     "merge-try",
@@ -12,6 +12,7 @@ const STEPS: [&str; 15] = [
     "wakeup",
     "context-switch",
     "run-delay",
+    "line-transfer",
     "elevator-lock",
     "lock-submit",
     "lock-merge",

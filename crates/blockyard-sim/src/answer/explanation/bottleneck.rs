@@ -16,13 +16,14 @@ use super::evidence::{Bottleneck, CpuUse};
 use crate::answer::drive::DriveFigures;
 use crate::answer::figures::Figures;
 use crate::answer::host::HostFigures;
+use crate::answer::locks::LockFigures;
 use crate::answer::number::{approximate, ratio};
 use crate::profile::{Device, DeviceModel, DriveProfile, HbaProfile};
 use blockyard::time::Duration;
 
 /// The utilisation from which a resource is called used up, in percent.
 pub(super) const USED_UP: f64 = 95.0;
-/// The share of the CPU time from which waiting for the lock, or polling, is worth naming, in percent.
+/// The share of the CPU time from which waiting for locks, or polling, is worth naming, in percent.
 const MUCH_SPINNING: f64 = 15.0;
 
 /// What limits the run of `figures` on `device` ([nearest-used-up-resource]).
@@ -49,8 +50,11 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
         percent: figures.jobs_cpu_percent,
         polling_percent: (polling >= MUCH_SPINNING).then_some(polling),
     };
-    if figures.spinning_percent >= MUCH_SPINNING {
-        return Bottleneck::Lock { cpu, spinning_percent: figures.spinning_percent };
+    if let Some(lock) = most_wanted(&figures.locks)
+        && (figures.spinning_percent >= MUCH_SPINNING || lock.held_percent >= USED_UP)
+    {
+        let (held_percent, spinning_percent) = (lock.held_percent, figures.spinning_percent);
+        return Bottleneck::Lock { lock: lock.kind, held_percent, cpu, spinning_percent };
     }
     // [polling-uses-nothing-up]
     if figures.jobs_cpu_percent * (100.0 - polling) >= USED_UP * 100.0 {
@@ -65,6 +69,12 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
         return Bottleneck::DeviceLatency { commands, cpu };
     }
     Bottleneck::Jobs { commands, cpu }
+}
+
+/// The lock for which CPUs wait most.
+fn most_wanted(locks: &[LockFigures]) -> Option<&LockFigures> {
+    let waited = |of: &LockFigures| of.per_io * of.mean_wait_ns;
+    locks.iter().max_by(|a, b| waited(a).total_cmp(&waited(b)))
 }
 
 /// What limits the run of `figures`, if that is a part of the `drive`.

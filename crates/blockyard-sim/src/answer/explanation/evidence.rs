@@ -4,6 +4,7 @@ use blockyard::trace::Hold;
 use serde::{Serialize, Serializer};
 
 use crate::answer::life::LifeStage;
+use crate::machine::locks::LockKind;
 
 /// Where the difference between designs comes from; for a single design, what its bottleneck is.
 ///
@@ -257,11 +258,15 @@ pub enum Bottleneck {
         /// How many it takes.
         depth: f64,
     },
-    /// The lock.
+    /// A lock.
     Lock {
+        /// The kind of lock for which CPUs wait most.
+        lock: LockKind,
+        /// The share of the time for which it is held.
+        held_percent: f64,
         /// The load of the jobs' CPUs.
         cpu: CpuUse,
-        /// The share of it spent waiting for the lock.
+        /// The share of it spent waiting for locks.
         spinning_percent: f64,
     },
     /// The CPUs.

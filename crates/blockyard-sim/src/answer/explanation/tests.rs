@@ -8,8 +8,8 @@ use blockyard::trace::Hold;
 use super::difference::explain;
 use super::*;
 use crate::answer::{
-    CommandCounts, Figures, Held, HostFigures, JobTime, Latency, Life, LifeStage, Overlapped,
-    PmemFigures, PmemParts, TransferCounts, TransferTimes, Woken,
+    CommandCounts, Figures, Held, HostFigures, JobTime, Latency, Life, LifeStage, LockFigures,
+    LockKind, Overlapped, PmemFigures, PmemParts, TransferCounts, TransferTimes, Woken,
 };
 
 /// A run of a second in which `commands` of `ios_per_command` I/Os each spent 440 us at the device.
@@ -42,6 +42,7 @@ fn run(commands: u64, ios_per_command: f64) -> Figures {
         one_at_a_time: false,
         life_ns: Life::default(),
         holds: [].into_iter().collect(),
+        locks: Vec::new(),
         mmc: None,
         pmem: None,
         drive: None,
@@ -95,14 +96,24 @@ fn worse_merging_without_early_dispatch_is_explained_by_neighbours_that_do_not_m
 /// [larger-factor-is-named]
 #[test]
 fn a_lower_command_rate_is_explained_by_both_bottlenecks() {
-    let locked = Figures { spinning_percent: 60.0, ..run(70_000, 1.0) };
+    let lock = |kind, mean_wait_ns, held_percent| LockFigures {
+        kind,
+        per_io: 3.0,
+        moved_percent: 0.0,
+        held_percent,
+        mean_wait_ns,
+        longest_wait_ns: 9_000,
+    };
+    let locks = vec![lock(LockKind::Elevator, 900.0, 97.8), lock(LockKind::TagWords, 800.0, 98.0)];
+    let locked = Figures { spinning_percent: 60.0, locks, ..run(70_000, 1.0) };
     let explanation = explained(&[("a", locked), ("b", run(140_000, 1.0))]);
     assert_eq!((explanation.factor, explanation.share), (Factor::CommandRate, 0.5));
     assert_eq!(
         explanation.to_string(),
         "a reaches 50 % of b's IOPS: same merging (1.00 I/Os per command), half the command rate. \
-         On average, 30.8 commands are at the device instead of 61.6. Under a, the lock is the \
-         bottleneck (10 % of the jobs' CPUs in use, 60 % of that waiting for the lock); under b, the \
+         On average, 30.8 commands are at the device instead of 61.6. Under a, the \
+         scheduler's lock is the bottleneck (held 98 % of the time, 10 % of the jobs' CPUs in use, 60 % of \
+         that waiting for locks); under b, the \
          device's queue depth is the bottleneck (61.6 of 62 commands at the device)."
     );
 }

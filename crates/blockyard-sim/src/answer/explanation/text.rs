@@ -306,8 +306,10 @@ fn is_bottleneck(bottleneck: &Bottleneck) -> String {
             "the device's queue depth is the bottleneck ({} of {depth} commands at the device)",
             digits(*commands)
         ),
-        Bottleneck::Lock { cpu, spinning_percent } => format!(
-            "the lock is the bottleneck ({}, {} of that waiting for the lock)",
+        Bottleneck::Lock { lock, held_percent, cpu, spinning_percent } => format!(
+            "{} is the bottleneck (held {} of the time, {}, {} of that waiting for locks)",
+            lock.name(),
+            percent(*held_percent),
             cpu_use(cpu),
             percent(*spinning_percent)
         ),

@@ -1,0 +1,208 @@
+//! Which locks and contended words a design has, and where each of them is in one table.
+
+use blockyard::policy::{Dispatch, ElevatorKind, Model, Policies};
+use blockyard::tag::TagSetConfig;
+use blockyard::trace::Event;
+use blockyard::unit::QueueId;
+use core::ops::Range;
+use serde::Serialize;
+
+use super::lock::{Contended, LockCounts};
+
+/// A kind of lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LockKind {
+    /// The single lock of a queue, over everything.
+    Queue,
+    /// The lock of a queue's elevator.
+    Elevator,
+    /// The lock of a list of requests that the driver refused.
+    DispatchList,
+    /// The words of the maps of tags.
+    TagWords,
+}
+
+/// The use of all locks of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockUse {
+    /// The kind.
+    pub kind: LockKind,
+    /// The counts of all of them together; `longest_wait` is that of one.
+    pub all: LockCounts,
+    /// The counts of the one that was held for the longest time.
+    pub busiest: LockCounts,
+}
+
+/// A map of tags for each hardware queue, or one that they share. Its words lie on cache lines of their own.
+#[derive(Clone, Copy, Debug)]
+struct Maps {
+    first: usize,
+    /// Maps of each queue; 0: all queues share them.
+    of_queue: usize,
+    shared: bool,
+    words: usize,
+}
+
+impl Maps {
+    /// Returns the word that the submitter of `event` uses: each processor keeps to one word, as the hints in Linux's maps
+    /// make it do while tags are free.
+    fn word_of(&self, event: &Event<'_>) -> usize {
+        let hctx = if self.shared { 0 } else { event.hctx.index() };
+        let map = self.of_queue * event.queue.index() + hctx;
+        self.first + map * self.words + event.cpu.index() % self.words
+    }
+}
+
+/// The words of a map of `depth` tags in Linux: 64 tags a word, or fewer so that there are at least four words.
+const fn words_of(depth: u32) -> usize {
+    let mut shift = 6;
+    while shift > 0 && depth >= 4 && (4 << shift) > depth {
+        shift -= 1;
+    }
+    depth.div_ceil(1 << shift) as usize
+}
+
+/// The places of locks in one table.
+///
+/// Without the cost of moving a cache line, tag words and dispatch lists cost nothing, and have no place.
+#[derive(Clone, Copy, Debug)]
+pub struct Sites {
+    queue_kind: LockKind,
+    queues: usize,
+    hctxs: usize,
+    shared_list: bool,
+    lists: usize,
+    driver_tags: Option<Maps>,
+    sched_tags: Option<Maps>,
+    all: usize,
+}
+
+impl Sites {
+    /// Returns the places under `policies` with `tags`. Tag words and dispatch lists have places if `lines_move`.
+    #[must_use]
+    pub fn new(policies: &Policies, tags: &TagSetConfig, lines_move: bool) -> Self {
+        let (queues, hctxs) = (usize::from(tags.queues), usize::from(tags.hctxs));
+        assert!(queues > 0 && hctxs > 0, "{queues} queues of {hctxs} hardware queues");
+        let single = policies.model == Model::SingleLock;
+        let shared_list = policies.dispatch == Dispatch::SharedList;
+        let mut sites = Self {
+            queue_kind: if single { LockKind::Queue } else { LockKind::Elevator },
+            queues,
+            hctxs,
+            shared_list,
+            lists: 0,
+            driver_tags: None,
+            sched_tags: None,
+            all: queues,
+        };
+        if single || !lines_move {
+            return sites;
+        }
+        sites.lists = if shared_list { queues } else { queues * hctxs };
+        sites.all += sites.lists;
+        let mut add = |depth, of_queue, shared| {
+            let (words, first) = (words_of(depth), sites.all);
+            let maps = if of_queue > 0 { queues * of_queue } else { hctxs };
+            sites.all += maps * words;
+            Some(Maps { first, of_queue, shared, words })
+        };
+        sites.driver_tags = add(tags.depth.into(), 0, tags.shared_over_hctxs);
+        if policies.elevator != ElevatorKind::None {
+            sites.sched_tags = add(policies.sched_depth.tags(tags.depth.into()), hctxs, false);
+        }
+        sites
+    }
+
+    /// Returns the number of places.
+    #[must_use]
+    pub const fn all(&self) -> usize {
+        self.all
+    }
+
+    /// Returns the place of the lock of `queue`.
+    #[must_use]
+    pub fn queue(&self, queue: QueueId) -> usize {
+        debug_assert!(queue.index() < self.queues, "{queue:?} of {}", self.queues);
+        queue.index()
+    }
+
+    /// Whether the lock at `site` is one that work asks for before it begins.
+    #[must_use]
+    pub const fn is_queue(&self, site: usize) -> bool {
+        site < self.queues
+    }
+
+    /// Returns the place of the dispatch list of `event`.
+    pub(super) fn list(&self, event: &Event<'_>) -> Option<usize> {
+        let of_queue = if self.shared_list { 1 } else { self.hctxs };
+        let hctx = if self.shared_list { 0 } else { event.hctx.index() };
+        (self.lists > 0).then(|| self.queues + event.queue.index() * of_queue + hctx)
+    }
+
+    /// Returns the place of the driver tag's word of `event`.
+    pub(super) fn driver_tag(&self, event: &Event<'_>) -> Option<usize> {
+        self.driver_tags.map(|maps| maps.word_of(event))
+    }
+
+    /// Returns the place of the scheduler tag's word of `event`, if there is an elevator.
+    pub(super) fn sched_tag(&self, event: &Event<'_>) -> Option<usize> {
+        self.sched_tags.map(|maps| maps.word_of(event))
+    }
+
+    /// Returns the use of each kind of lock that was used.
+    #[must_use]
+    pub fn uses(&self, locks: &[Contended]) -> Vec<LockUse> {
+        debug_assert_eq!(locks.len(), self.all, "every lock has a place");
+        let lists = self.queues + self.lists;
+        let kinds: [(LockKind, Range<usize>); 3] = [
+            (self.queue_kind, 0..self.queues),
+            (LockKind::DispatchList, self.queues..lists),
+            (LockKind::TagWords, lists..self.all),
+        ];
+        let used = |(kind, range)| LockUse::of(kind, &locks[range]);
+        kinds.into_iter().map(used).filter(|of| of.all.acquisitions > 0).collect()
+    }
+}
+
+impl LockUse {
+    fn of(kind: LockKind, locks: &[Contended]) -> Self {
+        let each = || locks.iter().map(Contended::counts);
+        let all = each().fold(LockCounts::default(), |sum, one| LockCounts {
+            acquisitions: sum.acquisitions + one.acquisitions,
+            moves: sum.moves + one.moves,
+            held: sum.held + one.held,
+            waited: sum.waited + one.waited,
+            longest_wait: sum.longest_wait.max(one.longest_wait),
+        });
+        let busiest = each().max_by_key(|one| one.held).unwrap_or_default();
+        debug_assert!(busiest.held <= all.held, "one of them is held no longer than all");
+        Self { kind, all, busiest }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_has_four_words_or_one_for_64_tags() {
+        let depths = [1, 4, 31, 62, 64, 255, 256, 257, 1023];
+        assert_eq!(depths.map(words_of), [1, 4, 8, 8, 4, 8, 4, 5, 16]);
+    }
+
+    #[test]
+    fn every_lock_has_a_place_of_its_own() {
+        let tags = TagSetConfig { hctxs: 2, queues: 3, ..TagSetConfig::single(64) };
+        let all = |policies: &Policies, lines_move| Sites::new(policies, &tags, lines_move).all();
+        assert_eq!(all(&Policies::mq_deadline(), false), 3);
+        // Locks of queues, lists, words of driver tags, and words of 128 scheduler tags.
+        assert_eq!(all(&Policies::NONE, true), 3 + 6 + 2 * 4);
+        assert_eq!(all(&Policies::mq_deadline(), true), 3 + 6 + 2 * 4 + 6 * 4);
+        let shared = Policies { dispatch: Dispatch::SharedList, ..Policies::NONE };
+        assert_eq!(all(&shared, true), 3 + 3 + 2 * 4);
+        let single = Policies { model: Model::SingleLock, ..Policies::mq_deadline() };
+        assert_eq!(all(&single, true), 3);
+    }
+}
