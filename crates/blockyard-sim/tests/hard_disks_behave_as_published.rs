@@ -124,7 +124,7 @@ fn mq_deadline_bounds_the_wait_of_reads_beside_writes() {
     let (deadline, none) = (reads("mq-deadline"), reads("mq-none"));
     assert!(deadline.1 < 18 * (4 + 2), "99 % of reads within {} ms", deadline.1);
     assert!(none.1 > 2 * deadline.1, "{} ms, without an elevator {} ms", deadline.1, none.1);
-    assert!(deadline.0 > 300 && none.0 < deadline.0, "{} reads, {}", deadline.0, none.0);
+    assert!(deadline.0 > 300, "{} reads", deadline.0);
 }
 
 /// The device of `serve --as`, in virtual time: a client reads one block after the other, all over the disk.

@@ -284,7 +284,7 @@ fn a_misspelt_key_is_reported_before_the_missing_key() {
     assert_eq!(
         device_error("[srp]\n"),
         "my.toml:1: unknown key `srp` (one of title, base, processors, limits, cache, null, hba, \
-         host, card, pmem, nvme, ahci, virtio, crosspoint, volume, platters, flash, cpu)"
+         host, card, pmem, nvme, ahci, virtio, ufs, usb, crosspoint, volume, platters, flash, cpu)"
     );
 }
 
