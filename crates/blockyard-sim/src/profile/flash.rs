@@ -40,6 +40,8 @@ pub struct FlashProfile {
     pub erase: Duration,
     /// Time of a suspended program or erase to give way to a read; `None`: reads wait.
     pub suspend: Option<Duration>,
+    /// Reads that may go before a program or erase that waits, and as many that may suspend it.
+    pub passes: u16,
     /// Time for which 4 KiB occupy their channel.
     pub transfer: Duration,
     /// Bytes of the write buffer.
@@ -54,6 +56,10 @@ pub struct FlashProfile {
     pub slc_program: Duration,
     /// Idle time of the host after which the cache is folded.
     pub slc_idle: Duration,
+    /// Whether writes go past that cache when it is full. If not, they wait until it is folded.
+    pub slc_bypass: bool,
+    /// Bytes of memory for the map, four for each 4 KiB of data; `None`: the whole map is in memory.
+    pub map_memory: Option<u64>,
 }
 
 impl FlashProfile {
@@ -98,6 +104,7 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     program: "program" need(Time),
     erase: "erase" need(Time),
     suspend: "suspend" take(Time),
+    passes: "passes" take_or(Count(1..=1000), 16),
     transfer: "transfer" need(Time),
     buffer: "buffer" need(Bytes(UNIT_BYTES..=1 << 36)),
     buffered: "buffered" need(Time),
@@ -105,6 +112,8 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     slc: "slc" need(Bytes(0..=1 << 42)),
     slc_program: "slc-program" need(Time),
     slc_idle: "slc-idle" need(Time),
+    slc_bypass: "slc-bypass" take_or(Flag, false),
+    map_memory: "map-memory" take(Bytes(UNIT_BYTES..=1 << 36)),
 });
 
 /// Reads the table `[flash]` of `parent`, and checks that its geometry can work.

@@ -29,7 +29,7 @@ pub(super) fn front(profile: FrontProfile) -> Box<dyn Front> {
 pub(super) fn medium(profile: MediumProfile, capacity: u64, prng: Prng) -> Box<dyn Medium> {
     match profile {
         MediumProfile::Crosspoint(profile) => Box::new(Crosspoint::new(profile, prng)),
-        MediumProfile::Flash(profile) => Box::new(Flash::new(profile, prng)),
+        MediumProfile::Flash(profile) => Box::new(Flash::new(profile, capacity, prng)),
         MediumProfile::Platters(profile) => Box::new(Platters::new(profile, capacity, prng)),
         MediumProfile::Volume(profile) => Box::new(Volume::new(profile, prng)),
     }

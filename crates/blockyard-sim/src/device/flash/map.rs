@@ -1,33 +1,49 @@
-//! The page-mapped translation of flash: where each unit lies, and the collection of blocks.
+//! The page-mapped translation of flash: where each unit lies, and which blocks of a die have room.
 //!
-//! Collection is greedy: it moves the valid units of the block with the fewest, within a die.
+//! # Rules
+//!
+//! - **[row-at-once]** A program takes a row of a block, as many units as all planes of the die write together. A place of it without
+//!   data stays empty until its block is erased.
+//! - **[last-block-for-collection]** Only collection opens the last free block of a die, and writes to it until another one is free. So it
+//!   can always go on.
 
+use super::closed::Closed;
 use crate::profile::{FlashProfile, RESERVE_BLOCKS, UNIT_BYTES};
-use crate::workload::Prng;
 
-/// A unit or a place that is nowhere.
+/// A unit without data, or a place without a valid unit.
 const NOWHERE: u32 = u32::MAX;
+/// A unit that waits in the write buffer.
+const BUFFERED: u32 = u32::MAX - 1;
 
-/// What a placement on a die cost beyond its own program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Collected {
-    /// Valid units that were moved.
-    pub(super) moved: u64,
-    /// Blocks that were erased.
-    pub(super) erased: u64,
+/// A unit that a program writes, and where its data was when it was read. The place stays empty if it has moved since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Source {
+    unit: u32,
+    from: u32,
+}
+
+impl Source {
+    /// Returns the data of `unit` in the write buffer.
+    pub(super) const fn buffer(unit: u32) -> Self {
+        Self { unit, from: BUFFERED }
+    }
 }
 
 /// The map.
 #[derive(Debug)]
 pub(super) struct Map {
+    row_units: usize,
     block_units: usize,
     die_blocks: usize,
+    /// The valid units of a die beyond which programs of the buffer go to others.
+    die_units: usize,
     /// For each unit, its place.
     place_of: Vec<u32>,
     /// For each place, its unit if it is valid.
     unit_at: Vec<u32>,
     /// For each block, its valid units.
     valid: Vec<u32>,
+    closed: Closed,
     dies: Vec<Die>,
 }
 
@@ -43,40 +59,29 @@ struct Die {
 }
 
 impl Map {
-    /// Returns the map of a drive in the state that `profile` gives, as `prng` draws its overwrites.
-    pub(super) fn new(profile: &FlashProfile, prng: &mut Prng) -> Self {
+    /// Returns the map of a drive without data.
+    pub(super) fn new(profile: &FlashProfile) -> Self {
         let small = |n: u64| usize::try_from(n).expect("a map should fit in memory");
         let (block_units, die_blocks) = (small(profile.block_units()), small(profile.die_blocks()));
         let (dies, units) = (small(profile.all_dies()), small(profile.simulated / UNIT_BYTES));
         let blocks = dies * die_blocks;
-        let number = |n: usize| u32::try_from(n).expect("places should be below 2 to the 32");
         let die = |die| {
-            let mut free: Vec<_> =
-                (die * die_blocks..(die + 1) * die_blocks).map(number).rev().collect();
+            let mut free: Vec<_> = (die * die_blocks..(die + 1) * die_blocks).map(number).collect();
+            free.reverse();
             let open = free.pop().expect("a die should have blocks");
             Die { free, open, taken: 0, valid: 0 }
         };
-        let mut map = Self {
+        Self {
+            row_units: small(profile.program_units()),
             block_units,
             die_blocks,
+            die_units: block_units * (die_blocks - small(2 + RESERVE_BLOCKS)),
             place_of: vec![NOWHERE; units],
             unit_at: vec![NOWHERE; blocks * block_units],
             valid: vec![0; blocks],
+            closed: Closed::new(dies, blocks, block_units),
             dies: (0..dies).map(die).collect(),
-        };
-        let filled = units * usize::from(profile.fill) / 100;
-        let stripe = small(profile.program_units());
-        for unit in 0..filled {
-            let die = map.with_room(unit / stripe % dies);
-            map.put(die, number(unit));
         }
-        let overwrites = filled * usize::from(profile.overwritten) / 100;
-        for nth in 0..overwrites {
-            let unit = prng.below(filled as u64);
-            let die = map.with_room(nth / stripe % dies);
-            map.put(die, u32::try_from(unit).expect("a unit should be a u32"));
-        }
-        map
     }
 
     /// Returns how many units the map has.
@@ -84,91 +89,146 @@ impl Map {
         self.place_of.len() as u64
     }
 
-    /// Returns the place of `unit`, if it holds data.
-    pub(super) fn place(&self, unit: u32) -> Option<u32> {
-        Some(self.place_of[unit as usize]).filter(|place| *place != NOWHERE)
+    /// Returns how many units a row has.
+    pub(super) fn row_units(&self) -> usize {
+        self.row_units
     }
 
-    /// Returns the die of `place`.
-    pub(super) fn die_of(&self, place: u32) -> usize {
-        place as usize / self.block_units / self.die_blocks
+    /// Returns the row of `unit` if it has a place in flash.
+    pub(super) fn row_of(&self, unit: u32) -> Option<u32> {
+        let place = Some(self.place_of[unit as usize]).filter(|place| *place < BUFFERED);
+        place.map(|place| place / number(self.row_units))
     }
 
-    /// Returns the first die from `die` on, in turn, that keeps enough spare for collection after one more program.
-    pub(super) fn with_room(&self, die: usize) -> usize {
-        let most = (self.die_blocks - 3) * self.block_units;
-        let dies = self.dies.len();
-        let mut turn = (0..dies).map(|nth| (die + nth) % dies);
-        turn.find(|die| self.dies[*die].valid < most).expect("the spare should leave room on a die")
+    /// Returns the die of `row`.
+    pub(super) fn die_of_row(&self, row: u32) -> usize {
+        self.die_of(row as usize * self.row_units)
+    }
+
+    fn die_of(&self, place: usize) -> usize {
+        place / self.block_units / self.die_blocks
+    }
+
+    /// Notes that the buffer has the data of `unit`, and returns whether it had data of it before.
+    pub(super) fn buffer(&mut self, unit: u32) -> bool {
+        let combined = self.place_of[unit as usize] == BUFFERED;
+        self.unmap(unit);
+        self.place_of[unit as usize] = BUFFERED;
+        combined
     }
 
     /// Forgets the data of `unit`.
     pub(super) fn unmap(&mut self, unit: u32) {
         let place = core::mem::replace(&mut self.place_of[unit as usize], NOWHERE);
-        if place != NOWHERE {
-            self.unit_at[place as usize] = NOWHERE;
-            self.valid[place as usize / self.block_units] -= 1;
-            let die = self.die_of(place);
-            self.dies[die].valid -= 1;
+        if place >= BUFFERED {
+            return;
+        }
+        let (block, die) = (place / number(self.block_units), self.die_of(place as usize));
+        self.unit_at[place as usize] = NOWHERE;
+        self.dies[die].valid -= 1;
+        let before = self.valid[block as usize];
+        self.valid[block as usize] -= 1;
+        if self.closed.contains(block) {
+            self.closed.remove(die, block, before);
+            self.closed.insert(die, block, before - 1);
         }
     }
 
-    /// Puts `unit` on `die`, collecting blocks first if few are free.
-    pub(super) fn put(&mut self, die: usize, unit: u32) -> Collected {
-        debug_assert!(die < self.dies.len(), "a die should be one of the map's");
-        self.unmap(unit);
-        let mut collected = Collected::default();
-        while self.dies[die].taken == self.block_units
-            && (self.dies[die].free.len() as u64) < RESERVE_BLOCKS
-        {
-            collected.moved += self.collect(die);
-            collected.erased += 1;
+    /// Whether a program of the buffer may take a row of `die` ([last-block-for-collection]).
+    pub(super) fn has_room(&self, die: usize) -> bool {
+        let Die { taken, free, .. } = &self.dies[die];
+        let open = *taken < self.block_units && !free.is_empty();
+        !self.is_full(die) && (open || !self.is_short(die))
+    }
+
+    /// Whether `die` has so many valid units that the rest must be left to collection.
+    pub(super) fn is_full(&self, die: usize) -> bool {
+        self.dies[die].valid >= self.die_units
+    }
+
+    /// Whether collection must free blocks of `die`.
+    pub(super) fn is_short(&self, die: usize) -> bool {
+        (self.dies[die].free.len() as u64) < RESERVE_BLOCKS
+    }
+
+    /// Puts `units`, a row at most, on `die`. Returns their row, and how many of them were still valid ([row-at-once]).
+    pub(super) fn program(&mut self, die: usize, units: &[Source]) -> (u32, u64) {
+        debug_assert!(units.len() <= self.row_units, "a program should write a row at most");
+        if self.dies[die].taken == self.block_units {
+            self.open_block(die);
         }
-        self.append(die, unit);
-        collected
-    }
-
-    /// Leaves one place of `die` without data, to fill up a program.
-    pub(super) fn pad(&mut self, die: usize) {
-        let die = &mut self.dies[die];
-        die.taken = (die.taken + 1).min(self.block_units);
-    }
-
-    fn append(&mut self, die: usize, unit: u32) {
         let at = &mut self.dies[die];
-        if at.taken == self.block_units {
-            at.open = at.free.pop().expect("collection should keep a block free");
-            at.taken = 0;
-        }
-        let place = at.open as usize * self.block_units + at.taken;
-        at.taken += 1;
-        debug_assert_eq!(self.unit_at[place], NOWHERE, "a place is written once between erases");
-        self.unit_at[place] = unit;
-        self.place_of[unit as usize] = u32::try_from(place).expect("a place should be a u32");
-        at.valid += 1;
-        self.valid[at.open as usize] += 1;
-    }
-
-    /// Empties the closed block of `die` with the fewest valid units, and returns how many it moved.
-    fn collect(&mut self, die: usize) -> u64 {
-        let blocks = die * self.die_blocks..(die + 1) * self.die_blocks;
-        // Neither a free block nor an empty closed one has a valid unit: only the list distinguishes them.
-        let Die { free, open, .. } = &self.dies[die];
-        let closed =
-            blocks.filter(|b| *b != *open as usize && !free.iter().any(|f| *f as usize == *b));
-        let victim =
-            closed.min_by_key(|block| self.valid[*block]).expect("a block should be closed");
-        let moved = self.valid[victim];
-        debug_assert!((moved as usize) < self.block_units, "a die has room for collection");
-        for place in victim * self.block_units..(victim + 1) * self.block_units {
-            let unit = core::mem::replace(&mut self.unit_at[place], NOWHERE);
-            if unit != NOWHERE {
-                self.append(die, unit);
+        debug_assert_eq!(at.taken % self.row_units, 0, "[row-at-once]");
+        let first = at.open as usize * self.block_units + at.taken;
+        at.taken += self.row_units;
+        let open = at.open as usize;
+        let mut placed = 0;
+        for (place, source) in (first..).zip(units) {
+            if self.place_of[source.unit as usize] == source.from {
+                self.unmap(source.unit);
+                debug_assert_eq!(self.unit_at[place], NOWHERE, "a place is written once");
+                self.unit_at[place] = source.unit;
+                self.place_of[source.unit as usize] = number(place);
+                placed += 1;
             }
         }
-        self.valid[victim] = 0;
-        self.dies[die].valid -= moved as usize;
-        self.dies[die].free.push(u32::try_from(victim).expect("a block should be a u32"));
-        moved.into()
+        self.dies[die].valid += placed;
+        self.valid[open] += number(placed);
+        (number(first / self.row_units), placed as u64)
     }
+
+    fn open_block(&mut self, die: usize) {
+        let at = &mut self.dies[die];
+        let open = at.free.pop().expect("collection should keep a block free");
+        let full = core::mem::replace(&mut at.open, open);
+        at.taken = 0;
+        self.closed.insert(die, full, self.valid[full as usize]);
+    }
+
+    /// Takes the closed block of `die` with the fewest valid units, which is collected next.
+    pub(super) fn take_victim(&mut self, die: usize) -> u32 {
+        let victim = self.closed.take_least(die).expect("a block should be closed");
+        debug_assert!(
+            (self.valid[victim as usize] as usize) < self.block_units,
+            "a die should have room for collection"
+        );
+        victim
+    }
+
+    /// Returns how many valid units `block` has.
+    pub(super) fn valid(&self, block: u32) -> u32 {
+        self.valid[block as usize]
+    }
+
+    /// Appends the valid units of the first row of `block` from `row` on that has any to `units`, and returns the row
+    /// after it.
+    pub(super) fn read_row(&self, block: u32, row: u32, units: &mut Vec<Source>) -> Option<u32> {
+        let rows = number(self.block_units / self.row_units);
+        let before = units.len();
+        for row in row..rows {
+            let first = block as usize * self.block_units + row as usize * self.row_units;
+            let places = (first..first + self.row_units).map(|place| (place, self.unit_at[place]));
+            let valid = places.filter(|(_, unit)| *unit != NOWHERE);
+            units.extend(valid.map(|(place, unit)| Source { unit, from: number(place) }));
+            if units.len() > before {
+                return Some(row + 1);
+            }
+        }
+        None
+    }
+
+    /// Keeps those of `units` whose data has not moved or been overwritten.
+    pub(super) fn retain_valid(&self, units: &mut Vec<Source>) {
+        units.retain(|source| self.place_of[source.unit as usize] == source.from);
+    }
+
+    /// Returns `block` of `die` to the free ones.
+    pub(super) fn erase(&mut self, die: usize, block: u32) {
+        debug_assert_eq!(self.valid(block), 0, "valid data must not be erased");
+        self.dies[die].free.push(block);
+    }
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n).expect("places should be below 2 to the 32")
 }

@@ -1,25 +1,36 @@
 //! Flash memory behind a translation layer: dies on channels, a write buffer, a cache of single-level cells.
 //!
-//! A write ends when the buffer has taken it. The buffer writes whole programs, on the dies in turn, and a place in it
-//! is free again when its program has ended. A read takes its die and then its channel.
+//! A write ends when the buffer has taken it. The buffer writes whole programs, each on the next die that is free, and the room of a
+//! program is free again when it has ended. A read takes its die and then its channel; a program takes its channel and then its
+//! die. Data that has not been programmed is read from the buffer.
 //!
 //! The map is scaled: it has `simulated` bytes of units, whatever the drive's capacity, and units whose distance is a
 //! multiple of them share an entry. Memory does not depend on the capacity or on the length of a run. Writes that are
 //! uniform over the drive see the collection of the whole drive, sooner; writes to a part of it that is larger than
 //! the simulated span see all of the data overwritten.
 //!
-//! Left out: the read of the rest of a unit of which only a part is written, misses of the map in a drive without
-//! memory of its own, read retries, wear, the location of data in the cache of single-level cells (only its amount
-//! and times count) and reads of data whose program has not ended from the buffer. Collection moves data within a die.
+//! Left out: the read of the rest of a unit of which only a part is written, writes of the map, read retries, wear, programs that load
+//! while another one runs, and the location of data in the cache of single-level cells: only its amount and times count. A die's register
+//! holds any number of pages that wait for the channel. Collection moves data within a die.
 //!
-//! Too simple for latencies beside writes: a read waits for all the work that its die has taken, not only for the program
-//! under way; it holds its channel from the end of its read on, so that a busy die keeps a channel from others; a
-//! suspended program ends as if it had not been suspended; a die that collects empties a block in one piece. A discard
-//! of any `simulated` bytes of addresses empties the map.
+//! # Rules
+//!
+//! - **[discard-by-share]** Of the units that share an entry, one stands for all, by a fixed hash. A discard empties the entry if it has that
+//!   one. So a discard of a tenth of the drive empties a tenth of the map.
 
+mod buffer;
+mod channel;
+mod closed;
+mod collect;
+mod counts;
+mod die;
 mod map;
+mod map_memory;
+mod precondition;
+mod slc;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
@@ -27,87 +38,94 @@ use super::medium::{
 use crate::profile::{FlashProfile, UNIT_BYTES};
 use crate::workload::Prng;
 use blockyard::bio::Op;
-use blockyard::time::{Duration, Instant};
+use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
+use buffer::Buffer;
+use channel::Channel;
+use collect::Collection;
+use core::ops::Range;
+use counts::Counts;
+use die::{Die, PageRead, Reader};
 use map::Map;
+use map_memory::MapMemory;
+use slc::SlcCache;
 use std::collections::VecDeque;
 
 /// Sectors of a unit.
 const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES as u64;
-/// The event at which a program ended, with the number of its units; below it lie commands.
-const PROGRAMMED: u32 = 1 << 30;
-/// The event at which the cache may be folded.
-const FOLD: u32 = PROGRAMMED - 1;
+/// The event at which a die has done something, with its number; below it lie commands.
+const DIE: u32 = 1 << 28;
+/// The event at which a channel has carried something, with its number.
+const CHANNEL: u32 = 1 << 29;
+/// The event at which the host may have been idle for long enough.
+const IDLE: u32 = 1 << 30;
 
 /// The medium.
 #[derive(Debug)]
 pub(super) struct Flash {
     profile: FlashProfile,
+    /// Units that the host sees.
+    capacity: u64,
     map: Map,
+    map_memory: Option<MapMemory>,
     dies: Vec<Die>,
-    /// For each channel, the instant from which it is free.
-    channels: Vec<Instant>,
-    /// Units that wait for the next program.
-    pending: Vec<u32>,
+    channels: Vec<Channel<Transfer>>,
+    collections: Vec<Collection>,
+    buffer: Buffer,
+    slc: SlcCache,
     /// The die of the next program.
     next_die: usize,
-    /// Units in the buffer, and how many it takes.
-    buffered: u64,
-    buffer_units: u64,
-    /// Writes that wait for the buffer: their next unit, and the one after their last.
-    waiting: VecDeque<(CommandId, Access, u64, u64)>,
-    /// The instant from which all data that the buffer gave away is in flash.
-    durable_at: Instant,
-    /// Units in the cache of single-level cells, and whether an event to fold them is under way.
-    slc_used: u64,
-    folding: bool,
+    commands: Vec<Command>,
+    /// Writes that wait for the buffer, with their units that it does not have.
+    waiting: VecDeque<(CommandId, bool, Range<u64>)>,
+    /// When the host last asked for something, and whether an event will look at that.
     host_at: Instant,
+    looking: bool,
     ended: VecDeque<CommandId>,
     counts: Counts,
 }
 
-/// A die.
-#[derive(Clone, Copy, Debug, Default)]
-struct Die {
-    /// The instant from which all its work is done.
-    free_at: Instant,
-    /// The instant from which its reads are done.
-    reads_at: Instant,
+/// A command that has begun.
+#[derive(Clone, Debug, Default)]
+struct Command {
+    /// Its parts that have not ended. It ends with the last.
+    parts: u32,
+    /// The units that a read asks for.
+    units: Range<u64>,
+    /// Pages of the map that a read waits for.
+    missed: u32,
 }
 
-/// What the memory did.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    host: u64,
-    moved: u64,
-    erases: u64,
-    reads: u64,
-    programs: u64,
-    slc_programs: u64,
-    folded: u64,
-    combined: u64,
-    stalls: u64,
-    read_wait: Duration,
-    used: Duration,
+/// What a channel carries.
+#[derive(Clone, Copy, Debug)]
+enum Transfer {
+    /// Data of a program to this die.
+    In(usize),
+    /// Data that was read from this die.
+    Out(usize, Reader),
 }
 
 impl Flash {
-    /// Returns idle flash by `profile`; `prng` draws what was overwritten before.
-    pub(super) fn new(profile: FlashProfile, mut prng: Prng) -> Self {
+    /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before.
+    pub(super) fn new(profile: FlashProfile, capacity: u64, mut prng: Prng) -> Self {
         let dies = usize::from(profile.channels) * usize::from(profile.dies);
+        let mut map = Map::new(&profile);
+        let mut collections: Vec<_> = (0..dies).map(|_| Collection::default()).collect();
+        precondition::precondition(&profile, &mut map, &mut collections, &mut prng);
         Self {
-            map: Map::new(&profile, &mut prng),
-            dies: vec![Die::default(); dies],
-            channels: vec![Instant::ZERO; profile.channels.into()],
-            pending: Vec::new(),
+            capacity: capacity / UNIT_SECTORS,
+            map_memory: profile.map_memory.map(MapMemory::new),
+            dies: (0..dies).map(|_| Die::default()).collect(),
+            channels: (0..profile.channels).map(|_| Channel::new()).collect(),
+            buffer: Buffer::new(profile.buffer / UNIT_BYTES, map.row_units()),
+            slc: SlcCache::new(profile.slc / UNIT_BYTES, map.row_units() as u64, dies),
+            map,
+            collections,
             next_die: 0,
-            buffered: 0,
-            buffer_units: profile.buffer / UNIT_BYTES,
+            commands: Vec::new(),
             waiting: VecDeque::new(),
-            durable_at: Instant::ZERO,
-            slc_used: 0,
-            folding: false,
             host_at: Instant::ZERO,
+            looking: false,
             ended: VecDeque::new(),
             counts: Counts::default(),
             profile,
@@ -115,208 +133,210 @@ impl Flash {
     }
 
     /// Returns the entry of `unit` in the map.
-    fn fold(&self, unit: u64) -> u32 {
+    fn entry(&self, unit: u64) -> u32 {
         u32::try_from(unit % self.map.units()).expect("a unit of the map should be a u32")
     }
 
-    /// Reads units `first..end`, and returns when the last is there.
-    fn read(&mut self, first: u64, end: u64, now: Instant) -> Instant {
-        let page_units = u32::try_from(self.profile.page / UNIT_BYTES).expect("a page is small");
-        let mut done = now + self.profile.buffered;
-        let mut last = (u32::MAX, now);
-        for unit in first..end {
-            let unit = self.fold(unit);
-            let Some(place) = self.map.place(unit) else { continue };
-            if self.pending.contains(&unit) {
-                continue;
-            }
-            let die = self.map.die_of(place);
-            if last.0 != place / page_units {
-                last = (place / page_units, self.read_page(die, now));
-            }
-            done = done.max(self.transfer(die, 1, last.1));
+    /// Begins to read the units of `id`, or the pages of the map which they need.
+    fn read(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
+        let units = self.commands[id.0 as usize].units.clone();
+        let Some(memory) = &mut self.map_memory else { return self.read_data(id, now, events) };
+        // A command is shorter than what a page of the map covers, so it needs two at most.
+        let pages = [memory.miss(units.start), memory.miss(units.end - 1)];
+        let missed = pages.iter().flatten().count();
+        if missed == 0 {
+            return self.read_data(id, now, events);
         }
-        done
+        let command = &mut self.commands[id.0 as usize];
+        command.missed = u32::try_from(missed).expect("it should be two at most");
+        command.parts += 1;
+        for page in pages.into_iter().flatten() {
+            let die = usize::try_from(page % self.dies.len() as u64).expect("dies should be few");
+            let read = PageRead { reader: Reader::Map(id), units: 1, asked_at: now };
+            self.read_page(die, read, now, events);
+        }
     }
 
-    /// Reads a page of `die`, and returns when its register holds it. A read goes before programs and erases if the die
-    /// can suspend them.
-    fn read_page(&mut self, die: usize, now: Instant) -> Instant {
-        let die = &mut self.dies[die];
-        let busy = die.free_at > now.max(die.reads_at);
-        let (begin, cost) = match self.profile.suspend {
-            Some(suspend) if busy => (now.max(die.reads_at) + suspend, suspend),
-            _ => (now.max(die.free_at), Duration::ZERO),
-        };
-        die.reads_at = begin + self.profile.read;
-        die.free_at = (die.free_at + cost + self.profile.read).max(die.reads_at);
-        debug_assert!(die.free_at >= die.reads_at, "a die's reads are among its work");
-        self.counts.reads += 1;
-        self.counts.used += self.profile.read;
-        self.counts.read_wait += begin.since(now);
-        die.reads_at
+    /// Notes that a page of the map is there, and reads the units of `id` after the last one.
+    fn read_mapped(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
+        let command = &mut self.commands[id.0 as usize];
+        debug_assert!(command.missed > 0 && command.parts > 0, "{command:?} should miss a page");
+        command.missed -= 1;
+        if command.missed == 0 {
+            self.read_data(id, now, events);
+            self.end_part(id);
+        }
     }
 
-    /// Carries `units` of `die` over its channel from `from` at the earliest, and returns when they are there.
-    fn transfer(&mut self, die: usize, units: u64, from: Instant) -> Instant {
-        let at = die % self.channels.len();
-        let channel = &mut self.channels[at];
-        *channel = (*channel).max(from) + times(self.profile.transfer, units);
-        *channel
+    /// Begins to read the units of `id`. Units in one row are read together.
+    fn read_data(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
+        let mut group: Option<(u32, u32)> = None;
+        for unit in self.commands[id.0 as usize].units.clone() {
+            let row = self.map.row_of(self.entry(unit));
+            let Some(row) = row.filter(|row| {
+                let die = self.map.die_of_row(*row);
+                !self.dies[die].programs(*row)
+            }) else {
+                continue;
+            };
+            match &mut group {
+                Some((at, units)) if *at == row => *units += 1,
+                _ => {
+                    if let Some(group) = group.replace((row, 1)) {
+                        self.read_group(id, group, now, events);
+                    }
+                }
+            }
+        }
+        if let Some(group) = group {
+            self.read_group(id, group, now, events);
+        }
+    }
+
+    fn read_group(
+        &mut self,
+        id: CommandId,
+        (row, units): (u32, u32),
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        self.commands[id.0 as usize].parts += 1;
+        let read = PageRead { reader: Reader::Command(id), units, asked_at: now };
+        self.read_page(self.map.die_of_row(row), read, now, events);
     }
 
     /// Lets waiting writes into the buffer while it has room.
     fn admit(&mut self, now: Instant, events: &mut MediumEvents) {
-        while let Some((id, access, mut unit, end)) = self.waiting.pop_front() {
-            while unit < end && self.buffered < self.buffer_units {
-                let entry = self.fold(unit);
-                unit += 1;
-                self.counts.host += 1;
-                if self.pending.contains(&entry) {
+        while let Some((id, fua, mut units)) = self.waiting.pop_front() {
+            while !units.is_empty() && self.buffer.has_room(1) {
+                let entry = self.entry(units.start);
+                units.start += 1;
+                self.counts.written += 1;
+                if self.map.buffer(entry) {
                     self.counts.combined += 1;
-                    continue;
-                }
-                self.buffered += 1;
-                self.pending.push(entry);
-                if self.pending.len() as u64 == self.profile.program_units() {
-                    self.program(now, events);
+                } else if self.buffer.put(entry) {
+                    self.dispatch(now, events);
                 }
             }
-            if unit < end {
-                return self.waiting.push_front((id, access, unit, end));
+            if !units.is_empty() {
+                return self.waiting.push_front((id, fua, units));
             }
-            debug_assert!(self.buffered <= self.buffer_units, "the buffer has a limit");
-            let durable = if access.fua { self.settle(now, events) } else { now };
-            events.push_back((durable.max(now + self.profile.buffered), MediumEvent(id.0)));
+            events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
+            if fua {
+                self.flush(id, now, events);
+            }
         }
     }
 
-    /// Returns when all data in the buffer is durable, after a program of what waits.
-    fn settle(&mut self, now: Instant, events: &mut MediumEvents) -> Instant {
+    /// Lets `id` wait until all data in the buffer is in flash, unless the buffer survives a loss of power.
+    fn flush(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
         if self.profile.protected {
-            return now;
+            return;
         }
-        if !self.pending.is_empty() {
-            self.program(now, events);
+        if self.buffer.cut() {
+            self.dispatch(now, events);
         }
-        self.durable_at.max(now)
+        self.commands[id.0 as usize].parts += u32::from(self.buffer.wait(id));
     }
 
-    /// Programs the units that wait, on the next die.
-    fn program(&mut self, now: Instant, events: &mut MediumEvents) {
-        let (at, units) = (self.map.with_room(self.next_die), self.pending.len() as u64);
-        self.next_die = (at + 1) % self.dies.len();
-        let (mut moved, mut erased) = (0, 0);
-        for unit in &self.pending {
-            let collected = self.map.put(at, *unit);
-            moved += collected.moved;
-            erased += collected.erased;
-        }
-        (units..self.profile.program_units()).for_each(|_| self.map.pad(at));
-        self.pending.clear();
-        let slc = (self.slc_used + units) * UNIT_BYTES <= self.profile.slc;
-        let own = if slc { self.profile.slc_program } else { self.profile.program };
-        let collection = self.moving(moved) + times(self.profile.erase, erased);
-        let there = self.transfer(at, units, now);
-        let die = &mut self.dies[at];
-        die.free_at = die.free_at.max(there) + collection + own;
-        let end = die.free_at;
-        self.durable_at = self.durable_at.max(end);
-        self.counts.used += collection + own;
-        self.counts.moved += moved;
-        self.counts.erases += erased;
-        self.counts.programs += 1;
-        self.counts.slc_programs += u64::from(slc);
-        let event = PROGRAMMED + u32::try_from(units).expect("a program has few units");
-        events.push_back((end, MediumEvent(event)));
-        if slc {
-            self.slc_used += units;
-            if !core::mem::replace(&mut self.folding, true) {
-                events.push_back((now + self.profile.slc_idle, MediumEvent(FOLD)));
+    /// Forgets the data of `units` ([discard-by-share]).
+    fn discard(&mut self, units: Range<u64>) {
+        let (capacity, simulated) = (self.capacity, self.map.units());
+        let standing = |entry: u64| {
+            let sharing = capacity.saturating_sub(entry).div_ceil(simulated).max(1);
+            let hash = entry.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            entry + hash % sharing * simulated
+        };
+        let entries = if units.end.saturating_sub(units.start) < simulated {
+            units.start..units.end
+        } else {
+            0..simulated
+        };
+        for entry in entries.map(|unit| unit % simulated) {
+            if units.contains(&standing(entry)) {
+                self.map.unmap(self.entry(entry));
             }
         }
     }
 
-    /// Returns the time in which a die moves `units`, which lie on pages of their own.
-    fn moving(&self, units: u64) -> Duration {
-        let programs = units.div_ceil(self.profile.program_units());
-        times(self.profile.read, units) + times(self.profile.program, programs)
+    /// Returns from when on the host will have been idle for long enough.
+    fn idle_at(&self) -> Instant {
+        self.host_at + self.profile.slc_idle
     }
 
-    /// Folds one program on each die if the host is idle, and asks to be called again while data is left.
-    fn fold_cache(&mut self, now: Instant, events: &mut MediumEvents) {
-        let idle_at = self.host_at + self.profile.slc_idle;
-        let mut again = idle_at;
-        if idle_at <= now {
-            let cost = self.moving(self.profile.program_units());
-            for die in &mut self.dies {
-                let units = self.slc_used.min(self.profile.program_units());
-                if units > 0 {
-                    die.free_at = die.free_at.max(now) + cost;
-                    again = again.max(die.free_at);
-                    self.slc_used -= units;
-                    self.counts.folded += units;
-                    self.counts.used += cost;
-                }
-            }
+    /// Whether the host has been idle for long enough.
+    fn is_idle(&self, now: Instant) -> bool {
+        self.idle_at() <= now && self.waiting.is_empty() && !self.buffer.has_program()
+    }
+
+    /// Sees to it that an event looks whether the host is idle, while there is something to fold.
+    fn watch(&mut self, events: &mut MediumEvents) {
+        if !self.slc.is_empty() && !core::mem::replace(&mut self.looking, true) {
+            events.push_back((self.idle_at(), MediumEvent(IDLE)));
         }
-        self.folding = self.slc_used > 0;
-        if self.folding {
-            events.push_back((again, MediumEvent(FOLD)));
+    }
+
+    /// Lets idle dies fold if the host has been idle, and looks again later if it was not.
+    fn look(&mut self, now: Instant, events: &mut MediumEvents) {
+        debug_assert!(self.looking, "an event should look whether the host is idle");
+        self.looking = false;
+        if self.idle_at() > now {
+            return self.watch(events);
+        }
+        (0..self.dies.len()).for_each(|die| self.serve(die, now, events));
+    }
+
+    /// Ends a part of `id`.
+    fn end_part(&mut self, id: CommandId) {
+        let command = &mut self.commands[id.0 as usize];
+        debug_assert!(command.parts > 0, "command {id:?} has ended");
+        command.parts -= 1;
+        if command.parts == 0 {
+            self.ended.push_back(id);
         }
     }
 }
 
 impl Medium for Flash {
     fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
-        debug_assert!(id.0 < FOLD, "a command's number must not be that of another event");
+        debug_assert!(id.0 < DIE, "a command's number must not be that of another event");
         self.host_at = now;
-        let first = access.start / UNIT_SECTORS;
-        let end = (access.start + u64::from(access.sectors)).div_ceil(UNIT_SECTORS);
+        self.watch(events);
+        let end = access.start + u64::from(access.sectors);
+        let units = access.start / UNIT_SECTORS..end.div_ceil(UNIT_SECTORS);
+        let slot = id.0 as usize;
+        self.commands.resize(self.commands.len().max(slot + 1), Command::default());
+        // The first part is what a command takes without flash.
+        self.commands[slot] = Command { parts: 1, units: units.clone(), missed: 0 };
         match access.op {
             Op::Read => {
-                let end = self.read(first, end, now);
-                events.push_back((end, MediumEvent(id.0)));
+                events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
+                self.read(id, now, events);
             }
             Op::Write => {
-                self.counts.stalls += u64::from(self.buffered + (end - first) > self.buffer_units);
-                self.waiting.push_back((id, access, first, end));
+                let room = self.buffer.has_room(units.end - units.start);
+                self.counts.stalls += u64::from(!room || !self.waiting.is_empty());
+                self.waiting.push_back((id, access.fua, units));
                 self.admit(now, events);
             }
             Op::Discard | Op::WriteZeroes => {
                 // Only whole units lose their data.
-                let first = access.start.div_ceil(UNIT_SECTORS);
-                let end = (access.start + u64::from(access.sectors)) / UNIT_SECTORS;
-                for unit in first..end.min(first + self.map.units()) {
-                    let unit = self.fold(unit);
-                    self.pending.retain(|other| {
-                        *other != unit || {
-                            self.buffered -= 1;
-                            false
-                        }
-                    });
-                    self.map.unmap(unit);
-                }
+                self.discard(access.start.div_ceil(UNIT_SECTORS)..end / UNIT_SECTORS);
                 events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
-                self.admit(now, events);
             }
             _ => {
-                let end = self.settle(now, events);
-                events.push_back((end, MediumEvent(id.0)));
+                self.flush(id, now, events);
+                self.end_part(id);
             }
         }
     }
 
     fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
         match event.0 {
-            FOLD => self.fold_cache(now, events),
-            PROGRAMMED.. => {
-                let units = u64::from(event.0 - PROGRAMMED);
-                debug_assert!(units <= self.buffered, "a program frees only what the buffer has");
-                self.buffered -= units;
-                self.admit(now, events);
-            }
-            id => self.ended.push_back(CommandId(id)),
+            IDLE.. => self.look(now, events),
+            CHANNEL.. => self.end_on_channel((event.0 - CHANNEL) as usize, now, events),
+            DIE.. => self.end_on_die((event.0 - DIE) as usize, now, events),
+            id => self.end_part(CommandId(id)),
         }
     }
 
@@ -325,21 +345,7 @@ impl Medium for Flash {
     }
 
     fn counts(&self) -> MediumCounts {
-        let c = &self.counts;
-        let written = c.host - c.combined;
-        vec![
-            ("units_written", c.host),
-            ("units_combined", c.combined),
-            ("units_collected", c.moved),
-            ("write_amplification_percent", (written + c.moved) * 100 / written.max(1)),
-            ("pages_read", c.reads),
-            ("programs", c.programs),
-            ("slc_programs", c.slc_programs),
-            ("units_folded", c.folded),
-            ("erases", c.erases),
-            ("buffer_stalls", c.stalls),
-            ("read_wait_ns", c.read_wait.as_ns()),
-        ]
+        self.counts.named()
     }
 
     fn used(&self) -> MediumUse {
@@ -350,8 +356,4 @@ impl Medium for Flash {
     fn forget(&mut self) {
         self.counts = Counts::default();
     }
-}
-
-fn times(time: Duration, n: u64) -> Duration {
-    Duration::from_ns(time.as_ns().saturating_mul(n))
 }

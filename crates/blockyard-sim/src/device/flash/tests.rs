@@ -5,7 +5,11 @@
     reason = "the published analysis has no closed form in integers"
 )]
 
+use super::collect::Step;
+use super::map::Source;
 use super::*;
+use blockyard::time::Duration;
+use std::collections::BTreeSet;
 
 fn profile() -> FlashProfile {
     FlashProfile {
@@ -22,6 +26,7 @@ fn profile() -> FlashProfile {
         program: Duration::from_us(700),
         erase: Duration::from_us(3500),
         suspend: None,
+        passes: 16,
         transfer: Duration::from_us(5),
         buffer: 1 << 20,
         buffered: Duration::from_us(5),
@@ -29,63 +34,107 @@ fn profile() -> FlashProfile {
         slc: 0,
         slc_program: Duration::from_us(200),
         slc_idle: Duration::from_ms(100),
+        slc_bypass: true,
+        map_memory: None,
     }
 }
 
-/// Runs `commands` accesses, `depth` at a time, and returns the time of each, and the instant of the last end.
-fn run(
-    flash: &mut Flash,
-    from: Instant,
-    depth: u32,
-    commands: u32,
-    mut next: impl FnMut(u32) -> Access,
-) -> (Vec<(Op, Duration)>, Instant) {
-    let (mut events, mut begun) = (MediumEvents::new(), 0);
-    let (mut queue, mut times) = (std::collections::BTreeSet::new(), Vec::new());
-    let mut slots: Vec<_> = (0..depth).map(|_| (Op::Read, from)).collect();
-    let (mut now, mut serial) = (from, 0u64);
-    let mut free: Vec<_> = (0..depth).collect();
-    while times.len() < commands as usize {
-        while begun < commands
-            && let Some(slot) = free.pop()
-        {
-            let access = next(begun);
-            begun += 1;
-            slots[slot as usize] = (access.op, now);
-            flash.begin(CommandId(slot), access, now, &mut events);
-        }
-        for (at, event) in events.drain(..) {
-            serial += 1;
-            queue.insert((at.as_ns(), serial, event.0));
-        }
-        let (at, _, event) = queue.pop_first().expect("an event should be due");
-        now = Instant::from_ns(at);
-        flash.event(MediumEvent(event), now, &mut events);
-        while let Some(CommandId(slot)) = flash.next_ended() {
-            let (op, began) = slots[slot as usize];
-            times.push((op, now.since(began)));
-            free.push(slot);
-        }
+/// Flash with the events that it scheduled.
+struct Rig {
+    flash: Flash,
+    events: MediumEvents,
+    /// Events by time and order.
+    due: BTreeSet<(u64, u64, u32)>,
+    serial: u64,
+    now: Instant,
+}
+
+impl Rig {
+    /// Flash by `profile`, of which the host sees as much as the map has.
+    fn new(profile: FlashProfile) -> Self {
+        let sectors = profile.simulated / u64::from(SECTOR_BYTES);
+        let flash = Flash::new(profile, sectors, Prng::new(1));
+        let (events, due) = (MediumEvents::new(), BTreeSet::new());
+        Self { flash, events, due, serial: 0, now: Instant::ZERO }
     }
-    (times, now)
+
+    fn begin(&mut self, id: u32, access: Access) {
+        self.flash.begin(CommandId(id), access, self.now, &mut self.events);
+    }
+
+    /// Handles the next event if it is due before `until`. Returns whether there was one.
+    fn step(&mut self, until: u64) -> bool {
+        for (at, event) in self.events.drain(..) {
+            self.serial += 1;
+            self.due.insert((at.as_ns(), self.serial, event.0));
+        }
+        let next = self.due.first().copied().filter(|(at, ..)| *at < until);
+        let Some((at, _, event)) = next else { return false };
+        self.due.pop_first();
+        self.now = Instant::from_ns(at);
+        self.flash.event(MediumEvent(event), self.now, &mut self.events);
+        true
+    }
+
+    /// Lets time pass until `until`.
+    fn wait(&mut self, until: u64) {
+        while self.step(until) {}
+        self.now = Instant::from_ns(until);
+    }
+
+    /// Runs `commands` accesses, `depth` at a time, and returns the operation and the time of each.
+    fn run(
+        &mut self,
+        depth: u32,
+        commands: u32,
+        mut next: impl FnMut(u32) -> Access,
+    ) -> Vec<(Op, Duration)> {
+        let mut slots: Vec<_> = (0..depth).map(|_| (Op::Read, self.now)).collect();
+        let (mut begun, mut times) = (0, Vec::new());
+        let mut free: Vec<_> = (0..depth).collect();
+        while times.len() < commands as usize {
+            while begun < commands
+                && let Some(slot) = free.pop()
+            {
+                let access = next(begun);
+                begun += 1;
+                slots[slot as usize] = (access.op, self.now);
+                self.begin(slot, access);
+            }
+            let mut ended = self.flash.next_ended();
+            while ended.is_none() {
+                assert!(self.step(u64::MAX), "an event should be due");
+                ended = self.flash.next_ended();
+            }
+            while let Some(CommandId(slot)) = ended {
+                let (op, began) = slots[slot as usize];
+                times.push((op, self.now.since(began)));
+                free.push(slot);
+                ended = self.flash.next_ended();
+            }
+        }
+        times
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        let counts = self.flash.counts();
+        counts.into_iter().find(|(other, _)| *other == name).expect("a counter").1
+    }
 }
 
 fn at(op: Op, unit: u64) -> Access {
     Access { op, start: unit * UNIT_SECTORS, sectors: 8, fua: false }
 }
 
-fn count(flash: &Flash, name: &str) -> u64 {
-    flash.counts().into_iter().find(|(other, _)| *other == name).expect("a counter").1
-}
+/// A flush of the whole drive.
+const FLUSH: Access = Access { op: Op::Flush, start: 0, sectors: 0, fua: false };
 
 /// Returns the time of 100000 random writes of 4 KiB at steady state, and the write amplification.
 fn steady(fill: u16) -> (u64, f64) {
-    let profile = FlashProfile { fill, overwritten: 400, ..profile() };
-    let mut flash = Flash::new(profile, Prng::new(1));
-    let (mut prng, units) = (Prng::new(2), flash.map.units() * u64::from(fill) / 100);
-    let (_, end) =
-        run(&mut flash, Instant::ZERO, 32, 100_000, |_| at(Op::Write, prng.below(units)));
-    (end.as_ns(), count(&flash, "write_amplification_percent") as f64 / 100.0)
+    let mut rig = Rig::new(FlashProfile { fill, overwritten: 400, ..profile() });
+    let (mut prng, units) = (Prng::new(2), rig.flash.map.units() * u64::from(fill) / 100);
+    rig.run(32, 100_000, |_| at(Op::Write, prng.below(units)));
+    (rig.now.as_ns(), rig.count("write_amplification_percent") as f64 / 100.0)
 }
 
 /// P. Desnoyers, "Analytic Modeling of SSD Write Performance", SYSTOR 2012, and L. Xiang and B. Kurkoski, "An Improved
@@ -112,78 +161,222 @@ fn random_writes_at_steady_state_slow_down_as_the_fill_rises() {
     assert!(high.0 > 2 * low.0 && high.1 > low.1);
 }
 
+/// [fold-when-idle], [full-cache-is-folded]
 #[test]
 fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full_and_idle_time_frees_it() {
     let profile = FlashProfile { fill: 0, slc: 32 << 20, buffer: 1 << 18, ..profile() };
-    let write = |commands| {
-        let mut flash = Flash::new(profile, Prng::new(1));
-        let next = |nth: u32| at(Op::Write, nth.into());
-        let end = run(&mut flash, Instant::ZERO, 8, commands, next).1;
-        (end.as_ns(), flash)
+    let write = |slc_bypass| {
+        let mut rig = Rig::new(FlashProfile { slc_bypass, ..profile });
+        rig.run(8, 8192, |nth| at(Op::Write, nth.into()));
+        rig.run(1, 1, |_| FLUSH);
+        let fast = rig.now.as_ns();
+        assert_eq!(rig.count("slc_programs"), 2048);
+        rig.run(8, 8192, |nth| at(Op::Write, (8192 + nth).into()));
+        rig.run(1, 1, |_| FLUSH);
+        (fast, rig.now.as_ns() - fast, rig)
     };
-    let ((fast, first), (both, mut flash)) = (write(8192), write(16_384));
-    println!("first 32 MiB: {fast} ns, next: {} ns", both - fast);
-    assert_eq!((count(&first, "slc_programs"), count(&flash, "slc_programs")), (2048, 2048));
-    assert!(both - fast > 2 * fast);
-    let mut events = MediumEvents::new();
-    let later = Instant::from_ns(10_000_000_000);
-    (0..512).for_each(|_| flash.fold_cache(later, &mut events));
-    assert_eq!(count(&flash, "units_folded"), 8192);
+    // Four dies program rows of four units: in the cache 220 us each, past it 720 us, and with folding 60 us and 20 us more for the
+    // read and as much as a program past the cache.
+    let (fast, past, mut rig) = write(true);
+    println!("first 32 MiB: {fast} ns, next past the cache: {past} ns");
+    let near = |time: u64, row: u64| time.abs_diff(512 * row) < 512 * row / 10;
+    assert!(near(fast, 220_000) && near(past, 720_000));
+    assert_eq!((rig.count("slc_programs"), rig.count("units_folded")), (2048, 0));
+    // A second later the host has been idle for long enough.
+    rig.wait(rig.now.as_ns() + 1_000_000_000);
+    assert_eq!((rig.count("units_folded"), rig.count("units_written")), (8192, 16_384));
+    assert_eq!(rig.count("write_amplification_percent"), 150);
+
+    let (fast, folded, rig) = write(false);
+    println!("first 32 MiB: {fast} ns, next with folding: {folded} ns");
+    assert!(near(folded, 220_000 + 60_000 + 20_000 + 720_000));
+    assert_eq!((rig.count("slc_programs"), rig.count("units_folded")), (4096, 8192));
 }
 
 #[test]
 fn a_tail_of_reads_rises_by_an_order_of_magnitude_beside_writes() {
     let tail = |writes: bool| {
-        let mut flash = Flash::new(FlashProfile { overwritten: 100, ..profile() }, Prng::new(1));
-        let (mut prng, units) = (Prng::new(3), flash.map.units());
-        let (times, _) = run(&mut flash, Instant::ZERO, 4, 20_000, |nth| {
+        let mut rig = Rig::new(FlashProfile { overwritten: 100, ..profile() });
+        let (mut prng, units) = (Prng::new(3), rig.flash.map.units());
+        let times = rig.run(2, 20_000, |nth| {
             let op = if writes && nth % 4 == 0 { Op::Write } else { Op::Read };
             at(op, prng.below(units))
         });
         let reads = times.into_iter().filter(|(op, _)| *op == Op::Read);
         let mut reads: Vec<_> = reads.map(|(_, time)| time.as_ns()).collect();
         reads.sort_unstable();
-        (reads[reads.len() * 999 / 1000], count(&flash, "read_wait_ns"))
+        (reads[reads.len() * 999 / 1000], rig.count("read_wait_ns"))
     };
     let (alone, beside) = (tail(false), tail(true));
     println!("p99.9 alone {} ns, beside writes {} ns", alone.0, beside.0);
     assert!(beside.0 > 10 * alone.0 && beside.1 > 10 * alone.1);
 }
 
+/// Returns when reads of one die that begin together, 100 us after a write and its flush, end, and when the flush does.
+fn beside_a_program(reads: u32, profile: FlashProfile) -> (Vec<u64>, u64) {
+    let mut rig = Rig::new(FlashProfile { channels: 1, dies: 1, ..profile });
+    rig.begin(0, at(Op::Write, 0));
+    rig.begin(1, FLUSH);
+    rig.wait(100_000);
+    assert_eq!(rig.flash.next_ended(), Some(CommandId(0)));
+    (0..reads).for_each(|nth| rig.begin(2 + nth, at(Op::Read, 64 * u64::from(nth + 1))));
+    let mut ends = vec![0; reads as usize + 1];
+    while rig.step(u64::MAX) {
+        while let Some(CommandId(id)) = rig.flash.next_ended() {
+            ends[id as usize - 1] = rig.now.as_ns();
+        }
+    }
+    let flush = ends.remove(0);
+    (ends, flush)
+}
+
+/// [reads-first]
 #[test]
-fn a_die_that_suspends_lets_a_read_go_before_its_program() {
-    let read_beside_a_program = |suspend| {
-        let mut flash = Flash::new(FlashProfile { suspend, ..profile() }, Prng::new(1));
-        let mut events = MediumEvents::new();
-        flash.pending.extend(0..4);
-        flash.buffered = 4;
-        flash.program(Instant::ZERO, &mut events);
-        flash.read_page(0, Instant::from_ns(100_000)).as_ns()
+fn a_read_suspends_a_program_which_ends_later_by_as_much() {
+    let suspend = Some(Duration::from_us(20));
+    // 20 us to give way, 60 us for the page, 5 us on the channel. The program ended at 5 + 700 us.
+    let (reads, flush) = beside_a_program(1, FlashProfile { suspend, ..profile() });
+    assert_eq!((reads, flush), (vec![185_000], 705_000 + 80_000));
+    let (reads, flush) = beside_a_program(1, profile());
+    assert_eq!((reads, flush), (vec![705_000 + 65_000], 705_000));
+}
+
+/// [bounded-passing]
+#[test]
+fn a_program_is_suspended_by_a_bounded_number_of_reads() {
+    let suspend = Some(Duration::from_us(20));
+    let (reads, flush) = beside_a_program(4, FlashProfile { suspend, passes: 3, ..profile() });
+    // The fourth read waits for the end of the program.
+    assert_eq!(flush, 705_000 + 20_000 + 3 * 60_000);
+    assert_eq!(reads, [185_000, 245_000, 305_000, flush + 65_000]);
+}
+
+/// [ready-before-channel]
+#[test]
+fn a_busy_die_keeps_no_channel_from_another() {
+    // Units 0 and 4 lie on two dies of a channel. The first is busy with a program of a flushed write.
+    let mut rig = Rig::new(FlashProfile { channels: 1, ..profile() });
+    rig.begin(0, at(Op::Write, 1000));
+    rig.begin(1, FLUSH);
+    rig.wait(100_000);
+    assert_eq!(rig.flash.next_ended(), Some(CommandId(0)));
+    rig.begin(2, at(Op::Read, 0));
+    rig.begin(3, at(Op::Read, 4));
+    let mut ends = Vec::new();
+    while rig.step(u64::MAX) {
+        ends.extend(rig.flash.next_ended().map(|id| (id.0, rig.now.as_ns())));
+    }
+    assert_eq!(ends, [(3, 165_000), (1, 705_000), (2, 770_000)]);
+}
+
+/// [discard-by-share]
+#[test]
+fn a_discard_empties_its_share_of_the_map() {
+    let profile = FlashProfile { fill: 100, ..profile() };
+    let units = profile.simulated / UNIT_BYTES;
+    let full_after = |from: u64, discarded: u64| {
+        let sectors = 10 * units * UNIT_SECTORS;
+        let mut flash = Flash::new(profile, sectors, Prng::new(1));
+        flash.discard(from..from + discarded);
+        (0..units).filter(|unit| flash.map.row_of(flash.entry(*unit)).is_some()).count() as u64
     };
-    // Its own time and that of giving way, against the end of the program.
-    assert_eq!(read_beside_a_program(Some(Duration::from_us(20))), 180_000);
-    assert!(read_beside_a_program(None) >= 760_000);
+    assert_eq!(full_after(0, 10 * units), 0);
+    // A tenth of the drive, in one piece or across the end of the simulated span.
+    for (from, discarded) in [(0, units), (units / 2, units), (7 * units, units)] {
+        let emptied = units - full_after(from, discarded);
+        assert!(emptied.abs_diff(units / 10) < units / 100, "{emptied} of {units} units");
+    }
+    let halves = full_after(0, units / 2) + full_after(units / 2, units / 2);
+    assert_eq!(halves, units + full_after(0, units));
+}
+
+#[test]
+fn a_map_that_does_not_fit_costs_a_read_of_flash() {
+    // The memory has the places of 8 pages, of 4 MiB each.
+    let mut rig = Rig::new(FlashProfile { map_memory: Some(32 << 10), ..profile() });
+    let mut time = |unit| rig.run(1, 1, |_| at(Op::Read, unit))[0].1.as_ns();
+    assert_eq!((time(0), time(1023), time(1024)), (130_000, 65_000, 130_000));
+    (2..8).for_each(|page| assert_eq!(time(page * 1024), 130_000));
+    assert_eq!(time(0), 65_000);
+    // The ninth page replaces the one that was not used for the longest time, which is the second.
+    assert_eq!((time(8 * 1024), time(0), time(1024)), (130_000, 65_000, 130_000));
+    assert_eq!(rig.count("map_pages_read"), 10);
 }
 
 #[test]
 fn a_flush_ends_when_the_data_is_in_flash_unless_the_buffer_survives_a_loss_of_power() {
     let flush = |protected| {
-        let mut flash = Flash::new(FlashProfile { protected, fill: 0, ..profile() }, Prng::new(1));
-        let flushing = Access { op: Op::Flush, start: 0, sectors: 0, fua: false };
-        let next = |nth| if nth == 0 { at(Op::Write, 0) } else { flushing };
-        run(&mut flash, Instant::ZERO, 1, 2, next).0[1].1.as_ns()
+        let mut rig = Rig::new(FlashProfile { protected, fill: 0, ..profile() });
+        let next = |nth| if nth == 0 { at(Op::Write, 0) } else { FLUSH };
+        rig.run(1, 2, next)[1].1.as_ns()
     };
     assert_eq!(flush(false), 705_000);
     assert_eq!(flush(true), 0);
 }
 
 #[test]
+fn data_is_read_from_the_buffer_until_its_program_has_ended() {
+    let mut rig = Rig::new(FlashProfile { fill: 0, ..profile() });
+    rig.run(1, 4, |nth| at(Op::Write, nth.into()));
+    assert_eq!(rig.run(1, 1, |_| at(Op::Read, 2))[0].1.as_ns(), 5_000);
+    rig.run(1, 1, |_| FLUSH);
+    assert_eq!(rig.run(1, 1, |_| at(Op::Read, 2))[0].1.as_ns(), 65_000);
+    assert_eq!(rig.count("pages_read"), 1);
+}
+
+/// [row-at-once]
+#[test]
+fn a_flush_leaves_the_rest_of_a_row_empty() {
+    let profile = FlashProfile { channels: 1, dies: 1, fill: 0, ..profile() };
+    let mut rig = Rig::new(profile);
+    rig.run(1, 4, |nth| if nth % 2 == 0 { at(Op::Write, u64::from(nth) / 2) } else { FLUSH });
+    assert_eq!((rig.flash.map.row_of(0), rig.flash.map.row_of(1)), (Some(0), Some(1)));
+    rig.run(1, 2, |nth| if nth == 0 { Access { sectors: 16, ..at(Op::Write, 2) } } else { FLUSH });
+    assert_eq!((rig.flash.map.row_of(2), rig.flash.map.row_of(3)), (Some(2), Some(2)));
+    assert_eq!((rig.count("units_written"), rig.count("programs")), (4, 3));
+}
+
+/// [move-full-rows]
+#[test]
+fn collection_frees_space_from_blocks_with_one_invalid_unit_each() {
+    // 128 of 130 blocks are full, and the first row of another one.
+    let profile = FlashProfile { channels: 1, dies: 1, spare: 2, ..profile() };
+    let (mut map, mut collection) = (Map::new(&profile), Collection::default());
+    let put = |map: &mut Map, units: [u32; 4]| {
+        units.iter().for_each(|unit| assert!(!map.buffer(*unit)));
+        map.program(0, &units.map(Source::buffer));
+    };
+    (0..64 * 128).for_each(|row| put(&mut map, [0, 1, 2, 3].map(|nth| 4 * row + nth)));
+    (0..90).for_each(|block| map.unmap(256 * block));
+    assert!(!map.is_short(0));
+    put(&mut map, [0, 1, 2, 3].map(|block| 256 * block));
+    let (mut moved, mut erased) = (0, 0);
+    while erased == 0 {
+        match collection.next_step(&mut map, 0).expect("a die that is short should collect") {
+            Step::Read(_) => collection.moved(),
+            Step::Program(units) => {
+                assert_eq!(units.len(), 4);
+                moved += map.program(0, &units).1;
+            }
+            Step::Erase(block) => {
+                erased += 1;
+                map.erase(0, block);
+            }
+        }
+    }
+    // The 255 units of the first block fill a row with one of the second.
+    assert_eq!(moved, 256);
+}
+
+/// [last-block-for-collection]
+#[test]
 fn writes_to_a_few_units_never_fill_a_die() {
-    let mut flash = Flash::new(profile(), Prng::new(1));
+    let mut rig = Rig::new(profile());
     let next = |nth: u32| at(Op::Write, u64::from(nth % 512) / 4 * 16 + u64::from(nth % 4));
-    run(&mut flash, Instant::ZERO, 8, 60_000, next);
-    assert!(count(&flash, "erases") > 100);
+    rig.run(8, 60_000, next);
+    rig.run(1, 1, |_| FLUSH);
+    assert!(rig.count("erases") > 100);
     // The whole drive is full, and stays so.
-    let full = (0..32_768).filter(|unit| flash.map.place(*unit).is_some()).count();
+    let full = (0..32_768).filter(|unit| rig.flash.map.row_of(*unit).is_some()).count();
     assert_eq!(full, 32_768);
 }

@@ -1,0 +1,69 @@
+//! Greedy collection of one die: it moves the valid units of the block with the fewest, step by step.
+//!
+//! # Rules
+//!
+//! - **[move-full-rows]** Moved units fill whole rows: those left over from one block wait for units of the next one. A block is
+//!   erased when all its units have moved. So every block with an invalid unit frees space.
+
+use super::map::{Map, Source};
+
+/// What collection does next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Reads a row, of which so many units are valid.
+    Read(u32),
+    /// Programs a row of these units.
+    Program(Vec<Source>),
+    /// Erases a block.
+    Erase(u32),
+}
+
+/// The collection of a die.
+#[derive(Debug, Default)]
+pub(super) struct Collection {
+    /// The block that is read, and its next row.
+    victim: Option<(u32, u32)>,
+    /// Units that were read, and wait for a program.
+    gathered: Vec<Source>,
+    /// Blocks that were read in whole, two at most.
+    drained: Vec<u32>,
+    /// Whether data that was read is on its way out of the die.
+    moving: bool,
+}
+
+impl Collection {
+    /// Returns the next step, if the die is short of free blocks and a step can begin.
+    pub(super) fn next_step(&mut self, map: &mut Map, die: usize) -> Option<Step> {
+        if self.moving || !map.is_short(die) {
+            return None;
+        }
+        map.retain_valid(&mut self.gathered);
+        loop {
+            let gathered = self.gathered.len();
+            // [move-full-rows]: two blocks that together do not fill a row are the exception.
+            if gathered >= map.row_units() || (gathered > 0 && self.drained.len() == 2) {
+                let row = gathered.min(map.row_units());
+                return Some(Step::Program(self.gathered.drain(..row).collect()));
+            }
+            if let Some(at) = self.drained.iter().position(|block| map.valid(*block) == 0) {
+                return Some(Step::Erase(self.drained.remove(at)));
+            }
+            debug_assert!(self.drained.len() < 2, "two drained blocks should have gathered units");
+            let (block, row) = self.victim.unwrap_or_else(|| (map.take_victim(die), 0));
+            if let Some(next) = map.read_row(block, row, &mut self.gathered) {
+                self.victim = Some((block, next));
+                self.moving = true;
+                let units = self.gathered.len() - gathered;
+                return Some(Step::Read(u32::try_from(units).expect("a row should be small")));
+            }
+            self.victim = None;
+            self.drained.push(block);
+        }
+    }
+
+    /// Notes that the data which was read has left the die.
+    pub(super) fn moved(&mut self) {
+        debug_assert!(self.moving, "collection should have read data");
+        self.moving = false;
+    }
+}

@@ -1,0 +1,54 @@
+//! What flash memory did, as counters that explain a result.
+
+use crate::device::medium::MediumCounts;
+use blockyard::time::Duration;
+
+/// The counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// Units that the host wrote.
+    pub(super) written: u64,
+    /// Those of them that replaced data in the buffer.
+    pub(super) combined: u64,
+    /// Valid units that collection moved.
+    pub(super) collected: u64,
+    /// Units that were folded out of the cache of single-level cells.
+    pub(super) folded: u64,
+    /// Pages that were read for commands.
+    pub(super) reads: u64,
+    /// Pages of the map that were read for commands.
+    pub(super) map_reads: u64,
+    pub(super) programs: u64,
+    pub(super) slc_programs: u64,
+    pub(super) erases: u64,
+    /// Programs and erases that gave way to a read.
+    pub(super) suspends: u64,
+    /// Writes that found no room in the buffer.
+    pub(super) stalls: u64,
+    /// Time that reads of commands waited for their die.
+    pub(super) read_wait: Duration,
+    /// Time that dies worked.
+    pub(super) used: Duration,
+}
+
+impl Counts {
+    /// Returns them by name. The amplification has what was programmed for what left the buffer.
+    pub(super) fn named(&self) -> MediumCounts {
+        let kept = (self.written - self.combined).max(1);
+        vec![
+            ("units_written", self.written),
+            ("units_combined", self.combined),
+            ("units_collected", self.collected),
+            ("units_folded", self.folded),
+            ("write_amplification_percent", (kept + self.collected + self.folded) * 100 / kept),
+            ("pages_read", self.reads),
+            ("map_pages_read", self.map_reads),
+            ("programs", self.programs),
+            ("slc_programs", self.slc_programs),
+            ("erases", self.erases),
+            ("suspends", self.suspends),
+            ("buffer_stalls", self.stalls),
+            ("read_wait_ns", self.read_wait.as_ns()),
+        ]
+    }
+}

@@ -1,0 +1,78 @@
+//! The cache of single-level cells: an amount of data that was programmed fast, and must be folded.
+//!
+//! # Rules
+//!
+//! - **[fold-when-idle]** Dies fold the cache a row at a time when the host has been idle for long enough.
+//! - **[full-cache-is-folded]** Unless the drive writes past a full cache, a die folds a row before it takes the next program of the buffer.
+//!   So each row is programmed twice, and the two compete.
+
+/// The cache.
+#[derive(Debug)]
+pub(super) struct SlcCache {
+    /// Units that it takes.
+    capacity: u64,
+    row_units: u64,
+    used: u64,
+    /// For each die, how far its folding has come.
+    folds: Vec<Fold>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fold {
+    #[default]
+    None,
+    /// So many units are being read.
+    Reading(u32),
+    /// So many units wait for their program.
+    Ready(u32),
+}
+
+impl SlcCache {
+    /// Returns an empty cache of `capacity` units for `dies` whose programs write `row_units`.
+    pub(super) fn new(capacity: u64, row_units: u64, dies: usize) -> Self {
+        Self { capacity, row_units, used: 0, folds: vec![Fold::None; dies] }
+    }
+
+    /// Whether it takes a program of `units`, which is then in it.
+    pub(super) fn takes(&mut self, units: u64) -> bool {
+        let fits = self.used + units <= self.capacity;
+        self.used += if fits { units } else { 0 };
+        fits
+    }
+
+    /// Whether there is a cache, and no room for another row.
+    pub(super) fn is_full(&self) -> bool {
+        self.capacity >= self.row_units && self.used + self.row_units > self.capacity
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Begins to fold a row on `die`, unless it folds already, and returns how many units must be read.
+    pub(super) fn begin_fold(&mut self, die: usize) -> Option<u32> {
+        let units = self.used.min(self.row_units);
+        if units == 0 || self.folds[die] != Fold::None {
+            return None;
+        }
+        self.used -= units;
+        let units = u32::try_from(units).expect("a row should be small");
+        self.folds[die] = Fold::Reading(units);
+        Some(units)
+    }
+
+    /// Notes that the units have been read.
+    pub(super) fn read(&mut self, die: usize) {
+        if let Fold::Reading(units) = self.folds[die] {
+            self.folds[die] = Fold::Ready(units);
+        }
+        debug_assert!(matches!(self.folds[die], Fold::Ready(_)), "a fold should have been read");
+    }
+
+    /// Takes the units of `die` that wait for their program.
+    pub(super) fn take_ready(&mut self, die: usize) -> Option<u32> {
+        let Fold::Ready(units) = self.folds[die] else { return None };
+        self.folds[die] = Fold::None;
+        Some(units)
+    }
+}

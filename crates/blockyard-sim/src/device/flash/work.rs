@@ -1,0 +1,252 @@
+//! What dies and channels do next, and what follows when they have done it.
+
+use super::collect::Step;
+use super::die::{Operation, PageRead, Reader, Writer};
+use super::{CHANNEL, DIE, Flash, Transfer};
+use crate::device::medium::{MediumEvent, MediumEvents};
+use blockyard::time::{Duration, Instant};
+
+impl Flash {
+    /// Asks for a page read of `die`, which begins at once if the die is idle or can suspend what it does.
+    pub(super) fn read_page(
+        &mut self,
+        die: usize,
+        read: PageRead,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        self.dies[die].ask(read);
+        if self.dies[die].is_idle() {
+            return self.serve(die, now, events);
+        }
+        if let Some(cost) = self.profile.suspend
+            && self.dies[die].suspend(cost, self.profile.passes, now)
+        {
+            self.counts.suspends += 1;
+            self.begin_read(die, cost, now, events);
+        }
+    }
+
+    /// Lets an idle `die` begin what it does next.
+    pub(super) fn serve(&mut self, die: usize, now: Instant, events: &mut MediumEvents) {
+        if self.dies[die].is_idle()
+            && !self.begin_read(die, Duration::ZERO, now, events)
+            && !self.begin_work(die, now, events)
+            && let Some(read) = self.dies[die].idle_read()
+        {
+            self.sense(die, read, Duration::ZERO, now, events);
+        }
+    }
+
+    /// Begins the next read of `die` after `cost`, unless other work must go first.
+    fn begin_read(
+        &mut self,
+        die: usize,
+        cost: Duration,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) -> bool {
+        let due = self.dies[die].holds_work() || self.buffer.has_program();
+        let read = self.dies[die].next_read(due, self.profile.passes);
+        read.is_some_and(|read| {
+            self.sense(die, read, cost, now, events);
+            true
+        })
+    }
+
+    fn sense(
+        &mut self,
+        die: usize,
+        read: PageRead,
+        cost: Duration,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        self.counts.used += cost + self.profile.read;
+        match read.reader {
+            Reader::Command(_) => self.counts.reads += 1,
+            Reader::Map(_) => self.counts.map_reads += 1,
+            Reader::Collection | Reader::Fold => {}
+        }
+        self.counts.read_wait += (now + cost).since(read.asked_at);
+        let end = self.dies[die].begin(Operation::Read(read), cost + self.profile.read, now);
+        events.push_back((end, die_event(die)));
+    }
+
+    /// Lets `die` go on with or begin other work than reads of commands, and returns whether there was any. It collects when no
+    /// program of the buffer can go to it: because none waits, or because it has no free block.
+    fn begin_work(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
+        if let Some(end) = self.dies[die].resume(now) {
+            events.push_back((end, die_event(die)));
+            return true;
+        }
+        self.begin_fold(die, now, events)
+            || self.begin_program(die, now, events)
+            || self.begin_collection(die, now, events)
+    }
+
+    /// Goes on to fold the cache of single-level cells on `die`, or begins to ([fold-when-idle], [full-cache-is-folded]).
+    fn begin_fold(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
+        if let Some(units) = self.slc.take_ready(die) {
+            self.counts.folded += u64::from(units);
+            let operation = Operation::Program(Writer::Move, None);
+            self.load(die, operation, units.into(), self.profile.program, now, events);
+            return true;
+        }
+        let pressed = self.must_fold() && self.buffer.has_program();
+        if !pressed && !self.is_idle(now) {
+            return false;
+        }
+        let units = self.slc.begin_fold(die);
+        units.is_some_and(|units| {
+            let read = PageRead { reader: Reader::Fold, units, asked_at: now };
+            self.sense(die, read, Duration::ZERO, now, events);
+            true
+        })
+    }
+
+    fn must_fold(&self) -> bool {
+        self.slc.is_full() && !self.profile.slc_bypass
+    }
+
+    /// Begins the next program of the buffer on `die` if it has room.
+    fn begin_program(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
+        if !self.map.has_room(die) || self.must_fold() {
+            return false;
+        }
+        let Some(program) = self.buffer.take_program() else { return false };
+        let units = program.units.len() as u64;
+        let (row, _) = self.map.program(die, &program.units);
+        let single = self.slc.takes(units);
+        self.counts.slc_programs += u64::from(single);
+        self.watch(events);
+        let time = if single { self.profile.slc_program } else { self.profile.program };
+        let size = u32::try_from(units).expect("a program should be small");
+        let operation = Operation::Program(Writer::Buffer(program.number, size), Some(row));
+        self.load(die, operation, units, time, now, events);
+        true
+    }
+
+    /// Begins the next step of collection on `die`.
+    fn begin_collection(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
+        match self.collections[die].next_step(&mut self.map, die) {
+            None => return false,
+            Some(Step::Read(units)) => {
+                let read = PageRead { reader: Reader::Collection, units, asked_at: now };
+                self.sense(die, read, Duration::ZERO, now, events);
+            }
+            Some(Step::Program(units)) => {
+                let (row, placed) = self.map.program(die, &units);
+                self.counts.collected += placed;
+                let operation = Operation::Program(Writer::Move, Some(row));
+                let time = self.profile.program;
+                self.load(die, operation, units.len() as u64, time, now, events);
+            }
+            Some(Step::Erase(block)) => {
+                self.counts.used += self.profile.erase;
+                let operation = Operation::Erase(block);
+                let end = self.dies[die].begin_fresh(operation, self.profile.erase, now);
+                events.push_back((end, die_event(die)));
+            }
+        }
+        true
+    }
+
+    /// Carries `units` to `die` for `operation`, a program that takes `time` then.
+    fn load(
+        &mut self,
+        die: usize,
+        operation: Operation,
+        units: u64,
+        time: Duration,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        self.counts.programs += 1;
+        self.counts.used += time;
+        self.dies[die].load(operation, time);
+        self.transfer(die, Transfer::In(die), units, now, events);
+    }
+
+    fn transfer(
+        &mut self,
+        die: usize,
+        transfer: Transfer,
+        units: u64,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        let channel = die % self.channels.len();
+        let time = Duration::from_ns(self.profile.transfer.as_ns().saturating_mul(units));
+        if let Some(end) = self.channels[channel].ask(transfer, time, now) {
+            events.push_back((end, channel_event(channel)));
+        }
+    }
+
+    /// Ends what `die` does, unless that was suspended.
+    pub(super) fn end_on_die(&mut self, die: usize, now: Instant, events: &mut MediumEvents) {
+        match self.dies[die].end(now) {
+            None => return,
+            Some(Operation::Read(read)) => {
+                let out = Transfer::Out(die, read.reader);
+                self.transfer(die, out, read.units.into(), now, events);
+            }
+            Some(Operation::Program(Writer::Move, _)) => {}
+            Some(Operation::Program(Writer::Buffer(number, units), _)) => {
+                self.buffer.end(number, units);
+                while let Some(id) = self.buffer.next_flushed() {
+                    self.end_part(id);
+                }
+                self.admit(now, events);
+            }
+            Some(Operation::Erase(block)) => {
+                self.counts.erases += 1;
+                self.map.erase(die, block);
+            }
+        }
+        self.serve(die, now, events);
+    }
+
+    /// Ends the transfer of `channel` that is under way.
+    pub(super) fn end_on_channel(
+        &mut self,
+        channel: usize,
+        now: Instant,
+        events: &mut MediumEvents,
+    ) {
+        let (transfer, next) = self.channels[channel].end(now);
+        events.extend(next.map(|end| (end, channel_event(channel))));
+        match transfer {
+            Transfer::In(die) => self.dies[die].loaded(),
+            Transfer::Out(_, Reader::Command(id)) => return self.end_part(id),
+            Transfer::Out(_, Reader::Map(id)) => return self.read_mapped(id, now, events),
+            Transfer::Out(die, Reader::Collection) => self.collections[die].moved(),
+            Transfer::Out(die, Reader::Fold) => self.slc.read(die),
+        }
+        let (Transfer::In(die) | Transfer::Out(die, _)) = transfer;
+        self.serve(die, now, events);
+    }
+
+    /// Lets an idle die with room take the next program of the buffer, the dies in turn.
+    pub(super) fn dispatch(&mut self, now: Instant, events: &mut MediumEvents) {
+        let dies = self.dies.len();
+        for nth in 0..dies {
+            let die = (self.next_die + nth) % dies;
+            if self.dies[die].is_idle() {
+                self.serve(die, now, events);
+            }
+            if !self.buffer.has_program() {
+                self.next_die = (die + 1) % dies;
+                return;
+            }
+        }
+    }
+}
+
+pub(super) fn die_event(die: usize) -> MediumEvent {
+    MediumEvent(DIE + u32::try_from(die).expect("dies should be at most 4096"))
+}
+
+fn channel_event(channel: usize) -> MediumEvent {
+    MediumEvent(CHANNEL + u32::try_from(channel).expect("channels should be at most 64"))
+}
