@@ -24,11 +24,11 @@ pub struct FlashProfile {
     pub page: u64,
     /// Programs, of all planes together, that fill a block.
     pub programs: u16,
-    /// Bytes that the map distinguishes; addresses beyond them fold onto them.
+    /// Bytes of the drive as the map has it, whatever the capacity is.
     pub simulated: u64,
     /// Bytes of `simulated` in flash beyond those that the host sees, in percent.
     pub spare: u16,
-    /// Share of the drive that holds data at the start, in percent.
+    /// Share of the drive that holds data, in percent. All addresses that the host uses share the units of this data.
     pub fill: u16,
     /// Random overwrites before the start, in percent of the data.
     pub overwritten: u16,
@@ -73,6 +73,11 @@ impl FlashProfile {
         self.page / UNIT_BYTES * u64::from(self.planes)
     }
 
+    /// Returns the units that hold data.
+    pub(crate) fn data_units(&self) -> u64 {
+        self.simulated / UNIT_BYTES * u64::from(self.fill) / 100
+    }
+
     /// Returns the units of a block of all planes.
     pub(crate) fn block_units(&self) -> u64 {
         self.program_units() * u64::from(self.programs)
@@ -98,7 +103,7 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     programs: "programs" need(Count(1..=4096)),
     simulated: "simulated" need(Bytes(1 << 20..=1 << 36)),
     spare: "spare" need(Count(1..=400)),
-    fill: "fill" need(Count(0..=100)),
+    fill: "fill" need(Count(10..=100)),
     overwritten: "overwritten" need(Count(0..=400)),
     read: "read" need(Time),
     program: "program" need(Time),

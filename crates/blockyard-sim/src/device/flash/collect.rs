@@ -4,6 +4,8 @@
 //!
 //! - **[move-full-rows]** Moved units fill whole rows: those left over from one block wait for units of the next one. A block is
 //!   erased when all its units have moved. So every block with an invalid unit frees space.
+//! - **[collection-keeps-pace]** On a die that is short of free blocks, collection moves as many units for each row of the buffer as the
+//!   last block cost for each row that it freed. So writes slow down evenly, instead of stopping until a block is free.
 
 use super::map::{Map, Source};
 
@@ -29,12 +31,31 @@ pub(super) struct Collection {
     drained: Vec<u32>,
     /// Whether data that was read is on its way out of the die.
     moving: bool,
+    /// Units to move before the next program of the buffer.
+    owed: usize,
+    /// Valid units of the last block that was taken.
+    valid: usize,
 }
 
 impl Collection {
+    /// Whether it must go on before the die takes a program of the buffer ([collection-keeps-pace]).
+    pub(super) fn owes(&self) -> bool {
+        self.owed > 0
+    }
+
+    /// Notes that the die takes a program of the buffer while it is short of free blocks.
+    pub(super) fn owe(&mut self, map: &Map) {
+        debug_assert!(self.valid < map.block_units(), "a block should free space");
+        self.owed += map.row_units() * self.valid / (map.block_units() - self.valid);
+    }
+
     /// Returns the next step, if the die is short of free blocks and a step can begin.
     pub(super) fn next_step(&mut self, map: &mut Map, die: usize) -> Option<Step> {
-        if self.moving || !map.is_short(die) {
+        if !map.is_short(die) {
+            self.owed = 0;
+            return None;
+        }
+        if self.moving {
             return None;
         }
         map.retain_valid(&mut self.gathered);
@@ -43,6 +64,7 @@ impl Collection {
             // [move-full-rows]: two blocks that together do not fill a row are the exception.
             if gathered >= map.row_units() || (gathered > 0 && self.drained.len() == 2) {
                 let row = gathered.min(map.row_units());
+                self.owed = self.owed.saturating_sub(row);
                 return Some(Step::Program(self.gathered.drain(..row).collect()));
             }
             if let Some(at) = self.drained.iter().position(|block| map.valid(*block) == 0) {
@@ -50,6 +72,9 @@ impl Collection {
             }
             debug_assert!(self.drained.len() < 2, "two drained blocks should have gathered units");
             let (block, row) = self.victim.unwrap_or_else(|| (map.take_victim(die), 0));
+            if row == 0 {
+                self.valid = map.valid(block) as usize;
+            }
             if let Some(next) = map.read_row(block, row, &mut self.gathered) {
                 self.victim = Some((block, next));
                 self.moving = true;

@@ -8,7 +8,7 @@
 //!   can always go on.
 
 use super::closed::Closed;
-use crate::profile::{FlashProfile, RESERVE_BLOCKS, UNIT_BYTES};
+use crate::profile::{FlashProfile, RESERVE_BLOCKS};
 
 /// A unit without data, or a place without a valid unit.
 const NOWHERE: u32 = u32::MAX;
@@ -59,11 +59,11 @@ struct Die {
 }
 
 impl Map {
-    /// Returns the map of a drive without data.
+    /// Returns the map of a drive by `profile`, for the units that hold data, without any of it.
     pub(super) fn new(profile: &FlashProfile) -> Self {
         let small = |n: u64| usize::try_from(n).expect("a map should fit in memory");
         let (block_units, die_blocks) = (small(profile.block_units()), small(profile.die_blocks()));
-        let (dies, units) = (small(profile.all_dies()), small(profile.simulated / UNIT_BYTES));
+        let (dies, units) = (small(profile.all_dies()), small(profile.data_units()));
         let blocks = dies * die_blocks;
         let die = |die| {
             let mut free: Vec<_> = (die * die_blocks..(die + 1) * die_blocks).map(number).collect();
@@ -92,6 +92,11 @@ impl Map {
     /// Returns how many units a row has.
     pub(super) fn row_units(&self) -> usize {
         self.row_units
+    }
+
+    /// Returns how many units a block has.
+    pub(super) fn block_units(&self) -> usize {
+        self.block_units
     }
 
     /// Returns the row of `unit` if it has a place in flash.

@@ -4,10 +4,10 @@
 //! program is free again when it has ended. A read takes its die and then its channel; a program takes its channel and then its
 //! die. Data that has not been programmed is read from the buffer.
 //!
-//! The map is scaled: it has `simulated` bytes of units, whatever the drive's capacity, and units whose distance is a
-//! multiple of them share an entry. Memory does not depend on the capacity or on the length of a run. Writes that are
-//! uniform over the drive see the collection of the whole drive, sooner; writes to a part of it that is larger than
-//! the simulated span see all of the data overwritten.
+//! The map is scaled: it has `simulated` bytes of flash and spare, whatever the drive's capacity. `fill` of them hold data, in units that
+//! all addresses share: two whose distance is a multiple of that data have one entry. So memory does not depend on the capacity or on the
+//! length of a run, and every address holds data until it is discarded. Writes that are uniform over the drive see the collection of
+//! the whole drive, sooner; writes to a part of it that is larger than the data of the map see all data overwritten.
 //!
 //! Left out: the read of the rest of a unit of which only a part is written, writes of the map, read retries, wear, programs that load
 //! while another one runs, and the location of data in the cache of single-level cells: only its amount and times count. A die's register

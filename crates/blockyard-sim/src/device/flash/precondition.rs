@@ -13,7 +13,7 @@ pub(super) fn precondition(
     collections: &mut [Collection],
     prng: &mut Prng,
 ) {
-    let filled = map.units() * u64::from(profile.fill) / 100;
+    let filled = map.units();
     let overwrites = filled * u64::from(profile.overwritten) / 100;
     let (mut row, mut die) = (Vec::new(), 0);
     for nth in 0..filled + overwrites {

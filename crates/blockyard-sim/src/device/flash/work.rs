@@ -111,10 +111,15 @@ impl Flash {
 
     /// Begins the next program of the buffer on `die` if it has room.
     fn begin_program(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
-        if !self.map.has_room(die) || self.must_fold() {
+        let short = self.map.is_short(die);
+        let owes = short && self.collections[die].owes();
+        if !self.map.has_room(die) || owes || self.must_fold() {
             return false;
         }
         let Some(program) = self.buffer.take_program() else { return false };
+        if short {
+            self.collections[die].owe(&self.map);
+        }
         let units = program.units.len() as u64;
         let (row, _) = self.map.program(die, &program.units);
         let single = self.slc.takes(units);

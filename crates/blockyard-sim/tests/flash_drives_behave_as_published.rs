@@ -1,0 +1,176 @@
+//! Flash drives as data sheets, reviews and papers describe them: rates of random reads, a cache of single-level cells that fills,
+//! collection that slows writes as the drive fills, reads that wait behind programs, and drives whose buffer survives a loss of power.
+//!
+//! The figures of each drive stand at the top of its profile. S. Yan et al., "Tiny-Tail Flash" (FAST 2017), find reads between the
+//! 99th and the 99.99th percentile 5 to 138 times slower beside collection than without.
+
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::measure::Measured;
+use blockyard_sim::profile::{Design, Device, Override};
+use blockyard_sim::simulate::{Report, Simulation};
+
+/// The built-in drive `base` with other figures of its flash.
+fn drive(base: &str, figures: &[(&str, &str)]) -> Device {
+    let figures = figures
+        .iter()
+        .map(|(key, value)| Override { key: format!("flash.{key}"), value: (*value).into() });
+    Device::lookup_with(base, &figures.collect::<Vec<_>>()).unwrap()
+}
+
+/// Runs fio's `options` on `device`, without a scheduler.
+fn run(device: &Device, options: &str) -> Report {
+    let global = "--name=global --direct=1 --filename=drive --ioengine=io_uring --time_based";
+    let options = global.split_whitespace().chain(options.split_whitespace());
+    let jobs = parse_args(options, &NoSource).unwrap();
+    let design = Design::lookup("mq-none").unwrap();
+    Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap()
+}
+
+/// Returns the reads and writes per second of all jobs.
+fn rate(report: &Report) -> u64 {
+    let of = |measured: &Measured, runtime: u64| measured.ios * 1_000_000_000 / runtime;
+    let jobs = report.jobs.iter().map(|job| &job.stats);
+    jobs.map(|job| job.measured().map(|m| of(m, job.runtime_ns())).sum::<u64>()).sum()
+}
+
+/// Returns a percentile, in thousandths, of the latency of reads of the first job, in ns.
+fn read_at(report: &Report, percentile: u32) -> u64 {
+    report.jobs[0].stats.ops.read.as_ref().unwrap().lat_ns.percentile(percentile)
+}
+
+/// Returns a counter of the drive's flash.
+fn count(report: &Report, name: &str) -> u64 {
+    let counts = &report.drive.as_ref().unwrap().medium;
+    counts.iter().find(|(other, _)| *other == name).unwrap().1
+}
+
+#[track_caller]
+fn assert_near(seen: u64, published: u64, percent: u64) {
+    let difference = seen.abs_diff(published);
+    assert!(difference * 100 <= published * percent, "{seen}, published are {published}");
+}
+
+#[test]
+fn random_reads_are_as_many_as_in_the_data_sheets() {
+    for (name, jobs, alone, deep) in [
+        ("nvme-tlc", 4, 19_000, 600_000),
+        ("nvme-dc", 4, 1_000_000 / 85, 540_000),
+        ("sata-ssd", 1, 13_000, 98_000),
+        ("sata-ssd-dc", 1, 1_000_000 / 110, 72_000),
+    ] {
+        let drive = drive(name, &[]);
+        let reads = |depth: u16, jobs: u16| {
+            rate(&run(
+                &drive,
+                &format!(
+                    "--name=x --rw=randread --bs=4k --iodepth={depth} --numjobs={jobs} --runtime=50ms"
+                ),
+            ))
+        };
+        assert_near(reads(1, 1), alone, 5);
+        assert_near(reads(32, jobs), deep, 5);
+    }
+}
+
+#[test]
+fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full() {
+    // MB/s. A cache of 256 MiB instead of tens of GB, which takes less than 200 ms to fill.
+    for (name, fast, slow) in [("nvme-tlc", 3_300, 1_700), ("nvme-qlc", 1_700, 150)] {
+        let drive = drive(name, &[("slc", "256MiB"), ("buffer", "2MiB")]);
+        let writes = |times: &str| {
+            let options = format!("--name=x --rw=write --bs=128k --iodepth=32 {times}");
+            let report = run(&drive, &options);
+            (rate(&report) * 131_072 / 1_000_000, report)
+        };
+        let (first, report) = writes("--runtime=50ms");
+        assert_near(first, fast, 10);
+        assert_eq!(count(&report, "slc_programs"), count(&report, "programs"));
+        let (later, report) = writes("--ramp_time=300ms --runtime=300ms");
+        assert_near(later, slow, 10);
+        // One drive writes past its full cache, the other one folds it to make room.
+        let folded = count(&report, "units_folded");
+        assert_eq!(folded > 0, name == "nvme-qlc");
+        assert_eq!(count(&report, "slc_programs") > 0, name == "nvme-qlc");
+    }
+}
+
+#[test]
+fn random_writes_at_steady_state_slow_down_as_the_fill_rises() {
+    let writes = |name, figures: &[(&str, &str)]| {
+        let options = "--name=x --rw=randwrite --bs=4k --iodepth=128 --ramp_time=1s --runtime=1s";
+        let report = run(&drive(name, figures), options);
+        (rate(&report), count(&report, "write_amplification_percent"))
+    };
+    let at = |fill| writes("nvme-tlc", &[("slc", "0B"), ("overwritten", "200"), ("fill", fill)]);
+    let (half, most, full) = (at("50"), at("80"), at("100"));
+    println!("rates and amplification at 50, 80 and 100 %: {half:?} {most:?} {full:?}");
+    assert!(half.0 > most.0 * 5 / 4 && most.0 > full.0 * 5 / 4);
+    assert!(half.1 < most.1 && most.1 < full.1);
+    // Sustained rates of the whole drive.
+    let (nvme, sata) = (writes("nvme-dc", &[]), writes("sata-ssd-dc", &[]));
+    println!("sustained: {nvme:?} {sata:?}");
+    assert_near(nvme.0, 50_000, 15);
+    assert_near(sata.0, 33_000, 10);
+}
+
+/// A reader at depth 1, alone or beside a writer. Both drives are full and at steady state, and the writer has a rate that they sustain.
+fn reader(name: &str, writes: bool) -> Report {
+    let drive = drive(name, &[("slc", "0B"), ("overwritten", "100"), ("fill", "100")]);
+    let writer = "--name=writer --rw=randwrite --bs=4k --iodepth=32 --rate_iops=20000 \
+                  --ramp_time=500ms --runtime=1s";
+    let writer = if writes { writer } else { "" };
+    let reader = "--name=reader --rw=randread --bs=4k --iodepth=1 --ramp_time=500ms --runtime=1s";
+    run(&drive, &format!("{reader} {writer}"))
+}
+
+#[test]
+fn the_tail_of_reads_rises_by_an_order_of_magnitude_beside_writes() {
+    let (alone, beside) = (reader("nvme-tlc", false), reader("nvme-tlc", true));
+    let tails = (read_at(&alone, 99_900), read_at(&beside, 99_900));
+    println!("p99.9 alone and beside writes: {tails:?} ns");
+    assert!(tails.1 > 10 * tails.0 && read_at(&beside, 50_000) < 2 * read_at(&alone, 50_000));
+    assert!(count(&beside, "read_wait_ns") > 10 * count(&alone, "read_wait_ns"));
+}
+
+#[test]
+fn a_data_centre_drive_is_steadier_than_a_consumer_drive() {
+    let spread = |name| {
+        let report = reader(name, true);
+        let (p50, p999) = (read_at(&report, 50_000), read_at(&report, 99_900));
+        println!("{name}: p50 {p50} ns, p99.9 {p999} ns, {} suspends", count(&report, "suspends"));
+        (p999 / p50, count(&report, "suspends"))
+    };
+    let (consumer, centre) = (spread("nvme-tlc"), spread("nvme-dc"));
+    assert!(consumer.0 >= 2 * centre.0);
+    assert!(consumer.1 == 0 && centre.1 > 0);
+}
+
+#[test]
+fn a_sync_costs_nothing_where_the_buffer_survives_a_loss_of_power() {
+    let writes = |name, sync| {
+        let options =
+            format!("--name=x --rw=randwrite --bs=4k --iodepth=1 --ioengine=psync {sync}");
+        rate(&run(&drive(name, &[]), &format!("{options} --runtime=50ms")))
+    };
+    for (consumer, centre) in [("nvme-tlc", "nvme-dc"), ("sata-ssd", "sata-ssd-dc")] {
+        // The consumer drive programs 4 KiB each time.
+        let (without, with) = (writes(consumer, ""), writes(consumer, "--fdatasync=1"));
+        assert!(with < 5_000 && 5 * with < without, "{consumer}: {with} with, {without} without");
+        let (without, with) = (writes(centre, ""), writes(centre, "--fdatasync=1"));
+        assert!(10 * with > 9 * without, "{centre}: {with} with, {without} without");
+    }
+}
+
+#[test]
+fn reads_beyond_the_memory_for_the_map_take_two_reads_of_flash() {
+    let drive = drive("nvme-tlc-dramless", &[]);
+    let reads = |size: &str, warm: &str| {
+        let options = format!("--name=x --rw=randread --bs=4k --size={size} {warm}");
+        read_at(&run(&drive, &format!("{options} --runtime=100ms")), 50_000)
+    };
+    let (within, beyond) = (reads("1g", "--ramp_time=500ms"), reads("900g", ""));
+    println!("p50 of 1 GiB {within} ns, of 900 GiB {beyond} ns");
+    // The time in flash doubles; that of the host and the front end does not.
+    let (flash, host) = (40_000 + 5_000, 12_000);
+    assert!(within < flash + host && beyond > 2 * flash && beyond < 2 * flash + host);
+}
