@@ -205,6 +205,9 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "hdd-5400",
     "hdd-15k",
     "usb-hdd",
+    "usb-ssd",
+    "ufs-3",
+    "ufs-4",
 );
 
 const KEYS: &[&str] = &[
