@@ -231,6 +231,7 @@ impl Drive {
     fn follow_medium(&mut self, now: Instant, events: &mut Events) {
         for (at, event) in self.medium_events.drain(..) {
             debug_assert!(event.0 & OF_MEDIUM == 0, "{event:?} has too large a number");
+            debug_assert!(at >= now, "{event:?} at {at}, in the past of {now}");
             events.push_back((at, DeviceEvent(event.0 | OF_MEDIUM)));
         }
         while let Some(CommandId(slot)) = self.medium.next_ended() {

@@ -270,9 +270,10 @@ impl Flash {
     }
 
     /// Sees to it that an event looks whether the host is idle, while there is something to fold.
-    fn watch(&mut self, events: &mut MediumEvents) {
+    fn watch(&mut self, now: Instant, events: &mut MediumEvents) {
         if !self.slc.is_empty() && !core::mem::replace(&mut self.looking, true) {
-            events.push_back((self.idle_at(), MediumEvent(IDLE)));
+            // The buffer may go on for longer than that after the host's last command.
+            events.push_back((self.idle_at().max(now), MediumEvent(IDLE)));
         }
     }
 
@@ -281,7 +282,7 @@ impl Flash {
         debug_assert!(self.looking, "an event should look whether the host is idle");
         self.looking = false;
         if self.idle_at() > now {
-            return self.watch(events);
+            return self.watch(now, events);
         }
         (0..self.dies.len()).for_each(|die| self.serve(die, now, events));
     }
@@ -301,7 +302,7 @@ impl Medium for Flash {
     fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
         debug_assert!(id.0 < DIE, "a command's number must not be that of another event");
         self.host_at = now;
-        self.watch(events);
+        self.watch(now, events);
         let end = access.start + u64::from(access.sectors);
         let units = access.start / UNIT_SECTORS..end.div_ceil(UNIT_SECTORS);
         let slot = id.0 as usize;

@@ -65,6 +65,7 @@ impl Rig {
     /// Handles the next event if it is due before `until`. Returns whether there was one.
     fn step(&mut self, until: u64) -> bool {
         for (at, event) in self.events.drain(..) {
+            assert!(at >= self.now, "{event:?} at {at}, in the past of {}", self.now);
             self.serial += 1;
             self.due.insert((at.as_ns(), self.serial, event.0));
         }
@@ -395,4 +396,20 @@ fn writes_to_a_few_units_never_fill_a_die() {
     // The whole drive is full, and stays so.
     let full = (0..32_768).filter(|unit| rig.flash.map.row_of(*unit).is_some()).count();
     assert_eq!(full, 32_768);
+}
+
+/// The buffer has work for longer than the idle time after the host's last command, and the cache is folded only then.
+#[test]
+fn a_drive_that_works_off_its_buffer_is_not_idle() {
+    let mut rig = Rig::new(FlashProfile { buffer: 64 << 20, slc: 1 << 30, ..profile() });
+    for id in 0..256 {
+        let start = u64::from(id) * 512;
+        rig.begin(id, Access { op: Op::Write, start, sectors: 512, fua: false });
+    }
+    // 4096 programs of 16 KiB on four dies, each of 200 us and 20 us on a channel.
+    let done = 4096 / 4 * 220_000;
+    rig.wait(done * 9 / 10);
+    assert_eq!((rig.flash.counts.folded, rig.flash.buffer.has_program()), (0, true));
+    rig.wait(done + 2_000_000_000);
+    assert!(rig.flash.counts.folded > 0, "{:?}", rig.flash.counts());
 }

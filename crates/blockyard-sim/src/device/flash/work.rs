@@ -124,7 +124,7 @@ impl Flash {
         let (row, _) = self.map.program(die, &program.units);
         let single = self.slc.takes(units);
         self.counts.slc_programs += u64::from(single);
-        self.watch(events);
+        self.watch(now, events);
         let time = if single { self.profile.slc_program } else { self.profile.program };
         let size = u32::try_from(units).expect("a program should be small");
         let operation = Operation::Program(Writer::Buffer(program.number, size), Some(row));
