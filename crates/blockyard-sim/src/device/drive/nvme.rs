@@ -15,7 +15,7 @@
 //!   drive with commands. Packets add their headers.
 
 use super::front::{Front, FrontUse};
-use super::line::Line;
+use super::line::Ways;
 use crate::device::medium::Access;
 use crate::profile::NvmeProfile;
 use blockyard::bio::Op;
@@ -33,28 +33,25 @@ const RANGE_BYTES: u64 = 16;
 #[derive(Debug)]
 pub(super) struct Nvme {
     profile: NvmeProfile,
-    controller: Line,
-    to_device: Line,
-    to_host: Line,
+    ways: Ways,
 }
 
 impl Nvme {
     pub(super) fn new(profile: NvmeProfile) -> Self {
-        let idle = Line::default();
-        Self { profile, controller: idle, to_device: idle, to_host: idle }
+        Self { profile, ways: Ways::default() }
     }
 }
 
 impl Front for Nvme {
     fn send(&mut self, access: Access, now: Instant) -> Instant {
-        let taken = self.controller.pass(now, self.profile.interval); // [controller-takes-turns]
+        let taken = self.ways.controller.pass(now, self.profile.interval); // [controller-takes-turns]
         let data = match access.op {
             Op::Write => u64::from(access.sectors) * u64::from(SECTOR_BYTES),
             Op::Discard => RANGE_BYTES,
             _ => 0,
         };
         let time = self.profile.link.time(COMMAND_BYTES) + self.profile.link.time(data);
-        self.to_device.pass(taken + self.profile.command, time) // [link-is-shared]
+        self.ways.to_device.pass(taken + self.profile.command, time) // [link-is-shared]
     }
 
     fn answer(&mut self, access: Access, now: Instant) -> Instant {
@@ -63,20 +60,15 @@ impl Front for Nvme {
             _ => 0,
         };
         let time = self.profile.link.time(data) + self.profile.link.time(COMPLETION_BYTES);
-        self.to_host.pass(now, time) // [link-is-shared]
+        self.ways.to_host.pass(now, time) // [link-is-shared]
     }
 
     fn used(&self) -> FrontUse {
-        FrontUse {
-            controller: self.controller.used(),
-            link: self.to_device.used().max(self.to_host.used()),
-        }
+        self.ways.used()
     }
 
     fn forget(&mut self) {
-        [&mut self.controller, &mut self.to_device, &mut self.to_host]
-            .into_iter()
-            .for_each(Line::forget);
+        self.ways.forget();
     }
 }
 
@@ -114,7 +106,7 @@ mod tests {
         let ready: Vec<_> = (0..3).map(|_| nvme.send(access(Op::Read, 8), at(0))).collect();
         assert_eq!(ready, [at(5_023), at(7_023), at(9_023)]);
         assert_eq!(nvme.send(access(Op::Flush, 0), at(50_000)), at(55_023));
-        assert_eq!(nvme.controller.used(), Duration::from_us(8));
+        assert_eq!(nvme.ways.controller.used(), Duration::from_us(8));
     }
 
     #[test]

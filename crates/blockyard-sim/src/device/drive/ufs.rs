@@ -14,7 +14,7 @@
 //!   it. That takes each direction of the link once more.
 
 use super::front::{Front, FrontUse};
-use super::line::Line;
+use super::line::Ways;
 use crate::device::medium::Access;
 use crate::profile::UfsProfile;
 use blockyard::bio::Op;
@@ -30,30 +30,27 @@ const UNMAP_BYTES: u64 = 24;
 #[derive(Debug)]
 pub(super) struct Ufs {
     profile: UfsProfile,
-    controller: Line,
-    to_device: Line,
-    to_host: Line,
+    ways: Ways,
 }
 
 impl Ufs {
     pub(super) fn new(profile: UfsProfile) -> Self {
-        let idle = Line::default();
-        Self { profile, controller: idle, to_device: idle, to_host: idle }
+        Self { profile, ways: Ways::default() }
     }
 }
 
 impl Front for Ufs {
     fn send(&mut self, access: Access, now: Instant) -> Instant {
-        let taken = self.controller.pass(now, self.profile.interval) + self.profile.command;
-        let arrived = self.to_device.pass(taken, self.profile.time(UNIT_BYTES));
+        let taken = self.ways.controller.pass(now, self.profile.interval) + self.profile.command;
+        let arrived = self.ways.to_device.pass(taken, self.profile.time(UNIT_BYTES));
         let data = match access.op {
             Op::Write => u64::from(access.sectors) * u64::from(SECTOR_BYTES),
             Op::Discard => UNMAP_BYTES,
             _ => return arrived,
         };
         // [write-asks-for-data]
-        let asked = self.to_host.pass(arrived, self.profile.time(UNIT_BYTES));
-        self.to_device.pass(asked, self.profile.time(UNIT_BYTES + data))
+        let asked = self.ways.to_host.pass(arrived, self.profile.time(UNIT_BYTES));
+        self.ways.to_device.pass(asked, self.profile.time(UNIT_BYTES + data))
     }
 
     fn answer(&mut self, access: Access, now: Instant) -> Instant {
@@ -61,20 +58,15 @@ impl Front for Ufs {
             Op::Read => UNIT_BYTES + u64::from(access.sectors) * u64::from(SECTOR_BYTES),
             _ => 0,
         };
-        self.to_host.pass(now, self.profile.time(data) + self.profile.time(UNIT_BYTES))
+        self.ways.to_host.pass(now, self.profile.time(data) + self.profile.time(UNIT_BYTES))
     }
 
     fn used(&self) -> FrontUse {
-        FrontUse {
-            controller: self.controller.used(),
-            link: self.to_device.used().max(self.to_host.used()),
-        }
+        self.ways.used()
     }
 
     fn forget(&mut self) {
-        [&mut self.controller, &mut self.to_device, &mut self.to_host]
-            .into_iter()
-            .for_each(Line::forget);
+        self.ways.forget();
     }
 }
 

@@ -15,7 +15,7 @@
 //!   and between the data of a read and its status.
 
 use super::front::{Front, FrontUse};
-use super::line::Line;
+use super::line::Ways;
 use crate::device::medium::Access;
 use crate::profile::{UsbProfile, UsbProtocol};
 use blockyard::bio::Op;
@@ -33,16 +33,13 @@ const UNMAP_BYTES: u64 = 24;
 #[derive(Debug)]
 pub(super) struct Usb {
     profile: UsbProfile,
-    bridge: Line,
-    /// To the drive; in USB 2 to the host, too.
-    to_drive: Line,
-    to_host: Line,
+    /// In USB 2, the way to the drive is the way to the host, too.
+    ways: Ways,
 }
 
 impl Usb {
     pub(super) fn new(profile: UsbProfile) -> Self {
-        let idle = Line::default();
-        Self { profile, bridge: idle, to_drive: idle, to_host: idle }
+        Self { profile, ways: Ways::default() }
     }
 
     /// Returns the bytes of a command and of its status.
@@ -64,7 +61,8 @@ impl Usb {
     /// Returns when the host has `bytes` that the drive sends from `now` on.
     fn receive(&mut self, now: Instant, bytes: u64) -> Instant {
         let time = self.profile.time(bytes);
-        let wire = if self.profile.both_ways { &mut self.to_host } else { &mut self.to_drive };
+        let wire =
+            if self.profile.both_ways { &mut self.ways.to_host } else { &mut self.ways.to_device };
         wire.pass(now, time)
     }
 }
@@ -72,7 +70,7 @@ impl Usb {
 impl Front for Usb {
     fn send(&mut self, access: Access, now: Instant) -> Instant {
         let [command, _] = self.ends();
-        let sent = self.to_drive.pass(now, self.profile.time(command));
+        let sent = self.ways.to_device.pass(now, self.profile.time(command));
         let data = match access.op {
             Op::Write => u64::from(access.sectors) * u64::from(SECTOR_BYTES),
             Op::Discard => UNMAP_BYTES,
@@ -80,9 +78,9 @@ impl Front for Usb {
         };
         let arrived = match data {
             0 => sent,
-            bytes => self.to_drive.pass(sent + self.turn(), self.profile.time(bytes)),
+            bytes => self.ways.to_device.pass(sent + self.turn(), self.profile.time(bytes)),
         };
-        self.bridge.pass(arrived, self.profile.interval) + self.profile.command
+        self.ways.controller.pass(arrived, self.profile.interval) + self.profile.command
     }
 
     fn answer(&mut self, access: Access, now: Instant) -> Instant {
@@ -98,16 +96,11 @@ impl Front for Usb {
     }
 
     fn used(&self) -> FrontUse {
-        FrontUse {
-            controller: self.bridge.used(),
-            link: self.to_drive.used().max(self.to_host.used()),
-        }
+        self.ways.used()
     }
 
     fn forget(&mut self) {
-        [&mut self.bridge, &mut self.to_drive, &mut self.to_host]
-            .into_iter()
-            .for_each(Line::forget);
+        self.ways.forget();
     }
 }
 
