@@ -74,6 +74,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   power [CUTS]     power cuts below the file of a server, 20000 by default for each kind of disk, from a fresh
                    seed; not part of all, as `test` has 2000 of each from a fixed seed
   bench            every benchmark runs once, quickly
+  figures          measures what docs/BENCHMARKING.md has, in turns; not part of all
   fuzz [SECONDS]   every fuzz target runs for some seconds
   deny             licences and sources of dependencies are allowed, where cargo-deny is installed
   all [--skip STEP]...
@@ -631,6 +632,27 @@ step_bench() {
     fi
     say "BTT and raw memory side by side"
     cargo run --locked --release -p blockyard-bench --bin btt -- --bytes 67108864 --turns 1 --ms 20
+}
+
+step_figures() {
+    local bins=(cargo run --locked --quiet --release -p blockyard-bench --bin) turn
+    need_compiler
+    want valgrind valgrind
+    want fio fio
+    say "the core in ns for an I/O, and fio's null engine beside it, in turns"
+    for turn in 1 2 3; do
+        cargo bench --locked --quiet -p blockyard-bench --bench core -- random_read
+        fio --name=null --ioengine=null --rw=randread --bs=4k --size=1g --iodepth=32 --time_based --runtime=2 --minimal |
+            awk -F';' '{ printf "fio null, turn '"$turn"': %.0f ns\n", 1e9 / $8 }'
+    done
+    say "instructions for an I/O"
+    "${bins[@]}" instructions
+    say "the simulator, thousand I/Os per second"
+    "${bins[@]}" simulator 5
+    say "BTT, as shares of a raw copy"
+    "${bins[@]}" btt -- --ms 400
+    say "NBD servers in turns"
+    bench/peers --ms 1000
 }
 
 # seed_corpus TARGET: copies the first inputs of a fuzz target to its corpus.
