@@ -745,7 +745,7 @@ step_all() {
 main() {
     local step="${1:-help}"
     (($# == 0)) || shift
-    case " ${STEPS[*]} soak power all " in
+    case " ${STEPS[*]} soak power figures all " in
         *" $step "*) "step_$step" "$@" ;;
         *)
             help
