@@ -443,34 +443,31 @@ impl Device {
     }
 }
 
-/// Reads the model whose tables the file has, or else that of its base.
+/// Reads the model whose tables the file has, or else that of its base. A `[host]` alone goes with the card of the base.
 fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
-    let first = |keys: &&[&'static str]| keys.iter().copied().find(|key| top.has(key));
-    let given: Vec<_> =
-        MODELS.iter().filter_map(|(keys, model)| Some((first(keys)?, model))).collect();
-    match (&given[..], top.base()) {
-        ([(key, _)], _) if top.has("host") && *key != "card" => Err(host_alone(top)),
-        ([(_, model)], _) => model(top),
-        ([], Some(base)) if top.has("host") => match self::model(base)? {
-            DeviceModel::Mmc(_) => mmc(top).map(DeviceModel::Mmc),
-            _ => Err(host_alone(top)),
-        },
-        ([], Some(base)) => self::model(base),
-        ([], None) => {
-            let words = "no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's \
-                         front end, nor a `base` that has one";
-            Err(top.wrong("", Problem::Contradiction(words)))
-        }
-        ([_, (other, _), ..], _) => {
-            let words =
-                "a device is one of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front end";
-            Err(top.wrong(other, Problem::Contradiction(words)))
+    let mut host = None;
+    for file in top.files() {
+        host = host.or_else(|| file.has("host").then_some(file));
+        let first = |keys: &&[&'static str]| keys.iter().copied().find(|key| file.has(key));
+        let given: Vec<_> =
+            MODELS.iter().filter_map(|(keys, model)| Some((first(keys)?, model))).collect();
+        match (&given[..], host) {
+            ([], _) => {}
+            ([(key, _)], Some(host)) if *key != "card" => {
+                let words = "`[host]` goes only with `[card]`";
+                return Err(host.wrong("host", Problem::Contradiction(words)));
+            }
+            ([(_, model)], host) => return model(host.unwrap_or(file)),
+            ([_, (other, _), ..], _) => {
+                let words = "a device is one of `[null]`, `[hba]`, `[card]`, `[pmem]` and a \
+                             drive's front end";
+                return Err(file.wrong(other, Problem::Contradiction(words)));
+            }
         }
     }
-}
-
-fn host_alone(top: &Table<'_>) -> ProfileError {
-    top.wrong("host", Problem::Contradiction("`[host]` goes only with `[card]`"))
+    let words = "no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front \
+                 end, nor a `base` that has one";
+    Err(top.wrong("", Problem::Contradiction(words)))
 }
 
 /// A reader of one kind of device.

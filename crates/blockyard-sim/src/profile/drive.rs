@@ -240,13 +240,15 @@ fn one_of(
     tables: &[&'static str],
     words: &'static str,
 ) -> Result<&'static str, ProfileError> {
-    let given: Vec<_> = tables.iter().filter(|key| top.has(key)).collect();
-    match (&given[..], top.base()) {
-        ([one], _) => Ok(one),
-        ([], Some(base)) => one_of(base, tables, words),
-        ([], None) => Err(top.wrong("", Problem::Contradiction(words))),
-        ([_, other, ..], _) => Err(top.wrong(other, Problem::Contradiction(words))),
+    for file in top.files() {
+        let given: Vec<_> = tables.iter().filter(|key| file.has(key)).collect();
+        match given[..] {
+            [] => {}
+            [one] => return Ok(one),
+            [_, other, ..] => return Err(file.wrong(other, Problem::Contradiction(words))),
+        }
     }
+    Err(top.wrong("", Problem::Contradiction(words)))
 }
 
 table_of!(NVME, fn nvme("nvme") -> NvmeProfile {

@@ -4,6 +4,8 @@
 //! the key that was meant. Keys that a file does not have come from the class of processors that it names with
 //! `processors = "..."`, and then from its base, the built-in profile that it names with `base = "..."`.
 
+use std::iter;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -265,9 +267,9 @@ impl<'a> Table<'a> {
         read(self)
     }
 
-    /// Returns the same table of the base.
-    pub(super) fn base(&self) -> Option<&Self> {
-        self.base.as_deref()
+    /// Returns this table and the same table of each file on which its file builds, the nearest first.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Self> {
+        iter::successors(Some(self), |table| table.base.as_deref())
     }
 
     /// Returns the error `problem` at the line of `key`, or at the line of the table if the file itself lacks

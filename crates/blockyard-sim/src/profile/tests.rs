@@ -305,6 +305,30 @@ fn a_missing_key_is_reported_at_the_line_of_its_table() {
 }
 
 #[test]
+fn a_file_that_lacks_a_line_is_blamed_itself() {
+    let mut refused = 0;
+    for device in builtin_devices() {
+        let mut lines: Vec<_> = device.text.lines().collect();
+        for index in 0..lines.len() {
+            let line = std::mem::take(&mut lines[index]);
+            if let Err(error) = Device::parse("my.toml", &lines.join("\n")) {
+                assert!(
+                    error.to_string().starts_with("my.toml:"),
+                    "{}: {line}: {error}",
+                    device.name
+                );
+                refused += 1;
+            }
+            lines[index] = line;
+        }
+    }
+    assert!(refused > 500, "{refused} files were refused");
+    for text in ["processors = \"server-2021\"\n", "processors = \"server-2021\"\n[flash]\n"] {
+        assert!(device_error(text).starts_with("my.toml:"), "{}", device_error(text));
+    }
+}
+
+#[test]
 fn a_value_of_the_wrong_type_or_form_is_reported_with_the_right_one() {
     let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
     assert_eq!(over("queue = 3"), "my.toml:2: `queue` is `integer`, not a table");
