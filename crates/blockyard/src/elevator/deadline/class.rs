@@ -52,12 +52,28 @@ pub(super) struct Side {
 impl Side {
     /// Sorts in `id`, which starts at `sector`.
     pub(super) fn sort(&mut self, order: &mut Order, id: RequestId, sector: u64) {
-        self.tree.insert(&mut order.nodes, id, sector);
-        order.starts.insert(&mut order.start_nodes, id, sector);
+        self.see(order, id, sector);
+        self.file(order, id, sector);
+    }
+
+    /// Notes that `id`, which starts at `sector`, is among the requests by arrival: it may be the next one.
+    pub(super) fn see(&mut self, order: &Order, id: RequestId, sector: u64) {
         let is_next = |next| sector < order.nodes.sector(next);
         if sector >= self.position && self.next.is_none_or(is_next) {
             self.next = Some(id);
         }
+    }
+
+    /// Files `id`, which was seen, by `sector`.
+    pub(super) fn file(&mut self, order: &mut Order, id: RequestId, sector: u64) {
+        self.tree.insert(&mut order.nodes, id, sector);
+        order.starts.insert(&mut order.start_nodes, id, sector);
+    }
+
+    /// Sends the only request, which starts at `sector` and was not filed.
+    pub(super) fn send_lone(&mut self, sector: u64) {
+        debug_assert!(self.fifo.is_empty(), "requests beside a lone one");
+        (self.position, self.next) = (sector, None);
     }
 
     pub(super) fn unsort(&mut self, order: &mut Order, id: RequestId) {
@@ -120,9 +136,10 @@ impl Class {
     }
 
     #[cfg(test)]
-    pub(super) fn self_check(&self, order: &Order) {
+    pub(super) fn self_check(&self, order: &Order, lone: Option<RequestId>) {
         for side in [&self.reads, &self.writes] {
-            assert_eq!(side.tree.self_check(&order.nodes), side.fifo.len() as usize);
+            let unfiled = usize::from(lone.is_some() && side.fifo.first() == lone);
+            assert_eq!(side.tree.self_check(&order.nodes) + unfiled, side.fifo.len() as usize);
         }
     }
 

@@ -56,6 +56,9 @@ pub struct Deadline {
     order: Order,
     ends: EndIndex,
     end_nodes: HashNodes,
+    /// A request that came when none was held. It is in its FIFO, and in no index until a search or another request
+    /// comes: most leave before.
+    lone: Option<RequestId>,
     len: u32,
 }
 
@@ -71,6 +74,7 @@ impl Deadline {
             order: Order::new(capacity),
             ends: EndIndex::new(capacity),
             end_nodes: HashNodes::new(capacity),
+            lone: None,
             len: 0,
         }
     }
@@ -123,6 +127,23 @@ impl Deadline {
         let id = self.classes[at].next(&self.arrived, &self.tunables, now)?;
         Some((at, id))
     }
+
+    /// Files the lone request, because somebody searches or another request comes.
+    fn file_lone(&mut self, requests: &Requests) {
+        if let Some(id) = self.lone.take() {
+            self.file(requests, id);
+        }
+    }
+
+    /// Files `id`, which its side has seen.
+    fn file(&mut self, requests: &Requests, id: RequestId) {
+        let rq = requests[id].extent();
+        let class = self.class_of(rq.prio);
+        self.classes[class].side_mut(rq.op).file(&mut self.order, id, rq.sector);
+        if rq.is_mergeable() {
+            self.ends.insert(&mut self.end_nodes, id, rq.end_sector());
+        }
+    }
 }
 
 impl Elevator for Deadline {
@@ -136,6 +157,7 @@ impl Elevator for Deadline {
         other: &Extent,
         fronts: bool,
     ) -> Option<Candidate> {
+        self.file_lone(requests);
         if self.merges != Merges::All {
             return self
                 .ends
@@ -152,6 +174,7 @@ impl Elevator for Deadline {
     }
 
     fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge) {
+        debug_assert!(self.lone.is_none(), "[joins-only-what-fits]: the search has filed all");
         let rq = &requests[id];
         if merge == Merge::Front {
             let class = self.class_of(rq.prio);
@@ -199,18 +222,21 @@ impl Elevator for Deadline {
     }
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant) {
-        let rq = requests[id].extent();
-        let class = self.class_of(rq.prio);
+        let Request { prio, op, sector, .. } = requests[id];
+        self.file_lone(requests);
+        let class = self.class_of(prio);
         let class = &mut self.classes[class];
         match place {
             Place::Head => class.head.push_front(requests, id),
-            Place::Sorted if rq.op == Op::Flush => class.head.push_back(requests, id),
+            Place::Sorted if op == Op::Flush => class.head.push_back(requests, id),
             Place::Sorted => {
-                let side = class.side_mut(rq.op);
+                let side = class.side_mut(op);
                 side.fifo.push_back(requests, id);
-                side.sort(&mut self.order, id, rq.sector);
-                if rq.is_mergeable() {
-                    self.ends.insert(&mut self.end_nodes, id, rq.end_sector());
+                side.see(&self.order, id, sector);
+                if self.len == 0 {
+                    self.lone = Some(id);
+                } else {
+                    self.file(requests, id);
                 }
             }
         }
@@ -227,15 +253,20 @@ impl Elevator for Deadline {
         let (at, id) = self.next_aged(now).or_else(|| self.next_in_order(now))?;
         let class = &mut self.classes[at];
         class.in_flight += 1;
+        self.len -= 1;
         if class.head.first() == Some(id) {
             class.head.remove(requests, id);
+            return Some(id);
+        }
+        let Request { op, sector, .. } = requests[id];
+        let side = class.side_mut(op);
+        side.fifo.remove(requests, id);
+        if self.lone.take_if(|lone| *lone == id).is_some() {
+            side.send_lone(sector);
         } else {
-            let side = class.side_mut(requests[id].op);
-            side.fifo.remove(requests, id);
             side.send(&mut self.order, id);
             self.ends.remove(&mut self.end_nodes, id);
         }
-        self.len -= 1;
         Some(id)
     }
 

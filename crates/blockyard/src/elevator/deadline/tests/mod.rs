@@ -141,7 +141,8 @@ impl Rig {
     }
 
     fn self_check(&self) {
-        self.fast.classes.iter().for_each(|class| class.self_check(&self.fast.order));
+        let (order, lone) = (&self.fast.order, self.fast.lone);
+        self.fast.classes.iter().for_each(|class| class.self_check(order, lone));
     }
 }
 
