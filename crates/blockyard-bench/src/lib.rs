@@ -15,6 +15,7 @@
 //! raw memory.
 
 pub mod disk;
+pub mod fleet;
 pub mod lane;
 pub mod nbd;
 pub mod pmemblk;

@@ -30,8 +30,8 @@ fn every_shape_is_answered_and_its_figures_are_of_its_own_time() {
     ] {
         let shape = Shape { direction, bytes, depth };
         let time = Duration::from_millis(50);
-        let load = Load { shape, connections, ramp: Duration::from_millis(10), time };
-        let measured = load.run(&socket, "", std::process::id()).unwrap();
+        let load = Load { shape, connections, idle: 2, time };
+        let measured = load.run(&socket, &[String::new()], std::process::id()).unwrap();
         assert!(measured.ios > 0, "{measured:?}");
         assert!(measured.wall_ns >= 50_000_000, "{measured:?}");
         assert!(measured.server_ns > 0 && measured.p50_ns > 0, "{measured:?}");

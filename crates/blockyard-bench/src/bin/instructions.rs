@@ -14,6 +14,7 @@
 
 use blockyard::policy::Policies;
 use blockyard::stats::StageStats;
+use blockyard_bench::fleet::{Fleet, Size};
 use blockyard_bench::simulated::{EMMC, SCSI, Workload};
 use blockyard_bench::{IoLoop, Meter, disk, lane};
 use core::error::Error;
@@ -43,6 +44,8 @@ enum What {
         step: Step,
         ios_per_step: u32,
     },
+    /// Random reads of a fleet of this size.
+    Fleet { size: Size, policies: fn() -> Policies },
     /// Random reads with the meter of a server; `counts` says whether metrics are on.
     Metered { policies: fn() -> Policies, counts: bool },
     /// Random reads of a served disk in memory, from a client at this door.
@@ -114,8 +117,38 @@ fn cases() -> Vec<Case> {
         .chain(metered)
         .chain(lane)
         .chain(disk)
+        .chain(scales())
         .chain([SCSI, EMMC].into_iter().flat_map(simulated))
         .collect()
+}
+
+/// Something that grows: its name, its amounts, and the fleet with so much of it.
+struct Growth(&'static str, [u16; 3], fn(u16) -> Size);
+
+const GROWTH: [Growth; 5] = [
+    Growth("depth", [32, 1024, 10_240], |depth| Size { depth, ..Size::ONE }),
+    Growth("cpus", [1, 32, 1024], |cpus| Size { cpus, ..Size::ONE }),
+    Growth("hctxs", [1, 32, 1024], |hctxs| Size { cpus: hctxs, hctxs, ..Size::ONE }),
+    Growth("disks", [1, 16, 256], |disks| Size { disks, depth: 1024, ..Size::ONE }),
+    Growth("waiters", [32, 1024, 10_240], |waiters| Size { waiters, ..Size::ONE }),
+];
+
+/// The core as one thing grows: `scale/WHAT/AMOUNT/DESIGN`.
+fn scales() -> impl Iterator<Item = Case> {
+    let designs = [
+        ("none", NONE),
+        ("mq-deadline", Policies::mq_deadline as fn() -> Policies),
+        ("kyber", Policies::mq_kyber),
+    ];
+    let sizes = GROWTH.into_iter().flat_map(|Growth(what, amounts, size)| {
+        amounts.map(|amount| (format!("scale/{what}/{amount}"), size(amount)))
+    });
+    sizes.flat_map(move |(name, size)| {
+        designs.map(|(design, policies)| Case {
+            name: format!("{name}/{design}"),
+            what: What::Fleet { size, policies },
+        })
+    })
 }
 
 fn random_reads(name: &str, policies: fn() -> Policies, held: u32) -> Case {
@@ -166,6 +199,10 @@ fn perform(case: &Case, ios: u64) -> Result<(), Box<dyn Error>> {
             let meter = Meter(counts.then(|| Box::new(StageStats::watching(1, 1))));
             let mut io = IoLoop::with_sink(policies(), 0, meter);
             (0..ios).for_each(|_| io.random_read());
+        }
+        What::Fleet { size, policies } => {
+            let mut fleet = Fleet::new(size, policies());
+            (0..ios).for_each(|_| fleet.step());
         }
         // The client, in the parent process, decides the number of I/Os.
         What::Lane { door: Door::Nbd, policies } => lane::serve_standard_input(policies())?,

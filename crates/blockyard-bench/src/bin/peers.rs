@@ -9,7 +9,7 @@
 use blockyard_bench::nbd::load::Load;
 use blockyard_bench::nbd::peer::{DISK_BYTES, Programs};
 use blockyard_bench::nbd::shape::{Direction, Shape};
-use blockyard_bench::nbd::{bare, table};
+use blockyard_bench::nbd::{bare, scale, table};
 use clap::{Parser, ValueEnum};
 use core::time::Duration;
 use std::io;
@@ -33,18 +33,31 @@ enum Command {
         #[arg(long)]
         blockyard: Option<PathBuf>,
     },
+    /// Measure our server as its disks, its idle and its busy connections grow
+    Scale {
+        /// Measurements of each size
+        #[arg(long, default_value_t = 5)]
+        turns: usize,
+        /// Length of one measurement, in milliseconds
+        #[arg(long, default_value_t = 2000)]
+        ms: u64,
+    },
     /// Run one load; print I/Os and, in nanoseconds, wall time, the server's time, p50 and p99
     Load {
         direction: Way,
         socket: PathBuf,
+        /// The exports that connections open in turn; may be repeated
         #[arg(long, default_value = "")]
-        export: String,
+        export: Vec<String>,
         #[arg(long, default_value_t = 4096)]
         bytes: usize,
         #[arg(long, default_value_t = 16)]
         depth: usize,
         #[arg(long, default_value_t = 1)]
         connections: usize,
+        /// Further connections, which send nothing
+        #[arg(long, default_value_t = 0)]
+        idle: usize,
         #[arg(long, default_value_t = 2000)]
         ms: u64,
         /// The process whose time is measured
@@ -61,25 +74,36 @@ enum Way {
     Write,
 }
 
-/// The ramp before a measurement.
-const RAMP: Duration = Duration::from_millis(300);
-
 fn main() -> io::Result<()> {
+    let bare = std::env::current_exe()?;
+    let beside = bare.with_file_name("blockyard");
+    let programs = |blockyard| Programs { blockyard, bare };
     match Command::parse() {
         Command::Compare { turns, ms, short, blockyard } => {
-            let bare = std::env::current_exe()?;
-            let blockyard = blockyard.unwrap_or_else(|| bare.with_file_name("blockyard"));
-            let programs = Programs { blockyard, bare };
-            let time = Duration::from_millis(ms);
+            let (time, programs) =
+                (Duration::from_millis(ms), programs(blockyard.unwrap_or(beside)));
             table::compare(&table::Options { turns, time, programs, short })
         }
-        Command::Load { direction, socket, export, bytes, depth, connections, ms, server } => {
+        Command::Scale { turns, ms } => {
+            scale::measure(turns, Duration::from_millis(ms), &programs(beside))
+        }
+        Command::Load {
+            direction,
+            socket,
+            export,
+            bytes,
+            depth,
+            connections,
+            idle,
+            ms,
+            server,
+        } => {
             let direction = match direction {
                 Way::Read => Direction::Read,
                 Way::Write => Direction::Write,
             };
             let shape = Shape { direction, bytes, depth };
-            let load = Load { shape, connections, ramp: RAMP, time: Duration::from_millis(ms) };
+            let load = Load { shape, connections, idle, time: Duration::from_millis(ms) };
             println!("{}", load.run(&socket, &export, server)?);
             Ok(())
         }

@@ -2,6 +2,7 @@
 
 use super::client::{Client, Progress};
 use super::cpu;
+use super::peer::{Programs, Server};
 use super::shape::Shape;
 use blockyard::stats::Histogram;
 use core::fmt;
@@ -10,8 +11,12 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::io;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 use std::time::Instant;
+
+/// The time before a measurement.
+const RAMP: Duration = Duration::from_millis(300);
 
 /// A load: its length and its connections.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +25,8 @@ pub struct Load {
     pub shape: Shape,
     /// The number of connections, each with a thread.
     pub connections: usize,
-    /// The time before the measurement.
-    pub ramp: Duration,
+    /// Further connections, which send nothing.
+    pub idle: usize,
     /// The time of the measurement.
     pub time: Duration,
 }
@@ -42,7 +47,42 @@ pub struct Measured {
 }
 
 impl Load {
-    /// Loads the server and measures its processor time.
+    /// Runs the load in a process of its own, on these processors (a list for `taskset`).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the process does not start, or with its message if it fails.
+    pub fn run_apart(
+        &self,
+        programs: &Programs,
+        cpus: &str,
+        exports: &[String],
+        server: &Server,
+    ) -> io::Result<Measured> {
+        let numbers = [
+            ("--bytes", self.shape.bytes),
+            ("--depth", self.shape.depth),
+            ("--connections", self.connections),
+            ("--idle", self.idle),
+        ];
+        let output = Command::new("taskset")
+            .args(["-c", cpus])
+            .arg(&programs.bare)
+            .args(["load", self.shape.direction.word()])
+            .arg(server.socket())
+            .args(exports.iter().map(|export| format!("--export={export}")))
+            .args(numbers.iter().map(|(option, number)| format!("{option}={number}")))
+            .arg(format!("--ms={}", self.time.as_millis()))
+            .arg(format!("--server={}", server.pid()))
+            .output()?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(io::Error::other(said.trim().to_owned()));
+        }
+        String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)
+    }
+
+    /// Loads the server, whose `exports` the connections open in turn, and measures its processor time.
     ///
     /// # Errors
     ///
@@ -50,9 +90,10 @@ impl Load {
     ///
     /// # Panics
     ///
-    /// Panics if a thread of the load panics.
-    pub fn run(&self, socket: &Path, export: &str, server: u32) -> io::Result<Measured> {
-        let connect = |_| Client::connect(socket, export);
+    /// Panics if a thread of the load panics, or if there are no exports.
+    pub fn run(&self, socket: &Path, exports: &[String], server: u32) -> io::Result<Measured> {
+        let connect = |at: usize| Client::connect(socket, &exports[at % exports.len()]);
+        let idle = (0..self.idle).map(connect).collect::<io::Result<Vec<_>>>()?;
         let clients = (0..self.connections).map(connect).collect::<io::Result<Vec<_>>>()?;
         let progress: Vec<Progress> = clients.iter().map(|_| Progress::default()).collect();
         let tell = |what: fn(&Progress) -> &AtomicBool, value| {
@@ -72,7 +113,7 @@ impl Load {
                     scope.spawn(move || client.load(self.shape, seed, progress))
                 })
                 .collect();
-            thread::sleep(self.ramp);
+            thread::sleep(RAMP);
             tell(|one| &one.measuring, true);
             let before = look();
             thread::sleep(self.time);
@@ -83,6 +124,7 @@ impl Load {
             for thread in threads {
                 latencies.merge(&thread.join().expect("thread of the load")?);
             }
+            drop(idle);
             let (before, after) = (before?, after?);
             Ok(Measured {
                 ios: after.0 - before.0,

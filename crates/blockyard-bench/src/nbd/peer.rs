@@ -14,6 +14,8 @@ pub const DISK_BYTES: usize = 1 << 30;
 pub enum Peer {
     /// `blockyard serve` on memory, with a design.
     Blockyard(&'static str),
+    /// `blockyard serve` on so many disks in memory, whose exports are named by [`Self::disk`].
+    Disks(usize),
     /// The bare loop: [`bare`](super::bare).
     Bare,
     /// nbdkit's memory plugin.
@@ -49,6 +51,7 @@ impl Peer {
     pub fn name(self) -> String {
         match self {
             Self::Blockyard(design) => format!("blockyard {design}"),
+            Self::Disks(count) => format!("blockyard none, {count} disks"),
             Self::Bare => "bare loop".into(),
             Self::NbdkitMemory => "nbdkit memory".into(),
             Self::NbdkitFile => "nbdkit file".into(),
@@ -68,6 +71,12 @@ impl Peer {
         }
     }
 
+    /// The export of one of [`Self::Disks`].
+    #[must_use]
+    pub fn disk(number: usize) -> String {
+        format!("disk-{number}")
+    }
+
     /// Whether reads return written data.
     #[must_use]
     pub fn keeps_data(self) -> bool {
@@ -76,7 +85,7 @@ impl Peer {
 
     fn program(self, programs: &Programs) -> PathBuf {
         match self {
-            Self::Blockyard(_) => programs.blockyard.clone(),
+            Self::Blockyard(_) | Self::Disks(_) => programs.blockyard.clone(),
             Self::Bare => programs.bare.clone(),
             Self::NbdkitMemory | Self::NbdkitFile => "nbdkit".into(),
             Self::NbdServer => "nbd-server".into(),
@@ -107,6 +116,13 @@ impl Peer {
                 let words = ["serve", "memory:1g", "--nbd", &address, "--lanes", &lanes];
                 let words = words.into_iter().chain(["--design", design]);
                 words.map(String::from).collect()
+            }
+            Self::Disks(count) => {
+                let exports = (0..count).map(Self::disk).flat_map(|disk| {
+                    ["--export".to_owned(), format!("{disk}=memory:{}", DISK_BYTES / 256)]
+                });
+                let words = ["serve", "--max-connections", "16384", "--nbd"].map(String::from);
+                words.into_iter().chain([format!("unix:{socket}")]).chain(exports).collect()
             }
             Self::Bare => vec!["bare".into(), socket],
             Self::NbdkitMemory => ["-f", "-U", &socket, "memory", "1G"].map(String::from).to_vec(),

@@ -9,6 +9,16 @@ pub enum Direction {
     Write,
 }
 
+impl Direction {
+    /// Its name on the command line.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
 /// The requests of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {

@@ -1,12 +1,11 @@
 //! The comparison: measures every server under every load in turns, and prints a table with the spread.
 
 use super::client::Client;
-use super::load::Measured;
+use super::load::Load;
 use super::peer::{Peer, Programs, Server};
 use super::shape::{Direction, Shape};
 use core::time::Duration;
 use std::io::{self, ErrorKind};
-use std::process::Command;
 
 /// The quantity of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +105,10 @@ fn measure(peer: Peer, options: &Options, found: &mut [Vec<u64>; COLUMNS.len()])
         if peer.keeps_data() && peer != Peer::Bare {
             Client::connect(&server.socket(), peer.export())?.fill()?;
         }
-        let measured = load(column, peer, &server, options)?;
+        let Column { shape, connections, cpus: [_, cpus], .. } = *column;
+        let load = Load { shape, connections, idle: 0, time: options.time };
+        let exports = [peer.export().to_owned()];
+        let measured = load.run_apart(&options.programs, cpus, &exports, &server)?;
         figures.push(match column.figure {
             Figure::ServerTime => measured.server_ns_per_io() / 10,
             Figure::Rate => measured.iops() / 10,
@@ -115,32 +117,8 @@ fn measure(peer: Peer, options: &Options, found: &mut [Vec<u64>; COLUMNS.len()])
     Ok(())
 }
 
-/// Runs the load in a process of its own, on the client's processors.
-fn load(column: &Column, peer: Peer, server: &Server, options: &Options) -> io::Result<Measured> {
-    let Column { shape, connections, cpus: [_, cpus], .. } = column;
-    let direction = match shape.direction {
-        Direction::Read => "read",
-        Direction::Write => "write",
-    };
-    let output = Command::new("taskset")
-        .args(["-c", cpus])
-        .arg(&options.programs.bare)
-        .args(["load", direction])
-        .arg(server.socket())
-        .args(["--export", peer.export()])
-        .args(["--bytes", &shape.bytes.to_string(), "--depth", &shape.depth.to_string()])
-        .args(["--connections", &connections.to_string()])
-        .args(["--ms", &options.time.as_millis().to_string()])
-        .args(["--server", &server.pid().to_string()])
-        .output()?;
-    if !output.status.success() {
-        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
-    }
-    String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)
-}
-
 /// Formats values in hundredths as `median (minimum-maximum)`.
-fn cell(figures: &mut [u64]) -> String {
+pub(super) fn cell(figures: &mut [u64]) -> String {
     figures.sort_unstable();
     let text = |hundredths: u64| format!("{}.{:02}", hundredths / 100, hundredths % 100);
     let median = figures.get(figures.len() / 2).map_or_else(String::new, |&figure| text(figure));

@@ -199,6 +199,7 @@ pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
     "sata-ssd",
     "sata-ssd-dc",
     "virtio-3dxpoint",
+    "virtio-page-cache",
     "cloud-gp3",
     "cloud-gp2",
     "hdd-7200",

@@ -13,6 +13,7 @@ use super::table::{Table, table_of};
 use super::ufs::{UfsProfile, ufs};
 use super::usb::{UsbProfile, usb};
 use super::value::{Count, Flag, Rate, Time};
+use super::virtio::{VirtioProfile, virtio};
 use super::volume::{VolumeProfile, volume};
 
 /// A drive: a front end over a medium.
@@ -99,23 +100,6 @@ pub struct AhciProfile {
     pub frame: Duration,
     /// Whether the drive queues trims.
     pub queued_trim: bool,
-}
-
-/// The figures of virtio-blk: a guest's queues, and the thread of the host that serves them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VirtioProfile {
-    /// Queues.
-    pub hw_queues: u16,
-    /// Commands that one queue takes.
-    pub depth: u16,
-    /// Time for which the guest's processor is busy with a kick.
-    pub kick: Duration,
-    /// Time until the host's thread works, if it slept.
-    pub wakeup: Duration,
-    /// Time of the thread for a command on its way to the medium.
-    pub interval: Duration,
-    /// Time of the thread for its answer.
-    pub answer: Duration,
 }
 
 /// The coalescing of interrupts, for each vector.
@@ -269,15 +253,6 @@ table_of!(AHCI, fn ahci("ahci") -> AhciProfile {
     link: "link" need(Rate),
     frame: "frame" need(Time),
     queued_trim: "queued-trim" take_or(Flag, false),
-});
-
-table_of!(VIRTIO, fn virtio("virtio") -> VirtioProfile {
-    hw_queues: "hw-queues" need(Count(1..=1024)),
-    depth: "depth" need(Count(1..=1024)),
-    kick: "kick" need(Time),
-    wakeup: "wakeup" need(Time),
-    interval: "interval" need(Time),
-    answer: "answer" need(Time),
 });
 
 table_of!(COALESCING, fn coalescing("nvme.coalescing") -> CoalescingProfile {

@@ -45,6 +45,7 @@ mod tests;
 mod ufs;
 mod usb;
 mod value;
+mod virtio;
 mod volume;
 
 pub use btt::{BttDesign, Fences, Words};
@@ -58,7 +59,6 @@ pub use device::{
 };
 pub use drive::{
     AhciProfile, CoalescingProfile, DriveProfile, FrontProfile, MediumProfile, NvmeProfile,
-    VirtioProfile,
 };
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
 pub use exclusive::{DRIVE_PARTS, MODEL_TABLES};
@@ -84,6 +84,7 @@ pub use ufs::UfsProfile;
 pub use usb::{UsbProfile, UsbProtocol};
 pub use value::{rate, time};
 pub(crate) use value::{rounded, scaled_decimal};
+pub use virtio::{VirtioEngine, VirtioProfile};
 pub use volume::{BucketProfile, VolumeProfile};
 
 /// Returns the built-in designs, oldest first.

@@ -4,7 +4,7 @@
 //! the key that was meant. Keys that a file does not have come from the class of processors that it names with
 //! `processors = "..."`, and then from its base, the built-in profile that it names with `base = "..."`.
 
-use std::iter;
+use core::iter;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};

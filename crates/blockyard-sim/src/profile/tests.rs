@@ -310,7 +310,7 @@ fn a_file_that_lacks_a_line_is_blamed_itself() {
     for device in builtin_devices() {
         let mut lines: Vec<_> = device.text.lines().collect();
         for index in 0..lines.len() {
-            let line = std::mem::take(&mut lines[index]);
+            let line = core::mem::take(&mut lines[index]);
             if let Err(error) = Device::parse("my.toml", &lines.join("\n")) {
                 assert!(
                     error.to_string().starts_with("my.toml:"),

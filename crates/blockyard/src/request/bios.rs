@@ -198,6 +198,7 @@ impl Bios {
     }
 
     /// Counts one part of `whole` as ended. With none left the whole bio has ended.
+    #[inline(always)]
     pub(crate) fn drop_part(&mut self, whole: BioId, status: Status) {
         let slot = &mut self.slots[whole.index()];
         assert!(slot.parts > 0, "[bio-ends-once]: bio {} ended twice", whole.0);

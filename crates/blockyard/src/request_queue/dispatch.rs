@@ -350,6 +350,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// achieve no more. If others are staged, the request is staged behind them and the hardware
     /// queue is marked ([no-overtaking-staged]). If `last` is not set, or the driver does not
     /// accept the request, the caller ends the run ([last-or-commit]).
+    #[inline(always)]
     pub(super) fn issue_directly(&mut self, id: RequestId, last: bool) -> bool {
         let hctx = self.queue.requests[id].hctx;
         let others_wait = self.queue.waiting() > 1;

@@ -233,6 +233,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Moves `id`, which the driver is done with, to its next step, or ends it. Its budget, driver
     /// tag and scheduler tag are given back, in this order.
+    #[inline(always)]
     pub(super) fn finish(&mut self, id: RequestId, status: Status) {
         debug_assert!(
             matches!(self.queue.requests[id].state(), State::Staged | State::InFlight),
@@ -254,6 +255,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Ends the bios of `id` with `status`, except those that were transferred. The request becomes
     /// idle.
+    #[inline(always)]
     pub(super) fn end_bios(&mut self, id: RequestId, status: Status) {
         debug_assert!(!self.queue.is_flush(id), "a flush command carries no bio");
         let first = self.queue.requests.release(id);
@@ -267,6 +269,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// A request has left the driver: hardware queues and bios that waited for it may try again
     /// ([no-lost-wake-up]).
+    #[inline(always)]
     pub(super) fn restart_waiting(&mut self) {
         if self.queue.policies.dispatch == Dispatch::Budget {
             self.queue.runs.give_turn();

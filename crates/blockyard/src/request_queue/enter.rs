@@ -361,9 +361,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Merges a bio within the limits, or gives it a request, which may wait on the plug if it
     /// `plugs`.
+    #[inline(always)]
     fn enter(&mut self, cpu: CpuId, bio: BioId, plugs: bool) -> Result<(), SubmitError> {
         let kind = self.queue.map.kind_of(&self.queue.bios[bio]);
-        if self.merge_bio(cpu, kind, bio) {
+        if self.queue.waiting() > 0 && self.merge_bio(cpu, kind, bio) {
             return Ok(());
         }
         let hctx = self.queue.map.kinds()[kind][cpu.index()];
@@ -434,9 +435,6 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Merges a bio into a request of the plug, elevator or software queue. Returns whether it did.
     fn merge_bio(&mut self, cpu: CpuId, kind: usize, bio: BioId) -> bool {
-        if self.queue.waiting() == 0 {
-            return false;
-        }
         let extent = Extent::from(&self.queue.bios[bio]);
         if !extent.is_mergeable() {
             return false;

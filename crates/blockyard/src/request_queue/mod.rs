@@ -9,7 +9,8 @@
 //! between stages is in this module: [`enter`] is the way in, up to staging; [`dispatch`] with `send` the way from
 //! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
 //! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
-//! The stages are methods of a `Turn`: the queue, its host and the instant, for the time of one call.
+//! The stages are methods of a `Turn`: the queue, its host and the instant, for the time of one call. Those that every I/O
+//! passes are inlined where `bench/instructions` showed that the calls cost a tenth of its instructions.
 //!
 //! # The contract
 //!

@@ -147,7 +147,7 @@ impl RunList {
     }
 
     /// Passes the turn on, once round at most.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pass_turn(&mut self) {
         let Some(left) = self.turns.checked_sub(1) else { return };
         self.turns = left;

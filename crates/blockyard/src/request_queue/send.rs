@@ -154,6 +154,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Offers one request that is on no list to the driver. Unless the driver refuses for now, the
     /// request has left this stage.
+    #[inline(always)]
     pub(super) fn offer(&mut self, id: RequestId, last: bool) -> Accept {
         debug_assert!(
             !self.queue.is_quiesced(),

@@ -42,6 +42,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Gives back the tag that the number of `rq` stands for, and wakes a submitter that waits for
     /// it.
+    #[inline(always)]
     pub(super) fn put_request_tag(&mut self, id: RequestId) {
         debug_assert!(
             self.queue.held > self.queue.in_flight,

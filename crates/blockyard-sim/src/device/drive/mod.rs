@@ -11,6 +11,7 @@
 //!   answered. The slot is its number at the medium.
 
 mod ahci;
+mod engine;
 mod front;
 mod line;
 mod nvme;
@@ -25,7 +26,7 @@ use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
 use super::{DeviceEvent, Events};
-use crate::profile::{CoalescingProfile, DriveProfile, FrontProfile};
+use crate::profile::{CoalescingProfile, DriveProfile, FrontProfile, VirtioEngine};
 use crate::workload::Prng;
 use blockyard::bio::{Flags, Op};
 use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
@@ -33,6 +34,7 @@ use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{DriverTag, HctxId, QueueId};
+use engine::{Next, SyncEngine};
 use front::Front;
 pub use front::FrontUse;
 use vectors::Vectors;
@@ -109,6 +111,8 @@ pub struct DriveReport {
 #[derive(Debug)]
 pub struct Drive {
     front: Box<dyn Front>,
+    /// What holds commands back while the medium works, if anything does.
+    engine: Option<SyncEngine>,
     medium: Box<dyn Medium>,
     /// The most commands in one hardware queue.
     depth: u16,
@@ -143,8 +147,15 @@ impl Drive {
             FrontProfile::Ufs(ufs) => (ufs.doorbell, false, None),
             FrontProfile::Usb(usb) => (usb.issue, false, None),
         };
+        let engine = match profile.front {
+            FrontProfile::Virtio(virtio) if virtio.engine == VirtioEngine::Sync => {
+                Some(SyncEngine::new(virtio.wakeup))
+            }
+            _ => None,
+        };
         Self {
             front: parts::front(profile.front),
+            engine,
             medium: parts::medium(profile.medium, capacity, prng),
             depth,
             commands: vec![Command::NONE; usize::from(hctxs) * usize::from(depth)],
@@ -177,7 +188,8 @@ impl Drive {
 
     /// Rings the doorbell of a batch ([doorbell-by-batch]).
     fn ring(&mut self, now: Instant) {
-        if self.front.needs_doorbell(now) {
+        let sleeps = self.engine.as_ref().is_none_or(SyncEngine::sleeps);
+        if sleeps && self.front.needs_doorbell(now) {
             self.rung += 1;
             self.counts.doorbells += 1;
         }
@@ -220,11 +232,31 @@ impl Drive {
         while slot != NONE {
             let command = &mut self.commands[slot as usize];
             debug_assert_eq!(command.stage, Stage::Posted, "{command:?} was taken before");
-            command.stage = Stage::Sent;
-            events.push_back((self.front.send(command.access, now), DeviceEvent(slot)));
+            let next = core::mem::replace(&mut command.next, NONE);
             self.activity.begin(now);
-            slot = core::mem::replace(&mut command.next, NONE);
+            let begin = match &mut self.engine {
+                Some(engine) => engine.take(slot, now),
+                None => Some(now),
+            };
+            if let Some(begin) = begin {
+                self.send(slot, begin, events);
+            }
+            slot = next;
         }
+    }
+
+    /// Sends the command in `slot`, which the front end takes at `now`, to the medium.
+    fn send(&mut self, slot: u32, now: Instant, events: &mut Events) {
+        let command = &mut self.commands[slot as usize];
+        command.stage = Stage::Sent;
+        events.push_back((self.front.send(command.access, now), DeviceEvent(slot)));
+    }
+
+    /// Answers the command in `slot`. Returns when the host has the answer.
+    fn answer(&mut self, slot: u32, now: Instant) -> Instant {
+        let command = &mut self.commands[slot as usize];
+        command.stage = Stage::Answered;
+        self.front.answer(command.access, now)
     }
 
     /// Schedules the events of the medium, and answers the commands that have ended there.
@@ -235,10 +267,16 @@ impl Drive {
             events.push_back((at, DeviceEvent(event.0 | OF_MEDIUM)));
         }
         while let Some(CommandId(slot)) = self.medium.next_ended() {
-            let command = &mut self.commands[slot as usize];
-            debug_assert_eq!(command.stage, Stage::Served, "{command:?} is not at the medium");
-            command.stage = Stage::Answered;
-            events.push_back((self.front.answer(command.access, now), DeviceEvent(slot)));
+            debug_assert_eq!(self.commands[slot as usize].stage, Stage::Served, "slot {slot}");
+            match self.engine.as_mut().map(|engine| engine.ended(slot)) {
+                None => events.push_back((self.answer(slot, now), DeviceEvent(slot))),
+                Some(Next::Command(next)) => self.send(next, now, events),
+                Some(Next::Answers(batch)) => {
+                    let answered = batch.iter().map(|slot| self.answer(*slot, now)).max();
+                    let at = answered.expect("a batch has the command that ended last");
+                    events.extend(batch.into_iter().map(|slot| (at, DeviceEvent(slot))));
+                }
+            }
         }
     }
 

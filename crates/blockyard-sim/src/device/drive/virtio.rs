@@ -5,8 +5,12 @@
 //! completions back the same way. While it works, it looks at the queues by itself and asks for no kicks (virtio's
 //! event index), so a busy disk is kicked rarely.
 //!
+//! A thread that waits for the medium takes commands one by one instead, and answers a batch of them together: [`engine`].
+//!
 //! Left out: several threads of the host, the time for which the thread polls before it sleeps, copies of data, completions
-//! that share an interrupt, and indirect descriptors.
+//! of an asynchronous engine that share an interrupt, and indirect descriptors.
+//!
+//! [`engine`]: super::engine
 //!
 //! # Rules
 //!
@@ -15,7 +19,7 @@
 use super::front::{Front, FrontUse};
 use super::line::Line;
 use crate::device::medium::Access;
-use crate::profile::VirtioProfile;
+use crate::profile::{VirtioEngine, VirtioProfile};
 use blockyard::time::{Duration, Instant};
 
 /// The front end.
@@ -26,8 +30,14 @@ pub(super) struct Virtio {
 }
 
 impl Virtio {
+    /// Returns an idle front end by `profile`. A thread that waits for the medium wakes up where the drive says
+    /// ([`SyncEngine`](super::engine::SyncEngine)).
     pub(super) fn new(profile: VirtioProfile) -> Self {
-        Self { profile, thread: Line::default() }
+        let wakeup = match profile.engine {
+            VirtioEngine::Async => profile.wakeup,
+            VirtioEngine::Sync => Duration::ZERO,
+        };
+        Self { profile: VirtioProfile { wakeup, ..profile }, thread: Line::default() }
     }
 
     /// Lets the thread work for `time` from `now` on, or from when it has woken up.
@@ -77,6 +87,7 @@ mod tests {
         let profile = VirtioProfile {
             hw_queues: 1,
             depth: 128,
+            engine: VirtioEngine::Async,
             kick: us(2),
             wakeup: us(5),
             interval: us(3),

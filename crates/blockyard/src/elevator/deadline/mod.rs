@@ -110,34 +110,34 @@ impl Deadline {
         }
     }
 
+    /// Returns the request that goes next, and its class. `None`: none is held, or a class has to wait for another.
+    fn next(&mut self, now: Instant) -> Option<(usize, RequestId)> {
+        let classes = self.classes.iter().enumerate();
+        let mut busy = classes.filter_map(|(at, class)| class.has_work().then_some(at));
+        let (first, others) = (busy.next()?, busy.next().is_some());
+        let aged = if others { self.next_aged(now) } else { None };
+        // [classes-in-order]
+        let next = || Some((first, self.classes[first].next(&self.arrived, &self.tunables, now)?));
+        aged.or_else(next)
+    }
+
     /// Returns a request that has aged ([aged-request-first], [elevator-starves-none]).
     fn next_aged(&self, now: Instant) -> Option<(usize, RequestId)> {
-        if self.classes.iter().filter(|class| class.has_work()).count() < 2 {
-            return None;
-        }
         let lower = self.classes.iter().enumerate().skip(1);
         lower
             .filter_map(|(at, class)| Some((at, class.oldest(&self.arrived)?)))
             .find(|(_, id)| now >= self.arrived[id.index()] + self.tunables.prio_aging_expire)
     }
 
-    /// Returns the class whose turn it is ([classes-in-order]).
-    fn next_in_order(&mut self, now: Instant) -> Option<(usize, RequestId)> {
-        let at = self.classes.iter().position(Class::has_work)?;
-        let id = self.classes[at].next(&self.arrived, &self.tunables, now)?;
-        Some((at, id))
-    }
-
     /// Files the lone request, because somebody searches or another request comes.
     fn file_lone(&mut self, requests: &Requests) {
         if let Some(id) = self.lone.take() {
-            self.file(requests, id);
+            self.file(id, &requests[id].extent());
         }
     }
 
     /// Files `id`, which its side has seen.
-    fn file(&mut self, requests: &Requests, id: RequestId) {
-        let rq = requests[id].extent();
+    fn file(&mut self, id: RequestId, rq: &Extent) {
         let class = self.class_of(rq.prio);
         self.classes[class].side_mut(rq.op).file(&mut self.order, id, rq.sector);
         if rq.is_mergeable() {
@@ -222,21 +222,21 @@ impl Elevator for Deadline {
     }
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant) {
-        let Request { prio, op, sector, .. } = requests[id];
         self.file_lone(requests);
-        let class = self.class_of(prio);
+        let rq = requests[id].extent();
+        let class = self.class_of(rq.prio);
         let class = &mut self.classes[class];
         match place {
             Place::Head => class.head.push_front(requests, id),
-            Place::Sorted if op == Op::Flush => class.head.push_back(requests, id),
+            Place::Sorted if rq.op == Op::Flush => class.head.push_back(requests, id),
             Place::Sorted => {
-                let side = class.side_mut(op);
+                let side = class.side_mut(rq.op);
                 side.fifo.push_back(requests, id);
-                side.see(&self.order, id, sector);
+                side.see(&self.order, id, rq.sector);
                 if self.len == 0 {
                     self.lone = Some(id);
                 } else {
-                    self.file(requests, id);
+                    self.file(id, &rq);
                 }
             }
         }
@@ -250,7 +250,7 @@ impl Elevator for Deadline {
         _hctx: HctxId,
         now: Instant,
     ) -> Option<RequestId> {
-        let (at, id) = self.next_aged(now).or_else(|| self.next_in_order(now))?;
+        let (at, id) = self.next(now)?;
         let class = &mut self.classes[at];
         class.in_flight += 1;
         self.len -= 1;
