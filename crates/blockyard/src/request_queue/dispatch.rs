@@ -116,7 +116,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             None if self.queue.elevator.is_some() => self.pull_from_elevator(hctx),
             None => self.pull_from_software_queues(hctx),
         };
-        if self.queue.policies.dispatch == Dispatch::Budget && leaves_turn(stop) {
+        if self.queue.policies.dispatch == Dispatch::Budget && self.leaves_turn(stop) {
             self.queue.runs.pass_turn();
         }
         stop
@@ -212,6 +212,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             };
             let mut sent = self.send(hctx, batch);
             total += sent.count;
+            self.queue.runs.use_room(sent.count);
             if let Some(hold) = sent.held {
                 self.keep_batch(hctx, &mut sent.left, hold);
                 return RunStop::Held(hold);
@@ -397,15 +398,15 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             }
         }
     }
-}
 
-/// Whether the reason stopped only this hardware queue, so that another may use the free room
-/// ([no-lost-wake-up]).
-const fn leaves_turn(stop: RunStop) -> bool {
-    match stop {
-        RunStop::Idle
-        | RunStop::Held(Hold::Tag | Hold::Resource | Hold::Leftovers | Hold::Order) => true,
-        RunStop::Batch
-        | RunStop::Held(Hold::Budget | Hold::Device | Hold::Host | Hold::Quiesced) => false,
+    /// Whether the reason stopped only this hardware queue, so that another may use the free room
+    /// ([no-lost-wake-up]).
+    const fn leaves_turn(&self, stop: RunStop) -> bool {
+        match stop {
+            RunStop::Idle | RunStop::Held(Hold::Tag | Hold::Resource | Hold::Leftovers) => true,
+            RunStop::Held(Hold::Order) => self.queue.runs.has_room(),
+            RunStop::Batch
+            | RunStop::Held(Hold::Budget | Hold::Device | Hold::Host | Hold::Quiesced) => false,
+        }
     }
 }

@@ -7,7 +7,9 @@
 //! waits in the order of the marks.
 //!
 //! Under budget a completion frees room for one request, so it gives one hardware queue with the
-//! restart mark its turn. A run that leaves room passes the turn on, once round at most.
+//! restart mark its turn. A run that leaves room passes the turn on, once round at most. What an elevator
+//! withholds from all of them is not asked for again and again: once the requests that it gave have used the
+//! room of the completions, no turn is passed on in search of more.
 //!
 //! The rule [no-lost-wake-up] is declared in [`hardware_queue`](crate::hardware_queue).
 
@@ -37,6 +39,8 @@ pub(super) struct RunList {
     next_restart: usize,
     /// How often the turn that the last completion gave may still be passed on.
     turns: u32,
+    /// Completions that found somebody waiting, less the requests that an elevator has given since.
+    unused: u32,
     /// Hardware queues with a retry instant.
     retries: u32,
     /// Marked hardware queues, in the order of the marks.
@@ -52,6 +56,7 @@ impl RunList {
             restarts: Bits::new(count),
             next_restart: 0,
             turns: 0,
+            unused: 0,
             retries: 0,
             marked: VecDeque::with_capacity(count),
         }
@@ -143,7 +148,18 @@ impl RunList {
     #[inline]
     pub(super) fn give_turn(&mut self) {
         self.turns = self.all_turns();
+        self.unused = if self.restarts.is_empty() { 0 } else { self.unused + 1 };
         self.pass_turn();
+    }
+
+    /// Notes that an elevator gave `count` requests, which use the room of as many completions.
+    pub(super) fn use_room(&mut self, count: u32) {
+        self.unused = self.unused.saturating_sub(count);
+    }
+
+    /// Whether completions left room that no request has used since.
+    pub(super) const fn has_room(&self) -> bool {
+        self.unused > 0
     }
 
     /// Passes the turn on, once round at most.

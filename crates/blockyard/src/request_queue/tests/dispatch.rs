@@ -118,6 +118,36 @@ fn a_run_that_leaves_room_passes_the_turn_on() {
     assert_eq!(rig.host.driver.sent.len(), 2);
 }
 
+/// Eight hardware queues wait for the one token of kyber's reads. A completion runs the one whose turn it is, and perhaps that
+/// of the next submitter, however many wait; each goes in its turn.
+#[test]
+fn a_token_is_not_sought_on_every_hardware_queue() {
+    let tunables = KyberTunables { read_depth: 1, ..KyberTunables::default() };
+    let policies = Policies { elevator: ElevatorKind::Kyber(tunables), ..Policies::NONE };
+    let config = QueueConfig::new(8, 8, Limits::new(CAPACITY_SECTORS), policies);
+    let mut rig = Rig::by(tags(8, 32, 0, 1), config);
+    let submit = |rig: &mut Rig, cpu: u16, cookie| {
+        rig.submit(CpuId(cpu), Bio::read(cookie * 64, 8, cookie)).unwrap();
+    };
+    for cookie in 0..16 {
+        submit(&mut rig, u16::try_from(cookie % 8).unwrap(), cookie);
+        rig.settle();
+    }
+    assert_eq!(rig.host.driver.sent.len(), 1, "one token");
+    let mut served = Vec::new();
+    for cookie in 16..32 {
+        served.push(rig.host.driver.sent[0].hctx.0);
+        rig.complete();
+        let runs = rig.settle();
+        submit(&mut rig, 0, cookie);
+        let more = rig.settle();
+        assert!(runs <= 2 && more <= 2, "{runs} and {more} runs for one token");
+        assert_eq!(rig.host.driver.sent.len(), 1, "no token is left over");
+        rig.ended();
+    }
+    assert!((0..8).all(|hctx| served.contains(&hctx)), "each has its turn: {served:?}");
+}
+
 #[test]
 fn a_run_held_for_lack_of_a_tag_does_not_pass_the_turn_to_itself() {
     let mut rig = Rig::mq_deadline(2);

@@ -152,7 +152,10 @@ impl Rig {
 
     fn on(tags: TagSetConfig, policies: Policies, limits: Limits) -> Self {
         let usual = QueueConfig::new(2, tags.hctxs, limits, policies);
-        let config = QueueConfig { max_bios: 64, ..usual };
+        Self::by(tags, QueueConfig { max_bios: 64, ..usual })
+    }
+
+    fn by(tags: TagSetConfig, config: QueueConfig) -> Self {
         let host = host(tags, &config);
         let queue = RequestQueue::new(QueueId(0), config, &host);
         Self { host, queue, now: Instant::ZERO }
