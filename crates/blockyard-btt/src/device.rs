@@ -14,6 +14,7 @@ use super::memory::{MediaError, Memory};
 use super::policy::{Policy, ReadTracking};
 use super::readers::Readers;
 use super::recover::{self, Recovered, RecoveredLane};
+use super::sector_state::Zeroings;
 use super::sync::{AtomicBool, Ordering};
 use super::versions::Versions;
 use alloc::boxed::Box;
@@ -68,6 +69,7 @@ pub struct Btt<M> {
     pub(super) lanes: Lanes,
     pub(super) versions: Versions,
     pub(super) readers: Readers,
+    pub(super) zeroings: Zeroings,
     /// A write failed after it could no longer be undone.
     pub(super) broken: AtomicBool,
     /// The map entries of cut writes that may not be finished, as if they had been finished.
@@ -141,6 +143,7 @@ impl<M: Memory> Btt<M> {
             readers: Readers::new(lanes.sets(), padded),
             policy: options.policy,
             versions: Versions::new(),
+            zeroings: Zeroings::default(),
             broken: AtomicBool::new(false),
             lanes,
             memory,

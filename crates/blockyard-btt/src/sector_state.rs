@@ -1,16 +1,28 @@
 //! Marking sectors as zero or lost. Their map entries change but they keep their blocks, so nothing is logged.
+//!
+//! # Rules
+//!
+//! - **[zero-found-is-durable]** A call that finds all its sectors zeroed has nothing to do if those entries are
+//!   durable: if no call that zeroes has a fence ahead of it.
 
 use super::device::{Btt, Spot};
 use super::error::IoError;
 use super::layout::MAP_ENTRY_BYTES;
 use super::map_entry::{MapEntry, SectorState};
 use super::memory::Memory;
+use super::padded::Padded;
 use super::readers::BlockId;
-use super::sync::{Ordering, fence};
+use super::sync::{AtomicU32, Ordering, fence};
+use super::touch::{Touch, Word};
 use super::versions::Versions;
 
 /// Map entries that are written back together when many are changed.
 const ZERO_RUN: u64 = 256;
+
+/// The number of calls that zero, from before their first store to behind their fence. A call that fails stays
+/// counted, because nobody knows what it made durable.
+#[derive(Debug, Default)]
+pub(super) struct Zeroings(Padded<AtomicU32>);
 
 impl<M: Memory> Btt<M> {
     /// Zeroes `count` sectors from `lba` on without writing their data. The change is durable on return.
@@ -20,6 +32,12 @@ impl<M: Memory> Btt<M> {
     /// See [`IoError`]. Any of the sectors may have been zeroed.
     pub fn set_zero(&self, lba: u64, count: u64) -> Result<(), IoError> {
         self.in_range(lba, count)?;
+        if count <= ZERO_RUN && self.are_zero_for_good(lba, count)? {
+            return Ok(());
+        }
+        self.memory.touched(Touch::Stored(Word::Zeroings));
+        // The stores of the entries release, so whoever loads one of them sees this.
+        self.zeroings.0.0.fetch_add(1, Ordering::Relaxed);
         let mut next = lba;
         while next < lba + count {
             let end = (next + ZERO_RUN).min(lba + count);
@@ -37,7 +55,23 @@ impl<M: Memory> Btt<M> {
             self.write_back_map(next, end);
             next = end;
         }
-        Ok(self.memory.fence()?)
+        self.memory.fence()?;
+        self.memory.touched(Touch::Stored(Word::Zeroings));
+        self.zeroings.0.0.fetch_sub(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether `count` sectors from `lba` on are zeroed already, durably ([zero-found-is-durable]).
+    fn are_zero_for_good(&self, lba: u64, count: u64) -> Result<bool, IoError> {
+        for lba in lba..lba + count {
+            let spot = self.spot(lba);
+            self.writable(spot)?;
+            if self.entry(spot)?.state() != SectorState::Zero {
+                return Ok(false);
+            }
+        }
+        self.memory.touched(Touch::Loaded(Word::Zeroings));
+        Ok(self.zeroings.0.0.load(Ordering::Acquire) == 0)
     }
 
     /// Marks a sector as lost: reading it fails until the sector is written or zeroed.

@@ -12,6 +12,8 @@ pub enum Word {
     Entries(u32),
     /// The block that the user of this set of lanes reads.
     Reader(u32),
+    /// The number of calls that zero sectors.
+    Zeroings,
 }
 
 /// An access to a shared word.

@@ -122,7 +122,7 @@ fn a_thread_gets_the_lanes_of_one_that_ended() {
 }
 
 #[test]
-fn zeroing_reports_its_lock() {
+fn zeroing_reports_its_words() {
     let reports = RefCell::new(Vec::new());
     let intercept = |call| {
         if let Call::Touched(touch) = call {
@@ -134,8 +134,12 @@ fn zeroing_reports_its_lock() {
     let btt = create(memory, Policy::DEFAULT);
     btt.set_zero(3, 1).expect("zeroing in ram");
     let word = Word::Entries(3);
-    let expected = [Touch::Loaded(word), Touch::Locked(word), Touch::Unlocked(word)];
+    let counted = Touch::Stored(Word::Zeroings);
+    let expected =
+        [counted, Touch::Loaded(word), Touch::Locked(word), Touch::Unlocked(word), counted];
     assert_eq!(reports.take(), expected);
+    btt.set_zero(3, 1).expect("zeroing in ram");
+    assert_eq!(reports.take(), [Touch::Loaded(Word::Zeroings)], "it is zeroed already");
 }
 
 /// A BTT may borrow its memory.

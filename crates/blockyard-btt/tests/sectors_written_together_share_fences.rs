@@ -5,9 +5,10 @@ mod intercepted_memory;
 
 use blockyard_btt::ram::Ram;
 use blockyard_btt::{Btt, IoError, LaneChoice, MediaError, Memory, Policy, ReadTracking};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use intercepted_memory::{Call, Intercepted};
 use std::sync::{Mutex, mpsc};
+use std::thread;
 
 const SECTOR: usize = 512;
 
@@ -88,6 +89,53 @@ fn a_write_writes_back_the_words_that_it_stores() {
     assert_eq!(taken(), [entry(20), first, None, second, None, entry(20)]);
     drop(workers);
     assert_eq!(taken(), [None, None], "[handed-over-set-durable]");
+}
+
+/// [zero-found-is-durable]: a sector that is zeroed already needs no fence, but for one whose own fence is still to come. That of
+/// a call that failed never comes.
+#[test]
+fn a_sector_is_zeroed_once_unless_its_fence_is_still_to_come() {
+    let (fences, fails) = (AtomicU32::new(0), AtomicBool::new(false));
+    // The first call that takes it tells that it has come to its fence, and waits there.
+    let stop: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>> = Mutex::new(None);
+    let intercept = |call| {
+        if let Call::Fence = call {
+            fences.fetch_add(1, Ordering::Relaxed);
+            if fails.load(Ordering::Relaxed) {
+                return Err(MediaError::Failed);
+            }
+            if let Some((here, go)) = { stop.lock().expect("no panic").take() } {
+                here.send(()).expect("somebody waits");
+                go.recv().expect("somebody lets it go");
+            }
+        }
+        Ok(())
+    };
+    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 16);
+    let zero = |lba, count| {
+        fences.store(0, Ordering::Relaxed);
+        let done = btt.set_zero(lba, count);
+        (done, fences.load(Ordering::Relaxed))
+    };
+    assert_eq!(zero(7, 3), (Ok(()), 1));
+    assert_eq!(zero(7, 3), (Ok(()), 0), "all are zeroed");
+    assert_eq!(zero(7, 4), (Ok(()), 1), "one is not");
+    btt.write(8, &[7; SECTOR]).expect("write to ram");
+    assert_eq!(zero(7, 3), (Ok(()), 1), "one was written");
+    let ((here, came), (go, wait)) = (mpsc::channel(), mpsc::channel());
+    *stop.lock().expect("no panic") = Some((here, wait));
+    thread::scope(|scope| {
+        scope.spawn(|| btt.set_zero(15, 1).expect("zeroing in ram"));
+        came.recv().expect("it comes to its fence");
+        let meanwhile = zero(15, 1);
+        go.send(()).expect("it waits");
+        assert_eq!(meanwhile, (Ok(()), 1), "the entry is stored, and perhaps not durable");
+    });
+    assert_eq!(zero(15, 1), (Ok(()), 0));
+    fails.store(true, Ordering::Relaxed);
+    assert_eq!(zero(20, 1), (Err(IoError::Media(MediaError::Failed)), 1));
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(zero(20, 1), (Ok(()), 1), "its fence failed");
 }
 
 /// Sectors 256 apart share a word. The sectors in between do not wait for them.

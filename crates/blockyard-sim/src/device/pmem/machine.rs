@@ -84,7 +84,8 @@ const WORDS: usize = NFREE as usize;
 /// The numbers of locks and lines: entries, then lanes, then the counter, then readers.
 const LANES: usize = WORDS;
 const COUNTER: usize = 2 * WORDS;
-const READERS: usize = COUNTER + 1;
+const ZEROINGS: usize = COUNTER + 1;
+const READERS: usize = ZEROINGS + 1;
 const LINES: usize = READERS + WORDS;
 
 /// The processors that use the memory.
@@ -403,7 +404,7 @@ impl Machine {
         match word {
             Word::Reader(_) => Part::Tracking,
             Word::Entries(_) if self.now.reads => Part::Tracking,
-            Word::Entries(_) | Word::Lanes(_) | Word::Counter => Part::Locks,
+            Word::Entries(_) | Word::Lanes(_) | Word::Counter | Word::Zeroings => Part::Locks,
         }
     }
 
@@ -411,6 +412,7 @@ impl Machine {
         match word {
             Word::Entries(_) | Word::Lanes(_) => lock_of(word),
             Word::Counter => COUNTER,
+            Word::Zeroings => ZEROINGS,
             Word::Reader(place) if self.padded => READERS + place as usize,
             Word::Reader(place) => READERS + (place / READERS_IN_LINE) as usize,
         }
@@ -421,7 +423,7 @@ const fn lock_of(word: Word) -> usize {
     match word {
         Word::Entries(n) => n as usize,
         Word::Lanes(n) => LANES + n as usize,
-        Word::Counter | Word::Reader(_) => panic!("this word is no lock"),
+        Word::Counter | Word::Zeroings | Word::Reader(_) => panic!("this word is no lock"),
     }
 }
 
