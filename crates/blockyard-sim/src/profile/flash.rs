@@ -42,6 +42,8 @@ pub struct FlashProfile {
     pub suspend: Option<Duration>,
     /// Reads that may go before a program or erase that waits, and as many that may suspend it.
     pub passes: u16,
+    /// Pages that a die holds until its channel has carried them: 1, or 2 if it reads the next page meanwhile (cache read).
+    pub registers: u8,
     /// Time for which 4 KiB occupy their channel.
     pub transfer: Duration,
     /// Bytes of the write buffer.
@@ -110,6 +112,7 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     erase: "erase" need(Time),
     suspend: "suspend" take(Time),
     passes: "passes" take_or(Count(1..=1000), 16),
+    registers: "registers" take_or(Count(1..=2), 2),
     transfer: "transfer" need(Time),
     buffer: "buffer" need(Bytes(UNIT_BYTES..=1 << 36)),
     buffered: "buffered" need(Time),

@@ -5,6 +5,8 @@
 //! - **[reads-first]** A read goes before programs and erases that have not begun. It suspends one that has, if the die can, which then
 //!   ends later by the time of the reads and of the suspension.
 //! - **[bounded-passing]** At most `passes` reads go before work that waits, and again as many suspend it. After them it runs to its end.
+//! - **[registers-hold-reads]** A page that was read stays in a register of the die until the channel has carried it. A die whose registers are
+//!   full begins nothing.
 
 use crate::device::medium::CommandId;
 use blockyard::time::{Duration, Instant};
@@ -53,11 +55,13 @@ pub(super) enum Operation {
 }
 
 /// A die.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Die {
     /// Reads that wait.
     reads: VecDeque<PageRead>,
     state: State,
+    /// Registers of a page that are empty.
+    registers: u8,
     /// An operation that is ready to go on, with the rest of its time: a program whose data is there, or what was suspended.
     held: Option<(Operation, Duration)>,
     /// Reads that went before the work that waits.
@@ -75,8 +79,15 @@ enum State {
 }
 
 impl Die {
+    /// Returns an idle die with so many registers.
+    pub(super) const fn new(registers: u8) -> Self {
+        debug_assert!(registers > 0, "a die holds what it reads");
+        Self { reads: VecDeque::new(), state: State::Idle, registers, held: None, passed: 0 }
+    }
+
+    /// Whether it does nothing, and may begin something ([registers-hold-reads]).
     pub(super) const fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle)
+        matches!(self.state, State::Idle) && self.registers > 0
     }
 
     pub(super) const fn holds_work(&self) -> bool {
@@ -119,6 +130,17 @@ impl Die {
     ) -> Instant {
         self.passed = 0;
         self.begin(operation, time, now)
+    }
+
+    /// Keeps a page that was read in a register.
+    pub(super) fn fill(&mut self) {
+        debug_assert!(self.registers > 0, "a page is read into an empty register");
+        self.registers -= 1;
+    }
+
+    /// Notes that the channel has carried a page.
+    pub(super) fn drain(&mut self) {
+        self.registers += 1;
     }
 
     /// Waits for the data of `operation`, a program that takes `time`.

@@ -10,8 +10,8 @@
 //! the whole drive, sooner; writes to a part of it that is larger than the data of the map see all data overwritten.
 //!
 //! Left out: the read of the rest of a unit of which only a part is written, writes of the map, read retries, wear, programs that load
-//! while another one runs, and the location of data in the cache of single-level cells: only its amount and times count. A die's register
-//! holds any number of pages that wait for the channel. Collection moves data within a die.
+//! while another one runs, the time of commands on the channel, and the location of data in the cache of single-level cells: only its
+//! amount and times count. Collection moves data within a die.
 //!
 //! # Rules
 //!
@@ -115,7 +115,7 @@ impl Flash {
         Self {
             capacity: capacity / UNIT_SECTORS,
             map_memory: profile.map_memory.map(MapMemory::new),
-            dies: (0..dies).map(|_| Die::default()).collect(),
+            dies: (0..dies).map(|_| Die::new(profile.registers)).collect(),
             channels: (0..profile.channels).map(|_| Channel::new()).collect(),
             buffer: Buffer::new(profile.buffer / UNIT_BYTES, map.row_units()),
             slc: SlcCache::new(profile.slc / UNIT_BYTES, map.row_units() as u64, dies),

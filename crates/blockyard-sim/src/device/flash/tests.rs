@@ -27,6 +27,7 @@ fn profile() -> FlashProfile {
         erase: Duration::from_us(3500),
         suspend: None,
         passes: 16,
+        registers: 2,
         transfer: Duration::from_us(5),
         buffer: 1 << 20,
         buffered: Duration::from_us(5),
@@ -284,6 +285,27 @@ fn a_busy_die_keeps_no_channel_from_another() {
         ends.extend(rig.flash.next_ended().map(|id| (id.0, rig.now.as_ns())));
     }
     assert_eq!(ends, [(3, 165_000), (1, 705_000), (2, 770_000)]);
+}
+
+/// [registers-hold-reads]
+#[test]
+fn a_die_reads_ahead_of_its_channel_by_its_registers() {
+    // Four units on the first die of one channel, 60 us for a page and 100 us to carry it.
+    let ends = |registers| {
+        let transfer = Duration::from_us(100);
+        let profile = FlashProfile { channels: 1, registers, transfer, ..profile() };
+        let mut rig = Rig::new(profile);
+        (0..4).for_each(|nth| rig.begin(nth, at(Op::Read, 8 * u64::from(nth))));
+        rig.wait(150_000);
+        let (begun, mut ends) = (rig.count("pages_read"), Vec::new());
+        while rig.step(u64::MAX) {
+            ends.extend(rig.flash.next_ended().map(|_| rig.now.as_ns() / 1000));
+        }
+        (begun, ends)
+    };
+    assert_eq!(ends(1), (1, vec![160, 320, 480, 640]));
+    // The second page is in a register, and the third one waits for the first to leave.
+    assert_eq!(ends(2), (2, vec![160, 260, 360, 460]));
 }
 
 /// [discard-by-share]

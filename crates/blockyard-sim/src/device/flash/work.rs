@@ -193,6 +193,7 @@ impl Flash {
         match self.dies[die].end(now) {
             None => return,
             Some(Operation::Read(read)) => {
+                self.dies[die].fill();
                 let out = Transfer::Out(die, read.reader);
                 self.transfer(die, out, read.units.into(), now, events);
             }
@@ -223,10 +224,15 @@ impl Flash {
         events.extend(next.map(|end| (end, channel_event(channel))));
         match transfer {
             Transfer::In(die) => self.dies[die].loaded(),
-            Transfer::Out(_, Reader::Command(id)) => return self.end_part(id),
-            Transfer::Out(_, Reader::Map(id)) => return self.read_mapped(id, now, events),
-            Transfer::Out(die, Reader::Collection) => self.collections[die].moved(),
-            Transfer::Out(die, Reader::Fold) => self.slc.read(die),
+            Transfer::Out(die, reader) => {
+                self.dies[die].drain();
+                match reader {
+                    Reader::Command(id) => self.end_part(id),
+                    Reader::Map(id) => self.read_mapped(id, now, events),
+                    Reader::Collection => self.collections[die].moved(),
+                    Reader::Fold => self.slc.read(die),
+                }
+            }
         }
         let (Transfer::In(die) | Transfer::Out(die, _)) = transfer;
         self.serve(die, now, events);
