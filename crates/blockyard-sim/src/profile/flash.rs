@@ -4,12 +4,26 @@ use blockyard::time::Duration;
 
 use super::error::{Problem, ProfileError};
 use super::table::{Table, table_of};
-use super::value::{Bytes, Count, Flag, Time};
+use super::value::{Bytes, Count, Flag, OneOf, Time};
 
 /// Bytes of a unit of the translation map.
 pub(crate) const UNIT_BYTES: u64 = 4096;
 /// Blocks of a die that collection keeps free, beside the open one.
 pub(crate) const RESERVE_BLOCKS: u64 = 2;
+
+/// How collection chooses the block that it frees next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The block with the fewest valid units.
+    Greedy,
+    /// The block with the greatest benefit for its cost, age (1 - u) / 2u, where u is the valid share of its units (Kawaguchi, Nishioka
+    /// and Motoda, USENIX 1995). What it moves goes to blocks of its own.
+    CostBenefit,
+}
+
+/// The words of `collection`.
+const CHOICES: &[(&str, Choice)] =
+    &[("greedy", Choice::Greedy), ("cost-benefit", Choice::CostBenefit)];
 
 /// The figures of flash memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +46,8 @@ pub struct FlashProfile {
     pub fill: u16,
     /// Random overwrites before the start, in percent of the data.
     pub overwritten: u16,
+    /// How collection chooses a block.
+    pub collection: Choice,
     /// Time of reading a page.
     pub read: Duration,
     /// Time of a program of all planes.
@@ -107,6 +123,7 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     spare: "spare" need(Count(1..=400)),
     fill: "fill" need(Count(10..=100)),
     overwritten: "overwritten" need(Count(0..=400)),
+    collection: "collection" take_or(OneOf(CHOICES), Choice::Greedy),
     read: "read" need(Time),
     program: "program" need(Time),
     erase: "erase" need(Time),

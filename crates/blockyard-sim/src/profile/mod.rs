@@ -63,7 +63,7 @@ pub use drive::{
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
 pub use exclusive::{DRIVE_PARTS, MODEL_TABLES};
 pub use fault::{FaultRules, NoCard};
-pub use flash::FlashProfile;
+pub use flash::{Choice, FlashProfile};
 pub(crate) use flash::{RESERVE_BLOCKS, UNIT_BYTES};
 pub(crate) use host::asked;
 pub use host::{Ask, HostLines};

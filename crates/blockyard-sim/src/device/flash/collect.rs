@@ -1,4 +1,4 @@
-//! Greedy collection of one die: it moves the valid units of the block with the fewest, step by step.
+//! Collection of one die: it moves the valid units of a block, step by step, and erases it.
 //!
 //! # Rules
 //!

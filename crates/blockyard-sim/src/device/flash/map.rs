@@ -6,9 +6,11 @@
 //!   data stays empty until its block is erased.
 //! - **[last-block-for-collection]** Only collection opens the last free block of a die, and writes to it until another one is free. So it
 //!   can always go on.
+//! - **[moved-data-apart]** Cost-benefit collection moves data to blocks of its own. So data that is seldom overwritten gathers there, instead
+//!   of lying beside new data again.
 
 use super::closed::Closed;
-use crate::profile::{FlashProfile, RESERVE_BLOCKS};
+use crate::profile::{Choice, FlashProfile, RESERVE_BLOCKS};
 
 /// A unit without data, or a place without a valid unit.
 const NOWHERE: u32 = u32::MAX;
@@ -44,6 +46,8 @@ pub(super) struct Map {
     /// For each block, its valid units.
     valid: Vec<u32>,
     closed: Closed,
+    /// How collection chooses a block.
+    choice: Choice,
     dies: Vec<Die>,
 }
 
@@ -51,11 +55,18 @@ pub(super) struct Map {
 #[derive(Debug)]
 struct Die {
     free: Vec<u32>,
-    open: u32,
-    /// Places of the open block that are taken.
-    taken: usize,
+    /// The block that programs of the buffer fill, and the one for moved data if it has its own.
+    open: Vec<Open>,
     /// Valid units of all blocks.
     valid: usize,
+}
+
+/// A block that programs fill.
+#[derive(Debug)]
+struct Open {
+    block: u32,
+    /// Places that are taken.
+    taken: usize,
 }
 
 impl Map {
@@ -68,8 +79,13 @@ impl Map {
         let die = |die| {
             let mut free: Vec<_> = (die * die_blocks..(die + 1) * die_blocks).map(number).collect();
             free.reverse();
-            let open = free.pop().expect("a die should have blocks");
-            Die { free, open, taken: 0, valid: 0 }
+            let mut open =
+                || Open { block: free.pop().expect("a die should have blocks"), taken: 0 };
+            let open = match profile.collection {
+                Choice::Greedy => vec![open()],
+                Choice::CostBenefit => vec![open(), open()],
+            };
+            Die { free, open, valid: 0 }
         };
         Self {
             row_units: small(profile.program_units()),
@@ -80,6 +96,7 @@ impl Map {
             unit_at: vec![NOWHERE; blocks * block_units],
             valid: vec![0; blocks],
             closed: Closed::new(dies, blocks, block_units),
+            choice: profile.collection,
             dies: (0..dies).map(die).collect(),
         }
     }
@@ -141,8 +158,8 @@ impl Map {
 
     /// Whether a program of the buffer may take a row of `die` ([last-block-for-collection]).
     pub(super) fn has_room(&self, die: usize) -> bool {
-        let Die { taken, free, .. } = &self.dies[die];
-        let open = *taken < self.block_units && !free.is_empty();
+        let Die { open, free, .. } = &self.dies[die];
+        let open = open[0].taken < self.block_units && !free.is_empty();
         !self.is_full(die) && (open || !self.is_short(die))
     }
 
@@ -156,17 +173,28 @@ impl Map {
         (self.dies[die].free.len() as u64) < RESERVE_BLOCKS
     }
 
-    /// Puts `units`, a row at most, on `die`. Returns their row, and how many of them were still valid ([row-at-once]).
-    pub(super) fn program(&mut self, die: usize, units: &[Source]) -> (u32, u64) {
+    /// Puts `units` of the buffer, a row at most, on `die`, and returns their row ([row-at-once]).
+    pub(super) fn program(&mut self, die: usize, units: &[Source]) -> u32 {
+        self.put(die, 0, units).0
+    }
+
+    /// Puts `units` of a collected block, a row at most, on `die`. Returns their row, and how many of them were still valid
+    /// ([moved-data-apart]).
+    pub(super) fn program_moved(&mut self, die: usize, units: &[Source]) -> (u32, u64) {
+        let open = self.dies[die].open.len() - 1;
+        self.put(die, open, units)
+    }
+
+    fn put(&mut self, die: usize, open: usize, units: &[Source]) -> (u32, u64) {
         debug_assert!(units.len() <= self.row_units, "a program should write a row at most");
-        if self.dies[die].taken == self.block_units {
-            self.open_block(die);
+        if self.dies[die].open[open].taken == self.block_units {
+            self.open_block(die, open);
         }
-        let at = &mut self.dies[die];
+        let at = &mut self.dies[die].open[open];
         debug_assert_eq!(at.taken % self.row_units, 0, "[row-at-once]");
-        let first = at.open as usize * self.block_units + at.taken;
+        let open = at.block as usize;
+        let first = open * self.block_units + at.taken;
         at.taken += self.row_units;
-        let open = at.open as usize;
         let mut placed = 0;
         for (place, source) in (first..).zip(units) {
             if self.place_of[source.unit as usize] == source.from {
@@ -182,17 +210,21 @@ impl Map {
         (number(first / self.row_units), placed as u64)
     }
 
-    fn open_block(&mut self, die: usize) {
+    /// Opens another block in place of the full one at `open`.
+    fn open_block(&mut self, die: usize, open: usize) {
         let at = &mut self.dies[die];
-        let open = at.free.pop().expect("collection should keep a block free");
-        let full = core::mem::replace(&mut at.open, open);
-        at.taken = 0;
+        let block = at.free.pop().expect("collection should keep a block free");
+        let full = core::mem::replace(&mut at.open[open], Open { block, taken: 0 }).block;
         self.closed.insert(die, full, self.valid[full as usize]);
     }
 
-    /// Takes the closed block of `die` with the fewest valid units, which is collected next.
+    /// Takes the closed block of `die` that is collected next.
     pub(super) fn take_victim(&mut self, die: usize) -> u32 {
-        let victim = self.closed.take_least(die).expect("a block should be closed");
+        let victim = match self.choice {
+            Choice::Greedy => self.closed.take_least(die),
+            Choice::CostBenefit => self.closed.take_best(die),
+        };
+        let victim = victim.expect("a block should be closed");
         debug_assert!(
             (self.valid[victim as usize] as usize) < self.block_units,
             "a die should have room for collection"

@@ -58,7 +58,7 @@ fn collect(map: &mut Map, collection: &mut Collection, die: usize) {
     match collection.next_step(map, die).expect("a die that is short should collect") {
         Step::Read(_) => collection.moved(),
         Step::Program(units) => {
-            map.program(die, &units);
+            map.program_moved(die, &units);
         }
         Step::Erase(block) => map.erase(die, block),
     }

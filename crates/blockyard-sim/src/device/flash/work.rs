@@ -121,7 +121,7 @@ impl Flash {
             self.collections[die].owe(&self.map);
         }
         let units = program.units.len() as u64;
-        let (row, _) = self.map.program(die, &program.units);
+        let row = self.map.program(die, &program.units);
         let single = self.slc.takes(units);
         self.counts.slc_programs += u64::from(single);
         self.watch(now, events);
@@ -141,7 +141,7 @@ impl Flash {
                 self.sense(die, read, Duration::ZERO, now, events);
             }
             Some(Step::Program(units)) => {
-                let (row, placed) = self.map.program(die, &units);
+                let (row, placed) = self.map.program_moved(die, &units);
                 self.counts.collected += placed;
                 let operation = Operation::Program(Writer::Move, Some(row));
                 let time = self.profile.program;
