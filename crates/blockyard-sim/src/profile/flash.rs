@@ -3,6 +3,7 @@
 use blockyard::time::Duration;
 
 use super::error::{Problem, ProfileError};
+use super::spread::{Points, Spread};
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Time};
 
@@ -50,6 +51,9 @@ pub struct FlashProfile {
     pub collection: Choice,
     /// Time of reading a page.
     pub read: Duration,
+    /// How many more times a page is read until its errors can be corrected, as points `[percentile, times]`, for data that was there
+    /// before the run; `None`: never.
+    pub retries: Option<Spread>,
     /// Time of a program of all planes.
     pub program: Duration,
     /// Time of an erase of a block of all planes.
@@ -125,6 +129,7 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     overwritten: "overwritten" need(Count(0..=400)),
     collection: "collection" take_or(OneOf(CHOICES), Choice::Greedy),
     read: "read" need(Time),
+    retries: "retries" take(Points),
     program: "program" need(Time),
     erase: "erase" need(Time),
     suspend: "suspend" take(Time),

@@ -61,9 +61,19 @@ impl Spread {
 
     /// Draws the time of one case of a figure. Saturates.
     pub(crate) fn draw(&self, figure: Duration, prng: &mut Prng) -> Duration {
-        let drawn = u32::try_from(prng.below(WHOLE.into())).expect("a number below 100 million");
-        let ns = u128::from(figure.as_ns()) * u128::from(self.percent_e6(drawn)) / 100_000_000;
+        let percent_e6 = self.draw_e6(prng);
+        let ns = u128::from(figure.as_ns()) * u128::from(percent_e6) / 100_000_000;
         Duration::from_ns(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+
+    /// Draws a whole number, where the points have numbers in place of percent.
+    pub(crate) fn draw_number(&self, prng: &mut Prng) -> u64 {
+        self.draw_e6(prng) / PARTS
+    }
+
+    fn draw_e6(&self, prng: &mut Prng) -> u64 {
+        let drawn = u32::try_from(prng.below(WHOLE.into())).expect("a number below 100 million");
+        self.percent_e6(drawn)
     }
 
     /// Returns the millionths of a percent at `at` millionths of a percentile.

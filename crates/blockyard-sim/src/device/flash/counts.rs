@@ -14,8 +14,10 @@ pub(super) struct Counts {
     pub(super) collected: u64,
     /// Units that were folded out of the cache of single-level cells.
     pub(super) folded: u64,
-    /// Pages that were read for commands.
+    /// Pages that were read for commands, each time that they were.
     pub(super) reads: u64,
+    /// Those of them that were read again.
+    pub(super) retries: u64,
     /// Pages of the map that were read for commands.
     pub(super) map_reads: u64,
     pub(super) programs: u64,
@@ -42,6 +44,7 @@ impl Counts {
             ("units_folded", self.folded),
             ("write_amplification_percent", (kept + self.collected + self.folded) * 100 / kept),
             ("pages_read", self.reads),
+            ("read_retries", self.retries),
             ("map_pages_read", self.map_reads),
             ("programs", self.programs),
             ("slc_programs", self.slc_programs),

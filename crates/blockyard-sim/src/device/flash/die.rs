@@ -7,6 +7,8 @@
 //! - **[bounded-passing]** At most `passes` reads go before work that waits, and again as many suspend it. After them it runs to its end.
 //! - **[registers-hold-reads]** A page that was read stays in a register of the die until the channel has carried it. A die whose registers are
 //!   full begins nothing.
+//! - **[read-again]** Errors of a page are corrected or not after the channel has carried it. If not, the die reads it again, before other
+//!   reads.
 
 use crate::device::medium::CommandId;
 use blockyard::time::{Duration, Instant};
@@ -32,6 +34,15 @@ pub(super) struct PageRead {
     pub(super) units: u32,
     /// When it was asked for.
     pub(super) asked_at: Instant,
+    /// How many more times the page must be read after that.
+    pub(super) retries: u64,
+}
+
+impl PageRead {
+    /// Returns a read of `units` for `reader`, asked for now, that succeeds.
+    pub(super) const fn new(reader: Reader, units: u32, asked_at: Instant) -> Self {
+        Self { reader, units, asked_at, retries: 0 }
+    }
 }
 
 /// Whose data a program writes.
@@ -97,6 +108,11 @@ impl Die {
     /// Lets `read` wait.
     pub(super) fn ask(&mut self, read: PageRead) {
         self.reads.push_back(read);
+    }
+
+    /// Lets `read` go before the others that wait.
+    pub(super) fn ask_first(&mut self, read: PageRead) {
+        self.reads.push_front(read);
     }
 
     /// Takes the next read, unless it must let work pass that is `due` ([bounded-passing]).

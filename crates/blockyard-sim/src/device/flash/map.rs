@@ -45,6 +45,8 @@ pub(super) struct Map {
     unit_at: Vec<u32>,
     /// For each block, its valid units.
     valid: Vec<u32>,
+    /// For each row, whether it has data from before the run.
+    old: Vec<bool>,
     closed: Closed,
     /// How collection chooses a block.
     choice: Choice,
@@ -95,6 +97,7 @@ impl Map {
             place_of: vec![NOWHERE; units],
             unit_at: vec![NOWHERE; blocks * block_units],
             valid: vec![0; blocks],
+            old: vec![false; blocks * small(profile.programs.into())],
             closed: Closed::new(dies, blocks, block_units),
             choice: profile.collection,
             dies: (0..dies).map(die).collect(),
@@ -120,6 +123,16 @@ impl Map {
     pub(super) fn row_of(&self, unit: u32) -> Option<u32> {
         let place = Some(self.place_of[unit as usize]).filter(|place| *place < BUFFERED);
         place.map(|place| place / number(self.row_units))
+    }
+
+    /// Whether the data of `row` was there before the run.
+    pub(super) fn is_old(&self, row: u32) -> bool {
+        self.old[row as usize]
+    }
+
+    /// Notes that the run begins.
+    pub(super) fn grow_old(&mut self) {
+        self.old.fill(true);
     }
 
     /// Returns the die of `row`.
@@ -195,6 +208,7 @@ impl Map {
         let open = at.block as usize;
         let first = open * self.block_units + at.taken;
         at.taken += self.row_units;
+        self.old[first / self.row_units] = false;
         let mut placed = 0;
         for (place, source) in (first..).zip(units) {
             if self.place_of[source.unit as usize] == source.from {

@@ -9,7 +9,7 @@
 //! length of a run, and every address holds data until it is discarded. Writes that are uniform over the drive see the collection of
 //! the whole drive, sooner; writes to a part of it that is larger than the data of the map see all data overwritten.
 //!
-//! Left out: the read of the rest of a unit of which only a part is written, writes of the map, read retries, wear, programs that load
+//! Left out: the read of the rest of a unit of which only a part is written, writes of the map, retries of other reads than a command's, wear, programs that load
 //! while another one runs, the time of commands on the channel, and the location of data in the cache of single-level cells: only its
 //! amount and times count. Collection moves data within a die.
 //!
@@ -83,6 +83,8 @@ pub(super) struct Flash {
     looking: bool,
     ended: VecDeque<CommandId>,
     counts: Counts,
+    /// Draws retries.
+    prng: Prng,
 }
 
 /// A command that has begun.
@@ -102,11 +104,11 @@ enum Transfer {
     /// Data of a program to this die.
     In(usize),
     /// Data that was read from this die.
-    Out(usize, Reader),
+    Out(usize, PageRead),
 }
 
 impl Flash {
-    /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before.
+    /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before, and retries.
     pub(super) fn new(profile: FlashProfile, capacity: u64, mut prng: Prng) -> Self {
         let dies = usize::from(profile.channels) * usize::from(profile.dies);
         let mut map = Map::new(&profile);
@@ -128,6 +130,7 @@ impl Flash {
             looking: false,
             ended: VecDeque::new(),
             counts: Counts::default(),
+            prng,
             profile,
         }
     }
@@ -152,8 +155,7 @@ impl Flash {
         command.parts += 1;
         for page in pages.into_iter().flatten() {
             let die = usize::try_from(page % self.dies.len() as u64).expect("dies should be few");
-            let read = PageRead { reader: Reader::Map(id), units: 1, asked_at: now };
-            self.read_page(die, read, now, events);
+            self.read_page(die, PageRead::new(Reader::Map(id), 1, now), now, events);
         }
     }
 
@@ -201,7 +203,10 @@ impl Flash {
         events: &mut MediumEvents,
     ) {
         self.commands[id.0 as usize].parts += 1;
-        let read = PageRead { reader: Reader::Command(id), units, asked_at: now };
+        let mut read = PageRead::new(Reader::Command(id), units, now);
+        if let Some(retries) = self.profile.retries.filter(|_| self.map.is_old(row)) {
+            read.retries = retries.draw_number(&mut self.prng);
+        }
         self.read_page(self.map.die_of_row(row), read, now, events);
     }
 

@@ -36,6 +36,7 @@ pub(super) fn precondition(
             collect(map, collection, die);
         }
     }
+    map.grow_old();
 }
 
 /// Writes `row` to the first die from `die` on that has room, and returns the die after it.

@@ -9,7 +9,7 @@ use super::closed::Closed;
 use super::collect::Step;
 use super::map::Source;
 use super::*;
-use crate::profile::Choice;
+use crate::profile::{Choice, Spread};
 use blockyard::time::Duration;
 use std::collections::BTreeSet;
 
@@ -26,6 +26,7 @@ fn profile() -> FlashProfile {
         overwritten: 0,
         collection: Choice::Greedy,
         read: Duration::from_us(60),
+        retries: None,
         program: Duration::from_us(700),
         erase: Duration::from_us(3500),
         suspend: None,
@@ -355,6 +356,55 @@ fn a_die_reads_ahead_of_its_channel_by_its_registers() {
     assert_eq!(ends(1), (1, vec![160, 320, 480, 640]));
     // The second page is in a register, and the third one waits for the first to leave.
     assert_eq!(ends(2), (2, vec![160, 260, 360, 460]));
+}
+
+/// Half of the reads succeed at once, and half after two more.
+const TWO_FOR_HALF: [(u32, u32); 4] = [(0, 0), (50_000_000, 0), (50_000_001, 2), (100_000_000, 2)];
+
+/// [read-again]
+#[test]
+fn a_page_that_cannot_be_corrected_is_read_and_carried_again() {
+    let retries = Spread::new(&TWO_FOR_HALF);
+    let mut rig = Rig::new(FlashProfile { retries, ..profile() });
+    let units = rig.flash.map.units();
+    let mut prng = Prng::new(3);
+    let times = rig.run(1, 10_000, |_| at(Op::Read, prng.below(units)));
+    // 60 us for the page and 5 us on the channel, each time.
+    let slow = times.iter().filter(|(_, time)| time.as_ns() == 3 * 65_000).count();
+    let fast = times.iter().filter(|(_, time)| time.as_ns() == 65_000).count();
+    assert_eq!(fast + slow, 10_000);
+    assert!(slow.abs_diff(5_000) < 200, "{slow} of 10000 reads were retried");
+    assert_eq!(
+        (rig.count("read_retries"), rig.count("pages_read")),
+        (2 * slow as u64, 10_000 + 2 * slow as u64)
+    );
+}
+
+#[test]
+fn only_data_from_before_the_run_is_read_again() {
+    let retries = Spread::new(&[(0, 3), (100_000_000, 3)]);
+    let mut rig = Rig::new(FlashProfile { retries, ..profile() });
+    let read = |rig: &mut Rig| rig.run(1, 1, |_| at(Op::Read, 7))[0].1.as_ns();
+    assert_eq!(read(&mut rig), 4 * 65_000);
+    rig.run(1, 2, |nth| if nth == 0 { at(Op::Write, 7) } else { FLUSH });
+    assert_eq!((read(&mut rig), rig.count("read_retries")), (65_000, 3));
+}
+
+/// A page in a hundred is read five times more.
+#[test]
+fn read_retries_cause_a_tail_that_reads_of_other_data_share() {
+    let tail = |retries| {
+        let mut rig = Rig::new(FlashProfile { retries, ..profile() });
+        let (mut prng, units) = (Prng::new(3), rig.flash.map.units());
+        let times = rig.run(4, 50_000, |_| at(Op::Read, prng.below(units)));
+        let mut times: Vec<_> = times.into_iter().map(|(_, time)| time.as_ns()).collect();
+        times.sort_unstable();
+        [times.len() / 2, times.len() * 995 / 1000].map(|at| times[at])
+    };
+    let aged = tail(Spread::new(&[(0, 0), (99_000_000, 0), (99_000_001, 5), (100_000_000, 5)]));
+    let fresh = tail(None);
+    println!("p50 and p99.5: {aged:?} ns, without retries {fresh:?} ns");
+    assert!(aged[0] <= fresh[0] * 11 / 10 && aged[1] >= fresh[1] + 4 * 65_000);
 }
 
 /// [discard-by-share]

@@ -7,7 +7,7 @@ use crate::device::medium::{MediumEvent, MediumEvents};
 use blockyard::time::{Duration, Instant};
 
 impl Flash {
-    /// Asks for a page read of `die`, which begins at once if the die is idle or can suspend what it does.
+    /// Asks for a page read of `die`.
     pub(super) fn read_page(
         &mut self,
         die: usize,
@@ -16,6 +16,11 @@ impl Flash {
         events: &mut MediumEvents,
     ) {
         self.dies[die].ask(read);
+        self.serve_read(die, now, events);
+    }
+
+    /// Lets `die` begin the next read at once if it is idle or can suspend what it does.
+    fn serve_read(&mut self, die: usize, now: Instant, events: &mut MediumEvents) {
         if self.dies[die].is_idle() {
             return self.serve(die, now, events);
         }
@@ -99,8 +104,7 @@ impl Flash {
         }
         let units = self.slc.begin_fold(die);
         units.is_some_and(|units| {
-            let read = PageRead { reader: Reader::Fold, units, asked_at: now };
-            self.sense(die, read, Duration::ZERO, now, events);
+            self.sense(die, PageRead::new(Reader::Fold, units, now), Duration::ZERO, now, events);
             true
         })
     }
@@ -137,7 +141,7 @@ impl Flash {
         match self.collections[die].next_step(&mut self.map, die) {
             None => return false,
             Some(Step::Read(units)) => {
-                let read = PageRead { reader: Reader::Collection, units, asked_at: now };
+                let read = PageRead::new(Reader::Collection, units, now);
                 self.sense(die, read, Duration::ZERO, now, events);
             }
             Some(Step::Program(units)) => {
@@ -194,8 +198,7 @@ impl Flash {
             None => return,
             Some(Operation::Read(read)) => {
                 self.dies[die].fill();
-                let out = Transfer::Out(die, read.reader);
-                self.transfer(die, out, read.units.into(), now, events);
+                self.transfer(die, Transfer::Out(die, read), read.units.into(), now, events);
             }
             Some(Operation::Program(Writer::Move, _)) => {}
             Some(Operation::Program(Writer::Buffer(number, units), _)) => {
@@ -224,9 +227,17 @@ impl Flash {
         events.extend(next.map(|end| (end, channel_event(channel))));
         match transfer {
             Transfer::In(die) => self.dies[die].loaded(),
-            Transfer::Out(die, reader) => {
+            Transfer::Out(die, mut read) if read.retries > 0 => {
                 self.dies[die].drain();
-                match reader {
+                self.counts.retries += 1;
+                read.retries -= 1;
+                read.asked_at = now;
+                self.dies[die].ask_first(read);
+                return self.serve_read(die, now, events);
+            }
+            Transfer::Out(die, read) => {
+                self.dies[die].drain();
+                match read.reader {
                     Reader::Command(id) => self.end_part(id),
                     Reader::Map(id) => self.read_mapped(id, now, events),
                     Reader::Collection => self.collections[die].moved(),
