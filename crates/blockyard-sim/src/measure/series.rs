@@ -1,7 +1,7 @@
 //! Rates and depths over time, sampled in virtual time.
 //!
-//! Samples are taken between events, so an idle time costs nothing. When there are [`SAMPLES_MAX`], the period becomes
-//! longer and about half of them are dropped, so that the rest is evenly spread over the run.
+//! When there are [`SAMPLES_MAX`], the period becomes longer and about half of them are dropped, so that the rest is evenly
+//! spread over the run.
 
 use blockyard::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
@@ -67,6 +67,12 @@ impl Default for SeriesSampler {
 }
 
 impl SeriesSampler {
+    /// Returns when the next sample is due.
+    #[must_use]
+    pub const fn next(&self) -> Instant {
+        self.next
+    }
+
     /// Whether a sample is due at `now`.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
@@ -99,8 +105,7 @@ impl SeriesSampler {
         debug_assert!(self.points.len() < SAMPLES_MAX, "there is room for the next sample");
     }
 
-    /// Makes the period so long that half of [`SAMPLES_MAX`] reach until `now`, and drops samples that are closer. Samples may
-    /// be farther apart than the period before: they are taken between events.
+    /// Makes the period so long that half of [`SAMPLES_MAX`] reach until `now`, and drops samples that are closer.
     fn thin_out(&mut self, now: Instant) {
         let half = Duration::from_ns(now.as_ns() / (SAMPLES_MAX as u64 / 2));
         self.period = (self.period + self.period).max(half);

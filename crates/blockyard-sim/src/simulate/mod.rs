@@ -168,8 +168,6 @@ pub struct Simulation<O = ()> {
     progress: (u64, u64),
 }
 
-/// The number of events between two checks for due samples.
-const SAMPLED_EVENTS: u64 = 1 << 8;
 /// After so many events without the end of an I/O the run fails. A lone poll of a slow device takes far fewer.
 const FRUITLESS_EVENTS_MAX: u64 = 1 << 25;
 
@@ -278,16 +276,16 @@ impl<O: Observer> Simulation<O> {
     pub fn advance(&mut self, max: u64) -> Result<bool, SimulationError> {
         assert!(max > 0, "an advance must handle at least one event");
         let mut left = max;
-        let more = loop {
-            let events = left.min(SAMPLED_EVENTS);
-            left -= events;
-            let more = self.world.advance(events).map_err(|failure| self.failed(failure))?;
-            self.sample();
-            self.stop_if_steady();
-            if !more || left == 0 {
-                break more;
+        loop {
+            let due =
+                self.sampler.next().min(self.steady.as_ref().map_or(Instant::MAX, Steady::next));
+            left -= self.world.advance(left, due).map_err(|failure| self.failed(failure))?;
+            if !self.world.has_jobs() || left == 0 {
+                break;
             }
-        };
+            self.look_at(due.max(self.world.now()));
+        }
+        let more = self.world.has_jobs();
         self.check_progress(max)?;
         if self.stop.as_ref().is_some_and(Stop::is_requested) {
             self.stopped = Some(Stopped::Interrupted);
@@ -302,9 +300,12 @@ impl<O: Observer> Simulation<O> {
         Ok(false)
     }
 
-    /// Stops the jobs of the current wave if the rates of all are known well enough.
-    fn stop_if_steady(&mut self) {
-        let now = self.world.now();
+    /// Takes the sample that is due at `now`, and stops the jobs of the current wave if the rates of all are known well enough.
+    fn look_at(&mut self, now: Instant) {
+        if self.sampler.is_due(now) {
+            let (depth, in_flight) = self.world.load();
+            self.sampler.sample(now, self.world.stats.iter(), depth, in_flight);
+        }
         let Some(steady) = self.steady.as_mut().filter(|steady| steady.is_due(now)) else { return };
         let entries = self.entries.iter().zip(&self.world.stats);
         if steady.batch(now, entries.map(|((job, _), stats)| (*job, stats))) {
@@ -323,15 +324,6 @@ impl<O: Observer> Simulation<O> {
             return Err(self.failed(Failure::Endless(self.world.standstill())));
         }
         Ok(())
-    }
-
-    /// Takes a sample of the world if one is due.
-    fn sample(&mut self) {
-        let now = self.world.now();
-        if self.sampler.is_due(now) {
-            let (depth, in_flight) = self.world.load();
-            self.sampler.sample(now, self.world.stats.iter(), depth, in_flight);
-        }
     }
 
     /// Runs the simulation to its end.

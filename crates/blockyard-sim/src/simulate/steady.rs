@@ -26,6 +26,11 @@ impl Steady {
         Self { batch: FIRST_BATCH, next: Instant::ZERO, ends: Vec::new() }
     }
 
+    /// Returns when the next batch ends.
+    pub(super) const fn next(&self) -> Instant {
+        self.next
+    }
+
     /// Whether a batch ends at `now`.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         now >= self.next

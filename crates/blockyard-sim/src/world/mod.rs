@@ -427,15 +427,15 @@ impl<O: Observer> World<O> {
         u32::try_from(all).expect("a product of two 16-bit counts should fit 32 bits")
     }
 
-    /// Handles up to `max` events. Returns whether jobs remain.
+    /// Handles up to `max` events, all of them before `until`. Returns their number; [`Self::has_jobs`] says whether jobs remain.
     ///
     /// # Errors
     ///
     /// Returns a [`Failure`]. The world stays at the instant of the failure.
-    pub fn advance(&mut self, max: u64) -> Result<bool, Failure> {
-        for _ in 0..max {
-            if self.alive == 0 {
-                return Ok(false);
+    pub fn advance(&mut self, max: u64, until: Instant) -> Result<u64, Failure> {
+        for handled in 0..max {
+            if self.alive == 0 || self.next_at().is_some_and(|at| at >= until) {
+                return Ok(handled);
             }
             let Some((at, event)) = self.next_event() else { return Err(self.stuck()) };
             debug_assert!(at >= self.now, "[events-in-time-order] {event:?} at {at}");
@@ -446,7 +446,13 @@ impl<O: Observer> World<O> {
                 return Err(failure);
             }
         }
-        Ok(self.alive > 0)
+        Ok(max)
+    }
+
+    /// Returns whether jobs remain.
+    #[must_use]
+    pub const fn has_jobs(&self) -> bool {
+        self.alive > 0
     }
 
     /// Returns the reason why no event is left.
@@ -523,6 +529,12 @@ impl<O: Observer> World<O> {
         if let Some((earlier, other)) = self.next_event.replace((at, event)) {
             self.events.push(earlier, other);
         }
+    }
+
+    /// Returns the instant of the earliest event.
+    fn next_at(&self) -> Option<Instant> {
+        let soonest = self.next_event.map(|(at, _)| at);
+        self.events.next_at().into_iter().chain(soonest).min()
     }
 
     /// Takes the earliest event ([events-in-time-order]).
