@@ -2,7 +2,7 @@
 //!
 //! A command occupies a slot until it completes. The host's `can_queue` and the disk's `cmd_per_lun`, which counts
 //! over all hardware queues, limit the slots. Commands in service do not hold each other up; their times differ by
-//! chance, and not by their size. Then each command passes the target's port, which all of them share. A refusal at
+//! chance, and not by their size. Then each command passes the target's [`port`], which all of them share. A refusal at
 //! a limit that all disks of a host or target share is [`Busy::Host`]: any completion makes room.
 //!
 //! A disk that answers QUEUE FULL lowers its depth to the number of commands that it held, after as
@@ -11,15 +11,13 @@
 //!
 //! # Rules
 //!
-//! - **[port-takes-turns]** The port works whenever a command is at it. It serves the commands there in turn: each
-//!   one first for its own time, then for its data, one burst in each turn. So a large command delays a small one by
-//!   a burst, and not by all its data.
 //! - **[disk-depth-limit]** A disk has at most `cmd_per_lun` commands outstanding, whether they came with
 //!   budget or without.
 
+mod port;
+
 use super::activity::Activity;
 use super::cache::{self, Cache};
-use super::null::transfer_time;
 use super::{DeviceEvent, Events};
 use crate::profile::{CacheProfile, HbaProfile, Refusal, RefusalMode};
 use crate::workload::Prng;
@@ -29,6 +27,7 @@ use blockyard::request::Request;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId, SECTOR_BYTES};
+use port::Port;
 use std::collections::VecDeque;
 
 /// A command on its way through service and port.
@@ -41,19 +40,6 @@ struct Command {
     longer: Duration,
     /// Whether the command came without budget, so that its end lowers the disk's count ([disk-depth-limit]).
     counted_here: bool,
-    /// How far it has come.
-    stage: Stage,
-}
-
-/// How far a command has come. A refusal stays in service until its end: it does not pass the port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// In service, or not started.
-    Service,
-    /// At the port, before the end of its first turn.
-    Port,
-    /// At the port with this many bytes left.
-    Data(u64),
 }
 
 impl Command {
@@ -68,7 +54,6 @@ impl Command {
         bytes: 0,
         longer: Duration::ZERO,
         counted_here: false,
-        stage: Stage::Service,
     };
 }
 
@@ -96,8 +81,7 @@ pub struct Hba {
     handed_over: Vec<u32>,
     /// Requests that have completed and were not pulled yet.
     finished: VecDeque<Finished>,
-    /// Commands at the port, in turn. The first one is being served.
-    port: VecDeque<u32>,
+    port: Port,
     cache: Option<Cache>,
     pub(super) activity: Activity,
 }
@@ -123,7 +107,7 @@ impl Hba {
             commands: vec![Command::NONE; commands],
             handed_over: Vec::new(),
             finished: VecDeque::new(),
-            port: VecDeque::new(),
+            port: Port::new(&profile),
             cache: cache.map(|cache| Cache::new(cache, profile.luns)),
             activity: Activity::default(),
         }
@@ -134,7 +118,6 @@ impl Hba {
         for slot in core::mem::take(&mut self.handed_over) {
             self.activity.begin(at);
             let command = self.commands[slot as usize];
-            debug_assert!(command.stage == Stage::Service, "{command:?} has been started");
             let refused = self.refuses_at_disk(command.finished.queue);
             let time = if refused {
                 self.commands[slot as usize].finished.outcome = Outcome::Again;
@@ -147,55 +130,20 @@ impl Hba {
         }
     }
 
-    /// Ends the service of a command, or its turn at the port.
+    /// Ends the service of a command, or handles an event of the port. A refusal does not pass the port.
     pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
-        let command = &mut self.commands[event.0 as usize];
-        let is_refusal = matches!(command.finished.outcome, Outcome::Again);
-        match command.stage {
-            Stage::Service if is_refusal => self.end(event.0, now),
-            Stage::Service => {
-                command.stage = Stage::Port;
-                self.port.push_back(event.0);
-                if self.port.len() == 1 {
-                    self.serve_port(now, events);
-                }
+        let Some(&Command { finished, is_read, bytes, .. }) = self.commands.get(event.0 as usize)
+        else {
+            if let Some(slot) = self.port.event(event.0, now, events) {
+                self.end(slot, now);
             }
-            Stage::Port => {
-                let left = command.bytes;
-                self.end_turn(left, now, events);
-            }
-            Stage::Data(left) => {
-                self.end_turn(left.saturating_sub(self.profile.burst), now, events);
-            }
-        }
-    }
-
-    /// Begins the turn of the first command at the port.
-    fn serve_port(&self, now: Instant, events: &mut Events) {
-        let Some(&slot) = self.port.front() else { return };
-        let (command, profile) = (&self.commands[slot as usize], &self.profile);
-        let (own, rate) = if command.is_read {
-            (profile.port_read, profile.link_read)
-        } else {
-            (profile.port_write, profile.link_write)
+            return;
         };
-        let turn = match command.stage {
-            Stage::Data(left) => transfer_time(left.min(profile.burst), rate),
-            Stage::Service | Stage::Port => own,
-        };
-        events.push_back((now + turn, DeviceEvent(slot)));
-    }
-
-    /// Ends the turn of the first command at the port, which has `left` bytes left ([port-takes-turns]).
-    fn end_turn(&mut self, left: u64, now: Instant, events: &mut Events) {
-        let slot = self.port.pop_front().expect("a command should be at the port in its turn");
-        if left > 0 {
-            self.commands[slot as usize].stage = Stage::Data(left);
-            self.port.push_back(slot);
+        if matches!(finished.outcome, Outcome::Again) {
+            self.end(event.0, now);
         } else {
-            self.end(slot, now);
+            self.port.arrive(event.0, is_read, bytes, now, events);
         }
-        self.serve_port(now, events);
     }
 
     /// Completes a command, or returns a refusal.
@@ -325,7 +273,6 @@ impl Driver for Hba {
             },
             longer: cache::longer(&mut self.cache, issue),
             counted_here,
-            stage: Stage::Service,
         };
         let slot = self.slot_of(issue.hctx, issue.tag);
         self.commands[slot as usize] = command;
