@@ -80,7 +80,8 @@ pub struct FlashProfile {
     pub slc_idle: Duration,
     /// Whether writes go past that cache when it is full. If not, they wait until it is folded.
     pub slc_bypass: bool,
-    /// Bytes of memory for the map, four for each 4 KiB of data; `None`: the whole map is in memory.
+    /// Bytes of memory for the map, four for each 4 KiB of data; `None`: the whole map is in memory. Without its part of the map, a read waits
+    /// for it, and a write reads it beside.
     pub map_memory: Option<u64>,
 }
 

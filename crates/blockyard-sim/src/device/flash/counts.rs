@@ -18,7 +18,7 @@ pub(super) struct Counts {
     pub(super) reads: u64,
     /// Those of them that were read again.
     pub(super) retries: u64,
-    /// Pages of the map that were read for commands.
+    /// Pages of the map that were read for commands, and for what writes replaced.
     pub(super) map_reads: u64,
     pub(super) programs: u64,
     pub(super) slc_programs: u64,

@@ -21,6 +21,8 @@ pub(super) enum Reader {
     Command(CommandId),
     /// A page of the map that a command needs.
     Map(CommandId),
+    /// A page of the map with the place of data that a write replaced. Nobody waits for it.
+    Replaced,
     /// The collection of the die.
     Collection,
     /// The folding of the cache of single-level cells.

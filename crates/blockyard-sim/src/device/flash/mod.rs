@@ -9,9 +9,9 @@
 //! length of a run, and every address holds data until it is discarded. Writes that are uniform over the drive see the collection of
 //! the whole drive, sooner; writes to a part of it that is larger than the data of the map see all data overwritten.
 //!
-//! Left out: the read of the rest of a unit of which only a part is written, writes of the map, retries of other reads than a command's, wear, programs that load
-//! while another one runs, the time of commands on the channel, and the location of data in the cache of single-level cells: only its
-//! amount and times count. Collection moves data within a die.
+//! Left out: the read of the rest of a unit of which only a part is written, writes of the map, retries of other reads than a command's, wear,
+//! programs that load while another one runs, the time of commands on the channel, and the location of data in the cache of single-level
+//! cells: only its amount and times count. Collection moves data within a die.
 //!
 //! # Rules
 //!
@@ -154,8 +154,21 @@ impl Flash {
         command.missed = u32::try_from(missed).expect("it should be two at most");
         command.parts += 1;
         for page in pages.into_iter().flatten() {
-            let die = usize::try_from(page % self.dies.len() as u64).expect("dies should be few");
-            self.read_page(die, PageRead::new(Reader::Map(id), 1, now), now, events);
+            self.read_map(page, Reader::Map(id), now, events);
+        }
+    }
+
+    /// Begins to read a page of the map.
+    fn read_map(&mut self, page: u64, reader: Reader, now: Instant, events: &mut MediumEvents) {
+        let die = usize::try_from(page % self.dies.len() as u64).expect("dies should be few");
+        self.read_page(die, PageRead::new(reader, 1, now), now, events);
+    }
+
+    /// Begins to read the page of the map with the place of data that a write of `unit` replaces, if it is not in memory: what was there
+    /// must be known to be invalid.
+    fn read_replaced(&mut self, unit: u64, now: Instant, events: &mut MediumEvents) {
+        if let Some(page) = self.map_memory.as_mut().and_then(|memory| memory.miss(unit)) {
+            self.read_map(page, Reader::Replaced, now, events);
         }
     }
 
@@ -214,12 +227,16 @@ impl Flash {
     fn admit(&mut self, now: Instant, events: &mut MediumEvents) {
         while let Some((id, fua, mut units)) = self.waiting.pop_front() {
             while !units.is_empty() && self.buffer.has_room(1) {
-                let entry = self.entry(units.start);
+                let unit = units.start;
+                let entry = self.entry(unit);
                 units.start += 1;
                 self.counts.written += 1;
                 if self.map.buffer(entry) {
                     self.counts.combined += 1;
-                } else if self.buffer.put(entry) {
+                    continue;
+                }
+                self.read_replaced(unit, now, events);
+                if self.buffer.put(entry) {
                     self.dispatch(now, events);
                 }
             }

@@ -442,6 +442,23 @@ fn a_map_that_does_not_fit_costs_a_read_of_flash() {
 }
 
 #[test]
+fn a_write_reads_the_part_of_the_map_that_it_changes() {
+    let map_memory = Some(32 << 10);
+    let mut rig = Rig::new(FlashProfile { channels: 1, dies: 1, map_memory, ..profile() });
+    let mut times = |unit| {
+        let write = |nth| if nth == 0 { at(Op::Write, unit) } else { FLUSH };
+        let times = rig.run(1, 2, write);
+        (times[0].1.as_ns(), times[1].1.as_ns(), rig.count("map_pages_read"))
+    };
+    // The write does not wait for the page of the map. Its program does: the die reads for 60 us, the channel carries both for 5 us each, and
+    // the flush began after 5 us.
+    assert_eq!(times(0), (5_000, 60_000 + 10_000 + 700_000 - 5_000, 1));
+    // The next write of that page of the map finds it in memory, and one of another page does not.
+    assert_eq!(times(1), (5_000, 705_000, 1));
+    assert_eq!(times(1024).2, 2);
+}
+
+#[test]
 fn a_flush_ends_when_the_data_is_in_flash_unless_the_buffer_survives_a_loss_of_power() {
     let flush = |protected| {
         let mut rig = Rig::new(FlashProfile { protected, fill: 10, ..profile() });

@@ -70,7 +70,7 @@ impl Flash {
         self.counts.used += cost + self.profile.read;
         match read.reader {
             Reader::Command(_) => self.counts.reads += 1,
-            Reader::Map(_) => self.counts.map_reads += 1,
+            Reader::Map(_) | Reader::Replaced => self.counts.map_reads += 1,
             Reader::Collection | Reader::Fold => {}
         }
         self.counts.read_wait += (now + cost).since(read.asked_at);
@@ -240,6 +240,7 @@ impl Flash {
                 match read.reader {
                     Reader::Command(id) => self.end_part(id),
                     Reader::Map(id) => self.read_mapped(id, now, events),
+                    Reader::Replaced => {}
                     Reader::Collection => self.collections[die].moved(),
                     Reader::Fold => self.slc.read(die),
                 }
