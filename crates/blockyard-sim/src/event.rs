@@ -4,16 +4,28 @@ use blockyard::time::Instant;
 
 /// The pending events, ordered by `(time, sequence)`: events of one instant keep the order of insertion.
 ///
-/// This is a 4-ary heap in one array. An insertion and a removal cost about ten comparisons each at a thousand
-/// events. The heap allocates only when more events are pending than ever before.
+/// This is a 4-ary heap of keys in one array, and the events beside it. An insertion and a removal cost about ten
+/// comparisons each at a thousand events. The heap allocates only when more events are pending than ever before.
 #[derive(Debug)]
 pub struct EventHeap<T> {
-    slots: Vec<(u128, T)>,
+    /// The time of each event, its sequence number, and its place among `events`. Behind them lie keys that are [`FREE`], so
+    /// that a key has all its children.
+    keys: Vec<u128>,
+    len: usize,
+    events: Vec<T>,
+    /// The places whose events have been removed.
+    free: Vec<u32>,
     sequence: u64,
 }
 
+/// The key of no event.
+const FREE: u128 = u128::MAX;
 /// Number of children of a slot.
 const ARITY: usize = 4;
+/// The bits of a place in a key.
+const PLACE_BITS: u32 = 24;
+/// The bits of a sequence number and a place in a key.
+const NUMBER_BITS: u32 = u64::BITS;
 
 impl<T: Copy> Default for EventHeap<T> {
     fn default() -> Self {
@@ -25,85 +37,116 @@ impl<T: Copy> EventHeap<T> {
     /// Returns an empty heap.
     #[must_use]
     pub const fn new() -> Self {
-        Self { slots: Vec::new(), sequence: 0 }
+        Self { keys: Vec::new(), len: 0, events: Vec::new(), free: Vec::new(), sequence: 0 }
     }
 
     /// Schedules `event` for `at`, after all earlier events of that instant.
+    ///
+    /// # Panics
+    ///
+    /// Panics above 16 million pending events, and after 2^40 events.
     pub fn push(&mut self, at: Instant, event: T) {
-        debug_assert!(self.sequence < u64::MAX, "the sequence number must not wrap");
-        let key = u128::from(at.as_ns()) << 64 | u128::from(self.sequence);
+        let place = self.put(event);
+        assert!(self.sequence >> (NUMBER_BITS - PLACE_BITS) == 0, "too many events in one run");
+        let number = self.sequence << PLACE_BITS | u64::from(place);
         self.sequence += 1;
-        let mut hole = self.slots.len();
-        self.slots.push((key, event));
+        let key = u128::from(at.as_ns()) << NUMBER_BITS | u128::from(number);
+        let mut hole = self.len;
+        self.len += 1;
+        if self.len + ARITY > self.keys.len() {
+            self.keys.extend([FREE; ARITY]);
+        }
         while hole > 0 {
             let parent = (hole - 1) / ARITY;
-            if self.slots[parent].0 <= key {
+            if self.keys[parent] <= key {
                 break;
             }
-            self.slots[hole] = self.slots[parent];
+            self.keys[hole] = self.keys[parent];
             hole = parent;
         }
-        self.slots[hole] = (key, event);
+        self.keys[hole] = key;
+    }
+
+    /// Keeps `event`, and returns its place.
+    fn put(&mut self, event: T) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.events[place as usize] = event;
+            return place;
+        }
+        let place = u32::try_from(self.events.len()).unwrap_or(u32::MAX);
+        assert!(place >> PLACE_BITS == 0, "too many pending events");
+        self.events.push(event);
+        place
     }
 
     /// Removes and returns the earliest event.
     pub fn pop(&mut self) -> Option<(Instant, T)> {
-        let last = self.slots.pop()?;
-        let first = match self.slots.first() {
-            Some(first) => *first,
-            None => return Some((at_of(last.0), last.1)),
-        };
-        let len = self.slots.len();
-        let mut hole = 0;
-        loop {
-            let from = hole * ARITY + 1;
-            if from >= len {
-                break;
-            }
-            let mut least = from;
-            for child in from + 1..len.min(from + ARITY) {
-                if self.slots[child].0 < self.slots[least].0 {
-                    least = child;
-                }
-            }
-            if last.0 <= self.slots[least].0 {
-                break;
-            }
-            self.slots[hole] = self.slots[least];
-            hole = least;
+        let at = self.next_at()?;
+        let place = place_of(self.keys[0]);
+        self.free.push(place);
+        self.len -= 1;
+        let last = core::mem::replace(&mut self.keys[self.len], FREE);
+        if self.len > 0 {
+            self.sink(last);
         }
-        self.slots[hole] = last;
-        debug_assert!(first.0 < self.slots[0].0, "a removed event must be the earliest");
-        Some((at_of(first.0), first.1))
+        debug_assert!(
+            self.next_at().is_none_or(|next| next >= at),
+            "the earliest event comes first"
+        );
+        Some((at, self.events[place as usize]))
+    }
+
+    /// Puts `key` where the first one was, or lower.
+    fn sink(&mut self, key: u128) {
+        let mut hole = 0;
+        while let Some(&[first, second, third, fourth, ..]) = self.keys.get(hole * ARITY + 1..) {
+            let from = hole * ARITY + 1;
+            // Without branches, which no processor would predict.
+            let left = if second < first { (from + 1, second) } else { (from, first) };
+            let right = if fourth < third { (from + 3, fourth) } else { (from + 2, third) };
+            let (child, least) = if right.1 < left.1 { right } else { left };
+            if key <= least {
+                break;
+            }
+            self.keys[hole] = least;
+            hole = child;
+        }
+        self.keys[hole] = key;
     }
 
     /// Returns the time of the earliest event.
     #[must_use]
     pub fn next_at(&self) -> Option<Instant> {
-        self.slots.first().map(|(key, _)| at_of(*key))
+        (self.len > 0).then(|| at_of(self.keys[0]))
     }
 
     /// Returns the pending events in no particular order.
     pub fn pending(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().map(|(_, event)| event)
+        self.keys[..self.len].iter().map(|key| &self.events[place_of(*key) as usize])
     }
 
     /// Returns the number of pending events.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.slots.len()
+        self.len
     }
 
     /// Whether no event is pending.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.len == 0
     }
 }
 
 /// Returns the time in a key.
 const fn at_of(key: u128) -> Instant {
-    Instant::from_ns((key >> 64) as u64)
+    Instant::from_ns((key >> NUMBER_BITS) as u64)
+}
+
+/// Returns the place in a key.
+#[expect(clippy::cast_possible_truncation, reason = "the lowest bits of a key are the place")]
+const fn place_of(key: u128) -> u32 {
+    key as u32 & ((1 << PLACE_BITS) - 1)
 }
 
 #[cfg(test)]
