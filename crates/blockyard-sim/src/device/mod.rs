@@ -96,6 +96,12 @@ impl Model {
         }
     }
 
+    /// Whether requests complete only in [`Self::event`], and in no call of the driver.
+    #[must_use]
+    pub const fn completes_by_events(&self) -> bool {
+        matches!(self, Self::Hba(_) | Self::Drive(_))
+    }
+
     /// Handles an event of the device that is due.
     ///
     /// # Panics

@@ -58,7 +58,8 @@ impl Null {
 
     /// Starts the requests that were handed over, at `at`.
     pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
-        for (finished, bytes, longer) in core::mem::take(&mut self.handed_over) {
+        let mut handed_over = core::mem::take(&mut self.handed_over);
+        for (finished, bytes, longer) in handed_over.drain(..) {
             let delay = match self.profile.completion {
                 NullCompletion::None | NullCompletion::Softirq => Duration::ZERO,
                 NullCompletion::Timer => self.profile.completion_time,
@@ -71,6 +72,7 @@ impl Null {
             debug_assert_eq!(before, None, "two requests under one driver tag");
             events.push_back((due, DeviceEvent(slot)));
         }
+        self.handed_over = handed_over;
     }
 
     /// Returns the instant at which `bytes` handed over at `at` have passed under the bandwidth limit.

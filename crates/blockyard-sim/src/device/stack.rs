@@ -243,6 +243,17 @@ impl Stack {
         }
     }
 
+    /// As [`Model::completes_by_events`]. Layers complete requests at other times.
+    #[must_use]
+    pub const fn completes_by_events(&self) -> bool {
+        match self {
+            Self::Bare(model) | Self::Checked(Checked { below: model, .. }) => {
+                model.completes_by_events()
+            }
+            Self::Layered(_) => false,
+        }
+    }
+
     /// As [`Layers::fault_counts`].
     #[must_use]
     pub fn fault_counts(&self) -> Vec<FaultCount> {

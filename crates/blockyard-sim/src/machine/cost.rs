@@ -178,15 +178,19 @@ impl Sink for CostSink {
             _ => return,
         };
         self.add(step, event);
-        let (driver, sched) = (self.sites.driver_tag(event), self.sites.sched_tag(event));
         let zero = Duration::ZERO;
         match event.action {
-            Action::GetRequest => self.hold(sched.or(driver), 1, zero),
-            Action::Issue if sched.is_some() => self.hold(driver, 1, zero),
+            Action::GetRequest => {
+                let sched = self.sites.sched_tag(event);
+                self.hold(sched.or_else(|| self.sites.driver_tag(event)), 1, zero);
+            }
+            Action::Issue if self.sites.has_sched_tags() => {
+                self.hold(self.sites.driver_tag(event), 1, zero);
+            }
             Action::Refuse(_) => self.hold(self.sites.list(event), 2, zero),
             Action::Complete(_) => {
-                self.hold(driver, 1, zero);
-                self.hold(sched, 1, zero);
+                self.hold(self.sites.driver_tag(event), 1, zero);
+                self.hold(self.sites.sched_tag(event), 1, zero);
             }
             _ => {}
         }

@@ -146,6 +146,11 @@ impl Sites {
         self.driver_tags.map(|maps| maps.word_of(event))
     }
 
+    /// Whether there is an elevator, so that scheduler tags have places.
+    pub(super) const fn has_sched_tags(&self) -> bool {
+        self.sched_tags.is_some()
+    }
+
     /// Returns the place of the scheduler tag's word of `event`, if there is an elevator.
     pub(super) fn sched_tag(&self, event: &Event<'_>) -> Option<usize> {
         self.sched_tags.map(|maps| maps.word_of(event))

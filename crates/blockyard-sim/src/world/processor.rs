@@ -150,7 +150,9 @@ impl<O: Observer> World<O> {
                 unreachable!("{work:?} is done by the host's contexts")
             }
         };
-        cost += self.complete_at_once();
+        if !self.host.driver.completes_by_events() {
+            cost += self.complete_at_once();
+        }
         cost += self.host.driver.model_mut().take_spent(); // [pmem-completes-in-call]
         let woken = self.host_sleepers();
         self.enter_driver(&work, woken);

@@ -100,21 +100,32 @@ impl<O: Observer> World<O> {
         while let Some(task) = self.next_woken(queue) {
             woken.push((self.tasks[task.0 as usize].vain_wakes(), task));
         }
-        woken.sort_by_key(|&(vain_wakes, _)| Reverse(vain_wakes)); // [tag-waiter-wins-in-the-end]
-        let mut woken_tasks = woken.drain(..).peekable();
-        while let Some((_, task)) = woken_tasks.next_if(|&(vain_wakes, _)| vain_wakes > 0) {
-            self.move_waiter(task);
-            cost += self.wake(task);
+        if !woken.is_empty() {
+            cost += self.wake_vain_waiters(&mut woken);
         }
         while let Some(ended) = self.queues[queue.index()].next_ended() {
             self.verify_end(queue, &ended);
             cost += self.end_io(ended.bio.cookie, ended.status);
         }
-        for (_, task) in woken_tasks {
+        for &(_, task) in &woken {
             cost += self.wake(task);
         }
+        woken.clear();
         self.woken = woken;
         self.schedule_poll(queue);
+        cost
+    }
+
+    /// Wakes those of the `woken` tasks that were woken in vain before, and leaves the others
+    /// ([tag-waiter-wins-in-the-end]).
+    fn wake_vain_waiters(&mut self, woken: &mut Vec<(u32, TaskId)>) -> Duration {
+        woken.sort_by_key(|&(vain_wakes, _)| Reverse(vain_wakes));
+        let in_vain = woken.partition_point(|&(vain_wakes, _)| vain_wakes > 0);
+        let mut cost = Duration::ZERO;
+        for (_, task) in woken.drain(..in_vain) {
+            self.move_waiter(task);
+            cost += self.wake(task);
+        }
         cost
     }
 

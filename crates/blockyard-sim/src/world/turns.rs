@@ -35,6 +35,7 @@ impl Flow {
 
 impl<O: Observer> World<O> {
     /// Whether the task may issue an I/O now. The first call of a task adds it to its flow.
+    #[inline]
     pub(super) fn has_turn(&mut self, id: TaskId) -> bool {
         let Some(share) = &mut self.tasks[id.0 as usize].share else { return true };
         let flow = self.flows.0.entry(share.flow).or_default();

@@ -115,7 +115,11 @@ impl Hba {
 
     /// Starts the commands that were handed over, at `at`.
     pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
-        for slot in core::mem::take(&mut self.handed_over) {
+        if self.handed_over.is_empty() {
+            return;
+        }
+        let mut handed_over = core::mem::take(&mut self.handed_over);
+        for slot in handed_over.drain(..) {
             self.activity.begin(at);
             let command = self.commands[slot as usize];
             let refused = self.refuses_at_disk(command.finished.queue);
@@ -128,6 +132,7 @@ impl Hba {
             self.luns[command.finished.queue.index()].at_disk += u32::from(!refused);
             events.push_back((at + time, DeviceEvent(slot)));
         }
+        self.handed_over = handed_over;
     }
 
     /// Ends the service of a command, or handles an event of the port. A refusal does not pass the port.

@@ -214,15 +214,17 @@ impl Port {
         let order = [&self.ring[self.turn + 1..], &self.ring[..self.turn], &current];
         let (mut at, mut bursts) = (self.turn_ends, Duration::ZERO);
         let (mut fewest, mut bursts_before) = (u64::MAX, Duration::ZERO);
-        for command in order.into_iter().flatten() {
-            if command.turns == 1 {
-                return (at, true);
+        for commands in order {
+            for command in commands {
+                if command.turns == 1 {
+                    return (at, true);
+                }
+                if command.turns < fewest {
+                    (fewest, bursts_before) = (command.turns, bursts);
+                }
+                at = at + command.next;
+                bursts += command.burst;
             }
-            if command.turns < fewest {
-                (fewest, bursts_before) = (command.turns, bursts);
-            }
-            at = at + command.next;
-            bursts += command.burst;
         }
         // One round has passed. All turns of the next rounds are whole bursts.
         let rounds = Duration::from_ns((fewest - 2) * bursts.as_ns());

@@ -232,6 +232,9 @@ impl Contexts {
     /// Returns the cost to a processor of waking `sleepers` ([waker-pays]).
     #[must_use]
     pub fn cost_of_waking(&self, sleepers: Sleepers) -> Duration {
+        if sleepers == Sleepers::default() {
+            return Duration::ZERO; // the usual case
+        }
         let wake_up = |(thread, is_one): (Context, bool)| {
             let enters = self.enters && thread == Context::Thread;
             if is_one && !enters { self.wakeup } else { Duration::ZERO }
