@@ -434,10 +434,13 @@ impl<O: Observer> World<O> {
     /// Returns a [`Failure`]. The world stays at the instant of the failure.
     pub fn advance(&mut self, max: u64, until: Instant) -> Result<u64, Failure> {
         for handled in 0..max {
-            if self.alive == 0 || self.next_at().is_some_and(|at| at >= until) {
+            if self.alive == 0 {
                 return Ok(handled);
             }
-            let Some((at, event)) = self.next_event() else { return Err(self.stuck()) };
+            let Some((at, event)) = self.next_event(until) else {
+                let any = self.next_event.is_some() || !self.events.is_empty();
+                return if any { Ok(handled) } else { Err(self.stuck()) };
+            };
             debug_assert!(at >= self.now, "[events-in-time-order] {event:?} at {at}");
             self.now = at;
             self.totals.events += 1;
@@ -531,21 +534,17 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Returns the instant of the earliest event.
-    fn next_at(&self) -> Option<Instant> {
-        let soonest = self.next_event.map(|(at, _)| at);
-        self.events.next_at().into_iter().chain(soonest).min()
-    }
-
-    /// Takes the earliest event ([events-in-time-order]).
-    fn next_event(&mut self) -> Option<(Instant, Event)> {
-        if let Some((at, event)) = self.next_event.take() {
-            if self.events.next_at().is_none_or(|other| at < other) {
-                return Some((at, event));
+    /// Takes the earliest event, if it is before `until` ([events-in-time-order]).
+    fn next_event(&mut self, until: Instant) -> Option<(Instant, Event)> {
+        let next_at = self.events.next_at();
+        if let Some((at, event)) = self.next_event {
+            if next_at.is_none_or(|other| at < other) {
+                return if at < until { self.next_event.take() } else { None };
             }
+            self.next_event = None;
             self.events.push(at, event);
         }
-        self.events.pop()
+        if next_at? < until { self.events.pop() } else { None }
     }
 }
 
