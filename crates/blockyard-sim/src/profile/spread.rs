@@ -1,6 +1,6 @@
-//! The spread of a time: how much longer or shorter than its figure it is from case to case.
+//! The spread of a time: how much longer or shorter than its figure it is from case to case; or of a number.
 //!
-//! A profile writes a spread as points of an inverse table, `[[percentile, percent of the figure], ...]`. A draw
+//! A profile writes a spread as points of an inverse table, `[[percentile, percent of the figure], ...]`, or with numbers. A draw
 //! takes an even number and looks up its percent; between two points it lies on the line between them. All numbers are
 //! whole, so a seed draws the same times on every machine.
 
@@ -22,7 +22,7 @@ const WHOLE: u32 = 100 * 1_000_000;
 /// The largest percent of a point: a thousand times the figure.
 const PERCENT_MAX: u32 = 100_000;
 
-/// A distribution of times around a figure.
+/// A distribution of times around a figure, or of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// The millionths of a percentile and the percent of the figure, in rising order from percentile 0 to 100.
@@ -99,7 +99,7 @@ impl Kind for Points {
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Spread, Problem> {
-        let wanted = "up to 16 points `[percentile, percent]` that rise from percentile 0 to 100, to at most 100000 percent";
+        let wanted = "up to 16 points `[percentile, value]` that rise from percentile 0 to 100, with whole values to 100000";
         let point = |point: &DeValue<'_>| match point {
             DeValue::Array(pair) if pair.len() == 2 => {
                 let number = |at: usize, factor| {
@@ -156,6 +156,19 @@ mod tests {
         assert_eq!(times[60_000], 100);
         assert!((720..=780).contains(&times[99_500]), "{}", times[99_500]);
         assert!(times[0] == 50 && times[99_999] < 1000);
+    }
+
+    #[test]
+    fn numbers_are_rounded_down() {
+        let spread = Spread::new(&[(0, 0), (25_000_000, 1), (25_000_001, 3), (WHOLE, 3)]).unwrap();
+        let mut prng = Prng::new(1);
+        let mut counts = [0; 4];
+        (0..100_000)
+            .for_each(|_| counts[usize::try_from(spread.draw_number(&mut prng)).unwrap()] += 1);
+        assert!(
+            (24_000..26_000).contains(&counts[0]) && counts[1] < 10 && counts[2] < 10,
+            "{counts:?}"
+        );
     }
 
     #[test]

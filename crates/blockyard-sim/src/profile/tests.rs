@@ -917,6 +917,14 @@ fn flash_that_cannot_work_is_refused_with_its_line() {
         ("spare = 28", "spare = 1", 9, "flash needs spare for collection"),
         ("fill = 100", "fill = 101", 10, "`fill` is `101`, out of range"),
         ("buffer = \"1M", "buffer = \"4K", 16, "the write buffer of flash must hold two programs"),
+        ("read =", "registers = 3\nread =", 12, "`registers` is `3`, out of range"),
+        ("read =", "collection = \"lru\"\nread =", 12, "unknown value `lru` for `collection`"),
+        (
+            "read =",
+            "retries = [[0, 1]]\nread =",
+            12,
+            "`retries` is `[[0, 1]]`, not up to 16 points",
+        ),
     ] {
         let flash = good.replace(from, to);
         let error = device_error(&format!("base = \"nvme-3dxpoint\"\n[flash]\n{flash}"));

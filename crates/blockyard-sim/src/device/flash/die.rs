@@ -112,7 +112,7 @@ impl Die {
         self.reads.push_back(read);
     }
 
-    /// Lets `read` go before the others that wait.
+    /// Lets `read` go before the others that wait ([read-again]).
     pub(super) fn ask_first(&mut self, read: PageRead) {
         self.reads.push_front(read);
     }
