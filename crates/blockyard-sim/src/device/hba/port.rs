@@ -320,9 +320,9 @@ mod tests {
         let mut prng = Prng::new(1);
         for round in 0..400 {
             let profile = profile(if round % 4 == 0 { 0 } else { 5440 });
-            let gap = [10, 1000, 15_000, 200_000][prng.below(4) as usize];
+            let gap = prng.pick(&[10, 1000, 15_000, 200_000]);
             let all = [0, 512, 700, 4096, 5000, 65_536, 524_288];
-            let sizes = &all[prng.below(7) as usize..];
+            let sizes = &all[prng.pick(&[0, 1, 2, 3, 4, 5, 6])..];
             let arrivals = random_arrivals(&mut prng, 60, gap, sizes);
             let (ends, _) = by_events(&profile, &arrivals);
             assert_eq!(ends, turn_by_turn(&profile, &arrivals), "{arrivals:?}");
