@@ -380,6 +380,21 @@ fn a_page_that_cannot_be_corrected_is_read_and_carried_again() {
     );
 }
 
+/// [read-again]
+#[test]
+fn a_die_reads_a_page_again_before_it_begins_with_another() {
+    let retries = Spread::new(&[(0, 1), (100_000_000, 1)]);
+    let mut rig = Rig::new(FlashProfile { channels: 1, dies: 1, retries, ..profile() });
+    (0..3).for_each(|nth| rig.begin(nth, at(Op::Read, 4 * u64::from(nth))));
+    let mut ends = Vec::new();
+    while rig.step(u64::MAX) {
+        ends.extend(rig.flash.next_ended().map(|id| (id.0, rig.now.as_ns() / 1000)));
+    }
+    // The die reads the first page from 0 us, the second from 60, the first again from 120, the second again from 180, the third from 240, and
+    // that again from 305, when it has been carried. Each takes 60 us, and 5 us on the channel.
+    assert_eq!(ends, [(0, 185), (1, 245), (2, 370)]);
+}
+
 #[test]
 fn only_data_from_before_the_run_is_read_again() {
     let retries = Spread::new(&[(0, 3), (100_000_000, 3)]);
