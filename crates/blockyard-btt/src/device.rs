@@ -14,9 +14,9 @@ use super::memory::{MediaError, Memory};
 use super::policy::{Policy, ReadTracking};
 use super::readers::Readers;
 use super::recover::{self, Recovered, RecoveredLane};
-use super::sector_state::Zeroings;
 use super::sync::{AtomicBool, Ordering};
 use super::versions::Versions;
+use super::zeroings::Zeroings;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 

@@ -99,6 +99,7 @@ mod touch;
 pub mod versions;
 mod worker;
 mod write;
+mod zeroings;
 
 pub use address::{PostmapAba, PremapAba};
 pub use container::{Container, Dialect};

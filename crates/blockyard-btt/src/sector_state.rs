@@ -10,19 +10,13 @@ use super::error::IoError;
 use super::layout::MAP_ENTRY_BYTES;
 use super::map_entry::{MapEntry, SectorState};
 use super::memory::Memory;
-use super::padded::Padded;
 use super::readers::BlockId;
-use super::sync::{AtomicU32, Ordering, fence};
+use super::sync::{Ordering, fence};
 use super::touch::{Touch, Word};
 use super::versions::Versions;
 
 /// Map entries that are written back together when many are changed.
 const ZERO_RUN: u64 = 256;
-
-/// The number of calls that zero, from before their first store to behind their fence. A call that fails stays
-/// counted, because nobody knows what it made durable.
-#[derive(Debug, Default)]
-pub(super) struct Zeroings(Padded<AtomicU32>);
 
 impl<M: Memory> Btt<M> {
     /// Zeroes `count` sectors from `lba` on without writing their data. The change is durable on return.
@@ -36,8 +30,7 @@ impl<M: Memory> Btt<M> {
             return Ok(());
         }
         self.memory.touched(Touch::Stored(Word::Zeroings));
-        // The stores of the entries release, so whoever loads one of them sees this.
-        self.zeroings.0.0.fetch_add(1, Ordering::Relaxed);
+        self.zeroings.begin();
         let mut next = lba;
         while next < lba + count {
             let end = (next + ZERO_RUN).min(lba + count);
@@ -57,7 +50,7 @@ impl<M: Memory> Btt<M> {
         }
         self.memory.fence()?;
         self.memory.touched(Touch::Stored(Word::Zeroings));
-        self.zeroings.0.0.fetch_sub(1, Ordering::Release);
+        self.zeroings.end();
         Ok(())
     }
 
@@ -71,7 +64,7 @@ impl<M: Memory> Btt<M> {
             }
         }
         self.memory.touched(Touch::Loaded(Word::Zeroings));
-        Ok(self.zeroings.0.0.load(Ordering::Acquire) == 0)
+        Ok(self.zeroings.are_fenced())
     }
 
     /// Marks a sector as lost: reading it fails until the sector is written or zeroed.

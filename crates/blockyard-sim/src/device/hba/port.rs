@@ -178,7 +178,7 @@ impl Port {
         self.foresee(events);
     }
 
-    /// Ends the turn of a command that has more of them, and begins that of the next one.
+    /// Ends the turn of a command that has more of them, and begins that of the next one ([port-takes-turns]).
     fn end_turn(&mut self) {
         let command = &mut self.ring[self.turn];
         debug_assert!(command.turns > 1, "{command:?} ends by an event");
