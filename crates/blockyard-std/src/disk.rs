@@ -29,7 +29,9 @@ pub(crate) struct Facts {
 /// waits for that, and says how it went: without it, a process that exits at once loses what was not flushed.
 ///
 /// Nothing bounds the requests of callers: a caller bounds its own. A device or a waker must not call the disk that called it:
-/// a blocking call from the disk's own thread never returns, nor does any call of a disk in memory from a waker that it wakes.
+/// a blocking call from the disk's own thread never returns, nor does any call of a disk in memory from a waker that it wakes, or
+/// from the `Drop` of a buffer whose future was dropped. A call on a disk in memory carries its I/O out before it returns: a long discard
+/// blocks the executor that makes it, and no `wait_timeout` bounds it.
 /// A panic there ends the disk.
 #[derive(Clone, Debug)]
 pub struct Disk {

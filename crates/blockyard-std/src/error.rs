@@ -13,7 +13,7 @@ pub enum Error {
     Misaligned,
     /// The disk is read-only.
     ReadOnly,
-    /// The disk has been shut down, or its thread has failed.
+    /// The disk has been shut down, or its work has failed.
     ShutDown,
     /// The device failed.
     Failed(Status),

@@ -2,7 +2,7 @@
 //!
 //! A [`Disk`] is memory, a file, a block device, or a device of your own, with a request queue of the core. Any thread calls it,
 //! and blocks meanwhile or gets a future for whatever executor it has. A disk has a thread of its own, and an io_uring if it has
-//! a file. A disk in memory has neither: each call has ended its I/O when it returns.
+//! a file. A disk in memory has neither, unless it has an elevator of your own: each call has ended its I/O when it returns.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -17,7 +17,7 @@ use crate::stats::Counters;
 use blockyard::bio::Bio;
 use blockyard::driver::{DataEffect, Issue};
 use blockyard::status::Status;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 
 /// The queue of a disk in memory. See the [module](self).
 #[derive(Debug)]
@@ -43,10 +43,12 @@ struct Begun {
 }
 
 impl MemoryQueue {
-    /// Returns the queue of a disk of `shape` in `memory`. Its elevator is a built-in one, which holds no request back.
+    /// Returns the queue of a disk of `shape` in `memory`. Its elevator is a built-in one, which holds no request back. Nothing times
+    /// out: no request outlasts a call.
     pub(crate) fn new(shape: Shape, memory: Memory) -> Self {
         debug_assert!(shape.elevator.is_none(), "a foreign elevator may wait for later requests");
         let device = AtOnce::new(Lent { memory, begun: Vec::new() });
+        let shape = Shape { timeout: Some(Duration::MAX), ..shape };
         Self { bios: BioQueue::new(&shape, device, ()), shape, report: Report::default() }
     }
 
@@ -72,7 +74,7 @@ impl MemoryQueue {
                 begun.status = ended.status;
             }
         }
-        debug_assert!(self.bios.poll_at().is_none(), "memory ends what it begins");
+        assert!(self.bios.is_empty(), "memory ends what it begins");
         for Begun { request, status } in self.bios.host.driver.below.begun.drain(..) {
             let Request { asked: Asked { op, .. }, transfer } = request;
             let Transfer { offset, len, place: loan, .. } = transfer;

@@ -148,6 +148,10 @@ impl Options {
     /// Fails if `bytes` is 0, if a thread is needed and the system gives none, or if it has no room for `bytes` in the address space. The memory
     /// itself is taken with the first write to each page, so that a disk may be larger than what is free, and the system decides
     /// what happens when there is none left. With [`Self::huge_pages`] all of it is taken here, or the call fails.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the policies name an elevator of your own and [`Self::elevator`] gives none, or if a depth of kyber is 0.
     pub fn memory(&self, bytes: u64) -> Result<Disk, OpenError> {
         if bytes == 0 {
             return Err(OpenError::Empty("memory".to_owned()));

@@ -120,3 +120,14 @@ fn an_empty_range_is_no_error() {
     disk.discard(0, 0).unwrap();
     assert_eq!(disk.shutdown().unwrap().ok(), Ok(()));
 }
+
+/// A request of memory ends within its call, so its deadline stays behind with nothing to time out.
+#[test]
+fn a_disk_in_memory_takes_a_timeout_and_needs_none() {
+    let timeout = core::time::Duration::from_secs(5);
+    let disk = Options::new().timeout(timeout).memory(1 << 20).unwrap();
+    let mut read = [0; 512];
+    disk.write_at(&[7; 512], 512).unwrap();
+    disk.read_at(&mut read, 512).unwrap();
+    assert_eq!(read, [7; 512]);
+}

@@ -194,7 +194,7 @@ impl<O: Observer> World<O> {
                 stats.spent.alive += end.since(task.measured_from().min(end));
                 debug_assert!(self.alive > 0, "{id:?} ended after all tasks");
                 self.alive -= 1;
-                self.last_end = end;
+                self.last_end = self.last_end.max(end);
                 self.end_with(id, end);
                 self.leave_flow(id);
                 self.end_measuring_of(id, end);

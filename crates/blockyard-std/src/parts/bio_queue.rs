@@ -150,6 +150,11 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
         }
     }
 
+    /// Whether every bio has ended, and was returned.
+    pub const fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Returns the instant at which to call [`Self::advance`] if no event occurs earlier.
     pub fn poll_at(&self) -> Option<Instant> {
         self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()

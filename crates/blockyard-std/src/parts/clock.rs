@@ -1,4 +1,4 @@
-//! The only clock of the server, from which the core gets its time.
+//! The only clock of disks and of the server, from which the core gets its time.
 
 use blockyard::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};

@@ -11,7 +11,7 @@
 //! # Rules
 //!
 //! - **[write-asks-for-data]** The data of a write leaves the host when the device has answered its command with a request for
-//!   it. That takes each direction of the link once more.
+//!   it. The request takes its time, and occupies nothing: it is 32 bytes, and goes between other transfers.
 
 use super::front::{Front, FrontUse};
 use super::line::Ways;
@@ -42,15 +42,14 @@ impl Ufs {
 impl Front for Ufs {
     fn send(&mut self, access: Access, now: Instant) -> Instant {
         let taken = self.ways.controller.pass(now, self.profile.interval) + self.profile.command;
-        let arrived = self.ways.to_device.pass(taken, self.profile.time(UNIT_BYTES));
+        let command = self.profile.time(UNIT_BYTES);
         let data = match access.op {
             Op::Write => u64::from(access.sectors) * u64::from(SECTOR_BYTES),
             Op::Discard => UNMAP_BYTES,
-            _ => return arrived,
+            _ => return self.ways.to_device.pass(taken, command),
         };
-        // [write-asks-for-data]
-        let asked = self.ways.to_host.pass(arrived, self.profile.time(UNIT_BYTES));
-        self.ways.to_device.pass(asked, self.profile.time(UNIT_BYTES + data))
+        let sent = self.ways.to_device.pass(taken, command + self.profile.time(UNIT_BYTES + data));
+        sent + self.profile.time(UNIT_BYTES) // [write-asks-for-data]
     }
 
     fn answer(&mut self, access: Access, now: Instant) -> Instant {
@@ -100,6 +99,16 @@ mod tests {
         assert_eq!(ufs.send(access(Op::Read), Instant::ZERO).as_ns(), 5_000 + unit);
         let second = 7_000 + unit;
         assert_eq!(ufs.send(access(Op::Write), Instant::ZERO).as_ns(), second + unit + data);
+    }
+
+    /// [write-asks-for-data]: the request comes a millisecond later, and until then answers go.
+    #[test]
+    fn a_write_on_its_way_holds_no_answer_up() {
+        let mut ufs = ufs();
+        ufs.profile.command = Duration::from_ms(1);
+        ufs.send(access(Op::Write), Instant::ZERO);
+        let data = 4128 + 17 * 16;
+        assert_eq!(ufs.answer(access(Op::Read), Instant::ZERO).as_ns(), data + 48);
     }
 
     #[test]

@@ -52,6 +52,11 @@ impl Buffer {
         }
     }
 
+    /// Units that it takes.
+    pub(super) const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// Whether it has room for `units` more.
     pub(super) const fn has_room(&self, units: u64) -> bool {
         self.used + units <= self.capacity

@@ -152,8 +152,15 @@ impl Map {
         combined
     }
 
+    /// Forgets the data of `unit`, unless it is in the buffer: that has data once, and writes it ([discard-by-share]).
+    pub(super) fn discard(&mut self, unit: u32) {
+        if self.place_of[unit as usize] != BUFFERED {
+            self.unmap(unit);
+        }
+    }
+
     /// Forgets the data of `unit`.
-    pub(super) fn unmap(&mut self, unit: u32) {
+    fn unmap(&mut self, unit: u32) {
         let place = core::mem::replace(&mut self.place_of[unit as usize], NOWHERE);
         if place >= BUFFERED {
             return;

@@ -16,7 +16,9 @@
 //! # Rules
 //!
 //! - **[discard-by-share]** Of the units that share an entry, one stands for all, by a fixed hash. A discard empties the entry if it has that
-//!   one. So a discard of a tenth of the drive empties a tenth of the map.
+//!   one. So a discard of a tenth of the drive empties a tenth of the map. Data in the buffer is written nonetheless.
+//! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while fewer such pages are being read than the
+//!   buffer has units.
 
 mod buffer;
 mod channel;
@@ -78,6 +80,8 @@ pub(super) struct Flash {
     commands: Vec<Command>,
     /// Writes that wait for the buffer, with their units that it does not have.
     waiting: VecDeque<(CommandId, bool, Range<u64>)>,
+    /// Pages of the map that are read for writes.
+    replaced: u64,
     /// When the host last asked for something, and whether an event will look at that.
     host_at: Instant,
     looking: bool,
@@ -126,6 +130,7 @@ impl Flash {
             next_die: 0,
             commands: Vec::new(),
             waiting: VecDeque::new(),
+            replaced: 0,
             host_at: Instant::ZERO,
             looking: false,
             ended: VecDeque::new(),
@@ -168,8 +173,14 @@ impl Flash {
     /// must be known to be invalid.
     fn read_replaced(&mut self, unit: u64, now: Instant, events: &mut MediumEvents) {
         if let Some(page) = self.map_memory.as_mut().and_then(|memory| memory.miss(unit)) {
+            self.replaced += 1;
             self.read_map(page, Reader::Replaced, now, events);
         }
+    }
+
+    /// Whether another write may wait for its page of the map ([bounded-map-reads]).
+    const fn knows_enough(&self) -> bool {
+        self.replaced < self.buffer.capacity()
     }
 
     /// Notes that a page of the map is there, and reads the units of `id` after the last one.
@@ -226,7 +237,7 @@ impl Flash {
     /// Lets waiting writes into the buffer while it has room.
     fn admit(&mut self, now: Instant, events: &mut MediumEvents) {
         while let Some((id, fua, mut units)) = self.waiting.pop_front() {
-            while !units.is_empty() && self.buffer.has_room(1) {
+            while !units.is_empty() && self.buffer.has_room(1) && self.knows_enough() {
                 let unit = units.start;
                 let entry = self.entry(unit);
                 units.start += 1;
@@ -276,7 +287,7 @@ impl Flash {
         };
         for entry in entries.map(|unit| unit % simulated) {
             if units.contains(&standing(entry)) {
-                self.map.unmap(self.entry(entry));
+                self.map.discard(self.entry(entry));
             }
         }
     }

@@ -473,6 +473,31 @@ fn a_write_reads_the_part_of_the_map_that_it_changes() {
     assert_eq!(times(1024).2, 2);
 }
 
+/// [bounded-map-reads]: with one read for each program, pages of the map come more slowly than programs end.
+#[test]
+fn writes_wait_for_the_map_when_its_pages_come_slowly() {
+    let map_memory = Some(8 << 10);
+    let profile = FlashProfile { map_memory, passes: 1, channels: 1, dies: 1, ..profile() };
+    let mut rig = Rig::new(profile);
+    let (mut prng, units) = (Prng::new(5), rig.flash.map.units());
+    rig.run(64, 4000, |_| at(Op::Write, prng.below(units)));
+    assert!(
+        rig.count("map_pages_read") > 1000 && rig.flash.replaced <= 256,
+        "{}",
+        rig.flash.replaced
+    );
+}
+
+/// Two entries of one unit in the buffer would count as data of two.
+#[test]
+fn data_that_is_discarded_in_the_buffer_is_there_once() {
+    let mut rig = Rig::new(FlashProfile { fill: 10, ..profile() });
+    for (nth, op) in [Op::Write, Op::Discard, Op::Write].into_iter().enumerate() {
+        rig.begin(u32::try_from(nth).expect("three"), at(op, 0));
+    }
+    assert_eq!((rig.count("units_written"), rig.count("units_combined")), (2, 1));
+}
+
 #[test]
 fn a_flush_ends_when_the_data_is_in_flash_unless_the_buffer_survives_a_loss_of_power() {
     let flush = |protected| {
@@ -517,7 +542,7 @@ fn collection_frees_space_from_blocks_with_one_invalid_unit_each() {
         map.program(0, &units.map(Source::buffer));
     };
     (0..64 * 128).for_each(|row| put(&mut map, [0, 1, 2, 3].map(|nth| 4 * row + nth)));
-    (0..90).for_each(|block| map.unmap(256 * block));
+    (0..90).for_each(|block| map.discard(256 * block));
     assert!(!map.is_short(0));
     put(&mut map, [0, 1, 2, 3].map(|block| 256 * block));
     let (mut moved, mut erased) = (0, 0);

@@ -240,7 +240,10 @@ impl Flash {
                 match read.reader {
                     Reader::Command(id) => self.end_part(id),
                     Reader::Map(id) => self.read_mapped(id, now, events),
-                    Reader::Replaced => {}
+                    Reader::Replaced => {
+                        self.replaced -= 1;
+                        self.admit(now, events);
+                    }
                     Reader::Collection => self.collections[die].moved(),
                     Reader::Fold => self.slc.read(die),
                 }

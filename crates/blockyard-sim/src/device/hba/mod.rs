@@ -2,7 +2,7 @@
 //!
 //! A command occupies a slot until it completes. The host's `can_queue` and the disk's `cmd_per_lun`, which counts
 //! over all hardware queues, limit the slots. Commands in service do not hold each other up; their times differ by
-//! chance, and not by their size. Then each command passes the target's [`port`], which all of them share. A refusal at
+//! chance, and not by their size. Then each command passes the target's port, which all of them share. A refusal at
 //! a limit that all disks of a host or target share is [`Busy::Host`]: any completion makes room.
 //!
 //! A disk that answers QUEUE FULL lowers its depth to the number of commands that it held, after as
