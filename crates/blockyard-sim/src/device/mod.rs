@@ -96,10 +96,11 @@ impl Model {
         }
     }
 
-    /// Whether requests complete only in [`Self::event`], and in no call of the driver.
+    /// Whether requests complete only in [`Self::event`], one at most in each: then none is left for the work that
+    /// handles a completion. A drive may announce several in one event.
     #[must_use]
-    pub const fn completes_by_events(&self) -> bool {
-        matches!(self, Self::Hba(_) | Self::Drive(_))
+    pub const fn completes_one_by_one(&self) -> bool {
+        matches!(self, Self::Hba(_))
     }
 
     /// Handles an event of the device that is due.

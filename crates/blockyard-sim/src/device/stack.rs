@@ -243,12 +243,12 @@ impl Stack {
         }
     }
 
-    /// As [`Model::completes_by_events`]. Layers complete requests at other times.
+    /// As [`Model::completes_one_by_one`]. Layers complete requests at other times.
     #[must_use]
-    pub const fn completes_by_events(&self) -> bool {
+    pub const fn completes_one_by_one(&self) -> bool {
         match self {
             Self::Bare(model) | Self::Checked(Checked { below: model, .. }) => {
-                model.completes_by_events()
+                model.completes_one_by_one()
             }
             Self::Layered(_) => false,
         }

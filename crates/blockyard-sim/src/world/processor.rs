@@ -150,7 +150,7 @@ impl<O: Observer> World<O> {
                 unreachable!("{work:?} is done by the host's contexts")
             }
         };
-        if !self.host.driver.completes_by_events() {
+        if !self.host.driver.completes_one_by_one() {
             cost += self.complete_at_once();
         }
         cost += self.host.driver.model_mut().take_spent(); // [pmem-completes-in-call]
