@@ -98,6 +98,7 @@ impl<T: Copy> EventHeap<T> {
 
     /// Puts `key` where the first one was, or lower.
     fn sink(&mut self, key: u128) {
+        debug_assert!(key < FREE && self.len > 0, "only the key of an event sinks");
         let mut hole = 0;
         while let Some(&[first, second, third, fourth, ..]) = self.keys.get(hole * ARITY + 1..) {
             let from = hole * ARITY + 1;

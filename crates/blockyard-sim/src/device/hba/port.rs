@@ -174,6 +174,7 @@ impl Port {
 
     /// Begins the turn of the command whose turn it is.
     fn begin_turn(&mut self, now: Instant, events: &mut Events) {
+        debug_assert!(self.turn_ends <= now, "a turn lasts until {}, beyond {now}", self.turn_ends);
         self.turn_ends = now + self.ring[self.turn].next;
         self.foresee(events);
     }
