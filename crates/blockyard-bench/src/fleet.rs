@@ -4,7 +4,7 @@
 //! sleep until a queue names them. One step is one I/O: the oldest request completes, its thread reads again, or sleeps,
 //! and those that were woken try again.
 
-use crate::Sectors;
+use crate::{CAPACITY_SECTORS, SECTORS_PER_BIO, Sectors};
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;
 use blockyard::driver::Device;
@@ -15,12 +15,8 @@ use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::{Status, SubmitError};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard::unit::{CpuId, QueueId};
 use std::collections::VecDeque;
-
-/// 1 GiB, in sectors.
-const CAPACITY_SECTORS: u64 = 1 << 21;
-const SECTORS_PER_BIO: u32 = 8;
 
 /// How much of each there is.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +34,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// One disk with one hardware queue of 32 requests, one processor, nobody who waits.
+    /// One disk with one hardware queue of 32 requests, one processor, and no waiting thread.
     pub const ONE: Self = Self { disks: 1, cpus: 1, hctxs: 1, depth: 32, waiters: 0 };
 
     fn threads(&self) -> u64 {
@@ -131,12 +127,8 @@ impl Fleet {
             self.ready.push_back(thread);
         }
         while let Some((queue, hctx)) = self.host.next_starved() {
-            self.run_starved(queue, hctx);
+            let _ = self.disks[queue.index()].run(&mut self.host, hctx, self.now);
         }
-    }
-
-    fn run_starved(&mut self, queue: QueueId, hctx: HctxId) {
-        let _ = self.disks[queue.index()].run(&mut self.host, hctx, self.now);
     }
 
     fn cpu_of(&self, thread: u64) -> CpuId {
