@@ -217,3 +217,16 @@ fn measuring_that_begins_during_a_spin_counts_the_rest_of_it() {
     assert_eq!(report.totals.cpu, report.span);
     assert_eq!(report.jobs[0].stats.cpu_ns, report.span.as_ns());
 }
+
+/// [tag-waiter-wins-in-the-end]
+#[test]
+fn polling_jobs_that_share_a_tag_get_equal_shares() {
+    let device = DEVICE.replace("depth = 64", "depth = 1");
+    let text = "[a]\nrw=randread\nioengine=io_uring\nhipri\nnumjobs=2\ntime_based\nruntime=200ms";
+    for cpus in ["cpus_allowed=0", "cpus_allowed=0-1", "numjobs=2"] {
+        let (report, watch) = run(&format!("{text}\n{cpus}"), &device, "poll-queues = 1");
+        let [first, second] = [0, 1].map(|job| measured(&report, job).ios);
+        assert!(first.abs_diff(second) * 20 < first, "{cpus}: {first} and {second} I/Os");
+        assert_eq!(watch.interrupts, 0);
+    }
+}

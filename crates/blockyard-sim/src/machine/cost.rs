@@ -131,6 +131,12 @@ impl CostSink {
         Some((site, core::mem::take(&mut self.holds[site])))
     }
 
+    /// Drops what was used and spent since the last call: nobody pays for it.
+    pub fn drop_unpaid(&mut self) {
+        while self.next_hold().is_some() {}
+        let _ = self.take_free();
+    }
+
     /// Adds the cost of `step`.
     fn add(&mut self, step: Step, event: &Event<'_>) {
         let Cost { free_ns, locked_ns, lock } = self.costs[step as usize];
@@ -238,6 +244,24 @@ mod tests {
         }
         sink.take_free();
         found
+    }
+
+    /// [timers-of-queues-are-free]
+    #[test]
+    fn nobody_pays_for_what_a_timer_did() {
+        let tags = TagSetConfig::single(64);
+        let machine = Device::lookup("srp").unwrap().machine;
+        let mut sink = CostSink::new(&machine, &Policies::mq_deadline(), 1, &tags);
+        let mut paid = |drops| {
+            sink.hold(Some(0), 1, Duration::from_ns(5));
+            sink.free_ns += 7;
+            if drops {
+                sink.drop_unpaid();
+            }
+            let held = sink.next_hold().map(|(_, hold)| hold.time.as_ns());
+            (held, sink.take_free().as_ns())
+        };
+        assert_eq!([paid(false), paid(true)], [(Some(5), 7), (None, 0)]);
     }
 
     fn acquisitions(policies: &Policies, steps: &[(u16, Action)]) -> Vec<u32> {

@@ -1,8 +1,9 @@
 //! A model of what only one processor has at a time: a lock with the data that it guards, or a word that processors change.
 //! Processors get it in the order in which they ask, and hold it while their work lasts.
 //!
-//! A piece of work makes all acquisitions of a lock at its begin, in one go: the lock is held for as long as by all of them
-//! together, and the processor waits once.
+//! A piece of work makes all acquisitions of a lock in one go: the lock is held for as long as by all of them together, and
+//! the processor waits once. It takes one lock after another. A lock serves pieces of work in the order of their begins,
+//! without a gap.
 //!
 //! # Rules
 //!
@@ -78,9 +79,17 @@ impl Contended {
         Ask::Wait(first.then_some(self.free_at))
     }
 
-    /// Takes the lock for `cpu` at `now`, or as soon as it is free, before all waiters. A processor that was granted the
-    /// lock does not wait. `transfer` is the time of a move between processors ([lock-moves-between-processors]).
-    pub fn take(&mut self, cpu: CpuId, now: Instant, hold: Hold, transfer: Duration) -> Taken {
+    /// Takes the lock for work of `cpu` that began at `now`, or as soon as it is free, before all waiters. A processor that
+    /// was granted the lock does not wait, and no processor waits while it is `busy` with other locks after the begin.
+    /// `transfer` is the time of a move between processors ([lock-moves-between-processors]).
+    pub fn take(
+        &mut self,
+        cpu: CpuId,
+        now: Instant,
+        busy: Duration,
+        hold: Hold,
+        transfer: Duration,
+    ) -> Taken {
         debug_assert!(hold.acquisitions > 0, "{cpu:?} uses a lock without an acquisition");
         let begin = self.free_at.max(now);
         let first = u32::from(self.last.is_some_and(|last| last != cpu));
@@ -92,7 +101,7 @@ impl Contended {
         self.counts.acquisitions += u64::from(hold.acquisitions);
         self.counts.moves += u64::from(moves);
         self.counts.held += held;
-        let wait = begin.since(now);
+        let wait = begin.since(begin.min(now + busy));
         self.note_wait(wait);
         Taken { wait, held }
     }
@@ -144,7 +153,7 @@ mod tests {
 
     /// Takes a lock whose moves are free. Returns the wait and the time held, in nanoseconds.
     fn take(lock: &mut Contended, cpu: u16, now: u64, hold: Hold) -> (u64, u64) {
-        let Taken { wait, held } = lock.take(CpuId(cpu), at(now), hold, ns(0));
+        let Taken { wait, held } = lock.take(CpuId(cpu), at(now), ns(0), hold, ns(0));
         (wait.as_ns(), held.as_ns())
     }
 
@@ -183,12 +192,27 @@ mod tests {
         assert_eq!((lock.counts(), lock.next_grant()), (LockCounts::default(), None));
     }
 
+    /// Work that takes two locks, each taken for 100 ns more, waits for 100 ns and not for 200.
+    #[test]
+    fn a_processor_that_waits_for_one_lock_does_not_wait_for_another_at_the_same_time() {
+        let (mut first, mut second) = (Contended::default(), Contended::default());
+        take(&mut first, 0, 0, hold(1, 100));
+        take(&mut second, 0, 0, hold(1, 100));
+        let mut busy = ns(0);
+        let waits = [&mut first, &mut second].map(|lock| {
+            let taken = lock.take(CpuId(1), at(0), busy, hold(1, 10), ns(0));
+            busy += taken.wait + taken.held;
+            taken.wait.as_ns()
+        });
+        assert_eq!((waits, busy), ([100, 0], ns(120)));
+    }
+
     /// [lock-moves-between-processors]
     #[test]
     fn cache_lines_move_when_another_processor_had_the_lock_or_wants_it() {
         let mut lock = Contended::default();
         let held = |lock: &mut Contended, cpu, now| {
-            lock.take(CpuId(cpu), at(now), hold(3, 100), ns(7)).held.as_ns()
+            lock.take(CpuId(cpu), at(now), ns(0), hold(3, 100), ns(7)).held.as_ns()
         };
         assert_eq!([held(&mut lock, 0, 0), held(&mut lock, 0, 200)], [100, 100]);
         assert_eq!(held(&mut lock, 1, 300), 107);

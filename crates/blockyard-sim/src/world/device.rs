@@ -6,7 +6,7 @@ use crate::machine::cpu::{TaskId, Work};
 use crate::observe::Observer;
 use blockyard::driver::{Device, Finished};
 use blockyard::status::Status;
-use blockyard::time::Duration;
+use blockyard::time::{Duration, Instant};
 use blockyard::unit::HctxId;
 
 impl<O: Observer> World<O> {
@@ -112,21 +112,27 @@ impl<O: Observer> World<O> {
         cost + self.follow_up(queue, true)
     }
 
-    /// Ends a bio: hands the result to its task, and wakes the task if it waits for the result.
-    pub(super) fn end_io(&mut self, cookie: u64, status: Status) -> Duration {
+    /// Ends a bio: hands the result to its task, and wakes the task if it waits for the result. See [`Self::wake`] for
+    /// `from`.
+    pub(super) fn end_io(&mut self, cookie: u64, status: Status, from: Instant) -> Duration {
         let (task, slot) = split_cookie(cookie);
         if slot & RUN_BIT != 0 {
             return self.end_run(task, slot & !RUN_BIT, status);
         }
         self.replayed_end(task, slot);
         if self.tasks[task.0 as usize].completed(slot, status, self.now) {
-            return self.wake(task);
+            return self.wake(task, from);
         }
         Duration::ZERO
     }
 
-    pub(super) fn wake(&mut self, task: TaskId) -> Duration {
-        if self.ends_polling(task) {
+    /// Wakes a task, or lets it go on if it polled: not before `from`, when those that were woken before it are ready.
+    pub(super) fn wake(&mut self, task: TaskId, from: Instant) -> Duration {
+        debug_assert!(
+            from <= self.now + self.machine.wakeup,
+            "a task should not wait until {from}"
+        );
+        if self.ends_polling(task, from) {
             return Duration::ZERO;
         }
         self.totals.wakeups += 1;

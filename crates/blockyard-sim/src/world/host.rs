@@ -195,8 +195,8 @@ impl<O: Observer> World<O> {
     /// Returns the processor for `thread`, which is woken at `at`.
     fn idle_cpu(&self, thread: Context, at: Instant) -> CpuId {
         let other = if thread == Context::Thread { Context::Deferred } else { Context::Thread };
-        let taken = self.contexts.is_awake(other).then_some(self.host_cpu(other));
-        idle_cpu(&self.cpus, self.host_cpu(thread), taken, at)
+        let is_taken = |cpu| self.contexts.is_awake(other) && self.host_cpu(other) == cpu;
+        idle_cpu(&self.cpus, self.host_cpu(thread), is_taken, at)
     }
 
     /// Ends a run by the host's thread. The thread stays awake until the run has been paid for, and then
@@ -300,13 +300,18 @@ impl<O: Observer> World<O> {
 }
 
 /// Returns the processor for a thread that is woken at `at`: the first one from `preferred` on that will be
-/// idle and is not `taken` by another woken thread, or `preferred` if there is none.
-pub(super) fn idle_cpu(cpus: &[Cpu], preferred: CpuId, taken: Option<CpuId>, at: Instant) -> CpuId {
+/// idle and is not taken by another woken thread, or `preferred` if there is none.
+pub(super) fn idle_cpu(
+    cpus: &[Cpu],
+    preferred: CpuId,
+    is_taken: impl Fn(CpuId) -> bool,
+    at: Instant,
+) -> CpuId {
     debug_assert!(preferred.index() < cpus.len(), "{preferred:?} of {}", cpus.len());
     let from = |step| u16::try_from((preferred.index() + step) % cpus.len());
     let numbered = (0..cpus.len())
         .map(|step| CpuId(from(step).expect("a processor number should fit 16 bits")));
-    let mut free = numbered.filter(|cpu| cpus[cpu.index()].is_idle(at) && taken != Some(*cpu));
+    let mut free = numbered.filter(|cpu| cpus[cpu.index()].is_idle(at) && !is_taken(*cpu));
     free.next().unwrap_or(preferred)
 }
 
@@ -319,7 +324,7 @@ mod tests {
         let at = Instant::from_ns(1000);
         let mut cpus: Vec<_> = (0..4).map(|_| Cpu::new()).collect();
         let chosen = |cpus: &[Cpu], preferred, taken: Option<u16>| {
-            idle_cpu(cpus, CpuId(preferred), taken.map(CpuId), at).0
+            idle_cpu(cpus, CpuId(preferred), |cpu| taken == Some(cpu.0), at).0
         };
         assert_eq!(chosen(&cpus, 2, None), 2);
         assert_eq!(chosen(&cpus, 2, Some(2)), 3);

@@ -61,15 +61,16 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Lets a task that polled continue at the end of its processor's poll. Returns whether the task polled.
-    pub(super) fn ends_polling(&mut self, task: TaskId) -> bool {
+    /// Lets a task that polled continue at the end of its processor's poll, from `from` on. Returns whether the task
+    /// polled.
+    pub(super) fn ends_polling(&mut self, task: TaskId, from: Instant) -> bool {
         let state = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()];
         let Some(at) = state.pollers.iter().position(|poller| *poller == task) else {
             return false;
         };
         state.pollers.remove(at);
         let resumes_at = state.polling.map_or(self.now, |spin| self.next_look(spin.since));
-        self.soon(resumes_at, Event::Wake(task));
+        self.soon(resumes_at.max(from), Event::Wake(task));
         true
     }
 }

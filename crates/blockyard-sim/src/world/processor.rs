@@ -123,7 +123,7 @@ impl<O: Observer> World<O> {
         let mut cost = Duration::ZERO;
         while let Some((site, hold)) = self.host.sink.0.0.next_hold() {
             let transfer = if self.host.sink.0.0.sites().is_queue(site) { lines } else { line };
-            let taken = self.locks[site].take(cpu, self.now, hold, transfer);
+            let taken = self.locks[site].take(cpu, self.now, cost, hold, transfer);
             self.totals.spinning += taken.wait;
             cost += taken.wait + taken.held;
         }

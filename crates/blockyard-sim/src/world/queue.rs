@@ -6,7 +6,7 @@ use super::{Event, World};
 use crate::device::terms::Runner;
 use crate::machine::cpu::TaskId;
 use crate::observe::Observer;
-use blockyard::time::Duration;
+use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_mmc::block::Context;
@@ -17,10 +17,11 @@ use core::cmp::Reverse;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl<O: Observer> World<O> {
-    /// Handles a queue's timer, and leaves the queue's runs to threads.
+    /// Handles a queue's timer, and leaves the queue's runs to threads ([timers-of-queues-are-free]).
     pub(super) fn poll(&mut self, queue: QueueId) {
         self.polls[queue.index()] = None;
-        self.follow_up(queue, true);
+        let _ = self.follow_up(queue, true);
+        self.host.sink.0.0.drop_unpaid();
         self.host_time_has_come();
     }
 
@@ -100,15 +101,16 @@ impl<O: Observer> World<O> {
         while let Some(task) = self.next_woken(queue) {
             woken.push((self.tasks[task.0 as usize].vain_wakes(), task));
         }
+        let mut from = self.now;
         if !woken.is_empty() {
-            cost += self.wake_vain_waiters(&mut woken);
+            (cost, from) = self.wake_vain_waiters(&mut woken);
         }
         while let Some(ended) = self.queues[queue.index()].next_ended() {
             self.verify_end(queue, &ended);
-            cost += self.end_io(ended.bio.cookie, ended.status);
+            cost += self.end_io(ended.bio.cookie, ended.status, from);
         }
         for &(_, task) in &woken {
-            cost += self.wake(task);
+            cost += self.wake(task, from);
         }
         woken.clear();
         self.woken = woken;
@@ -116,25 +118,31 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Wakes those of the `woken` tasks that were woken in vain before, and leaves the others
-    /// ([tag-waiter-wins-in-the-end]).
-    fn wake_vain_waiters(&mut self, woken: &mut Vec<(u32, TaskId)>) -> Duration {
+    /// Wakes those of the `woken` tasks that were woken in vain before, and leaves the others. Returns the cost, and
+    /// the instant from which other tasks may go on ([tag-waiter-wins-in-the-end]).
+    fn wake_vain_waiters(&mut self, woken: &mut Vec<(u32, TaskId)>) -> (Duration, Instant) {
         woken.sort_by_key(|&(vain_wakes, _)| Reverse(vain_wakes));
         let in_vain = woken.partition_point(|&(vain_wakes, _)| vain_wakes > 0);
         let mut cost = Duration::ZERO;
-        for (_, task) in woken.drain(..in_vain) {
-            self.move_waiter(task);
-            cost += self.wake(task);
+        for at in 0..in_vain {
+            self.move_waiter(woken[at].1, &woken[..at]);
+            cost += self.wake(woken[at].1, self.now);
         }
-        cost
+        woken.drain(..in_vain);
+        let last = if cost > Duration::ZERO { self.now + self.machine.wakeup } else { self.now };
+        (cost, last)
     }
 
-    /// Moves a task that was woken in vain to an idle processor, if its own is busy ([vain-waiter-moves]).
-    fn move_waiter(&mut self, task: TaskId) {
-        let task = &mut self.tasks[task.0 as usize];
-        if task.may_move {
-            task.cpu = idle_cpu(&self.cpus, task.cpu, None, self.now);
+    /// Moves a task that was woken in vain to an idle processor where none of the tasks `before` it goes, if its own is
+    /// busy ([vain-waiter-moves]). A task that polls stays.
+    fn move_waiter(&mut self, id: TaskId, before: &[(u32, TaskId)]) {
+        let task = &self.tasks[id.0 as usize];
+        if !task.may_move || task.polls() {
+            return;
         }
+        let is_taken =
+            |cpu| before.iter().any(|(_, other)| self.tasks[other.0 as usize].cpu == cpu);
+        self.tasks[id.0 as usize].cpu = idle_cpu(&self.cpus, task.cpu, is_taken, self.now);
     }
 
     fn next_woken(&mut self, queue: QueueId) -> Option<TaskId> {

@@ -133,7 +133,7 @@ impl<O: Observer> World<O> {
                 task.reader().page_failed(status);
             }
             task.wake();
-            cost += self.wake(id);
+            cost += self.wake(id, self.now);
         }
         cost
     }
