@@ -151,12 +151,50 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
     }
 
     /// Whether every bio has ended, and was returned.
-    pub const fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.waiting.is_empty() && self.refused.is_empty()
     }
 
     /// Returns the instant at which to call [`Self::advance`] if no event occurs earlier.
     pub fn poll_at(&self) -> Option<Instant> {
         self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blockyard::bio::Op;
+    use blockyard::device::null::NullDevice;
+    use blockyard::limits::Limits;
+    use blockyard::policy::{Policies, SchedDepth};
+
+    /// A disk in memory takes an empty queue for the proof that its requests have ended. One whose bio waited for a tag, or
+    /// whose refusal nobody had seen, was empty.
+    #[test]
+    fn a_queue_whose_bios_wait_is_not_empty() {
+        let no_tags = Policies { sched_depth: SchedDepth::Fixed(0), ..Policies::mq_deadline() };
+        let of = |policies, op| {
+            let shape = Shape {
+                limits: Limits { max_discard_sectors: 0, ..Limits::new(1 << 11) },
+                policies,
+                elevator: None,
+                depth: 1,
+                block_bytes: 1,
+                timeout: None,
+                takes_slices: false,
+                takes_long_ranges: false,
+            };
+            let mut queue = BioQueue::new(&shape, NullDevice::new(1, 1), ());
+            queue.submit(Bio::new(op, 0, 8, 0), Instant::ZERO);
+            queue.advance(Instant::ZERO);
+            queue
+        };
+        let mut waiting = of(no_tags, Op::Write);
+        assert_eq!((waiting.next_ended(), waiting.is_empty()), (None, false));
+        let mut refused = of(Policies::NONE, Op::Discard);
+        assert!(!refused.is_empty());
+        assert_eq!(refused.next_ended().map(|ended| ended.status), Some(Status::NotSupported));
+        assert!(refused.is_empty());
     }
 }
