@@ -67,6 +67,6 @@ impl<'a> Batch<'a> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        self.disk.put_all(self.requests.drain(..));
+        self.disk.put_all(&mut self.requests);
     }
 }

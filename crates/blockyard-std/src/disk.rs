@@ -28,11 +28,12 @@ pub(crate) struct Facts {
 /// When the last handle is dropped, the disk ends every request, flushes and closes, in the background. [`Self::shutdown`]
 /// waits for that, and says how it went: without it, a process that exits at once loses what was not flushed.
 ///
-/// Nothing bounds the requests of callers: a caller bounds its own. A device or a waker must not call the disk that called it:
-/// a blocking call from the disk's own thread never returns, nor does any call of a disk in memory from a waker that it wakes, or
-/// from the `Drop` of a buffer whose future was dropped. A call on a disk in memory carries its I/O out before it returns: a long discard
-/// blocks the executor that makes it, and no `wait_timeout` bounds it.
-/// A panic there ends the disk.
+/// Nothing bounds the requests of callers: a caller bounds its own.
+///
+/// The thread of a disk calls its device, wakes futures, and drops the buffers of futures that were dropped. A blocking call that one
+/// of these makes on the same disk never returns, and a panic of one ends the disk. A disk in memory has no thread: a call carries
+/// its I/O out before it returns. So a long discard blocks the executor that makes it, and no `wait_timeout` bounds it. Wakers and
+/// buffers may call such a disk, and a panic of one ends no more than the call that it interrupts.
 #[derive(Clone, Debug)]
 pub struct Disk {
     open: Arc<Open>,
@@ -205,13 +206,14 @@ impl Disk {
         Act(self.io(op, [], offset, len, Ticket::to_read, put))
     }
 
-    /// Begins requests.
-    pub(crate) fn put_all(&self, requests: impl IntoIterator<Item = Request>) {
-        self.open.worker.put(requests);
+    /// Begins `requests`, and removes them from the list.
+    pub(crate) fn put_all(&self, requests: &mut Vec<Request>) {
+        self.open.worker.put_all(requests);
     }
 
+    #[inline]
     fn put(&self, request: Request) {
-        self.put_all([request]);
+        self.open.worker.put(request);
     }
 
     /// Returns the properties of a request that the disk may get; `None` if its range is empty.

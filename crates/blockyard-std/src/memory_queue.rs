@@ -10,7 +10,6 @@ use crate::parts::clock;
 use crate::parts::device::at_once::{AtOnce, CarryOut};
 use crate::parts::device::memory::Memory;
 use crate::parts::job::{Transfer, job_of};
-use crate::parts::queue::Asked;
 use crate::parts::shape::Shape;
 use crate::report::{Failure, Report};
 use crate::stats::Counters;
@@ -32,14 +31,7 @@ pub(crate) struct MemoryQueue {
 struct Lent {
     memory: Memory,
     /// The requests of the caller, by the cookies of their bios.
-    begun: Vec<Begun>,
-}
-
-#[derive(Debug)]
-struct Begun {
-    request: Request,
-    /// The result of the first bio that failed, or `Ok`.
-    status: Status,
+    begun: Vec<Request>,
 }
 
 impl MemoryQueue {
@@ -52,42 +44,50 @@ impl MemoryQueue {
         Self { bios: BioQueue::new(&shape, device, ()), shape, report: Report::default() }
     }
 
-    /// Carries out `requests`, and ends their loans.
-    pub(crate) fn serve(
-        &mut self,
-        requests: impl IntoIterator<Item = Request>,
-        counters: &Counters,
-    ) {
+    /// Carries out `request`, and returns it with its result noted in its loan, which the caller ends.
+    #[inline]
+    pub(crate) fn serve_one(&mut self, request: Request, counters: &Counters) -> Request {
+        self.lent().begun.push(request);
+        self.carry_out(counters);
+        self.lent().begun.pop().expect("the request that was pushed")
+    }
+
+    /// As [`Self::serve_one`], for several requests.
+    pub(crate) fn serve(&mut self, requests: &mut Vec<Request>, counters: &Counters) {
+        core::mem::swap(&mut self.lent().begun, requests);
+        self.carry_out(counters);
+        core::mem::swap(&mut self.lent().begun, requests);
+    }
+
+    /// Carries out the requests that have begun. The result of each is that of the first of its bios that failed, or of its
+    /// last one.
+    fn carry_out(&mut self, counters: &Counters) {
         let now = clock::now();
-        self.lent().begun.extend(requests.into_iter().map(|request| {
-            counters.begun();
-            Begun { request, status: Status::Ok }
-        }));
         let count = self.lent().begun.len();
         for number in 0..count {
+            counters.begun();
             self.submit(number, count == 1, now);
         }
         self.bios.advance(now);
         while let Some(ended) = self.bios.next_ended() {
-            let begun = &mut self.lent().begun[job_of(ended.bio.cookie) as usize];
-            if begun.status == Status::Ok {
-                begun.status = ended.status;
+            let loan = &self.lent().begun[job_of(ended.bio.cookie) as usize].transfer.place;
+            if loan.status().is_none_or(|status| status == Status::Ok) {
+                loan.end(ended.status);
             }
         }
         assert!(self.bios.is_empty(), "memory ends what it begins");
-        for Begun { request, status } in self.bios.host.driver.below.begun.drain(..) {
-            let Request { asked: Asked { op, .. }, transfer } = request;
-            let Transfer { offset, len, place: loan, .. } = transfer;
+        for Request { asked, transfer } in &self.bios.host.driver.below.begun {
+            let (op, &Transfer { offset, len, ref place, .. }) = (asked.op, transfer);
+            let status = place.status().expect("a request of which every bio has ended");
             counters.ended(op, len, status == Status::Ok);
             self.report.note(Failure { op, offset, len, status });
-            loan.end(status);
         }
     }
 
     /// Submits the bios of a request.
     #[inline]
     fn submit(&mut self, number: usize, is_alone: bool, now: Instant) {
-        let Request { asked, transfer } = &self.bios.host.driver.below.begun[number].request;
+        let Request { asked, transfer } = &self.bios.host.driver.below.begun[number];
         let (block_bytes, most) = (self.shape.block_bytes, self.shape.longest_bio(asked.op));
         let first = first_bio(asked.op, transfer, block_bytes, most);
         let (cookie, flags) = (number as u64, first.flags | asked.flags);
@@ -97,7 +97,7 @@ impl MemoryQueue {
         }
         loop {
             self.bios.submit(bio, now);
-            let transfer = &self.bios.host.driver.below.begun[number].request.transfer;
+            let transfer = &self.bios.host.driver.below.begun[number].transfer;
             match next_bio(&bio, transfer, block_bytes, most) {
                 Some(next) => bio = next,
                 None => return,
@@ -122,7 +122,7 @@ impl CarryOut for Lent {
             return Status::Ok;
         }
         for piece in issue.pieces() {
-            let Request { asked, transfer } = &self.begun[job_of(piece.cookie) as usize].request;
+            let Request { asked, transfer } = &self.begun[job_of(piece.cookie) as usize];
             let status = self.memory.carry_out(asked.op, transfer, transfer.bytes_of(&piece));
             if status != Status::Ok {
                 return status;

@@ -1,4 +1,9 @@
 //! Who does the work of a disk: a thread of its own, or its callers.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[loans-end-unlocked]** A caller that has done its work ends its loans when it has released the queue: a loan that ends may
+//!   wake a future or drop a buffer, and either may call the disk.
 
 use crate::inbox::Request;
 use crate::lane::Shared;
@@ -47,16 +52,24 @@ impl Worker {
         }
     }
 
-    /// Begins requests. Drops them if the disk has been shut down.
-    pub(crate) fn put(&self, requests: impl IntoIterator<Item = Request>) {
+    /// Begins a request. Drops it if the disk has been shut down.
+    #[inline]
+    pub(crate) fn put(&self, request: Request) {
         match self {
-            Self::Thread(shared, _) => shared.inbox.put(requests),
+            Self::Thread(shared, _) => shared.inbox.put([request]),
             Self::Callers(counters, work) => {
-                let mut work = lock(work);
-                // A panic drops the queue, and with it the loans of all requests.
-                let Some(mut queue) = work.by.take() else { return };
-                queue.serve(requests, counters);
-                work.by = Some(queue);
+                drop(with_queue(work, |queue| queue.serve_one(request, counters))); // [loans-end-unlocked]
+            }
+        }
+    }
+
+    /// As [`Self::put`], for all `requests`, which it removes from the list.
+    pub(crate) fn put_all(&self, requests: &mut Vec<Request>) {
+        match self {
+            Self::Thread(shared, _) => shared.inbox.put(requests.drain(..)),
+            Self::Callers(counters, work) => {
+                with_queue(work, |queue| queue.serve(requests, counters));
+                requests.clear(); // [loans-end-unlocked]
             }
         }
     }
@@ -101,6 +114,23 @@ impl<T> Work<T> {
             None => Err(panicked()),
         }
     }
+}
+
+/// Takes the queue for `serve`, and puts it back. Returns what `serve` returns, or drops `serve` if the disk has been shut down.
+#[inline]
+fn with_queue<R>(
+    work: &Mutex<Work<Box<MemoryQueue>>>,
+    serve: impl FnOnce(&mut MemoryQueue) -> R,
+) -> Option<R> {
+    // Declared before the lock, and so dropped after its release: a panic drops the queue, and with it loans
+    // ([loans-end-unlocked]). So is `serve`, which may have a request.
+    let mut taken;
+    let mut work = lock(work);
+    taken = work.by.take();
+    let Some(queue) = &mut taken else { return None };
+    let served = serve(queue);
+    work.by = taken;
+    Some(served)
 }
 
 fn panicked() -> io::Error {

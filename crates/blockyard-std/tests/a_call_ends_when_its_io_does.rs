@@ -11,7 +11,7 @@ use core::pin::Pin;
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::task::Wake;
 
 const SHORT: Duration = Duration::from_millis(30);
@@ -88,6 +88,88 @@ fn an_io_of_memory_has_ended_when_its_call_returns() {
     disk.shutdown().unwrap().ok().unwrap();
     assert_eq!(other.write_at(&[0], 0), Err(Error::ShutDown));
     assert_eq!(other.shutdown().unwrap().stats.reads.bytes, 60, "the report is kept");
+}
+
+/// Reads the first byte of a disk when it is woken, and sends what it read.
+struct Reader {
+    disk: Disk,
+    to: mpsc::Sender<(Result<(), Error>, u8)>,
+}
+
+impl Reader {
+    fn read(&self) {
+        let mut byte = [0];
+        let result = self.disk.read_at(&mut byte, 0);
+        self.to.send((result, byte[0])).unwrap();
+    }
+}
+
+impl Wake for Reader {
+    fn wake(self: Arc<Self>) {
+        self.read();
+    }
+}
+
+/// A buffer whose reader reads when it is dropped.
+struct Reads(Vec<u8>, Reader);
+
+impl AsRef<[u8]> for Reads {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Reads {
+    fn drop(&mut self) {
+        self.1.read();
+    }
+}
+
+/// Checks [loans-end-unlocked]: a buffer that read the disk under its lock waited for itself without end.
+#[test]
+fn a_buffer_and_a_waker_may_read_the_disk_in_memory_that_lets_them_go() {
+    let disk = Disk::memory(1 << 20).unwrap();
+    let (to, from) = mpsc::channel();
+    let reader = || Reader { disk: disk.clone(), to: to.clone() };
+    let (dropped, woken, after) = (Reads(vec![7; 512], reader()), reader(), disk.clone());
+    let caller = std::thread::spawn(move || {
+        let mut batch = after.batch();
+        drop(batch.write(dropped, 0)); // its loan keeps the buffer
+        let waker = Waker::from(Arc::new(woken));
+        let mut io = batch.write(vec![8; 512], 512);
+        assert!(Pin::new(&mut io).poll(&mut Context::from_waker(&waker)).is_pending());
+        batch.submit();
+        io.wait().0
+    });
+    let read = [from.recv_timeout(LONG), from.recv_timeout(LONG)];
+    assert_eq!(read, [Ok((Ok(()), 7)), Ok((Ok(()), 7))], "by the buffer and by the waker");
+    assert_eq!(caller.join().unwrap(), Ok(()));
+}
+
+/// Checks [loans-end-unlocked]: the queue is back in its place when a loan ends, and every result is known.
+#[test]
+fn a_buffer_that_panics_costs_a_disk_in_memory_nothing() {
+    struct Panics;
+    impl AsRef<[u8]> for Panics {
+        fn as_ref(&self) -> &[u8] {
+            &[9; 512]
+        }
+    }
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("the test wants it");
+        }
+    }
+    let disk = Disk::memory(1 << 20).unwrap();
+    let mut batch = disk.batch();
+    drop(batch.write(Panics, 0));
+    let write = batch.write(vec![8; 512], 512);
+    assert!(std::panic::catch_unwind(core::panic::AssertUnwindSafe(|| batch.submit())).is_err());
+    assert_eq!(write.wait().0, Ok(()));
+    let mut bytes = [0; 1024];
+    disk.read_at(&mut bytes, 0).unwrap();
+    assert_eq!((&bytes[..512], &bytes[512..]), (&[9; 512][..], &[8; 512][..]));
+    assert_eq!(disk.shutdown().unwrap().ok(), Ok(()));
 }
 
 #[test]

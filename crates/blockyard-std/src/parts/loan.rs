@@ -63,6 +63,12 @@ impl Loan {
         self.status.set(Some(status));
     }
 
+    /// Returns the result that was noted, if there is one.
+    #[must_use]
+    pub const fn status(&self) -> Option<Status> {
+        self.status.get()
+    }
+
     /// Returns the length of the memory, in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
