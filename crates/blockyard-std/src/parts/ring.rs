@@ -253,13 +253,14 @@ impl<K> Ring<K> {
     ///
     /// Fails if `io_uring_enter` fails. The ring cannot be used afterwards.
     pub fn enter(&mut self, wait: Option<Duration>) -> io::Result<()> {
-        // Before this call, operations can be done only after a quick send, or with the ring of an older kernel.
+        // Operations may be done already: those that a refused call has collected.
         let wait = if self.done.is_empty() { wait } else { None };
         self.call(wait)?;
         while !self.ring.submission().is_empty() {
             self.call(None)?;
         }
         self.collect();
+        self.conclude_quick();
         Ok(())
     }
 
@@ -278,10 +279,20 @@ impl<K> Ring<K> {
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&wait))
             }
         };
+        self.settle(called)
+    }
+
+    /// Makes sure that the call can be made again if its error is transient.
+    ///
+    /// The kernel refuses a call (`EBUSY`, and `EAGAIN` for lack of memory) while it keeps completions that do not fit into the
+    /// completion queue, until the program has collected those that are there: io_uring_enter(2). A loop that only repeats the
+    /// call would never end.
+    fn settle(&mut self, called: io::Result<usize>) -> io::Result<()> {
         match called {
-            Err(error) if !is_passing(&error) => Err(error),
-            _ => Ok(()),
+            Err(error) if is_passing(&error) => self.collect(),
+            called => drop(called?),
         }
+        Ok(())
     }
 
     /// Collects the completions that the kernel has posted.
@@ -300,7 +311,11 @@ impl<K> Ring<K> {
             let more = cqueue::sock_nonempty(entry.flags());
             self.done.push_back(done(&mut self.ops, &mut self.spare_messages, at, result, more));
         }
-        // [quick-send-never-waits]: the quick sends without a completion have succeeded.
+    }
+
+    /// Takes the quick sends without a completion as successful ([quick-send-never-waits]). All of them have been submitted, and
+    /// all completions collected.
+    fn conclude_quick(&mut self) {
         for at in self.quick.drain(..) {
             let sent = match &self.ops[at].pieces {
                 Pieces::Message(message) => message.spans.iter().map(|span| span.len).sum(),
@@ -378,4 +393,41 @@ fn iovec(span: &Span) -> libc::iovec {
 fn is_passing(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     [libc::ETIME, libc::EINTR, libc::EBUSY, libc::EAGAIN].map(Some).contains(&errno)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::bell;
+    use crate::parts::map::Map;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixStream;
+
+    /// Checks [quick-send-never-waits] too. The error is made up: a kernel of today keeps completions without one.
+    #[test]
+    fn a_refused_call_collects_what_is_done_but_no_message_that_it_did_not_send() {
+        let bell = bell::bell().expect("a descriptor should be left");
+        let bytes = Map::new(1).expect("a mapping of one page should succeed");
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets should be left");
+        let mut ring = Ring::new().expect("io_uring");
+        bell::ring(&bell);
+        ring.readable(bell.as_raw_fd(), "bell");
+        ring.submit();
+        let mut message = ring.message();
+        message.spans.push(bytes.span(0..3));
+        ring.send(ours.as_raw_fd(), message, true, "message");
+        ring.settle(Err(io::Error::from_raw_os_error(libc::EBUSY)))
+            .expect("the error is transient");
+        let next = |ring: &mut Ring<_>| ring.next_done().map(|done| (done.kept, done.result.ok()));
+        assert_eq!(next(&mut ring).map(|done| done.0), Some("bell"));
+        assert_eq!(next(&mut ring), None, "the message waits in the submission queue");
+        ring.enter(None).expect("the kernel should accept a message");
+        assert_eq!(next(&mut ring), Some(("message", Some(3))));
+        let mut arrived = [1; 3];
+        theirs.read_exact(&mut arrived).expect("the message has arrived");
+        assert_eq!(arrived, [0; 3]);
+        let fatal = ring.settle(Err(io::Error::from_raw_os_error(libc::EBADF)));
+        assert_eq!(fatal.expect_err("it lasts").raw_os_error(), Some(libc::EBADF));
+    }
 }
