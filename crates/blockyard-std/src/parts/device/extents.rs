@@ -6,6 +6,7 @@
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, ErrorKind};
 
 /// The size of a granule, in bytes.
 pub const GRANULE_BYTES: u64 = 4096;
@@ -21,10 +22,18 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Returns the extents of a disk of `len_bytes` that is one hole.
-    pub fn new(len_bytes: u64) -> Self {
-        let words = len_bytes.div_ceil(GRANULE_BYTES).div_ceil(BITS);
-        Self { words: (0..words).map(|_| AtomicU64::new(0)).collect(), len_bytes }
+    /// Returns the extents of a disk of `len_bytes` that is one hole. They take 1/32768 of its size.
+    ///
+    /// # Errors
+    ///
+    /// There is not enough memory.
+    pub fn new(len_bytes: u64) -> io::Result<Self> {
+        let count = len_bytes.div_ceil(GRANULE_BYTES).div_ceil(BITS);
+        let count = usize::try_from(count).map_err(|_| ErrorKind::OutOfMemory)?;
+        let mut words = Vec::new();
+        words.try_reserve_exact(count).map_err(|_| ErrorKind::OutOfMemory)?;
+        words.resize_with(count, AtomicU64::default);
+        Ok(Self { words, len_bytes })
     }
 
     /// Returns the size of the disk, in bytes.
@@ -107,11 +116,18 @@ impl Extents {
 mod tests {
     use super::*;
 
+    /// A disk in memory whose extents found no memory ended its process.
+    #[test]
+    fn extents_without_memory_are_an_error() {
+        let all = Extents::new(u64::MAX); // 512 TiB: more than any address space of today
+        assert_eq!(all.expect_err("it is too much").kind(), ErrorKind::OutOfMemory);
+    }
+
     /// Compares the extents with a list of booleans after the same random writes and discards.
     #[test]
     fn runs_are_those_of_a_list_of_booleans() {
         const BYTES: u64 = 300 * GRANULE_BYTES + 77;
-        let extents = Extents::new(BYTES);
+        let extents = Extents::new(BYTES).expect("a few words of memory should be left");
         let mut model = [false; 301];
         let mut random = 1_u64;
         let mut next = |below: u64| {

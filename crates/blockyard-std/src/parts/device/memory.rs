@@ -36,7 +36,7 @@ impl Memory {
         if huge_pages {
             map.fill_with_huge_pages()?;
         }
-        Ok(Self { map: Arc::new(map), extents: Extents::new(len_bytes) })
+        Ok(Self { map: Arc::new(map), extents: Extents::new(len_bytes)? })
     }
 
     /// Copies the data of `other` as far as both reach.
