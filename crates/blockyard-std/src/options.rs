@@ -11,7 +11,7 @@ use crate::parts::device::file::{Damaged, File, FileDevice};
 use crate::parts::device::memory::{Memory, MemoryDevice};
 use crate::parts::device::{How, MEMORY_REQUEST_SECTORS, OpenError, limits};
 use crate::parts::job::SECTOR;
-use crate::parts::shape::{MakeElevator, Shape};
+use crate::parts::shape::{MakeElevator, Shape, check_policies};
 use crate::stats::Counters;
 use crate::worker::Worker;
 use blockyard::driver::Device;
@@ -140,19 +140,17 @@ impl Options {
 
     /// Opens a disk in memory, of `bytes` zeroes. It ends with its last handle.
     ///
-    /// Its callers carry out its requests, one call after the other, so that a long discard keeps other callers waiting. With an
-    /// [elevator](Self::elevator) of your own, which may hold a request back, it has a thread instead.
+    /// It has no thread: the thread that calls it carries its request out, one caller after the other, so that a long discard keeps
+    /// other callers waiting. With an [elevator](Self::elevator) of your own, which may hold a request back, it has a thread.
     ///
     /// # Errors
     ///
-    /// Fails if `bytes` is 0, if a thread is needed and the system gives none, or if it has no room for `bytes` in the address space. The memory
-    /// itself is taken with the first write to each page, so that a disk may be larger than what is free, and the system decides
-    /// what happens when there is none left. With [`Self::huge_pages`] all of it is taken here, or the call fails.
-    ///
-    /// # Panics
-    ///
-    /// Panics if the policies name an elevator of your own and [`Self::elevator`] gives none, or if a depth of kyber is 0.
+    /// Fails if `bytes` is 0, if no queue can have the [policies](OpenError::Policies), if a thread is needed and the system gives none,
+    /// or if the system has no room for `bytes` in the address space or no memory for 1/32768 of them, in which the disk notes what
+    /// was written. The memory of a page is taken with the first write to it, so that a disk may be larger than what is free, and
+    /// the system decides what happens when there is none left. With [`Self::huge_pages`] all of it is taken here, or the call fails.
     pub fn memory(&self, bytes: u64) -> Result<Disk, OpenError> {
+        check_policies(&self.policies, self.elevator)?;
         if bytes == 0 {
             return Err(OpenError::Empty("memory".to_owned()));
         }
@@ -182,6 +180,7 @@ impl Options {
     ///
     /// Any [`OpenError`] but [`OpenError::Memory`]; [`OpenError::Start`] if the kernel offers no io_uring.
     pub fn file(&self, path: impl AsRef<Path>) -> Result<Disk, OpenError> {
+        check_policies(&self.policies, self.elevator)?;
         let bell = new_bell()?;
         let how = How {
             read_only: self.read_only,
@@ -217,17 +216,14 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Fails if there is no thread, or if the capacity of `limits` is 0.
-    ///
-    /// # Panics
-    ///
-    /// Panics in the disk's thread if `limits` contradict each other; every call then fails with
-    /// [`Error::ShutDown`](crate::Error::ShutDown).
+    /// Fails if no queue can have the [policies](OpenError::Policies), if there is no thread, if the capacity of `limits` is 0, or if
+    /// the disk's thread panics meanwhile, as it does if `limits` contradict each other ([`Limits::check`]).
     pub fn driver<D: Device + 'static>(
         &self,
         limits: Limits,
         make: impl FnOnce(Tools) -> D + Send + 'static,
     ) -> Result<Disk, OpenError> {
+        check_policies(&self.policies, self.elevator)?;
         if limits.capacity_sectors == 0 {
             return Err(OpenError::Empty("driver".to_owned()));
         }

@@ -7,9 +7,10 @@ use blockyard::elevator::Elevator;
 use blockyard::elevator::checked::Checked;
 use blockyard::elevator::deadline::Deadline;
 use blockyard::limits::Limits;
+use blockyard::policy::{ElevatorKind, KyberTunables, Policies, SchedDepth};
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
-use blockyard_std::{Disk, Error, IoPrio, Op, Options, PrioClass, Tools};
+use blockyard_std::{Disk, Error, IoPrio, Op, OpenError, Options, PrioClass, Tools};
 use common::{Got, Scratch, Shared, Slow, quick, slow};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,6 +49,39 @@ fn a_disk_has_an_elevator_of_its_own() {
     disk.read_at(&mut bytes, 4096 + 512).unwrap();
     assert_eq!((bytes, MADE.load(Ordering::Relaxed)), ([7; 512], true));
     disk.shutdown().unwrap().ok().unwrap();
+}
+
+/// Policies of which no queue can be made let a disk in memory panic, and the thread of any other. With no room in the elevator, every
+/// call waited for ever; on a disk in memory, it succeeded and did nothing.
+#[test]
+fn policies_that_no_queue_can_have_are_an_error() {
+    let of = |elevator| Policies { elevator, ..Policies::NONE };
+    let kyber = |change: fn(&mut KyberTunables)| {
+        let mut tunables = KyberTunables::default();
+        change(&mut tunables);
+        (of(ElevatorKind::Kyber(tunables)), "a depth of kyber is 0")
+    };
+    let full = Policies { sched_depth: SchedDepth::Fixed(0), ..Policies::mq_deadline() };
+    let scratch = Scratch::new("policies", 4096);
+    for (policies, why) in [
+        (of(ElevatorKind::Other), "an elevator of your own is missing"),
+        (full, "the elevator may hold no request"),
+        kyber(|kyber| kyber.read_depth = 0),
+        kyber(|kyber| kyber.write_depth = 0),
+        kyber(|kyber| kyber.discard_depth = 0),
+        kyber(|kyber| kyber.other_depth = 0),
+    ] {
+        let options = Options::new().policies(policies);
+        let never = |_: Tools| -> Slow { unreachable!("the options are refused") };
+        let opened =
+            [options.memory(4096), options.file(&scratch.0), options.driver(Limits::new(8), never)];
+        for opened in opened {
+            let error = opened.expect_err("a disk with policies that no queue can have");
+            assert!(matches!(error, OpenError::Policies(said) if said == why), "{error}");
+        }
+    }
+    let unused = Policies { sched_depth: SchedDepth::Fixed(0), ..Policies::NONE };
+    Options::new().policies(unused).memory(4096).unwrap().write_at(&[1], 0).unwrap();
 }
 
 #[test]

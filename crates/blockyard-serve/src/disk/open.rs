@@ -13,6 +13,7 @@ use blockyard_std::parts::device::How;
 use blockyard_std::parts::device::file::File;
 use blockyard_std::parts::device::limited::SharedDepth;
 use blockyard_std::parts::device::memory::Memory;
+use blockyard_std::parts::shape::check_policies;
 use core::sync::atomic::AtomicUsize;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
@@ -28,6 +29,7 @@ impl Disk {
         bells: &[Arc<OwnedFd>],
         events: Option<&mpsc::SyncSender<Event>>,
     ) -> Result<Self, OpenError> {
+        check_policies(&config.policies, None)?;
         let lanes = bells.len();
         if lanes > 1 && !config.layers.is_empty() {
             return Err(OpenError::Lanes(lanes));

@@ -9,7 +9,7 @@ use crate::lane_alone;
 use blockyard::bio::Op;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
-use blockyard::policy::Policies;
+use blockyard::policy::{ElevatorKind, Policies};
 use blockyard::status::Status;
 use blockyard::time::Duration;
 use std::path::PathBuf;
@@ -151,4 +151,16 @@ fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
         .expect("the last flushes should succeed");
     let ends: Vec<_> = ends.into_iter().collect();
     all_well(&ends, 3);
+}
+
+/// A server has no elevator of its embedder's own. A lane panicked when it got the disk.
+#[test]
+fn a_disk_with_policies_that_no_queue_can_have_is_not_opened() {
+    let policies = Policies { elevator: ElevatorKind::Other, ..Policies::NONE };
+    let disk = DiskConfig { policies, ..in_memory() };
+    let client =
+        Rounds { disk: 0, memory_bytes: BLOCK, next: in_turn(Vec::new(), |_| ()), ended: None };
+    let refused = lane_alone::serve_memory(&disk, client).expect_err("the disk is refused");
+    let words = "the design of the queue: an elevator of your own is missing";
+    assert_eq!(refused.to_string(), words);
 }

@@ -1,11 +1,11 @@
 //! What a queue must know of a disk.
 
 use crate::parts::bios::BIO_SECTORS_MAX;
-use crate::parts::device::{RANGE_SECTORS_MAX, SLICE_SECTORS};
+use crate::parts::device::{OpenError, RANGE_SECTORS_MAX, SLICE_SECTORS};
 use blockyard::bio::Op;
 use blockyard::elevator::Elevator;
 use blockyard::limits::Limits;
-use blockyard::policy::Policies;
+use blockyard::policy::{ElevatorKind, Policies, SchedDepth};
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
@@ -62,5 +62,31 @@ impl Shape {
             Op::Discard | Op::WriteZeroes if !self.takes_long_ranges => RANGE_SECTORS_MAX,
             _ => BIO_SECTORS_MAX,
         }
+    }
+}
+
+/// Refuses policies of which the core makes no queue with this `elevator`, or one that takes no request.
+///
+/// # Errors
+///
+/// [`OpenError::Policies`].
+pub fn check_policies(
+    policies: &Policies,
+    elevator: Option<MakeElevator>,
+) -> Result<(), OpenError> {
+    let refused = |why| Err(OpenError::Policies(why));
+    match policies.elevator {
+        ElevatorKind::None => Ok(()),
+        _ if policies.sched_depth == SchedDepth::Fixed(0) => {
+            refused("the elevator may hold no request")
+        }
+        ElevatorKind::Other if elevator.is_none() => refused("an elevator of your own is missing"),
+        ElevatorKind::Kyber(kyber)
+            if [kyber.read_depth, kyber.write_depth, kyber.discard_depth, kyber.other_depth]
+                .contains(&0) =>
+        {
+            refused("a depth of kyber is 0")
+        }
+        _ => Ok(()),
     }
 }

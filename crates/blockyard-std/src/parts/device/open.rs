@@ -23,7 +23,7 @@ const BLOCK_BYTES_MAX: u64 = 4096;
 const WITH_FUA: [rustix::fs::FsWord; 5] =
     [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
 
-/// The reason why memory or a file cannot be a disk.
+/// The reason why a disk cannot be opened.
 #[derive(Debug)]
 pub enum OpenError {
     /// The file cannot be opened.
@@ -37,6 +37,9 @@ pub enum OpenError {
     Busy(String),
     /// There is not enough memory for a disk of this many bytes.
     Memory(u64, io::Error),
+    /// No queue can have these policies, for this reason: the elevator is your own and none is given
+    /// ([`Options::elevator`](crate::Options::elevator)), it may hold no request, or a depth of kyber is 0.
+    Policies(&'static str),
     /// There is no io_uring or no thread.
     Start(io::Error),
 }
@@ -51,6 +54,7 @@ impl fmt::Display for OpenError {
             Self::Memory(bytes, error) => {
                 write!(f, "no memory for a disk of {bytes} bytes: {}", error_words(error))
             }
+            Self::Policies(why) => write!(f, "the design of the queue: {why}"),
             Self::Start(error) => write!(f, "the disk's thread: {}", error_words(error)),
         }
     }
@@ -64,7 +68,7 @@ impl From<OpenError> for io::Error {
             OpenError::Open(_, ref cause)
             | OpenError::Memory(_, ref cause)
             | OpenError::Start(ref cause) => Self::new(cause.kind(), error),
-            OpenError::NotAFile(_) | OpenError::Empty(_) => {
+            OpenError::NotAFile(_) | OpenError::Empty(_) | OpenError::Policies(_) => {
                 Self::new(ErrorKind::InvalidInput, error)
             }
             OpenError::Busy(_) => Self::new(ErrorKind::ResourceBusy, error),
