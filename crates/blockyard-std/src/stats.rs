@@ -1,4 +1,4 @@
-//! Counts of a disk's requests, which the lane writes and any thread reads.
+//! Counts of a disk's requests. The thread that does the disk's work changes them, and any thread reads them.
 
 use blockyard::bio::Op;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ pub struct Count {
 }
 
 /// The requests of a disk since it was opened. A request that was refused before it began, such as one beyond the end of the
-/// disk, is not counted.
+/// disk, is not counted. The counts are read one after the other while requests go on, so that they may not add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Reads.
@@ -32,7 +32,7 @@ pub struct Stats {
     pub in_flight: u64,
 }
 
-/// The counters. Only the lane changes them.
+/// The counters. One thread at a time changes them: the thread of the disk or, for a disk in memory, the caller that has its queue.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     kinds: [[AtomicU64; 3]; 5],
@@ -72,7 +72,7 @@ impl Counters {
     }
 }
 
-/// Adds to a counter that no other thread changes.
+/// Adds to a counter that no other thread changes at the same time.
 fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
 }
