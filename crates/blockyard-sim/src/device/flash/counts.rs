@@ -14,6 +14,8 @@ pub(super) struct Counts {
     pub(super) collected: u64,
     /// Units that were folded out of the cache of single-level cells.
     pub(super) folded: u64,
+    /// Places that programs left empty, because they had too few units.
+    pub(super) padded: u64,
     /// Pages that were read for commands, each time that they were.
     pub(super) reads: u64,
     /// Those of them that were read again.
@@ -34,15 +36,17 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Returns them by name. The amplification has what was programmed for what left the buffer.
+    /// Returns them by name. The amplification is what the flash wrote, in whole rows, for what left the buffer ([row-at-once]).
     pub(super) fn named(&self) -> MediumCounts {
         let kept = (self.written - self.combined).max(1);
+        let flash = kept + self.collected + self.folded + self.padded;
         vec![
             ("units_written", self.written),
             ("units_combined", self.combined),
             ("units_collected", self.collected),
             ("units_folded", self.folded),
-            ("write_amplification_percent", (kept + self.collected + self.folded) * 100 / kept),
+            ("units_padded", self.padded),
+            ("write_amplification_percent", flash * 100 / kept),
             ("pages_read", self.reads),
             ("read_retries", self.retries),
             ("map_pages_read", self.map_reads),

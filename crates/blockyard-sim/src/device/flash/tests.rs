@@ -519,6 +519,20 @@ fn data_is_read_from_the_buffer_until_its_program_has_ended() {
     assert_eq!(rig.count("pages_read"), 1);
 }
 
+/// SNIA defines the amplification as what the flash wrote for what the host wrote. A row has four units: three programs of a unit each, and one of
+/// a whole row, write 16 units for seven of the host.
+/// [row-at-once]
+#[test]
+fn the_places_that_a_flush_leaves_empty_are_amplification() {
+    let mut rig = Rig::new(FlashProfile { fill: 10, ..profile() });
+    rig.run(1, 6, |nth| if nth % 2 == 0 { at(Op::Write, u64::from(nth)) } else { FLUSH });
+    assert_eq!((rig.count("units_written"), rig.count("units_padded")), (3, 9));
+    assert_eq!(rig.count("write_amplification_percent"), 400);
+    rig.run(1, 5, |nth| if nth < 4 { at(Op::Write, 8 + u64::from(nth)) } else { FLUSH });
+    assert_eq!((rig.count("programs"), rig.count("units_padded")), (4, 9));
+    assert_eq!(rig.count("write_amplification_percent"), 16 * 100 / 7);
+}
+
 /// [row-at-once]
 #[test]
 fn a_flush_leaves_the_rest_of_a_row_empty() {

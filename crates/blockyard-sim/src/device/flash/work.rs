@@ -161,7 +161,7 @@ impl Flash {
         true
     }
 
-    /// Carries `units` to `die` for `operation`, a program that takes `time` then.
+    /// Carries `units`, a row at most, to `die` for `operation`, a program that takes `time` then ([row-at-once]).
     fn load(
         &mut self,
         die: usize,
@@ -172,6 +172,7 @@ impl Flash {
         events: &mut MediumEvents,
     ) {
         self.counts.programs += 1;
+        self.counts.padded += self.map.row_units() as u64 - units;
         self.counts.used += time;
         self.dies[die].load(operation, time);
         self.transfer(die, Transfer::In(die), units, now, events);
