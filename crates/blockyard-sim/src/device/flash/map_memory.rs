@@ -3,6 +3,7 @@
 //! A page has the places of 4 MiB of the drive's addresses, not folded onto the simulated ones. A set keeps eight pages.
 
 use crate::profile::UNIT_BYTES;
+use core::ops::Range;
 
 /// Units whose places are in a page of the map, of four bytes each.
 const PAGE_UNITS: u64 = UNIT_BYTES / 4;
@@ -25,14 +26,18 @@ impl MapMemory {
         Self { sets: vec![[NONE; WAYS]; sets.max(1)] }
     }
 
-    /// Uses the page with the place of `unit`, and returns it if it must be read from flash first.
-    pub(super) fn miss(&mut self, unit: u64) -> Option<u64> {
-        let page = unit / PAGE_UNITS;
+    /// Returns the pages with the places of `units`.
+    pub(super) fn pages(units: &Range<u64>) -> Range<u64> {
+        units.start / PAGE_UNITS..units.end.div_ceil(PAGE_UNITS)
+    }
+
+    /// Uses `page`. Returns whether it must be read from flash first.
+    pub(super) fn misses(&mut self, page: u64) -> bool {
         let at = usize::try_from(page % self.sets.len() as u64).expect("sets should be few");
         let set = &mut self.sets[at];
         let found = set.iter().position(|other| *other == page);
         set[..=found.unwrap_or(WAYS - 1)].rotate_right(1);
         set[0] = page;
-        found.is_none().then_some(page)
+        found.is_none()
     }
 }

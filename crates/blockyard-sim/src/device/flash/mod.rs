@@ -148,19 +148,24 @@ impl Flash {
     /// Begins to read the units of `id`, or the pages of the map which they need.
     fn read(&mut self, id: CommandId, now: Instant, events: &mut MediumEvents) {
         let units = self.commands[id.0 as usize].units.clone();
-        let Some(memory) = &mut self.map_memory else { return self.read_data(id, now, events) };
-        // A command is shorter than what a page of the map covers, so it needs two at most.
-        let pages = [memory.miss(units.start), memory.miss(units.end - 1)];
-        let missed = pages.iter().flatten().count();
+        let mut missed = 0;
+        for page in MapMemory::pages(&units) {
+            if self.must_read(page) {
+                missed += 1;
+                self.read_map(page, Reader::Map(id), now, events);
+            }
+        }
         if missed == 0 {
             return self.read_data(id, now, events);
         }
         let command = &mut self.commands[id.0 as usize];
-        command.missed = u32::try_from(missed).expect("it should be two at most");
+        command.missed = missed;
         command.parts += 1;
-        for page in pages.into_iter().flatten() {
-            self.read_map(page, Reader::Map(id), now, events);
-        }
+    }
+
+    /// Uses `page` of the map. Returns whether it must be read from flash first.
+    fn must_read(&mut self, page: u64) -> bool {
+        self.map_memory.as_mut().is_some_and(|memory| memory.misses(page))
     }
 
     /// Begins to read a page of the map.
@@ -172,7 +177,8 @@ impl Flash {
     /// Begins to read the page of the map with the place of data that a write of `unit` replaces, if it is not in memory: what was there
     /// must be known to be invalid.
     fn read_replaced(&mut self, unit: u64, now: Instant, events: &mut MediumEvents) {
-        if let Some(page) = self.map_memory.as_mut().and_then(|memory| memory.miss(unit)) {
+        let page = MapMemory::pages(&(unit..unit + 1)).start;
+        if self.must_read(page) {
             self.replaced += 1;
             self.read_map(page, Reader::Replaced, now, events);
         }

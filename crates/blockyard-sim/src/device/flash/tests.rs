@@ -457,6 +457,17 @@ fn a_map_that_does_not_fit_costs_a_read_of_flash() {
 }
 
 #[test]
+fn a_long_read_needs_all_pages_of_the_map_for_its_data() {
+    // 16 MiB from the middle of a page of the map on, and 4 MiB in each page.
+    let mut rig = Rig::new(FlashProfile { map_memory: Some(32 << 10), ..profile() });
+    let long = Access { op: Op::Read, start: 512 * UNIT_SECTORS, sectors: 1 << 15, fua: false };
+    rig.run(1, 1, |_| long);
+    assert_eq!(rig.count("map_pages_read"), 5);
+    rig.run(1, 1, |_| long);
+    assert_eq!(rig.count("map_pages_read"), 5);
+}
+
+#[test]
 fn a_write_reads_the_part_of_the_map_that_it_changes() {
     let map_memory = Some(32 << 10);
     let mut rig = Rig::new(FlashProfile { channels: 1, dies: 1, map_memory, ..profile() });
