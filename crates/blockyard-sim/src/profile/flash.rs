@@ -66,6 +66,10 @@ pub struct FlashProfile {
     pub registers: u8,
     /// Time for which 4 KiB occupy their channel.
     pub transfer: Duration,
+    /// Time of a discard beside that of its length.
+    pub discard: Duration,
+    /// Time of a discard for each GiB that it covers.
+    pub discard_per_gib: Duration,
     /// Bytes of the write buffer.
     pub buffer: u64,
     /// Time of a write into the buffer, and of a read that needs no flash.
@@ -137,6 +141,8 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     passes: "passes" take_or(Count(1..=1000), 16),
     registers: "registers" take_or(Count(1..=2), 2),
     transfer: "transfer" need(Time),
+    discard: "discard" need(Time),
+    discard_per_gib: "discard-per-gib" need(Time),
     buffer: "buffer" need(Bytes(UNIT_BYTES..=1 << 36)),
     buffered: "buffered" need(Time),
     protected: "protected" take_or(Flag, false),

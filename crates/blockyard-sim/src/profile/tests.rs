@@ -905,18 +905,26 @@ fn a_disk_has_a_write_cache_if_its_profile_has_one() {
     assert!(!disk("[platters.cache]\nwrite = \"0B\"").limits.write_cache);
     assert!(Device::lookup("hdd-15k").unwrap().limits.fua);
 }
+
+/// Flash of 128 MiB, over the drive on which a file builds.
+const FLASH: &str = "channels = 2\ndies = 2\nplanes = 1\npage = \"16KiB\"\nprograms = 64\nsimulated = \"128MiB\"\n\
+    spare = 28\nfill = 100\noverwritten = 0\nread = \"60us\"\nprogram = \"700us\"\nerase = \"3ms\"\n\
+    transfer = \"5us\"\ndiscard = \"60us\"\ndiscard-per-gib = \"5ms\"\nbuffer = \"1MiB\"\nbuffered = \"5us\"\n\
+    slc = \"1GiB\"\nslc-program = \"200us\"\nslc-idle = \"1ms\"\n";
+
+/// Returns the error about `flash` as the flash of a drive.
+fn flash_error(flash: &str) -> String {
+    device_error(&format!("base = \"nvme-3dxpoint\"\n[flash]\n{flash}"))
+}
+
 #[test]
 fn flash_that_cannot_work_is_refused_with_its_line() {
-    let good = "channels = 2\ndies = 2\nplanes = 1\npage = \"16KiB\"\nprograms = 64\nsimulated = \"128MiB\"\n\
-        spare = 28\nfill = 100\noverwritten = 0\nread = \"60us\"\nprogram = \"700us\"\nerase = \"3ms\"\n\
-        transfer = \"5us\"\nbuffer = \"1MiB\"\nbuffered = \"5us\"\nslc = \"1GiB\"\nslc-program = \"200us\"\n\
-        slc-idle = \"1ms\"\n";
     for (from, to, line, words) in [
         ("channels = 2", "channels = 0", 3, "`channels` is `0`, out of range"),
         ("page = \"16", "page = \"6", 6, "a page of flash must be a multiple of 4 KiB"),
         ("spare = 28", "spare = 1", 9, "flash needs spare for collection"),
         ("fill = 100", "fill = 101", 10, "`fill` is `101`, out of range"),
-        ("buffer = \"1M", "buffer = \"4K", 16, "the write buffer of flash must hold two programs"),
+        ("buffer = \"1M", "buffer = \"4K", 18, "the write buffer of flash must hold two programs"),
         ("read =", "registers = 3\nread =", 12, "`registers` is `3`, out of range"),
         ("read =", "collection = \"lru\"\nread =", 12, "unknown value `lru` for `collection`"),
         (
@@ -926,8 +934,7 @@ fn flash_that_cannot_work_is_refused_with_its_line() {
             "`retries` is `[[0, 1]]`, not up to 16 points",
         ),
     ] {
-        let flash = good.replace(from, to);
-        let error = device_error(&format!("base = \"nvme-3dxpoint\"\n[flash]\n{flash}"));
+        let error = flash_error(&FLASH.replace(from, to));
         assert!(error.starts_with(&format!("my.toml:{line}: {words}")), "{error}");
     }
 }

@@ -11,11 +11,15 @@
 
 use super::closed::Closed;
 use crate::profile::{Choice, FlashProfile, RESERVE_BLOCKS};
+use core::ops::Range;
 
 /// A unit without data, or a place without a valid unit.
 const NOWHERE: u32 = u32::MAX;
 /// A unit that waits in the write buffer.
 const BUFFERED: u32 = u32::MAX - 1;
+
+/// Units of a word of [`Map::placed`].
+const WORD_UNITS: usize = u64::BITS as usize;
 
 /// A unit that a program writes, and where its data was when it was read. The place stays empty if it has moved since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub(super) struct Map {
     die_units: usize,
     /// For each unit, its place.
     place_of: Vec<u32>,
+    /// For each unit, a bit: whether it has a place.
+    placed: Vec<u64>,
     /// For each place, its unit if it is valid.
     unit_at: Vec<u32>,
     /// For each block, its valid units.
@@ -95,6 +101,7 @@ impl Map {
             die_blocks,
             die_units: block_units * (die_blocks - small(2 + RESERVE_BLOCKS)),
             place_of: vec![NOWHERE; units],
+            placed: vec![0; units.div_ceil(WORD_UNITS)],
             unit_at: vec![NOWHERE; blocks * block_units],
             valid: vec![0; blocks],
             old: vec![false; blocks * small(profile.programs.into())],
@@ -152,10 +159,18 @@ impl Map {
         combined
     }
 
-    /// Forgets the data of `unit`, unless it is in the buffer: that has data once, and writes it ([discard-by-share]).
-    pub(super) fn discard(&mut self, unit: u32) {
-        if self.place_of[unit as usize] != BUFFERED {
-            self.unmap(unit);
+    /// Forgets the data of those of `units` that are `discarded`, unless it is in the buffer: that has data once, and writes it
+    /// ([discard-by-share]). Units without a place cost next to nothing, 64 at a time.
+    pub(super) fn discard(&mut self, units: Range<u32>, discarded: impl Fn(u32) -> bool) {
+        let mut unit = units.start as usize;
+        while unit < units.end as usize {
+            let ahead = self.placed[unit / WORD_UNITS] >> (unit % WORD_UNITS);
+            if ahead & 1 == 1 && discarded(number(unit)) {
+                self.unmap(number(unit));
+            }
+            // The next unit with a place in this word, or else the next word.
+            let rest = (ahead >> 1).trailing_zeros() as usize + 1;
+            unit += rest.min(WORD_UNITS - unit % WORD_UNITS);
         }
     }
 
@@ -166,6 +181,7 @@ impl Map {
             return;
         }
         let (block, die) = (place / number(self.block_units), self.die_of(place as usize));
+        self.placed[unit as usize / WORD_UNITS] &= !bit(unit);
         self.unit_at[place as usize] = NOWHERE;
         self.dies[die].valid -= 1;
         let before = self.valid[block as usize];
@@ -223,6 +239,7 @@ impl Map {
                 debug_assert_eq!(self.unit_at[place], NOWHERE, "a place is written once");
                 self.unit_at[place] = source.unit;
                 self.place_of[source.unit as usize] = number(place);
+                self.placed[source.unit as usize / WORD_UNITS] |= bit(source.unit);
                 placed += 1;
             }
         }
@@ -285,6 +302,11 @@ impl Map {
         debug_assert_eq!(self.valid(block), 0, "valid data must not be erased");
         self.dies[die].free.push(block);
     }
+}
+
+/// Returns the bit of `unit` in its word.
+const fn bit(unit: u32) -> u64 {
+    1 << (unit % u64::BITS)
 }
 
 fn number(n: usize) -> u32 {

@@ -11,12 +11,14 @@
 //!
 //! Left out: the read of the rest of a unit of which only a part is written, writes of the map, retries of other reads than a command's, wear,
 //! programs that load while another one runs, the time of commands on the channel, and the location of data in the cache of single-level
-//! cells: only its amount and times count. Collection moves data within a die.
+//! cells: only its amount and times count. Of a discard, what it does to the map in flash. Collection moves data within a die.
 //!
 //! # Rules
 //!
 //! - **[discard-by-share]** Of the units that share an entry, one stands for all, by a fixed hash. A discard empties the entry if it has that
 //!   one. So a discard of a tenth of the drive empties a tenth of the map. Data in the buffer is written nonetheless.
+//! - **[one-discard-at-a-time]** Discards change the map one after the other, each for a fixed time and for a time by its length, whatever data
+//!   there was. Other commands go on meanwhile, and see the change when the discard begins.
 //! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while fewer such pages are being read than the
 //!   buffer has units.
 
@@ -40,7 +42,7 @@ use super::medium::{
 use crate::profile::{FlashProfile, UNIT_BYTES};
 use crate::workload::Prng;
 use blockyard::bio::Op;
-use blockyard::time::Instant;
+use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use buffer::Buffer;
 use channel::Channel;
@@ -55,6 +57,9 @@ use std::collections::VecDeque;
 
 /// Sectors of a unit.
 const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES as u64;
+/// Sectors of a GiB.
+const GIB_SECTORS: u64 = (1 << 30) / SECTOR_BYTES as u64;
+
 /// The event at which a die has done something, with its number; below it lie commands.
 const DIE: u32 = 1 << 28;
 /// The event at which a channel has carried something, with its number.
@@ -82,6 +87,8 @@ pub(super) struct Flash {
     waiting: VecDeque<(CommandId, bool, Range<u64>)>,
     /// Pages of the map that are read for writes.
     replaced: u64,
+    /// When the last discard ends.
+    discarded_at: Instant,
     /// When the host last asked for something, and whether an event will look at that.
     host_at: Instant,
     looking: bool,
@@ -131,6 +138,7 @@ impl Flash {
             commands: Vec::new(),
             waiting: VecDeque::new(),
             replaced: 0,
+            discarded_at: Instant::ZERO,
             host_at: Instant::ZERO,
             looking: false,
             ended: VecDeque::new(),
@@ -142,7 +150,7 @@ impl Flash {
 
     /// Returns the entry of `unit` in the map.
     fn entry(&self, unit: u64) -> u32 {
-        u32::try_from(unit % self.map.units()).expect("a unit of the map should be a u32")
+        number(unit % self.map.units())
     }
 
     /// Begins to read the units of `id`, or the pages of the map which they need.
@@ -281,21 +289,28 @@ impl Flash {
     /// Forgets the data of `units` ([discard-by-share]).
     fn discard(&mut self, units: Range<u64>) {
         let (capacity, simulated) = (self.capacity, self.map.units());
-        let standing = |entry: u64| {
+        let standing = |entry: u32| {
+            let entry = u64::from(entry);
             let sharing = capacity.saturating_sub(entry).div_ceil(simulated).max(1);
             let hash = entry.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
             entry + hash % sharing * simulated
         };
-        let entries = if units.end.saturating_sub(units.start) < simulated {
-            units.start..units.end
-        } else {
-            0..simulated
-        };
-        for entry in entries.map(|unit| unit % simulated) {
-            if units.contains(&standing(entry)) {
-                self.map.discard(self.entry(entry));
-            }
+        let length = units.end.saturating_sub(units.start).min(simulated);
+        let start = if length < simulated { units.start % simulated } else { 0 };
+        let end = start + length;
+        for entries in [start..end.min(simulated), 0..end.saturating_sub(simulated)] {
+            let entries = number(entries.start)..number(entries.end);
+            self.map.discard(entries, |entry| units.contains(&standing(entry)));
         }
+    }
+
+    /// Returns when a discard of `sectors` that begins now has ended ([one-discard-at-a-time]).
+    fn end_of_discard(&mut self, sectors: u32, now: Instant) -> Instant {
+        let per_gib = u128::from(self.profile.discard_per_gib.as_ns());
+        let length = per_gib * u128::from(sectors) / u128::from(GIB_SECTORS);
+        let length = Duration::from_ns(u64::try_from(length).unwrap_or(u64::MAX));
+        self.discarded_at = self.discarded_at.max(now) + self.profile.discard + length;
+        self.discarded_at
     }
 
     /// Returns from when on the host will have been idle for long enough.
@@ -337,6 +352,11 @@ impl Flash {
     }
 }
 
+/// Returns the number of a unit of the map.
+fn number(unit: u64) -> u32 {
+    u32::try_from(unit).expect("a unit of the map should be a u32")
+}
+
 impl Medium for Flash {
     fn begin(&mut self, id: CommandId, access: Access, now: Instant, events: &mut MediumEvents) {
         debug_assert!(id.0 < DIE, "a command's number must not be that of another event");
@@ -362,7 +382,8 @@ impl Medium for Flash {
             Op::Discard | Op::WriteZeroes => {
                 // Only whole units lose their data.
                 self.discard(access.start.div_ceil(UNIT_SECTORS)..end / UNIT_SECTORS);
-                events.push_back((now + self.profile.buffered, MediumEvent(id.0)));
+                let end = self.end_of_discard(access.sectors, now);
+                events.push_back((end, MediumEvent(id.0)));
             }
             _ => {
                 self.flush(id, now, events);

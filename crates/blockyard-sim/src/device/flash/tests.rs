@@ -10,7 +10,7 @@ use super::collect::Step;
 use super::map::Source;
 use super::*;
 use crate::profile::{Choice, Spread};
-use blockyard::time::Duration;
+use core::cell::RefCell;
 use std::collections::BTreeSet;
 
 fn profile() -> FlashProfile {
@@ -33,6 +33,8 @@ fn profile() -> FlashProfile {
         passes: 16,
         registers: 2,
         transfer: Duration::from_us(5),
+        discard: Duration::from_us(60),
+        discard_per_gib: Duration::from_ms(5),
         buffer: 1 << 20,
         buffered: Duration::from_us(5),
         protected: false,
@@ -443,6 +445,55 @@ fn a_discard_empties_its_share_of_the_map() {
     assert_eq!(halves, units + full_after(0, units));
 }
 
+/// [one-discard-at-a-time]
+#[test]
+fn a_discard_takes_a_time_by_its_length_and_the_next_one_waits() {
+    // 60 us, and 5 ms for each GiB.
+    let mut rig = Rig::new(profile());
+    let discard = |sectors| Access { op: Op::Discard, start: 0, sectors, fua: false };
+    assert_eq!(rig.run(1, 1, |_| discard(8))[0].1.as_ns(), 60_000 + 5_000_000 / (1 << 18));
+    rig.now = Instant::ZERO + Duration::from_secs(1);
+    let start = rig.now.as_ns();
+    (0..2).for_each(|id| rig.begin(id, discard(1 << 18)));
+    rig.begin(2, at(Op::Write, 7));
+    let mut ends = Vec::new();
+    while rig.step(start + 10_000_000) {
+        ends.extend(rig.flash.next_ended().map(|id| (id.0, rig.now.as_ns() - start)));
+    }
+    // An eighth of a GiB each. Other commands do not wait.
+    assert_eq!(ends, [(2, 5_000), (0, 685_000), (1, 2 * 685_000)]);
+}
+
+/// A run of 18 ms once took 20 s, because each discard of the drive looked at all of its map.
+#[test]
+fn a_discard_looks_only_at_units_that_have_a_place() {
+    let (looked, mut prng) = (RefCell::new(Vec::new()), Prng::new(7));
+    let mut rig = Rig::new(FlashProfile { fill: 99, ..profile() });
+    let units = u32::try_from(rig.flash.map.units()).expect("a small map");
+    // Looks at `range` and discards every `nth` unit of it.
+    let discard = |flash: &mut Flash, range: Range<u32>, nth: u32| {
+        let placed: Vec<_> =
+            range.clone().filter(|unit| flash.map.row_of(*unit).is_some()).collect();
+        let discarded = |unit: u32| {
+            looked.borrow_mut().push(unit);
+            unit.is_multiple_of(nth)
+        };
+        flash.map.discard(range.clone(), discarded);
+        assert!(looked.take() == placed, "{range:?}");
+        let kept = placed.iter().filter(|unit| **unit % nth != 0).count();
+        assert_eq!(range.filter(|unit| flash.map.row_of(*unit).is_some()).count(), kept);
+    };
+    for _ in 0..50 {
+        rig.run(8, 200, |_| at(Op::Write, prng.below(units.into())));
+        let ends = [(); 2].map(|()| u32::try_from(prng.below(units.into())).expect("a unit"));
+        discard(&mut rig.flash, ends[0].min(ends[1])..ends[0].max(ends[1]), 3);
+        discard(&mut rig.flash, ends[0]..ends[0], 1);
+        discard(&mut rig.flash, ends[0]..ends[0] + 1, 1);
+    }
+    discard(&mut rig.flash, 0..units, 1);
+    discard(&mut rig.flash, 0..units, 1);
+}
+
 #[test]
 fn a_map_that_does_not_fit_costs_a_read_of_flash() {
     // The memory has the places of 8 pages, of 4 MiB each.
@@ -567,7 +618,7 @@ fn collection_frees_space_from_blocks_with_one_invalid_unit_each() {
         map.program(0, &units.map(Source::buffer));
     };
     (0..64 * 128).for_each(|row| put(&mut map, [0, 1, 2, 3].map(|nth| 4 * row + nth)));
-    (0..90).for_each(|block| map.discard(256 * block));
+    (0..90).for_each(|block| map.discard(256 * block..256 * block + 1, |_| true));
     assert!(!map.is_short(0));
     put(&mut map, [0, 1, 2, 3].map(|block| 256 * block));
     let (mut moved, mut erased) = (0, 0);
