@@ -152,9 +152,8 @@ impl DriveProfile {
     /// Checks that the medium can have these limits.
     pub(super) fn agrees(&self, limits: &Limits) -> Result<(), &'static str> {
         match self.medium {
-            MediumProfile::Crosspoint(_) | MediumProfile::Volume(_) | MediumProfile::Flash(_) => {
-                Ok(())
-            }
+            MediumProfile::Crosspoint(_) | MediumProfile::Volume(_) => Ok(()),
+            MediumProfile::Flash(flash) => flash.agrees(limits.capacity_sectors),
             MediumProfile::Platters(_) if limits.max_discard_sectors > 0 => {
                 Err("`[platters]` have nothing to discard: every sector has its place")
             }

@@ -1,9 +1,10 @@
 //! Flash memory behind a translation layer: the table `[flash]`.
 
 use blockyard::time::Duration;
+use blockyard::unit::SECTOR_BYTES;
 
 use super::error::{Problem, ProfileError};
-use super::spread::{Points, Spread};
+use super::spread::{Retries, Spread};
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Time};
 
@@ -11,6 +12,19 @@ use super::value::{Bytes, Count, Flag, OneOf, Time};
 pub(crate) const UNIT_BYTES: u64 = 4096;
 /// Blocks of a die that collection keeps free, beside the open one.
 pub(crate) const RESERVE_BLOCKS: u64 = 2;
+
+/// The largest `simulated`, in bytes.
+pub(crate) const SIMULATED_MAX: u64 = 1 << 36;
+/// The largest `spare`, in percent.
+pub(crate) const SPARE_MAX: u16 = 400;
+/// The largest `buffer`, in bytes.
+pub(crate) const BUFFER_MAX: u64 = 1 << 32;
+/// The largest `map-memory`, in bytes.
+pub(crate) const MAP_MEMORY_MAX: u64 = 1 << 36;
+/// Blocks of all dies at most.
+pub(crate) const BLOCKS_MAX: u64 = 1 << 22;
+/// Units that preconditioning may write, collection included. In a release build they take half a minute.
+const PRECONDITION_MAX: u64 = 1 << 27;
 
 /// How collection chooses the block that it frees next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +65,8 @@ pub struct FlashProfile {
     pub collection: Choice,
     /// Time of reading a page.
     pub read: Duration,
-    /// How many more times a page is read until its errors can be corrected, as points `[percentile, times]`, for data that was there
-    /// before the run; `None`: never.
+    /// How many more times a page is read until its errors can be corrected, as points `[percentile, times]` with at most 100 times, for data
+    /// that was there before the run; `None`: never.
     pub retries: Option<Spread>,
     /// Time of a program of all planes.
     pub program: Duration,
@@ -116,6 +130,28 @@ impl FlashProfile {
         units / (self.all_dies() * self.block_units())
     }
 
+    /// Returns about how many units preconditioning writes, with those that collection moves: by the published analyses, greedy collection amplifies
+    /// uniform writes T / 2(T - U) times, where T are the units in use and U those with data.
+    fn precondition_units(&self) -> u64 {
+        let data = self.data_units();
+        let blocks = self.all_dies() * (self.die_blocks() - RESERVE_BLOCKS - 1);
+        let in_use = blocks * self.block_units();
+        let spare = in_use.saturating_sub(data).max(1);
+        let moves = data * u64::from(self.overwritten) / 100 * in_use / (2 * spare);
+        data + moves
+    }
+
+    /// Checks that a drive of `capacity_sectors` can have this flash.
+    pub(super) fn agrees(&self, capacity_sectors: u64) -> Result<(), &'static str> {
+        let units = capacity_sectors / (UNIT_BYTES / u64::from(SECTOR_BYTES));
+        if units < self.data_units() {
+            return Err(
+                "the capacity is below the data of the map, `simulated` times `fill`: raise `capacity`, or lower `simulated` of `[flash]`",
+            );
+        }
+        Ok(())
+    }
+
     /// Returns the blocks of a die that data needs at most when the dies share it evenly.
     pub(crate) fn data_blocks(&self) -> u64 {
         (self.simulated / UNIT_BYTES).div_ceil(self.all_dies() * self.block_units())
@@ -128,13 +164,13 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     planes: "planes" need(Count(1..=8)),
     page: "page" need(Bytes(UNIT_BYTES..=1 << 16)),
     programs: "programs" need(Count(1..=4096)),
-    simulated: "simulated" need(Bytes(1 << 20..=1 << 36)),
-    spare: "spare" need(Count(1..=400)),
+    simulated: "simulated" need(Bytes(1 << 20..=SIMULATED_MAX)),
+    spare: "spare" need(Count(1..=SPARE_MAX)),
     fill: "fill" need(Count(10..=100)),
     overwritten: "overwritten" need(Count(0..=400)),
     collection: "collection" take_or(OneOf(CHOICES), Choice::Greedy),
     read: "read" need(Time),
-    retries: "retries" take(Points),
+    retries: "retries" take(Retries),
     program: "program" need(Time),
     erase: "erase" need(Time),
     suspend: "suspend" take(Time),
@@ -143,14 +179,14 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     transfer: "transfer" need(Time),
     discard: "discard" need(Time),
     discard_per_gib: "discard-per-gib" need(Time),
-    buffer: "buffer" need(Bytes(UNIT_BYTES..=1 << 36)),
+    buffer: "buffer" need(Bytes(UNIT_BYTES..=BUFFER_MAX)),
     buffered: "buffered" need(Time),
     protected: "protected" take_or(Flag, false),
     slc: "slc" need(Bytes(0..=1 << 42)),
     slc_program: "slc-program" need(Time),
     slc_idle: "slc-idle" need(Time),
     slc_bypass: "slc-bypass" take_or(Flag, false),
-    map_memory: "map-memory" take(Bytes(UNIT_BYTES..=1 << 36)),
+    map_memory: "map-memory" take(Bytes(UNIT_BYTES..=MAP_MEMORY_MAX)),
 });
 
 /// Reads the table `[flash]` of `parent`, and checks that its geometry can work.
@@ -164,6 +200,14 @@ pub(super) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
     if flash.die_blocks() < flash.data_blocks() + RESERVE_BLOCKS + 2 {
         let words = "flash needs spare for collection: four blocks of each die beyond the data";
         return wrong("spare", words);
+    }
+    if flash.all_dies() * flash.die_blocks() > BLOCKS_MAX {
+        let words = "flash has at most 4194304 blocks: raise `programs`, `planes` or `page`, or lower `simulated` or `spare`";
+        return wrong("programs", words);
+    }
+    if flash.precondition_units() > PRECONDITION_MAX {
+        let words = "overwriting so much before the start takes too long: lower `overwritten`, `simulated` or `fill`, or raise `spare`";
+        return wrong("overwritten", words);
     }
     if flash.buffer < 2 * flash.program_units() * UNIT_BYTES {
         return wrong("buffer", "the write buffer of flash must hold two programs");

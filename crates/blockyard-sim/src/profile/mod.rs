@@ -63,8 +63,10 @@ pub use drive::{
 pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
 pub use exclusive::{DRIVE_PARTS, MODEL_TABLES};
 pub use fault::{FaultRules, NoCard};
+pub(crate) use flash::{
+    BLOCKS_MAX, BUFFER_MAX, MAP_MEMORY_MAX, RESERVE_BLOCKS, SIMULATED_MAX, SPARE_MAX, UNIT_BYTES,
+};
 pub use flash::{Choice, FlashProfile};
-pub(crate) use flash::{RESERVE_BLOCKS, UNIT_BYTES};
 pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
 pub use machine::MachineProfile;

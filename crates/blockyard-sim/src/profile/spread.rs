@@ -91,8 +91,14 @@ impl Spread {
     }
 }
 
-/// Points in a profile.
+/// Points in a profile: percentiles, and percent of a figure.
 pub(super) struct Points;
+
+/// Points in a profile: percentiles, and how many more times something is tried, at most a hundred.
+pub(super) struct Retries;
+
+/// The largest number of [`Retries`].
+const RETRIES_MAX: u32 = 100;
 
 impl Kind for Points {
     type Out = Spread;
@@ -100,29 +106,52 @@ impl Kind for Points {
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Spread, Problem> {
         let wanted = "up to 16 points `[percentile, value]` that rise from percentile 0 to 100, with whole values to 100000";
-        let point = |point: &DeValue<'_>| match point {
-            DeValue::Array(pair) if pair.len() == 2 => {
-                let number = |at: usize, factor| {
-                    let number = scaled_decimal(&written(pair[at].get_ref()), factor)?;
-                    u32::try_from(number).ok()
-                };
-                Some((number(0, PARTS)?, number(1, 1)?))
-            }
-            _ => None,
-        };
-        let points: Option<Vec<_>> = match value {
-            DeValue::Array(points) => points.iter().map(|each| point(each.get_ref())).collect(),
-            _ => None,
-        };
-        points.and_then(|points| Spread::new(&points)).ok_or_else(|| unsuitable(key, value, wanted))
+        points(value).ok_or_else(|| unsuitable(key, value, wanted))
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<Spread, Problem> {
-        let (low, high) = range.ends(self)?;
-        low.toward(&high, range.place).ok_or(Problem::Contradiction(
-            "both ends of the range of a spread have the same percentiles, and the second has no smaller percent",
-        ))
+        vary(self, range)
     }
+}
+
+impl Kind for Retries {
+    type Out = Spread;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Spread, Problem> {
+        let wanted = "up to 16 points `[percentile, times]` that rise from percentile 0 to 100, with at most 100 times";
+        let few = points(value).filter(|spread| spread.points[POINTS - 1].1 <= RETRIES_MAX);
+        few.ok_or_else(|| unsuitable(key, value, wanted))
+    }
+
+    fn vary(&self, range: &InRange<'_>) -> Result<Spread, Problem> {
+        vary(self, range)
+    }
+}
+
+/// Returns the spread that an array of points is, if it is one.
+fn points(value: &DeValue<'_>) -> Option<Spread> {
+    let DeValue::Array(points) = value else { return None };
+    let point = |point: &DeValue<'_>| match point {
+        DeValue::Array(pair) if pair.len() == 2 => {
+            let number = |at: usize, factor| {
+                let number = scaled_decimal(&written(pair[at].get_ref()), factor)?;
+                u32::try_from(number).ok()
+            };
+            Some((number(0, PARTS)?, number(1, 1)?))
+        }
+        _ => None,
+    };
+    let points: Option<Vec<_>> = points.iter().map(|each| point(each.get_ref())).collect();
+    Spread::new(&points?)
+}
+
+/// Returns the spread in its place of a range.
+fn vary(kind: &impl Kind<Out = Spread>, range: &InRange<'_>) -> Result<Spread, Problem> {
+    let (low, high) = range.ends(kind)?;
+    low.toward(&high, range.place).ok_or(Problem::Contradiction(
+        "both ends of the range of a spread have the same percentiles, and no value of the second is smaller",
+    ))
 }
 
 #[cfg(test)]

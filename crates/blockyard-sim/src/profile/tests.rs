@@ -938,3 +938,66 @@ fn flash_that_cannot_work_is_refused_with_its_line() {
         assert!(error.starts_with(&format!("my.toml:{line}: {words}")), "{error}");
     }
 }
+
+/// [bounded-memory]
+#[test]
+fn flash_that_takes_too_much_memory_or_time_is_refused_with_what_to_change() {
+    let large = FLASH.replace("\"128MiB", "\"64GiB");
+    let blocks = |planes: u32, programs: u32, simulated: &str| {
+        let geometry = FLASH.replace("planes = 1", &format!("planes = {planes}"));
+        let geometry = geometry.replace("programs = 64", &format!("programs = {programs}"));
+        let geometry = geometry.replace("128MiB", simulated).replace("spare = 28", "spare = 400");
+        geometry.replace("\"16KiB", "\"4KiB")
+    };
+    let many = "my.toml:7: flash has at most 4194304 blocks: raise `programs`, `planes` or `page`, or lower `simulated` or `spare`";
+    assert_eq!(flash_error(&blocks(1, 1, "64GiB")), many);
+    // 20 GiB of flash are 5242880 blocks of 4 KiB, and a quarter as many of 16 KiB.
+    assert_eq!(flash_error(&blocks(1, 1, "4GiB")), many);
+    let fits = |flash: &str| {
+        let file = format!("base = \"nvme-3dxpoint\"\n[flash]\n{flash}");
+        Device::parse("my.toml", &file).map(|_| ()).map_err(|error| error.to_string())
+    };
+    assert_eq!(fits(&blocks(2, 2, "4GiB")), Ok(()));
+    let long = "my.toml:11: overwriting so much before the start takes too long: lower `overwritten`, `simulated` or `fill`, or raise `spare`";
+    assert_eq!(flash_error(&large.replace("overwritten = 0", "overwritten = 400")), long);
+    assert_eq!(fits(&large.replace("overwritten = 0", "overwritten = 200")), Ok(()));
+    assert_eq!(
+        flash_error(&FLASH.replace("\"1MiB", "\"5GiB")),
+        "my.toml:18: `buffer` is `5GiB`, out of range (4096B to 4294967296B)"
+    );
+}
+
+#[test]
+fn a_page_of_flash_is_read_again_at_most_a_hundred_times() {
+    let error = |retries: &str| {
+        let retries = format!("retries = {retries}\nread =");
+        flash_error(&FLASH.replace("read =", &retries))
+    };
+    assert_eq!(
+        error("[[0, 0], [100, 101]]"),
+        "my.toml:12: `retries` is `[[0, 0], [100, 101]]`, not up to 16 points `[percentile, times]` that rise \
+         from percentile 0 to 100, with at most 100 times"
+    );
+    let range = "{ value = [[0, 0], [100, 9]], range = [[[0, 0], [100, 9]], [[0, 0], [100, 8]]], origin = \"assumed: x\" }";
+    assert_eq!(
+        error(range),
+        "my.toml:12: both ends of the range of a spread have the same percentiles, and no value of the second is smaller"
+    );
+    let most = Device::parse("d", "base = \"nvme-tlc\"\nflash.retries = [[0, 0], [100, 100]]\n");
+    assert!(most.is_ok(), "{most:?}");
+}
+
+#[test]
+fn a_drive_smaller_than_the_data_of_its_map_is_refused() {
+    let drive = |capacity: &str| {
+        let file = format!("base = \"nvme-tlc\"\n[limits]\ncapacity = \"{capacity}\"\n");
+        Device::parse("my.toml", &file).map(|_| ()).map_err(|error| error.to_string())
+    };
+    // Half of 4 GiB hold data.
+    assert_eq!(drive("2GiB"), Ok(()));
+    assert_eq!(
+        drive("2147479552B").unwrap_err(),
+        "my.toml:2: the capacity is below the data of the map, `simulated` times `fill`: raise `capacity`, or lower \
+         `simulated` of `[flash]`"
+    );
+}

@@ -19,6 +19,7 @@
 //!   one. So a discard of a tenth of the drive empties a tenth of the map. Data in the buffer is written nonetheless.
 //! - **[one-discard-at-a-time]** Discards change the map one after the other, each for a fixed time and for a time by its length, whatever data
 //!   there was. Other commands go on meanwhile, and see the change when the discard begins.
+//! - **[bounded-memory]** Accepted profiles have so few units, places, blocks and pages of the map that flash takes less than 1 GiB of memory.
 //! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while fewer such pages are being read than the
 //!   buffer has units.
 
@@ -39,7 +40,9 @@ mod work;
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
-use crate::profile::{FlashProfile, UNIT_BYTES};
+use crate::profile::{
+    BLOCKS_MAX, BUFFER_MAX, FlashProfile, MAP_MEMORY_MAX, SIMULATED_MAX, SPARE_MAX, UNIT_BYTES,
+};
 use crate::workload::Prng;
 use blockyard::bio::Op;
 use blockyard::time::{Duration, Instant};
@@ -59,6 +62,21 @@ use std::collections::VecDeque;
 const UNIT_SECTORS: u64 = UNIT_BYTES / SECTOR_BYTES as u64;
 /// Sectors of a GiB.
 const GIB_SECTORS: u64 = (1 << 30) / SECTOR_BYTES as u64;
+
+/// The memory of flash stays below 1 GiB for every profile that is accepted ([bounded-memory]).
+const _: () = {
+    let units = SIMULATED_MAX / UNIT_BYTES;
+    let places = units * (100 + SPARE_MAX as u64) / 100;
+    // For each unit its place and a bit; for each place its unit, and whether its row is old if it has one place; for each block its valid
+    // units, its neighbours and its age, and its number while it is free.
+    let map = units * 4 + units / 8 + places * (4 + 1) + BLOCKS_MAX * (4 + 8 + 8 + 4);
+    // For each die, the ends of a list for each number of valid units in a block. A die has five blocks at least.
+    let lists = places / 5 * 8;
+    // A page of the map; and for each unit in the buffer, itself, and the length and the end of its program. These grow by doubling.
+    let memory = MAP_MEMORY_MAX / UNIT_BYTES * 8;
+    let buffer = BUFFER_MAX / UNIT_BYTES * (8 + 8 + 1) * 2;
+    assert!(map + lists + memory + buffer < 1 << 30);
+};
 
 /// The event at which a die has done something, with its number; below it lie commands.
 const DIE: u32 = 1 << 28;
