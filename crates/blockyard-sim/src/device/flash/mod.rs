@@ -1,17 +1,24 @@
 //! Flash memory behind a translation layer: dies on channels, a write buffer, a cache of single-level cells.
 //!
 //! A write ends when the buffer has taken it. The buffer writes whole programs, each on the next die that is free, and the room of a
-//! program is free again when it has ended. A read takes its die and then its channel; a program takes its channel and then its
-//! die. Data that has not been programmed is read from the buffer.
+//! program is free again when it has ended. A read takes its die and then its channel. A program takes its die, which does nothing else while
+//! the data waits for the channel and is carried, and then programs. Data that has not been programmed is read from the buffer.
 //!
 //! The map is scaled: it has `simulated` bytes of flash and spare, whatever the drive's capacity. `fill` of them hold data, in units that
 //! all addresses share: two whose distance is a multiple of that data have one entry. So memory does not depend on the capacity or on the
 //! length of a run, and every address holds data until it is discarded. Writes that are uniform over the drive see the collection of
 //! the whole drive, sooner; writes to a part of it that is larger than the data of the map see all data overwritten.
 //!
-//! Left out: the read of the rest of a unit of which only a part is written, writes of the map, retries of other reads than a command's, wear,
-//! programs that load while another one runs, the time of commands on the channel, and the location of data in the cache of single-level
-//! cells: only its amount and times count. Of a discard, what it does to the map in flash. Collection moves data within a die.
+//! Left out:
+//!
+//! - of the translation layer: the read of the rest of a unit of which only a part is written, writes of the map, and collection in idle time
+//!   before a die is short of free blocks. Collection moves data within a die;
+//! - of a discard: that the drive reads and writes its map for it, keeps dies or other commands waiting, or forgets only a part of a unit. It
+//!   takes the same time whatever data there was;
+//! - of the cache of single-level cells: where its data lies, so reads of it are not faster and it takes no blocks from collection; its blocks
+//!   and their erases; and that it shrinks as the drive fills. Only its amount and times count;
+//! - of dies and channels: a program loads while another one runs, or a die reads while the data of its program waits for the channel; reads of
+//!   single planes; the time of commands on the channel; retries of other reads than a command's; wear, heat and power states.
 //!
 //! # Rules
 //!
