@@ -14,6 +14,8 @@ enum Figure {
     ServerTime,
     /// I/Os per second.
     Rate,
+    /// The 99th percentile of latencies.
+    Tail,
 }
 
 /// A column: a load, and the processors of server and client.
@@ -31,8 +33,8 @@ const fn column(name: &'static str, direction: Direction, kib: usize, depth: usi
     Column { name, shape, connections: 1, cpus: ["0", "0"], figure: Figure::ServerTime }
 }
 
-/// All columns but the last are on one processor. Requests have 4 KiB unless the name says otherwise.
-const COLUMNS: [Column; 7] = [
+/// Server and client are on one processor unless the name says otherwise. Requests have 4 KiB unless it says so too.
+const COLUMNS: [Column; 9] = [
     column("read, depth 16 (us/IO)", Direction::Read, 4, 16),
     column("read, depth 64 (us/IO)", Direction::Read, 4, 64),
     column("write, depth 16 (us/IO)", Direction::Write, 4, 16),
@@ -40,10 +42,21 @@ const COLUMNS: [Column; 7] = [
     column("write 1 MiB, depth 8 (us/IO)", Direction::Write, 1024, 8),
     Column { figure: Figure::Rate, ..column("read, depth 1 (k/s)", Direction::Read, 4, 1) },
     Column {
+        cpus: ["0", "1"],
+        figure: Figure::Rate,
+        ..column("read, depth 1, a CPU each (k/s)", Direction::Read, 4, 1)
+    },
+    Column {
         connections: 4,
         cpus: ["0,1", "0,1"],
         figure: Figure::Rate,
         ..column("read, 4 x depth 16, two CPUs (k/s)", Direction::Read, 4, 16)
+    },
+    Column {
+        connections: 64,
+        cpus: ["0,1", "0,1"],
+        figure: Figure::Tail,
+        ..column("read, 64 x depth 1, two CPUs (p99, ms)", Direction::Read, 4, 1)
     },
 ];
 
@@ -112,6 +125,7 @@ fn measure(peer: Peer, options: &Options, found: &mut [Vec<u64>; COLUMNS.len()])
         figures.push(match column.figure {
             Figure::ServerTime => measured.server_ns_per_io() / 10,
             Figure::Rate => measured.iops() / 10,
+            Figure::Tail => measured.p99_ns / 10_000,
         });
     }
     Ok(())

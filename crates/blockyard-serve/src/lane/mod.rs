@@ -9,6 +9,9 @@
 //! One call hands the kernel everything that a turn sends and receives, and waits for completions. I/O
 //! of files is submitted earlier in the turn, two operations at a time.
 //!
+//! A lane with nothing to do looks for completions for a few microseconds before it sleeps, where that pays
+//! ([`spin`]).
+//!
 //! A lane knows no protocol: its doors ([`Door`]) understand what arrives and compose what is sent.
 //!
 //! # Rules (cited by name)
@@ -19,6 +22,7 @@
 //!   off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 mod changes;
+mod spin;
 
 use crate::bell;
 use crate::clock;
@@ -40,13 +44,16 @@ use crate::watcher::{LaneWatcher, Watcher};
 use crate::words::error_words;
 use blockyard::time::Instant;
 use blockyard_std::parts::queue::EndedJob;
+use core::num::NonZero;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 use changes::Removal;
+use spin::Spin;
 
 /// The state that all lanes share.
 #[derive(Debug)]
@@ -115,6 +122,7 @@ pub(crate) struct Lane<D: Door> {
     doors: Slab<D>,
     removals: Vec<Removal>,
     stage: Stage,
+    spin: Spin,
 }
 
 impl<D: Door> Lane<D> {
@@ -140,7 +148,8 @@ impl<D: Door> Lane<D> {
         let watcher = watcher.map(LaneWatcher::new);
         let disks = shared.roster.all();
         let (doors, removals, stage) = (Slab::default(), Vec::new(), Stage::Serving);
-        let mut lane = Self { parts, services, doors, removals, stage };
+        let spin = Spin::new(thread::available_parallelism().map_or(1, NonZero::get));
+        let mut lane = Self { parts, services, doors, removals, stage, spin };
         for Listed { number, disk, .. } in disks.iter() {
             lane.add_disk(*number, disk, watcher.clone());
         }
@@ -171,6 +180,7 @@ impl<D: Door> Lane<D> {
             self.services.now = clock::now();
             self.services.turn += 1;
             while let Some(done) = self.services.ring.next_done() {
+                self.spin.found();
                 self.take_in(done);
             }
             if self.stage == Stage::Leaving {
@@ -187,11 +197,11 @@ impl<D: Door> Lane<D> {
     }
 
     /// Returns how long the lane may sleep, or `None` if it must not.
-    fn wait(&self) -> Option<Duration> {
+    fn wait(&mut self) -> Option<Duration> {
         let services = &self.services;
         let has_work = !services.listed.is_empty() || !services.lookups_wanted.is_empty();
         let is_busy = has_work || services.memory.may_retry();
-        if self.parts.shared.polls || is_busy {
+        if self.parts.shared.polls || is_busy || self.spin.looks_again(services.now) {
             return None;
         }
         let polls = services.disks.iter().filter_map(|disk| disk.queue.poll_at());
@@ -281,6 +291,7 @@ impl<D: Door> Lane<D> {
 
     fn ended(&mut self, disk: usize, ended: EndedJob) {
         let EndedJob { status, job: Job { transfer, owner }, .. } = ended;
+        self.spin.ended();
         match owner {
             Owner::Door { door, token } => {
                 self.services.list(door);

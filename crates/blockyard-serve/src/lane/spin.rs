@@ -1,0 +1,136 @@
+//! How long a lane looks for completions before it sleeps.
+//!
+//! A client that sends its next request as soon as it has the last answer needs a few microseconds for it. To wake a
+//! thread takes as long again. So a lane that has nothing to do looks for completions for a while before it sleeps. Between two
+//! looks it leaves its processor to any thread that is ready: the client may need it.
+//!
+//! # Rules
+//!
+//! - **[spins-where-it-pays]** A lane spins for [`LIMIT`] at most. After a spin in vain it sleeps at once for the next
+//!   waits: for one, and for twice as many after each further spin in vain, up to [`PAUSES_MAX`]. A spin that finds
+//!   something halves that number. So spins in vain cost at most [`LIMIT`] for each [`PAUSES_MAX`] waits in the end.
+//! - **[one-processor-never-spins]** A lane whose process has only one processor never spins: its client needs that one.
+//! - **[many-pay-for-one-sleep]** A lane that has ended more than [`FEW`] requests since it last looked sleeps at once:
+//!   they share the cost of the sleep, and spinning would cost more.
+
+use blockyard::time::{Duration, Instant};
+use std::thread;
+
+/// The longest spin: twice what a wake-up takes, and what a client on another processor takes for its next request.
+const LIMIT: Duration = Duration::from_us(20);
+/// The most waits without a spin.
+const PAUSES_MAX: u32 = 1024;
+
+/// The most requests that one spin may be for.
+const FEW: u32 = 2;
+
+/// The spins of a lane.
+#[derive(Debug)]
+pub(super) struct Spin {
+    /// Whether the process has several processors.
+    has_others: bool,
+    /// The begin of the spin that is under way.
+    since: Option<Instant>,
+    /// Waits without a spin after the last spin in vain.
+    pauses: u32,
+    /// How many of them are left.
+    left: u32,
+    /// Requests that have ended since the last look.
+    ended: u32,
+}
+
+impl Spin {
+    /// Returns the spins of a lane of a process with so many processors.
+    pub(super) const fn new(processors: usize) -> Self {
+        Self { has_others: processors > 1, since: None, pauses: 0, left: 0, ended: 0 }
+    }
+
+    /// Notes that a request has ended.
+    pub(super) fn ended(&mut self) {
+        self.ended += 1;
+    }
+
+    /// Whether a lane that has nothing to do at `now` looks once more instead of sleeping.
+    pub(super) fn looks_again(&mut self, now: Instant) -> bool {
+        let ended = core::mem::take(&mut self.ended);
+        let Some(since) = self.since else {
+            if !self.has_others || self.left > 0 || ended > FEW {
+                self.left = self.left.saturating_sub(1);
+                return false;
+            }
+            self.since = Some(now);
+            return true;
+        };
+        if now.since(since) < LIMIT {
+            thread::yield_now();
+            return true;
+        }
+        self.since = None;
+        self.pauses = (2 * self.pauses).clamp(1, PAUSES_MAX);
+        self.left = self.pauses;
+        false
+    }
+
+    /// Notes that the lane has found something to do.
+    pub(super) fn found(&mut self) {
+        if self.since.take().is_some() {
+            self.pauses /= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets waits begin one after another, and ends each after `found_after` microseconds. Returns the microseconds that
+    /// each spun.
+    fn spins(spin: &mut Spin, waits: u32, found_after: u64) -> Vec<u64> {
+        let mut now = Instant::ZERO;
+        let mut wait = || {
+            let begin = now;
+            while now.since(begin) < Duration::from_us(found_after) && spin.looks_again(now) {
+                now = now + Duration::from_us(1);
+            }
+            let spun = now.since(begin).as_ns() / 1000;
+            spin.found();
+            now = begin + Duration::from_us(found_after);
+            spun
+        };
+        (0..waits).map(|_| wait()).collect()
+    }
+
+    /// [spins-where-it-pays], [one-processor-never-spins]
+    #[test]
+    fn a_lane_spins_for_a_client_that_answers_at_once() {
+        assert_eq!(spins(&mut Spin::new(2), 3, 5), [5, 5, 5]);
+        assert_eq!(spins(&mut Spin::new(1), 3, 5), [0, 0, 0]);
+    }
+
+    /// [many-pay-for-one-sleep]
+    #[test]
+    fn a_lane_that_has_ended_many_requests_sleeps_at_once() {
+        let mut spin = Spin::new(2);
+        let mut after = |ended| {
+            (0..ended).for_each(|_| spin.ended());
+            let spins = spin.looks_again(Instant::ZERO);
+            spin.found();
+            spins
+        };
+        assert_eq!([0, 1, FEW, FEW + 1, 16].map(&mut after), [true, true, true, false, false]);
+        assert!(after(1), "the next wait is another one");
+    }
+
+    /// [spins-where-it-pays]
+    #[test]
+    fn a_lane_that_spins_in_vain_sleeps_at_once_and_soon_hardly_spins() {
+        let mut spin = Spin::new(2);
+        assert_eq!(spins(&mut spin, 9, 100), [20, 0, 20, 0, 0, 20, 0, 0, 0]);
+        let later = spins(&mut spin, 100_000, 100);
+        let in_vain = later.iter().filter(|&&spun| spun > 0).count();
+        assert!((90..120).contains(&in_vain), "{in_vain} spins in 100,000 waits");
+        // A client that answers at once is found again, and each spin that finds it brings the next one nearer.
+        let again = spins(&mut spin, 3000, 5);
+        assert!(again.iter().filter(|&&spun| spun > 0).count() > 900, "{again:?}");
+    }
+}
