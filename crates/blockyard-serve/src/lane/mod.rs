@@ -180,7 +180,7 @@ impl<D: Door> Lane<D> {
             self.services.now = clock::now();
             self.services.turn += 1;
             while let Some(done) = self.services.ring.next_done() {
-                self.spin.found();
+                self.spin.found(self.services.now);
                 self.take_in(done);
             }
             if self.stage == Stage::Leaving {
@@ -198,10 +198,14 @@ impl<D: Door> Lane<D> {
 
     /// Returns how long the lane may sleep, or `None` if it must not.
     fn wait(&mut self) -> Option<Duration> {
-        let services = &self.services;
+        let services = &mut self.services;
         let has_work = !services.listed.is_empty() || !services.lookups_wanted.is_empty();
         let is_busy = has_work || services.memory.may_retry();
-        if self.parts.shared.polls || is_busy || self.spin.looks_again(services.now) {
+        if self.parts.shared.polls || is_busy {
+            self.spin.is_busy();
+            return None;
+        }
+        if self.spin.looks_again(services.ring.has_pushed(), services.now) {
             return None;
         }
         let polls = services.disks.iter().filter_map(|disk| disk.queue.poll_at());

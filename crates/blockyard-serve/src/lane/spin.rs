@@ -1,14 +1,15 @@
 //! How long a lane looks for completions before it sleeps.
 //!
-//! A client that sends its next request as soon as it has the last answer needs a few microseconds for it. To wake a
-//! thread takes as long again. So a lane that has nothing to do looks for completions for a while before it sleeps. Between two
+//! A client that sends its next request as soon as it has the last answer needs a few microseconds for it. Waking a
+//! thread takes about as long. So a lane that has nothing to do looks for completions for a while before it sleeps. Between two
 //! looks it leaves its processor to any thread that is ready: the client may need it.
 //!
 //! # Rules
 //!
-//! - **[spins-where-it-pays]** A lane spins for [`LIMIT`] at most. After a spin in vain it sleeps at once for the next
-//!   waits: for one, and for twice as many after each further spin in vain, up to [`PAUSES_MAX`]. A spin that finds
-//!   something halves that number. So spins in vain cost at most [`LIMIT`] for each [`PAUSES_MAX`] waits in the end.
+//! - **[spins-where-it-pays]** A lane spins for [`LIMIT`] at most. A spin is in vain if it finds nothing within that time. Then the lane
+//!   sleeps at once for the next waits: for one, and for twice as many after each further spin in vain, up to [`PAUSES_MAX`]. A
+//!   spin that finds something halves that number. So where no spin finds anything, one wait of [`PAUSES_MAX`] has a spin.
+//! - **[own-sends-are-no-find]** A spin begins when the lane has submitted all it has: the end of its own sends is no find.
 //! - **[one-processor-never-spins]** A lane whose process has only one processor never spins: its client needs that one.
 //! - **[many-pay-for-one-sleep]** A lane that has ended more than [`FEW`] requests since it last looked sleeps at once:
 //!   they share the cost of the sleep, and spinning would cost more.
@@ -21,7 +22,7 @@ const LIMIT: Duration = Duration::from_us(20);
 /// The most waits without a spin.
 const PAUSES_MAX: u32 = 1024;
 
-/// The most requests that one spin may be for.
+/// The most requests that a lane may have ended before it spins.
 const FEW: u32 = 2;
 
 /// The spins of a lane.
@@ -46,36 +47,52 @@ impl Spin {
     }
 
     /// Notes that a request has ended.
-    pub(super) fn ended(&mut self) {
-        self.ended += 1;
+    pub(super) const fn ended(&mut self) {
+        self.ended = self.ended.saturating_add(1);
     }
 
-    /// Whether a lane that has nothing to do at `now` looks once more instead of sleeping.
-    pub(super) fn looks_again(&mut self, now: Instant) -> bool {
+    /// Whether a lane that has nothing to do at `now` looks once more instead of sleeping. It `submits` something with this look,
+    /// or has submitted it all.
+    pub(super) fn looks_again(&mut self, submits: bool, now: Instant) -> bool {
         let ended = core::mem::take(&mut self.ended);
-        let Some(since) = self.since else {
-            if !self.has_others || self.left > 0 || ended > FEW {
-                self.left = self.left.saturating_sub(1);
-                return false;
-            }
-            self.since = Some(now);
-            return true;
-        };
-        if now.since(since) < LIMIT {
-            thread::yield_now();
-            return true;
+        if ended > 0 || submits {
+            self.since = None;
         }
+        if let Some(since) = self.since {
+            if now.since(since) < LIMIT {
+                thread::yield_now();
+                return true;
+            }
+            self.in_vain();
+            return false;
+        }
+        if !self.has_others || self.left > 0 || ended > FEW {
+            self.left = self.left.saturating_sub(1);
+            return false;
+        }
+        self.since = (!submits).then_some(now); // [own-sends-are-no-find]
+        true
+    }
+
+    /// Notes that the lane has found a completion at `now`.
+    pub(super) fn found(&mut self, now: Instant) {
+        let Some(since) = self.since.take() else { return };
+        if now.since(since) < LIMIT {
+            self.pauses /= 2;
+        } else {
+            self.in_vain(); // another thread had the processor meanwhile
+        }
+    }
+
+    /// Notes that the lane has something to do without a look.
+    pub(super) const fn is_busy(&mut self) {
+        (self.since, self.ended) = (None, 0);
+    }
+
+    fn in_vain(&mut self) {
         self.since = None;
         self.pauses = (2 * self.pauses).clamp(1, PAUSES_MAX);
         self.left = self.pauses;
-        false
-    }
-
-    /// Notes that the lane has found something to do.
-    pub(super) fn found(&mut self) {
-        if self.since.take().is_some() {
-            self.pauses /= 2;
-        }
     }
 }
 
@@ -89,11 +106,15 @@ mod tests {
         let mut now = Instant::ZERO;
         let mut wait = || {
             let begin = now;
-            while now.since(begin) < Duration::from_us(found_after) && spin.looks_again(now) {
-                now = now + Duration::from_us(1);
+            // The first look submits an answer, whose end is a completion.
+            let mut looks = spin.looks_again(true, now);
+            spin.found(now);
+            while looks && now.since(begin) < Duration::from_us(found_after) {
+                looks = spin.looks_again(false, now);
+                now = now + Duration::from_us(u64::from(looks));
             }
             let spun = now.since(begin).as_ns() / 1000;
-            spin.found();
+            spin.found(now);
             now = begin + Duration::from_us(found_after);
             spun
         };
@@ -107,21 +128,30 @@ mod tests {
         assert_eq!(spins(&mut Spin::new(1), 3, 5), [0, 0, 0]);
     }
 
+    /// Another thread has the lane's processor for a millisecond of the spin: [spins-where-it-pays]
+    #[test]
+    fn a_completion_after_the_longest_spin_is_no_find() {
+        let mut spin = Spin::new(2);
+        assert!(spin.looks_again(false, Instant::ZERO), "the spin begins");
+        spin.found(Instant::ZERO + Duration::from_ms(1));
+        assert!(!spin.looks_again(false, Instant::ZERO + Duration::from_ms(1)), "it was in vain");
+    }
+
     /// [many-pay-for-one-sleep]
     #[test]
     fn a_lane_that_has_ended_many_requests_sleeps_at_once() {
         let mut spin = Spin::new(2);
         let mut after = |ended| {
             (0..ended).for_each(|_| spin.ended());
-            let spins = spin.looks_again(Instant::ZERO);
-            spin.found();
+            let spins = spin.looks_again(false, Instant::ZERO);
+            spin.found(Instant::ZERO);
             spins
         };
         assert_eq!([0, 1, FEW, FEW + 1, 16].map(&mut after), [true, true, true, false, false]);
         assert!(after(1), "the next wait is another one");
     }
 
-    /// [spins-where-it-pays]
+    /// [spins-where-it-pays], [own-sends-are-no-find]
     #[test]
     fn a_lane_that_spins_in_vain_sleeps_at_once_and_soon_hardly_spins() {
         let mut spin = Spin::new(2);
@@ -129,7 +159,7 @@ mod tests {
         let later = spins(&mut spin, 100_000, 100);
         let in_vain = later.iter().filter(|&&spun| spun > 0).count();
         assert!((90..120).contains(&in_vain), "{in_vain} spins in 100,000 waits");
-        // A client that answers at once is found again, and each spin that finds it brings the next one nearer.
+        // A client that answers at once is found again when the pauses are over.
         let again = spins(&mut spin, 3000, 5);
         assert!(again.iter().filter(|&&spun| spun > 0).count() > 900, "{again:?}");
     }

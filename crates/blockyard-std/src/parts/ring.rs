@@ -246,6 +246,11 @@ impl<K> Ring<K> {
         self.ops.is_empty()
     }
 
+    /// Whether operations wait for the next [`Self::enter`].
+    pub fn has_pushed(&mut self) -> bool {
+        !self.ring.submission().is_empty()
+    }
+
     /// Submits all pushed operations to the kernel. With `wait`, waits at most that long until an operation
     /// is done.
     ///
@@ -282,7 +287,7 @@ impl<K> Ring<K> {
         self.settle(called)
     }
 
-    /// Makes sure that the call can be made again if its error is transient.
+    /// After a transient error, collects completions so that the call can be made again.
     ///
     /// The kernel refuses a call (`EBUSY`, and `EAGAIN` for lack of memory) while it keeps completions that do not fit into the
     /// completion queue, until the program has collected those that are there: io_uring_enter(2). A loop that only repeats the
@@ -404,7 +409,7 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::os::unix::net::UnixStream;
 
-    /// Checks [quick-send-never-waits] too. The error is made up: a kernel of today keeps completions without one.
+    /// Checks [quick-send-never-waits] too. The error is made up: today's kernels keep the completions and return none.
     #[test]
     fn a_refused_call_collects_what_is_done_but_no_message_that_it_did_not_send() {
         let bell = bell::bell().expect("a descriptor should be left");
