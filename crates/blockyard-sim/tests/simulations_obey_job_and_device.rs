@@ -178,6 +178,10 @@ fn runtime_ends_a_job_and_ramp_time_is_not_measured() {
     let report = run("--rw=randread --runtime=1 --time_based --ramp_time=1 --size=64m", TIMER);
     assert_near(report.span.as_ns(), 1_000_000_000, 1);
     assert_near(report.jobs[0].stats.measured().next().unwrap().ios, 10_000, 10);
+    // Each trim is a call, in which the job sleeps.
+    let trims =
+        "--rw=randtrim --ioengine=libaio --iodepth=4 --runtime=20ms --time_based --size=64m";
+    assert_near(run(trims, TIMER).span.as_ns(), 20_000_000, 2);
 }
 
 #[test]

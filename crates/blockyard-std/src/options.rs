@@ -146,8 +146,8 @@ impl Options {
     /// # Errors
     ///
     /// Fails if `bytes` is 0, if no queue can have the [policies](OpenError::Policies), if a thread is needed and the system gives none,
-    /// or if the system has no room for `bytes` in the address space or no memory for 1/32768 of them, in which the disk notes what
-    /// was written. The memory of a page is taken with the first write to it, so that a disk may be larger than what is free, and
+    /// or if the system has no room for `bytes` in the address space or none for the bitmap of what was written, 1/32768 of `bytes`.
+    /// The memory of a page is taken with the first write to it, so that a disk may be larger than what is free, and
     /// the system decides what happens when there is none left. With [`Self::huge_pages`] all of it is taken here, or the call fails.
     pub fn memory(&self, bytes: u64) -> Result<Disk, OpenError> {
         check_policies(&self.policies, self.elevator)?;

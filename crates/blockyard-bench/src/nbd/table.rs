@@ -33,7 +33,7 @@ const fn column(name: &'static str, direction: Direction, kib: usize, depth: usi
     Column { name, shape, connections: 1, cpus: ["0", "0"], figure: Figure::ServerTime }
 }
 
-/// Server and client are on one processor unless the name says otherwise. Requests have 4 KiB unless it says so too.
+/// Server and client are on one processor, and requests are of 4 KiB, unless the name says otherwise.
 const COLUMNS: [Column; 9] = [
     column("read, depth 16 (us/IO)", Direction::Read, 4, 16),
     column("read, depth 64 (us/IO)", Direction::Read, 4, 64),

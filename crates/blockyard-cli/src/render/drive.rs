@@ -28,7 +28,7 @@ pub(super) fn text(rows: &[(Option<&str>, &DriveFigures)], width: usize) -> Stri
         medium.row(core::iter::once(name).chain(amounts));
     }
     format!(
-        "\nThe drive, and how much of it was in use:\n{front:width$}\nIts medium, with the times of all commands added up:\n{medium:width$}"
+        "\nThe drive, and how much of it was in use:\n{front:width$}\nThe medium (times are sums over all commands):\n{medium:width$}"
     )
 }
 
@@ -71,7 +71,7 @@ The drive, and how much of it was in use:
 design  per doorbell  per command  controller    link  medium
 none            1.50         0.25      70.0 %  61.0 %  99.0 %
 
-Its medium, with the times of all commands added up:
+The medium (times are sums over all commands):
                     channel
 design  units read     wait  amplified
 none         1.20k  1.50 us      137 %

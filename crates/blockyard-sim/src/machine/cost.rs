@@ -246,9 +246,8 @@ mod tests {
         found
     }
 
-    /// [timers-of-queues-are-free]
     #[test]
-    fn nobody_pays_for_what_a_timer_did() {
+    fn nobody_pays_for_what_was_dropped() {
         let tags = TagSetConfig::single(64);
         let machine = Device::lookup("srp").unwrap().machine;
         let mut sink = CostSink::new(&machine, &Policies::mq_deadline(), 1, &tags);

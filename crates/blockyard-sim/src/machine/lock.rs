@@ -2,8 +2,8 @@
 //! Processors get it in the order in which they ask, and hold it while their work lasts.
 //!
 //! A piece of work makes all acquisitions of a lock in one go: the lock is held for as long as by all of them together, and
-//! the processor waits once. It takes one lock after another. A lock serves pieces of work in the order of their begins,
-//! without a gap.
+//! the processor waits once. A piece of work takes one lock after another. A lock serves pieces of work in the order of
+//! their begins, without a gap.
 //!
 //! # Rules
 //!
@@ -80,7 +80,8 @@ impl Contended {
     }
 
     /// Takes the lock for work of `cpu` that began at `now`, or as soon as it is free, before all waiters. A processor that
-    /// was granted the lock does not wait, and no processor waits while it is `busy` with other locks after the begin.
+    /// was granted the lock does not wait. `busy` is how long the work has waited for other locks or held them: it has
+    /// waited for this one too meanwhile.
     /// `transfer` is the time of a move between processors ([lock-moves-between-processors]).
     pub fn take(
         &mut self,
@@ -93,7 +94,8 @@ impl Contended {
         debug_assert!(hold.acquisitions > 0, "{cpu:?} uses a lock without an acquisition");
         let begin = self.free_at.max(now);
         let first = u32::from(self.last.is_some_and(|last| last != cpu));
-        let is_wanted = begin > now || !self.waiters.is_empty();
+        let wait = begin.since(begin.min(now + busy));
+        let is_wanted = wait > Duration::ZERO || !self.waiters.is_empty();
         let moves = first + if is_wanted { hold.acquisitions - 1 } else { 0 };
         let held = hold.time + Duration::from_ns(transfer.as_ns() * u64::from(moves));
         self.free_at = begin + held;
@@ -101,7 +103,6 @@ impl Contended {
         self.counts.acquisitions += u64::from(hold.acquisitions);
         self.counts.moves += u64::from(moves);
         self.counts.held += held;
-        let wait = begin.since(begin.min(now + busy));
         self.note_wait(wait);
         Taken { wait, held }
     }

@@ -80,7 +80,7 @@ pub struct FlashProfile {
     pub registers: u8,
     /// Time for which 4 KiB occupy their channel.
     pub transfer: Duration,
-    /// Time of a discard beside that of its length.
+    /// Fixed time of a discard, to which the time of its length is added.
     pub discard: Duration,
     /// Time of a discard for each GiB that it covers.
     pub discard_per_gib: Duration,
@@ -137,7 +137,7 @@ impl FlashProfile {
         let blocks = self.all_dies() * (self.die_blocks() - RESERVE_BLOCKS - 1);
         let in_use = blocks * self.block_units();
         let spare = in_use.saturating_sub(data).max(1);
-        let moves = data * u64::from(self.overwritten) / 100 * in_use / (2 * spare);
+        let moves = data * u64::from(self.overwritten) / 100 * in_use.max(2 * spare) / (2 * spare);
         data + moves
     }
 

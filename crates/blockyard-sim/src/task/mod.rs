@@ -414,6 +414,10 @@ impl Task {
     pub fn plan(&mut self, now: Instant, has_turn: bool) -> Plan {
         self.asleep = Asleep::No;
         self.taking = false;
+        if now >= self.stop_at {
+            self.exhausted = true;
+            self.drawn = None;
+        }
         match self.in_call {
             InCall::None => {}
             InCall::Waits(_) => {
@@ -421,10 +425,6 @@ impl Task {
                 return Plan::AwaitCompletions;
             }
             InCall::Returns(_) => return Plan::Go,
-        }
-        if now >= self.stop_at {
-            self.exhausted = true;
-            self.drawn = None;
         }
         self.draw();
         if let Source::Recorded(recorded) = &self.source {

@@ -126,7 +126,8 @@ impl<O: Observer> World<O> {
         Duration::ZERO
     }
 
-    /// Wakes a task, or lets it go on if it polled: not before `from`, when those that were woken before it are ready.
+    /// Wakes a task, or lets it go on if it polled: not before `from`, the instant at which the tasks that were woken first are
+    /// ready.
     pub(super) fn wake(&mut self, task: TaskId, from: Instant) -> Duration {
         debug_assert!(
             from <= self.now + self.machine.wakeup,

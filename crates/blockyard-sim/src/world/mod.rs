@@ -24,9 +24,8 @@
 //!   first, as Linux prefers a thread that has had less than its share of the processor; and of several such waiters, the one
 //!   first that was woken in vain most often. So nobody waits for ever.
 //! - **[vain-waiter-moves]** A task that was woken in vain runs on an idle processor next time, if its own is busy and its job does
-//!   not say where it runs. Otherwise the tasks of the processor that has the interrupts would be late each time.
-//! - **[timers-of-queues-are-free]** No processor pays for the timer of a queue and what it does at once; it pays for the
-//!   runs that the timer leaves to a thread. Such timers are rare: of requests that time out, and of delayed runs.
+//!   not say where it runs: each waiter that a completion wakes on another one. Otherwise the tasks of the processor that has the
+//!   interrupts would be late each time. A task that polls stays.
 //! - **[one-interrupt-for-all]** A vector interrupts the processor of its hardware queue once while completions wait for
 //!   its handler, and the handler ends all of them. A completion during the handler's work interrupts again.
 //! - **[polled-queue-never-interrupts]** A polled hardware queue raises no interrupt. Its completions wait for

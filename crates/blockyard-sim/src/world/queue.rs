@@ -17,7 +17,7 @@ use core::cmp::Reverse;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 impl<O: Observer> World<O> {
-    /// Handles a queue's timer, and leaves the queue's runs to threads ([timers-of-queues-are-free]).
+    /// Handles a queue's timer, and leaves the queue's runs to threads. The timer is rare, and costs no processor time.
     pub(super) fn poll(&mut self, queue: QueueId) {
         self.polls[queue.index()] = None;
         let _ = self.follow_up(queue, true);
@@ -129,8 +129,8 @@ impl<O: Observer> World<O> {
             cost += self.wake(woken[at].1, self.now);
         }
         woken.drain(..in_vain);
-        let last = if cost > Duration::ZERO { self.now + self.machine.wakeup } else { self.now };
-        (cost, last)
+        let wakeup = if in_vain > 0 { self.machine.wakeup } else { Duration::ZERO };
+        (cost, self.now + wakeup)
     }
 
     /// Moves a task that was woken in vain to an idle processor where none of the tasks `before` it goes, if its own is

@@ -169,7 +169,7 @@ mod tests {
     use blockyard::limits::Limits;
     use blockyard::policy::{Policies, SchedDepth};
 
-    /// A disk in memory takes an empty queue for the proof that its requests have ended. One whose bio waited for a tag, or
+    /// A disk in memory relies on an empty queue as the proof that its requests have ended. One whose bio waited for a tag, or
     /// whose refusal nobody had seen, was empty.
     #[test]
     fn a_queue_whose_bios_wait_is_not_empty() {

@@ -31,7 +31,7 @@ impl MapMemory {
         units.start / PAGE_UNITS..units.end.div_ceil(PAGE_UNITS)
     }
 
-    /// Uses `page`. Returns whether it must be read from flash first.
+    /// Marks `page` as the last used. Returns whether it must be read from flash first.
     pub(super) fn misses(&mut self, page: u64) -> bool {
         let at = usize::try_from(page % self.sets.len() as u64).expect("sets should be few");
         let set = &mut self.sets[at];

@@ -13,19 +13,19 @@
 //!
 //! - of the translation layer: the read of the rest of a unit of which only a part is written, writes of the map, and collection in idle time
 //!   before a die is short of free blocks. Collection moves data within a die;
-//! - of a discard: that the drive reads and writes its map for it, keeps dies or other commands waiting, or forgets only a part of a unit. It
-//!   takes the same time whatever data there was;
+//! - of a discard: reads and writes of the map, the wait of dies and of other commands, and parts of units. It takes the same time
+//!   whatever data there was;
 //! - of the cache of single-level cells: where its data lies, so reads of it are not faster and it takes no blocks from collection; its blocks
-//!   and their erases; and that it shrinks as the drive fills. Only its amount and times count;
-//! - of dies and channels: a program loads while another one runs, or a die reads while the data of its program waits for the channel; reads of
+//!   and their erases; its places that a flush leaves empty; and that it shrinks as the drive fills. Only its amount and times count;
+//! - of dies and channels: cache programs, which load while another one runs; reads of a die whose program waits for its data; reads of
 //!   single planes; the time of commands on the channel; retries of other reads than a command's; wear, heat and power states.
 //!
 //! # Rules
 //!
 //! - **[discard-by-share]** Of the units that share an entry, one stands for all, by a fixed hash. A discard empties the entry if it has that
 //!   one. So a discard of a tenth of the drive empties a tenth of the map. Data in the buffer is written nonetheless.
-//! - **[one-discard-at-a-time]** Discards change the map one after the other, each for a fixed time and for a time by its length, whatever data
-//!   there was. Other commands go on meanwhile, and see the change when the discard begins.
+//! - **[one-discard-at-a-time]** A discard changes the map when it arrives. Discards end one after the other, each after a fixed time and
+//!   one proportional to its length, whatever data there was. The medium goes on with other commands meanwhile.
 //! - **[bounded-memory]** Accepted profiles have so few units, places, blocks and pages of the map that flash takes less than 1 GiB of memory.
 //! - **[bounded-map-reads]** A write that needs a page of the map is let into the buffer while fewer such pages are being read than the
 //!   buffer has units.
