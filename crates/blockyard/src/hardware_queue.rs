@@ -109,6 +109,16 @@ impl QueueMap {
         self.kinds().into_iter().map(size_of_val).sum()
     }
 
+    /// The hardware queue of `cpu` in the map of `kind`, an index into [`Self::kinds`].
+    #[inline]
+    pub(crate) fn serving(&self, kind: usize, cpu: CpuId) -> HctxId {
+        match kind {
+            0 => self.default[cpu.index()],
+            1 => self.read[cpu.index()],
+            _ => self.poll[cpu.index()],
+        }
+    }
+
     pub(crate) fn kinds(&self) -> [&[HctxId]; 3] {
         [&self.default, &self.read, &self.poll]
     }

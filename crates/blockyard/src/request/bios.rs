@@ -174,7 +174,17 @@ impl Bios {
 
     /// Ends `first` and every bio linked behind it: those within the first `done` sectors well, the
     /// others with `status`.
+    #[inline(always)]
     pub(crate) fn end_chain(&mut self, first: BioId, done: u32, status: Status) {
+        let slot = &self.slots[first.index()];
+        if slot.next == NONE && slot.parent == NONE && done == 0 {
+            self.drop_part(first, status); // one bio, the usual case
+        } else {
+            self.end_each(first, done, status);
+        }
+    }
+
+    fn end_each(&mut self, first: BioId, done: u32, status: Status) {
         let (mut at, mut done) = (first.0, done);
         while at != NONE {
             let BioSlot { next, bio: Bio { sectors, .. }, .. } = self.slots[at as usize];

@@ -95,7 +95,7 @@ impl RequestQueue {
 
     /// Returns the hardware queue that serves `bio` from `cpu`.
     fn hctx_of(&self, cpu: CpuId, bio: &Bio) -> HctxId {
-        self.map.kinds()[self.map.kind_of(bio)][cpu.index()]
+        self.map.serving(self.map.kind_of(bio), cpu)
     }
 
     /// Checks a bio. Returns its flags without those that mean nothing on this device.
@@ -174,7 +174,7 @@ impl RequestQueue {
     fn find_staged(&mut self, cpu: CpuId, kind: usize, extent: &Extent) -> Option<Candidate> {
         match &mut self.elevator {
             Some(elevator) => {
-                let from = Ctx { cpu, hctx: self.map.kinds()[kind][cpu.index()] };
+                let from = Ctx { cpu, hctx: self.map.serving(kind, cpu) };
                 elevator.find_merge(&self.requests, &self.limits, from, extent, true)
             }
             None => {
@@ -221,8 +221,8 @@ impl RequestQueue {
 }
 
 impl<D: Driver, S: Sink> Turn<'_, D, S> {
-    fn submit(&mut self, cpu: CpuId, bio: Bio) -> Result<(), SubmitError> {
-        let bio = Bio { flags: self.queue.check(cpu, &bio)?, ..bio };
+    fn submit(&mut self, cpu: CpuId, mut bio: Bio) -> Result<(), SubmitError> {
+        bio.flags = self.queue.check(cpu, &bio)?;
         let nowait = bio.flags.contains(Flags::NOWAIT);
         if self.queue.is_frozen() {
             return Err(match self.queue.pauses.draining {
@@ -367,7 +367,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if self.queue.waiting() > 0 && self.merge_bio(cpu, kind, bio) {
             return Ok(());
         }
-        let hctx = self.queue.map.kinds()[kind][cpu.index()];
+        let hctx = self.queue.map.serving(kind, cpu);
         debug_assert!(
             !self.queue.is_frozen()
                 || !self.queue.bios.begins(bio)
@@ -386,17 +386,20 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.idle_at = None;
         self.queue.requests.start(id, &self.queue.bios, bio, cpu, hctx, self.now);
         if self.queue.keeps_driver_tag() {
-            let tag = driver_tag(self.queue.tag_of(id).1);
+            let tag = driver_tag(self.queue.tag_on(hctx, id));
             self.queue.requests[id].driver_tag = Some(tag);
             self.host.tags.assign(hctx, tag, id);
         }
         self.emit(Action::GetRequest, id);
-        let rq = &mut self.queue.requests[id];
-        rq.steps = Steps::of(&self.queue.bios[bio], &self.queue.limits);
-        if !rq.steps.is_empty() && !self.begin_sequence(id) {
-            return Ok(());
+        let carried = &self.queue.bios[bio];
+        let (steps, op) = (Steps::of(carried, &self.queue.limits), carried.op);
+        if !steps.is_empty() {
+            self.queue.requests[id].steps = steps;
+            if !self.begin_sequence(id) {
+                return Ok(());
+            }
         }
-        if self.queue.requests[id].op.is_passthrough() {
+        if op.is_passthrough() {
             self.bypass_elevator(id);
             self.queue.runs.mark(hctx, false);
         } else if plugs && self.queue.plugs[cpu.index()].active {
@@ -638,7 +641,8 @@ fn is_within(bio: &Bio, limits: &Limits) -> bool {
     let max_sectors = match bio.op {
         Op::Flush => return true,
         op if op.is_passthrough() => limits.max_sectors_of(op),
-        _ => max_part_sectors(bio, bio.sector, limits),
+        // A part has one block at least, and a bio whole blocks.
+        op => limits.max_sectors_at(op, bio.sector).max(limits.logical_block_sectors),
     };
     let moves_data = matches!(bio.op, Op::Read | Op::Write) || bio.op.is_passthrough();
     bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !moves_data)

@@ -231,6 +231,7 @@ impl TagSet {
         self.woken = true;
     }
 
+    #[cold]
     fn activate(&mut self, queue: QueueId) {
         debug_assert!(self.users < u32::from(self.config.queues), "{} active queues", self.users);
         self.active[queue.index()] = true;

@@ -125,6 +125,7 @@ impl Waiters {
         }
     }
 
+    #[inline(never)]
     fn count_freed(&mut self, in_use: u32) {
         self.freed += 1;
         if self.freed >= self.batch {
