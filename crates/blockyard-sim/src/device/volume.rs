@@ -33,7 +33,7 @@ struct Bucket {
     at: Instant,
     /// When the burst rate lets the next token leave.
     free_at: Instant,
-    /// Time for which tokens left it.
+    /// Time for which tokens left it, or an access waited for some.
     used: Duration,
 }
 
@@ -50,12 +50,13 @@ impl Bucket {
         self.fill(begin);
         let wanted = i128::from(tokens.min(self.profile.credit)) * i128::from(SECOND_NS);
         let missing = (wanted - self.level).max(0).unsigned_abs();
-        let begin = begin + span(missing.div_ceil(u128::from(self.profile.rate)));
+        let refill = span(missing.div_ceil(u128::from(self.profile.rate)));
+        let begin = begin + refill;
         self.fill(begin);
         self.level -= i128::from(tokens) * i128::from(SECOND_NS);
         let ns = u128::from(tokens) * u128::from(SECOND_NS);
         let time = span(ns.div_ceil(u128::from(self.profile.burst)));
-        self.used += time;
+        self.used += refill + time;
         self.free_at = begin + time;
         begin
     }
@@ -181,6 +182,8 @@ mod tests {
         assert_eq!((after(500), after(600)), (Duration::from_ms(1), Duration::from_ms(10)));
         let spent = taken.windows(2).position(|pair| pair[1].since(pair[0]) > Duration::from_ms(1));
         assert!(spent.is_some_and(|n| n.abs_diff(555) <= 1), "{spent:?}");
+        // The bucket was the limit all the time.
+        assert_eq!(Instant::ZERO + bucket.used, taken[1999] + Duration::from_ms(1));
     }
 
     /// Amazon's guide says of gp2: 5.4 million credits, which a burst to 3000 I/Os per second spends in half an hour or more.

@@ -29,13 +29,13 @@ pub enum Basis {
 }
 
 impl Figure {
-    /// What the figure rests on: the first word of its origin says it.
+    /// What the figure rests on: the first word of its origin says it. A word that says nothing known is an assumption.
     #[must_use]
     pub fn basis(&self) -> Basis {
         match self.origin.split(':').next() {
-            Some("assumed") => Basis::Assumed,
             Some("fitted") => Basis::Fitted,
-            _ => Basis::Stated,
+            Some("source" | "default") => Basis::Stated,
+            _ => Basis::Assumed,
         }
     }
 }
