@@ -66,6 +66,7 @@ impl Spin {
             self.in_vain();
             return false;
         }
+        // [one-processor-never-spins], [spins-where-it-pays], [many-pay-for-one-sleep]
         if !self.has_others || self.left > 0 || ended > FEW {
             self.left = self.left.saturating_sub(1);
             return false;
