@@ -202,7 +202,7 @@ impl<D: Door> Lane<D> {
         let has_work = !services.listed.is_empty() || !services.lookups_wanted.is_empty();
         let is_busy = has_work || services.memory.may_retry();
         if self.parts.shared.polls || is_busy {
-            self.spin.is_busy();
+            self.spin.forget();
             return None;
         }
         if self.spin.looks_again(services.ring.has_pushed(), services.now) {

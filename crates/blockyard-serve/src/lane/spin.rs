@@ -85,11 +85,12 @@ impl Spin {
         }
     }
 
-    /// Notes that the lane has something to do without a look.
-    pub(super) const fn is_busy(&mut self) {
+    /// Notes that the lane has something to do without a look: a spin under way is neither in vain nor a find.
+    pub(super) const fn forget(&mut self) {
         (self.since, self.ended) = (None, 0);
     }
 
+    /// Ends a spin in vain.
     fn in_vain(&mut self) {
         self.since = None;
         self.pauses = (2 * self.pauses).clamp(1, PAUSES_MAX);

@@ -81,8 +81,8 @@ impl Contended {
 
     /// Takes the lock for work of `cpu` that began at `now`, or as soon as it is free, before all waiters. A processor that
     /// was granted the lock does not wait. `busy` is how long the work has waited for other locks or held them: it has
-    /// waited for this one too meanwhile.
-    /// `transfer` is the time of a move between processors ([lock-moves-between-processors]).
+    /// waited for this one too meanwhile. `transfer` is the time of a move between processors
+    /// ([lock-moves-between-processors]).
     pub fn take(
         &mut self,
         cpu: CpuId,

@@ -3,7 +3,7 @@
 use blockyard::time::Duration;
 
 use super::error::ProfileError;
-use super::spread::{Points, Spread};
+use super::spread::{PERCENTS, Spread};
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Time};
 
@@ -34,5 +34,5 @@ pub(super) fn crosspoint("crosspoint") -> CrosspointProfile {
     write_unit: "write-unit" need(Time),
     read: "read" need(Time),
     write: "write" need(Time),
-    spread: "spread" take(Points),
+    spread: "spread" take(PERCENTS),
 });

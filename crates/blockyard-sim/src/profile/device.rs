@@ -18,7 +18,7 @@ use super::overrides::{self, Overlay, Override};
 use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
 use super::reading::{Figure, Notes, Reading};
 use super::source::Source;
-use super::spread::{Points, Spread};
+use super::spread::{PERCENTS, Spread};
 use super::table::{Choices, Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
 
@@ -500,7 +500,7 @@ table_of!(HBA, fn hba("hba") -> HbaProfile {
     luns: "luns" need(Count(1..=DISKS_MAX)),
     command_read: "command-read" need(Time),
     command_write: "command-write" need(Time),
-    spread: "spread" take(Points),
+    spread: "spread" take(PERCENTS),
     port_read: "port-read" need(Time),
     port_write: "port-write" need(Time),
     burst: "burst" need(Bytes(512..=1 << 30)),

@@ -4,7 +4,7 @@ use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
 use super::error::{Problem, ProfileError};
-use super::spread::{Retries, Spread};
+use super::spread::{RETRIES, Spread};
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Time};
 
@@ -170,7 +170,7 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     overwritten: "overwritten" need(Count(0..=400)),
     collection: "collection" take_or(OneOf(CHOICES), Choice::Greedy),
     read: "read" need(Time),
-    retries: "retries" take(Retries),
+    retries: "retries" take(RETRIES),
     program: "program" need(Time),
     erase: "erase" need(Time),
     suspend: "suspend" take(Time),

@@ -91,41 +91,39 @@ impl Spread {
     }
 }
 
-/// Points in a profile: percentiles, and percent of a figure.
-pub(super) struct Points;
+/// Points in a profile: percentiles, and values up to a largest one.
+pub(super) struct Points {
+    most: u32,
+    /// What such points look like, for an error.
+    wanted: &'static str,
+}
 
-/// Points in a profile: percentiles, and how many more times something is tried, at most a hundred.
-pub(super) struct Retries;
+/// Percentiles, and percent of a figure.
+pub(super) const PERCENTS: Points = Points {
+    most: PERCENT_MAX,
+    wanted: "up to 16 points `[percentile, value]` that rise from percentile 0 to 100, with whole values to 100000",
+};
 
-/// The largest number of [`Retries`].
-const RETRIES_MAX: u32 = 100;
+/// Percentiles, and how many more times something is tried.
+pub(super) const RETRIES: Points = Points {
+    most: 100,
+    wanted: "up to 16 points `[percentile, times]` that rise from percentile 0 to 100, with at most 100 times",
+};
 
 impl Kind for Points {
     type Out = Spread;
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Spread, Problem> {
-        let wanted = "up to 16 points `[percentile, value]` that rise from percentile 0 to 100, with whole values to 100000";
-        points(value).ok_or_else(|| unsuitable(key, value, wanted))
+        let spread = points(value).filter(|spread| spread.points[POINTS - 1].1 <= self.most);
+        spread.ok_or_else(|| unsuitable(key, value, self.wanted))
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<Spread, Problem> {
-        vary(self, range)
-    }
-}
-
-impl Kind for Retries {
-    type Out = Spread;
-    const FIGURE: bool = true;
-
-    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Spread, Problem> {
-        let wanted = "up to 16 points `[percentile, times]` that rise from percentile 0 to 100, with at most 100 times";
-        let few = points(value).filter(|spread| spread.points[POINTS - 1].1 <= RETRIES_MAX);
-        few.ok_or_else(|| unsuitable(key, value, wanted))
-    }
-
-    fn vary(&self, range: &InRange<'_>) -> Result<Spread, Problem> {
-        vary(self, range)
+        let (low, high) = range.ends(self)?;
+        low.toward(&high, range.place).ok_or(Problem::Contradiction(
+            "both ends of the range of a spread have the same percentiles, and no value of the second is smaller",
+        ))
     }
 }
 
@@ -144,14 +142,6 @@ fn points(value: &DeValue<'_>) -> Option<Spread> {
     };
     let points: Option<Vec<_>> = points.iter().map(|each| point(each.get_ref())).collect();
     Spread::new(&points?)
-}
-
-/// Returns the spread in its place of a range.
-fn vary(kind: &impl Kind<Out = Spread>, range: &InRange<'_>) -> Result<Spread, Problem> {
-    let (low, high) = range.ends(kind)?;
-    low.toward(&high, range.place).ok_or(Problem::Contradiction(
-        "both ends of the range of a spread have the same percentiles, and no value of the second is smaller",
-    ))
 }
 
 #[cfg(test)]

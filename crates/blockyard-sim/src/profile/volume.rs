@@ -3,7 +3,7 @@
 use blockyard::time::Duration;
 
 use super::error::{Problem, ProfileError};
-use super::spread::{Points, Spread};
+use super::spread::{PERCENTS, Spread};
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Time};
 
@@ -39,7 +39,7 @@ table_of!(VOLUME, /// Reads the table `[volume]` of `parent`.
 pub(super) fn volume("volume") -> VolumeProfile {
     read: "read" need(Time),
     write: "write" need(Time),
-    spread: "spread" take(Points),
+    spread: "spread" take(PERCENTS),
     io_unit: "io-unit" need(Bytes(512..=1 << 30)),
     iops: "iops" by(iops),
     bytes: "bytes" by(bytes),

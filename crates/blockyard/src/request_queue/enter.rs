@@ -645,5 +645,13 @@ fn is_within(bio: &Bio, limits: &Limits) -> bool {
         op => limits.max_sectors_at(op, bio.sector).max(limits.logical_block_sectors),
     };
     let moves_data = matches!(bio.op, Op::Read | Op::Write) || bio.op.is_passthrough();
-    bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !moves_data)
+    let is_within =
+        bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !moves_data);
+    debug_assert!(
+        !is_within
+            || bio.op.is_passthrough()
+            || bio.sectors <= max_part_sectors(bio, bio.sector, limits),
+        "{bio:?} is whole and longer than the first part of a split one"
+    );
+    is_within
 }

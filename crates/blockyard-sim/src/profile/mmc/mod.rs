@@ -8,7 +8,7 @@ use blockyard_mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
 use crate::profile::error::{Problem, ProfileError};
-use crate::profile::spread::Points;
+use crate::profile::spread::PERCENTS;
 use crate::profile::table::{Table, table_of};
 use crate::profile::value::{Bytes, Count, Flag, Kind, OneOf, Time};
 mod fault;
@@ -509,7 +509,7 @@ fn timings(card: &Table<'_>) -> Result<CardTiming, ProfileError> {
             ahead: ahead(&card.table("card.ahead", AHEAD)?)?,
             gap: read.take_or("gap", Time, Duration::ZERO)?,
             parallel: read.take_or("parallel", Count(1..=32), 1)?,
-            spread: read.take("spread", Points)?,
+            spread: read.take("spread", PERCENTS)?,
         },
         write: write(&card.table("card.write", WRITE)?)?,
         units: units(card)?,
@@ -550,7 +550,7 @@ fn write(write: &Table<'_>) -> Result<WriteTiming, ProfileError> {
         sequences: write.take_or("sequences", Count(1..=64), 1)?,
         command: write.take_or("command", Time, Duration::ZERO)?,
         jump: write.take_or("jump", Time, Duration::ZERO)?,
-        spread: write.take("spread", Points)?,
+        spread: write.take("spread", PERCENTS)?,
         flush: write.take_or("flush", Time, Duration::ZERO)?,
     })
 }
@@ -568,7 +568,7 @@ fn stall(stall: &Table<'_>) -> Result<Option<Stall>, ProfileError> {
     Ok(Some(Stall {
         one_in_pages: stall.need("one-in-pages", Count(1..=u32::MAX))?,
         length: stall.need("length", Time)?,
-        spread: stall.take("spread", Points)?,
+        spread: stall.take("spread", PERCENTS)?,
     }))
 }
 

@@ -49,7 +49,7 @@ impl Rig {
     }
 
     fn ctx(&self, cpu: CpuId, bio: &Bio) -> Ctx {
-        Ctx { cpu, hctx: self.map.kinds()[self.map.kind_of(bio)][cpu.index()] }
+        Ctx { cpu, hctx: self.map.serving(self.map.kind_of(bio), cpu) }
     }
 
     /// Merges `bio` or gives it a request of its own, as a request queue does.
