@@ -272,6 +272,20 @@ fn libnbd_starts_a_server_of_its_own() {
     fs::remove_file(source).unwrap();
 }
 
+/// A client's kernel schedules for a hard disk only if the export says that it is one.
+#[test]
+fn libnbd_sees_which_disks_rotate() {
+    if !has("nbdinfo") {
+        return;
+    }
+    let server = env!("CARGO_BIN_EXE_blockyard");
+    for (device, rotates) in [("hdd-7200", true), ("nvme-tlc", false)] {
+        let served = ["[", server, "serve", "memory:3m", "--as", device, "]"];
+        let info = run("nbdinfo", &served);
+        assert!(info.contains(&format!("is_rotational: {rotates}\n")), "{device}: {info}");
+    }
+}
+
 /// Both sides have certificates. A client without one is refused.
 #[test]
 fn libnbd_and_qemu_copy_over_tls() {

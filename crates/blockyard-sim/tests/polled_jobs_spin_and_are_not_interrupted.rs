@@ -26,6 +26,8 @@ const DEVICE: &str = "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletio
 struct Watch {
     interrupts: u64,
     looks: u64,
+    /// Spins that ended between two polls of 150 ns.
+    cut_spins: u64,
     /// Hardware queue, operation and polling of each issued request.
     issued: BTreeSet<(u16, Op, bool)>,
 }
@@ -46,6 +48,10 @@ impl Observer for Watch {
             Work::Look(_) => self.looks += 1,
             _ => {}
         }
+    }
+
+    fn polled(&mut self, _cpu: CpuId, since: Instant, until: Instant) {
+        self.cut_spins += u64::from(!until.since(since).as_ns().is_multiple_of(150));
     }
 }
 
@@ -218,7 +224,7 @@ fn measuring_that_begins_during_a_spin_counts_the_rest_of_it() {
     assert_eq!(report.jobs[0].stats.cpu_ns, report.span.as_ns());
 }
 
-/// [tag-waiter-wins-in-the-end]
+/// [tag-waiter-wins-in-the-end], [spin-in-whole-polls]
 #[test]
 fn polling_jobs_that_share_a_tag_get_equal_shares() {
     let device = DEVICE.replace("depth = 64", "depth = 1");
@@ -227,6 +233,6 @@ fn polling_jobs_that_share_a_tag_get_equal_shares() {
         let (report, watch) = run(&format!("{text}\n{cpus}"), &device, "poll-queues = 1");
         let [first, second] = [0, 1].map(|job| measured(&report, job).ios);
         assert!(first.abs_diff(second) * 20 < first, "{cpus}: {first} and {second} I/Os");
-        assert_eq!(watch.interrupts, 0);
+        assert_eq!((watch.interrupts, watch.cut_spins), (0, 0), "{cpus}");
     }
 }

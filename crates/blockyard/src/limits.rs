@@ -30,11 +30,14 @@ pub struct Limits {
     /// Whether a write past the volatile cache can be asked for ([`Flags::FUA`](crate::bio::Flags::FUA)).
     /// Without, it is followed by a flush.
     pub fua: bool,
+    /// Whether the medium rotates, so that a seek costs more than a transfer. No built-in policy asks, as in
+    /// Linux 6.12; an elevator of the embedder's own finds it in the limits that it gets.
+    pub rotational: bool,
 }
 
 impl Limits {
     /// A device of `capacity_sectors` with the limits Linux gives a driver that states none of its
-    /// own: 1280 KiB and 128 segments a request, no discard, write-through.
+    /// own: 1280 KiB and 128 segments a request, no discard, write-through, not rotational.
     #[must_use]
     pub const fn new(capacity_sectors: u64) -> Self {
         Self {
@@ -49,6 +52,7 @@ impl Limits {
             virt_boundary: false,
             write_cache: false,
             fua: false,
+            rotational: false,
         }
     }
 

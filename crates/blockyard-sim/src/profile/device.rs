@@ -246,6 +246,7 @@ const LIMITS: &[&str] = &[
     "virt-boundary",
     "write-cache",
     "fua",
+    "rotational",
 ];
 const REFUSAL: &[&str] = &["mode", "limit", "ramp-down-after", "ramp-up-period"];
 
@@ -593,6 +594,7 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> 
         DeviceModel::Drive(drive) => drive.medium.write_cache(),
         _ => false,
     };
+    let rotates = matches!(model, DeviceModel::Drive(drive) if drive.medium.rotates());
     Ok(Limits {
         capacity_sectors: usual.capacity_sectors,
         logical_block_sectors: table.take_or("logical-block", OneOf(LOGICAL_BLOCK), 1)?,
@@ -605,5 +607,6 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> 
         virt_boundary: table.take_or("virt-boundary", Flag, false)?,
         write_cache: table.take_or("write-cache", Flag, has_cache)?,
         fua,
+        rotational: table.take_or("rotational", Flag, rotates)?,
     })
 }

@@ -54,6 +54,11 @@ pub enum MediumProfile {
 }
 
 impl MediumProfile {
+    /// Whether the medium rotates.
+    pub(super) const fn rotates(&self) -> bool {
+        matches!(self, Self::Platters(_))
+    }
+
     /// Whether the medium acknowledges writes before they are durable.
     pub(super) const fn write_cache(&self) -> bool {
         match self {

@@ -32,12 +32,12 @@ impl<O: Observer> World<O> {
         self.host.sink.1.polled(cpu, spin.since, self.now);
     }
 
-    /// Returns when the next poll of a spin since `since` begins ([spin-in-whole-polls]).
-    fn next_look(&self, since: Instant) -> Instant {
-        debug_assert!(since <= self.now, "a spin must not begin at {since}, in the future");
-        let past_ns = self.now.since(since).as_ns();
+    /// Returns when the first poll from `at` on of a spin since `since` begins ([spin-in-whole-polls]).
+    fn next_look(&self, since: Instant, at: Instant) -> Instant {
+        debug_assert!(since <= at, "a spin since {since} has a poll at {at}, before it began");
+        let past_ns = at.since(since).as_ns();
         match self.machine.poll.as_ns() {
-            0 => self.now,
+            0 => at,
             look_ns => since + Duration::from_ns(past_ns.div_ceil(look_ns) * look_ns),
         }
     }
@@ -47,7 +47,7 @@ impl<O: Observer> World<O> {
         self.polled.put(finished);
         for cpu in self.polled.cpus_of(finished.hctx) {
             if let Some(spin) = self.cpus[cpu.index()].polling {
-                self.events.push(self.next_look(spin.since), Event::Look(cpu, spin.since));
+                self.events.push(self.next_look(spin.since, self.now), Event::Look(cpu, spin.since));
             }
         }
     }
@@ -61,7 +61,7 @@ impl<O: Observer> World<O> {
         cost
     }
 
-    /// Lets a task that polled continue at the end of its processor's poll, from `from` on. Returns whether the task
+    /// Lets a task that polled continue at the end of a poll of its processor, the first from `from` on. Returns whether the task
     /// polled.
     pub(super) fn ends_polling(&mut self, task: TaskId, from: Instant) -> bool {
         let state = &mut self.cpus[self.tasks[task.0 as usize].cpu.index()];
@@ -69,8 +69,9 @@ impl<O: Observer> World<O> {
             return false;
         };
         state.pollers.remove(at);
-        let resumes_at = state.polling.map_or(self.now, |spin| self.next_look(spin.since));
-        self.soon(resumes_at.max(from), Event::Wake(task));
+        let from = from.max(self.now);
+        let resumes_at = state.polling.map_or(from, |spin| self.next_look(spin.since, from));
+        self.soon(resumes_at, Event::Wake(task));
         true
     }
 }

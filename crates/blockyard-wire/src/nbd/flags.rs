@@ -17,6 +17,8 @@ impl ExportFlags {
     pub const FLUSH: Self = Self(1 << 2);
     /// The flag FUA, which is then legal for every command.
     pub const FUA: Self = Self(1 << 3);
+    /// The medium rotates: clients should schedule as for a hard disk.
+    pub const ROTATIONAL: Self = Self(1 << 4);
     /// The command TRIM.
     pub const TRIM: Self = Self(1 << 5);
     /// The command WRITE_ZEROES, with the flag NO_HOLE.

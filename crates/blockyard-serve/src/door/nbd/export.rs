@@ -33,6 +33,9 @@ fn export(disk: &Disk) -> Export {
     if limits.max_write_zeroes_sectors > 0 {
         flags = flags | ExportFlags::WRITE_ZEROES | ExportFlags::FAST_ZERO;
     }
+    if limits.rotational {
+        flags = flags | ExportFlags::ROTATIONAL;
+    }
     if disk.read_only {
         flags = flags | ExportFlags::READ_ONLY;
     }
