@@ -47,7 +47,8 @@ impl<O: Observer> World<O> {
         self.polled.put(finished);
         for cpu in self.polled.cpus_of(finished.hctx) {
             if let Some(spin) = self.cpus[cpu.index()].polling {
-                self.events.push(self.next_look(spin.since, self.now), Event::Look(cpu, spin.since));
+                self.events
+                    .push(self.next_look(spin.since, self.now), Event::Look(cpu, spin.since));
             }
         }
     }

@@ -124,17 +124,21 @@ impl<K> Ring<K> {
     ///
     /// Fails if the kernel does not offer io_uring or does not permit its use.
     pub fn new() -> io::Result<Self> {
+        Self::sized(SUBMISSIONS, COMPLETIONS)
+    }
+
+    fn sized(submissions: u32, completions: u32) -> io::Result<Self> {
         let today = || {
             IoUring::builder()
                 .setup_single_issuer()
                 .setup_defer_taskrun()
                 .setup_taskrun_flag() // a caller that does not wait sees pending completions by this flag
                 .setup_submit_all()
-                .setup_cqsize(COMPLETIONS)
-                .build(SUBMISSIONS)
+                .setup_cqsize(completions)
+                .build(submissions)
         };
         // Linux before 6.1 does not support all of these flags, which only improve speed.
-        let older = |_| IoUring::builder().setup_cqsize(COMPLETIONS).build(SUBMISSIONS);
+        let older = |_| IoUring::builder().setup_cqsize(completions).build(submissions);
         let ring = today().or_else(older)?;
         Ok(Self {
             ring,
@@ -265,6 +269,11 @@ impl<K> Ring<K> {
             self.call(None)?;
         }
         self.collect();
+        // The failure of a quick send may be among the completions for which the queue had no room.
+        while self.ring.submission().cq_overflow() {
+            self.call(None)?;
+            self.collect();
+        }
         self.conclude_quick();
         Ok(())
     }
@@ -434,5 +443,28 @@ mod tests {
         assert_eq!(arrived, [0; 3]);
         let fatal = ring.settle(Err(io::Error::from_raw_os_error(libc::EBADF)));
         assert_eq!(fatal.expect_err("it lasts").raw_os_error(), Some(libc::EBADF));
+    }
+
+    /// [quick-send-never-waits]: the queue of completions is full when a send fails.
+    #[test]
+    fn a_failure_for_which_the_queue_had_no_room_is_no_success() {
+        let bell = bell::bell().expect("a descriptor should be left");
+        let bytes = Map::new(1).expect("a mapping of one page should succeed");
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets should be left");
+        drop(theirs);
+        let mut ring = Ring::sized(4, 4).expect("io_uring");
+        bell::ring(&bell);
+        for _ in 0..4 {
+            ring.readable(bell.as_raw_fd(), "bell");
+        }
+        ring.submit();
+        let mut message = ring.message();
+        message.spans.push(bytes.span(0..3));
+        ring.send(ours.as_raw_fd(), message, true, "message");
+        ring.enter(None).expect("the kernel should accept a message");
+        let done: Vec<_> = core::iter::from_fn(|| ring.next_done()).collect();
+        let sent = done.iter().find(|done| done.kept == "message").expect("the message is done");
+        let errno = sent.result.as_ref().map_err(io::Error::raw_os_error);
+        assert_eq!((done.len(), errno), (5, Err(Some(libc::EPIPE))));
     }
 }
