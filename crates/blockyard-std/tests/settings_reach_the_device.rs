@@ -62,10 +62,13 @@ fn policies_that_no_queue_can_have_are_an_error() {
         (of(ElevatorKind::Kyber(tunables)), "a depth of kyber is 0")
     };
     let full = Policies { sched_depth: SchedDepth::Fixed(0), ..Policies::mq_deadline() };
+    // The memory for so many would not be there: the process aborted.
+    let vast = Policies { sched_depth: SchedDepth::Fixed(u32::MAX), ..Policies::mq_deadline() };
     let scratch = Scratch::new("policies", 4096);
     for (policies, why) in [
         (of(ElevatorKind::Other), "an elevator of your own is missing"),
         (full, "the elevator may hold no request"),
+        (vast, "the elevator may hold more than 10240 requests"),
         kyber(|kyber| kyber.read_depth = 0),
         kyber(|kyber| kyber.write_depth = 0),
         kyber(|kyber| kyber.discard_depth = 0),

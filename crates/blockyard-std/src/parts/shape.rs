@@ -65,6 +65,10 @@ impl Shape {
     }
 }
 
+/// The most requests that an elevator may hold: the most tags of a hardware queue in Linux (BLK_MQ_MAX_DEPTH). All of their memory is
+/// reserved when a disk opens.
+const SCHED_DEPTH_MAX: u32 = 10_240;
+
 /// Refuses policies of which the core makes no queue with this `elevator`, or one that takes no request.
 ///
 /// # Errors
@@ -79,6 +83,9 @@ pub fn check_policies(
         ElevatorKind::None => Ok(()),
         _ if policies.sched_depth == SchedDepth::Fixed(0) => {
             refused("the elevator may hold no request")
+        }
+        _ if matches!(policies.sched_depth, SchedDepth::Fixed(depth) if depth > SCHED_DEPTH_MAX) => {
+            refused("the elevator may hold more than 10240 requests")
         }
         ElevatorKind::Other if elevator.is_none() => refused("an elevator of your own is missing"),
         ElevatorKind::Kyber(kyber)
