@@ -280,7 +280,7 @@ fn libnbd_sees_which_disks_rotate() {
     }
     let server = env!("CARGO_BIN_EXE_blockyard");
     for (device, rotates) in [("hdd-7200", true), ("nvme-tlc", false)] {
-        let served = ["[", server, "serve", "memory:3m", "--as", device, "]"];
+        let served = ["--", "[", server, "serve", "memory:3m", "--as", device, "]"];
         let info = run("nbdinfo", &served);
         assert!(info.contains(&format!("is_rotational: {rotates}\n")), "{device}: {info}");
     }

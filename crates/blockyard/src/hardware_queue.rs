@@ -183,11 +183,6 @@ impl BusyState {
         self.level > 0
     }
 
-    /// Whether the design forbids to pull any request now.
-    pub(crate) const fn bars_pulling(self) -> bool {
-        matches!(self.track, BusyTrack::Bit) && self.level > 0
-    }
-
     /// Notes that a run ended with a refusal, or with every request accepted.
     ///
     /// The average saturates at 9 and is back at 0 after eight clean runs.

@@ -102,7 +102,12 @@ impl Limits {
     /// [`Self::max_sectors_of`], and not across the next chunk boundary.
     #[must_use]
     pub fn max_sectors_at(&self, op: Op, sector: u64) -> u32 {
-        let max = self.max_sectors_of(op);
+        self.up_to_chunk(self.max_sectors_of(op), sector)
+    }
+
+    /// Returns `max`, or less if from `sector` on the next chunk boundary comes earlier.
+    #[inline]
+    pub(crate) fn up_to_chunk(&self, max: u32, sector: u64) -> u32 {
         if self.chunk_sectors == 0 {
             return max;
         }

@@ -116,7 +116,7 @@ pub fn swallowed(
 
     let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
     let bio = bios.take(READ).expect("room for one bio");
-    requests.start(RequestId(0), &bios, bio, CpuId(0), HCTX, NOW);
+    requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HCTX, NOW);
     let request = &requests[RequestId(0)];
     let mut swallowed = Vec::new();
     let mut expect = |call| {

@@ -241,7 +241,7 @@ mod tests {
             let (mut bios, mut requests) = (Bios::new(3), Requests::new(REQUESTS));
             for (id, sector) in (0..).map(RequestId).zip([0, 8, 16]) {
                 let bio = bios.take(Bio::read(sector, 8, 0)).expect("room for three");
-                requests.start(id, &bios, bio, CpuId(0), HCTX, NOW);
+                requests.start(id, bio, &bios[bio], CpuId(0), HCTX, NOW);
             }
             let mut elevator = Checked::new(Box::new(below), REQUESTS);
             elevator.insert(&mut requests, RequestId(1), Place::Sorted, NOW);

@@ -85,7 +85,7 @@ fn a_front_is_passed_over_where_fronts_do_not_join() {
     let (mut bios, mut requests) = (Bios::new(2), Requests::new(2));
     for (id, sector, sectors) in [(0, 100, 8), (1, 200, 16)] {
         let bio = bios.take(Bio::read(sector, sectors, 0)).unwrap();
-        requests.start(RequestId(id), &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+        requests.start(RequestId(id), bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
     }
     let found = |id, sector, fronts| {
         let other = Extent::from(&Bio::read(sector, 8, 0));

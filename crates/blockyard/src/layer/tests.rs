@@ -201,7 +201,7 @@ fn offered(then: Action, last: bool) -> (Accept, Vec<&'static str>) {
     let mut faulty = Faulty::new(below, Vec::from([rule]), Prng::new(1), &TAGS);
     let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
     let bio = bios.take(Bio::read(0, 8, 0)).expect("room");
-    requests.start(RequestId(0), &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+    requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
     let issue = Issue::new(HctxId(0), DriverTag(0), Instant::ZERO, RequestId(0), &requests, &bios);
     (faulty.queue_rq(&Issue { last, ..issue }), calls.take())
 }
@@ -236,7 +236,7 @@ fn a_request_given_back_on_time_out_is_no_reason_to_be_full() {
     let mut faulty = Faulty::new(GivesBack, Vec::from([rule]), Prng::new(1), &TAGS);
     let (mut requests, mut bios) = (Requests::new(1), Bios::new(1));
     let bio = bios.take(Bio::read(0, 8, 0)).expect("room");
-    requests.start(RequestId(0), &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+    requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
     let (hctx, tag) = (HctxId(0), DriverTag(0));
     let issue = Issue::new(hctx, tag, Instant::ZERO, RequestId(0), &requests, &bios);
     assert_eq!(faulty.queue_rq(&issue), Accept::Queued);

@@ -21,5 +21,6 @@ mod steps;
 pub(crate) use bios::{BioId, max_part_sectors, segments_of_part};
 pub use bios::{Bios, Ended, Piece};
 pub use list::List;
+pub(crate) use pool::Released;
 pub use pool::{Request, Requests, StageTimes, State};
 pub(crate) use steps::{Step, Steps, data_flags};

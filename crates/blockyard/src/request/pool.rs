@@ -2,7 +2,7 @@
 
 use super::bios::{BioId, Bios, NONE, Piece};
 use super::steps::Steps;
-use crate::bio::{Flags, IoPrio, Op};
+use crate::bio::{Bio, Flags, IoPrio, Op};
 use crate::merge::{Extent, Merge};
 use crate::status::Status;
 use crate::time::{Duration, Instant};
@@ -168,6 +168,17 @@ pub struct Requests {
     pub(super) slots: Vec<Request>,
 }
 
+/// What is left of a request that became idle.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Released {
+    /// Its first bio, which links to the others.
+    pub(crate) first: BioId,
+    /// Its first sectors, which were transferred although it failed.
+    pub(crate) done: u32,
+    /// Its hardware queue.
+    pub(crate) hctx: HctxId,
+}
+
 impl core::ops::Index<RequestId> for Requests {
     type Output = Request;
     fn index(&self, id: RequestId) -> &Request {
@@ -199,20 +210,19 @@ impl Requests {
         self.slots.len()
     }
 
-    /// Makes the idle request `id` carry only the bio at `bio`.
+    /// Makes the idle request `id` carry only the bio at `bio`, which is `carried`.
     #[inline]
     pub(crate) fn start(
         &mut self,
         id: RequestId,
-        bios: &Bios,
         bio: BioId,
+        carried: &Bio,
         cpu: CpuId,
         hctx: HctxId,
         now: Instant,
-    ) {
+    ) -> &mut Request {
         let slot = &mut self.slots[id.index()];
         assert!(slot.state == State::Idle, "[request-life-cycle]: request {} is in use", id.0);
-        let carried = &bios[bio];
         *slot = Request {
             sector: carried.sector,
             sectors: carried.sectors,
@@ -230,6 +240,7 @@ impl Requests {
             last_bio: bio.0,
             ..Request::IDLE
         };
+        slot
     }
 
     /// Makes the idle request `id` a flush command on behalf of `first`, which is one of the
@@ -307,8 +318,9 @@ impl Requests {
         rq.times.queued = rq.times.queued.min(from.times.queued);
     }
 
-    /// Makes `id` idle and returns its first bio, which links to the others.
-    pub(crate) fn release(&mut self, id: RequestId) -> BioId {
+    /// Makes `id` idle.
+    #[inline]
+    pub(crate) fn release(&mut self, id: RequestId) -> Released {
         debug_assert_ne!(
             self[id].state,
             State::Idle,
@@ -317,7 +329,7 @@ impl Requests {
         );
         let rq = &mut self.slots[id.index()];
         rq.state = State::Idle;
-        BioId(rq.first_bio)
+        Released { first: BioId(rq.first_bio), done: core::mem::take(&mut rq.done), hctx: rq.hctx }
     }
 
     /// Returns the bios that `id` carries, in order.
@@ -349,7 +361,14 @@ mod tests {
                 };
                 let first = take(100, one);
                 let second = take(if merge == Merge::Back { 108 } else { 92 }, other);
-                requests.start(RequestId(0), &bios, first, CpuId(0), HctxId(0), Instant::ZERO);
+                requests.start(
+                    RequestId(0),
+                    first,
+                    &bios[first],
+                    CpuId(0),
+                    HctxId(0),
+                    Instant::ZERO,
+                );
                 requests.add_bio(RequestId(0), &mut bios, second, merge);
                 let flags = requests[RequestId(0)].flags;
                 let gaps = [Flags::GAP_HEAD, Flags::GAP_TAIL].map(|gap| flags.contains(gap));

@@ -9,7 +9,7 @@ use crate::bio::Flags;
 use crate::driver::{Accept, Driver};
 use crate::hardware_queue::RunStop;
 use crate::host::Host;
-use crate::policy::{Dequeue, Dispatch, Model};
+use crate::policy::{BusyTrack, Dequeue, Dispatch, Model};
 use crate::request::{List, State};
 use crate::time::Instant;
 use crate::trace::{Action, Hold, Sink};
@@ -67,7 +67,9 @@ impl RequestQueue {
     /// Whether the busy bit forbids pulling. With nothing in flight no completion would clear the
     /// bit, so it is ignored then ([no-lost-wake-up]).
     fn is_barred(&self, hctx: HctxId) -> bool {
-        self.in_flight > 0 && self.hctxs[hctx.index()].busy.bars_pulling()
+        self.policies.busy == BusyTrack::Bit
+            && self.in_flight > 0
+            && self.hctxs[hctx.index()].busy.is_busy()
     }
 
     /// Takes the first request of a software queue that feeds `hctx`.
@@ -227,15 +229,14 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Takes requests out of the elevator, which has some for `hctx`: one, or under budget
     /// ([budget-given-back]) as many as one batch has. Fails with the reason if it cannot take any.
     fn gather(&mut self, hctx: HctxId) -> Result<Batch, Hold> {
-        let max = self.queue.batch_of(hctx);
         let mut newest = self.take_sorted(hctx)?;
         let mut batch = Batch::of(newest);
         // Without a tag the batch ends: the requests that cannot go now can still merge in the elevator.
         // Whether there are more is checked before budget is taken, so that a run with nothing more to
         // take is not reported as held for lack of budget.
         while self.has_driver_tag_for(newest)
-            && batch.len() < max
             && self.queue.has_sorted(hctx, batch.len())
+            && batch.len() < self.queue.batch_of(hctx)
             && let Ok(id) = self.take_sorted(hctx)
         {
             batch.push(&mut self.queue.requests, id);
@@ -351,7 +352,6 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// achieve no more. If others are staged, the request is staged behind them and the hardware
     /// queue is marked ([no-overtaking-staged]). If `last` is not set, or the driver does not
     /// accept the request, the caller ends the run ([last-or-commit]).
-    #[inline(always)]
     pub(super) fn issue_directly(&mut self, id: RequestId, last: bool) -> bool {
         let hctx = self.queue.requests[id].hctx;
         let others_wait = self.queue.waiting() > 1;
@@ -364,7 +364,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             Hold::Budget
         } else if others_wait && !self.queue.hctxs[hctx.index()].pending.is_empty() {
             self.put_budget(id); // [no-overtaking-staged]
-            self.insert(self.queue.ctx_serving(self.queue.requests[id].cpu, hctx), id);
+            self.insert(self.queue.map.kind_serving(self.queue.requests[id].cpu, hctx), id);
             self.queue.runs.mark(hctx, false);
             return false;
         } else {
@@ -377,8 +377,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             let _ = self.hold_run(hctx, busy.into());
             return false;
         };
-        let ctx = self.queue.ctx_serving(self.queue.requests[id].cpu, hctx);
-        self.insert(ctx, id);
+        let kind = self.queue.map.kind_serving(self.queue.requests[id].cpu, hctx);
+        self.insert(kind, id);
         let _ = self.hold_run(hctx, hold);
         false
     }

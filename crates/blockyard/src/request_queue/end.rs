@@ -2,11 +2,12 @@
 
 use super::turn::Turn;
 use super::{NotInFlight, RequestQueue, is_in_flight};
+use crate::bio::Op;
 use crate::driver::{Device, Driver, Finished, Outcome};
 use crate::elevator::Place;
 use crate::host::Host;
 use crate::policy::{BusyTrack, Dispatch};
-use crate::request::State;
+use crate::request::{Released, State};
 use crate::status::Status;
 use crate::time::Instant;
 use crate::trace::{Action, Sink};
@@ -167,8 +168,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     ) -> Result<(), NotInFlight> {
         let id = self.take_back(hctx, tag)?;
         self.host.driver.finish(self.queue.id, hctx, tag, &self.queue.requests[id]);
-        self.queue.requests[id].done = sectors;
-        self.finish(id, status);
+        self.finish(id, sectors, status);
         self.restart_waiting();
         Ok(())
     }
@@ -223,30 +223,31 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Notifies the elevator that `id` came out of, if any, that `id` has finished.
     fn leave_elevator(&mut self, id: RequestId) {
+        let Some(elevator) = &mut self.queue.elevator else { return };
         let rq = &mut self.queue.requests[id];
-        if let Some(elevator) = &mut self.queue.elevator
-            && core::mem::take(&mut rq.sorted)
-        {
+        if core::mem::take(&mut rq.sorted) {
             elevator.finished(id, rq, self.now);
         }
     }
 
-    /// Moves `id`, which the driver is done with, to its next step, or ends it. Its budget, driver
-    /// tag and scheduler tag are given back, in this order.
+    /// Moves `id`, of which the driver has transferred the first `done` sectors in any case, to its next step, or ends it. Its
+    /// budget, driver tag and scheduler tag are given back, in this order.
     #[inline(always)]
-    pub(super) fn finish(&mut self, id: RequestId, status: Status) {
+    pub(super) fn finish(&mut self, id: RequestId, done: u32, status: Status) {
         debug_assert!(
             matches!(self.queue.requests[id].state(), State::Staged | State::InFlight),
             "[request-life-cycle]: request {} finishes twice",
             id.0
         );
-        self.queue.requests[id].state = State::Complete;
+        let rq = &mut self.queue.requests[id];
+        (rq.state, rq.done) = (State::Complete, done);
         self.emit(Action::Complete(status), id);
         self.leave_elevator(id);
         self.release_holdings(id);
-        if self.queue.is_flush(id) {
-            self.flush_ended(id, status);
-        } else if self.queue.requests[id].steps.is_empty() {
+        let rq = &self.queue.requests[id];
+        if rq.op == Op::Flush {
+            self.flush_ended(id, status); // of bios, the driver gets no flush
+        } else if rq.steps.is_empty() {
             self.end_bios(id, status);
         } else {
             self.data_ended(id, status);
@@ -258,13 +259,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     #[inline(always)]
     pub(super) fn end_bios(&mut self, id: RequestId, status: Status) {
         debug_assert!(!self.queue.is_flush(id), "a flush command carries no bio");
-        let first = self.queue.requests.release(id);
-        self.queue.bios.end_chain(
-            first,
-            core::mem::take(&mut self.queue.requests[id].done),
-            status,
-        );
-        self.put_request_tag(id);
+        let Released { first, done, hctx } = self.queue.requests.release(id);
+        self.queue.bios.end_chain(first, done, status);
+        self.put_request_tag(hctx, id);
     }
 
     /// A request has left the driver: hardware queues and bios that waited for it may try again

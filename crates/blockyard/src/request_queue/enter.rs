@@ -7,7 +7,7 @@
 
 use super::RequestQueue;
 use super::cursor::Cursor;
-use super::number::{driver_tag, hctx_id};
+use super::number::hctx_id;
 use super::turn::Turn;
 use crate::bio::{Bio, Flags, Op};
 use crate::driver::Driver;
@@ -21,7 +21,7 @@ use crate::status::{Status, SubmitError};
 use crate::tag::Full;
 use crate::time::Instant;
 use crate::trace::{Action, Event, Sink};
-use crate::unit::{CpuId, HctxId, RequestId};
+use crate::unit::{CpuId, DriverTag, HctxId, RequestId};
 
 impl RequestQueue {
     /// Submits a bio from processor `cpu`.
@@ -98,40 +98,65 @@ impl RequestQueue {
         self.map.serving(self.map.kind_of(bio), cpu)
     }
 
-    /// Checks a bio. Returns its flags without those that mean nothing on this device.
+    /// Checks a bio. Returns its flags as they hold on this device, and whether it fits into one request.
     #[inline]
-    fn check(&self, cpu: CpuId, bio: &Bio) -> Result<Flags, SubmitError> {
+    fn check(&self, cpu: CpuId, bio: &Bio) -> Result<(Flags, bool), SubmitError> {
         if cpu.index() >= self.plugs.len() {
             return Err(SubmitError::NoSuchCpu);
         }
         if bio.flags.contains(Flags::RESERVED) && self.reserved == 0 {
             return Err(SubmitError::NotSupported);
         }
+        let limits = &self.limits;
+        let fits = match bio.op {
+            Op::Flush if bio.sectors == 0 => true,
+            Op::Flush => return Err(SubmitError::OutOfRange),
+            Op::DriverIn | Op::DriverOut if fits_whole(bio, limits, limits.max_sectors) => true,
+            Op::DriverIn | Op::DriverOut => return Err(SubmitError::OutOfRange),
+            Op::Read | Op::Write | Op::Discard | Op::SecureErase | Op::WriteZeroes => {
+                let max_sectors = limits.max_sectors_of(bio.op);
+                if max_sectors == 0 {
+                    return Err(SubmitError::NotSupported);
+                }
+                let end = bio.sector.checked_add(u64::from(bio.sectors));
+                let is_within = end.is_some_and(|end| end <= limits.capacity_sectors);
+                if bio.sectors == 0 || !is_within {
+                    return Err(SubmitError::OutOfRange);
+                }
+                let into_block = u64::from(limits.logical_block_sectors - 1);
+                if (bio.sector | u64::from(bio.sectors)) & into_block != 0 {
+                    return Err(SubmitError::Misaligned);
+                }
+                // A part has one block at least, and a bio whole blocks.
+                let max_sectors = limits.up_to_chunk(max_sectors, bio.sector);
+                fits_whole(bio, limits, max_sectors.max(limits.logical_block_sectors))
+            }
+        };
+        debug_assert!(
+            !fits
+                || bio.op == Op::Flush
+                || bio.op.is_passthrough()
+                || bio.sectors <= max_part_sectors(bio, bio.sector, limits),
+            "{bio:?} is whole and longer than the first part of a split one"
+        );
+        Ok((self.flags_of(bio), fits))
+    }
+
+    /// Returns the flags of `bio` that mean something on this device.
+    #[inline]
+    fn flags_of(&self, bio: &Bio) -> Flags {
         let durable = Flags::PREFLUSH | Flags::FUA;
-        let has_no_data = bio.op == Op::Flush || bio.op.is_passthrough();
-        let means_nothing = !self.limits.write_cache || bio.op.is_read() || has_no_data;
-        let dropped = if means_nothing { durable } else { Flags::NONE };
-        let added = if self.policies.merges == Merges::Off { Flags::NO_MERGE } else { Flags::NONE };
-        let flags = bio.flags.without(dropped) | added;
-        if bio.op == Op::Flush {
-            return if bio.sectors == 0 { Ok(flags) } else { Err(SubmitError::OutOfRange) };
+        let mut flags = bio.flags;
+        if flags.intersects(durable) {
+            let writes = !bio.op.is_read() && bio.op != Op::Flush && !bio.op.is_passthrough();
+            if !(writes && self.limits.write_cache) {
+                flags = flags.without(durable);
+            }
         }
-        if bio.op.is_passthrough() {
-            let fits = is_within(bio, &self.limits);
-            return if fits { Ok(flags) } else { Err(SubmitError::OutOfRange) };
+        if self.policies.merges == Merges::Off {
+            flags |= Flags::NO_MERGE;
         }
-        if self.limits.max_sectors_of(bio.op) == 0 {
-            return Err(SubmitError::NotSupported);
-        }
-        let end = bio.sector.checked_add(u64::from(bio.sectors)).ok_or(SubmitError::OutOfRange)?;
-        if bio.sectors == 0 || end > self.limits.capacity_sectors {
-            return Err(SubmitError::OutOfRange);
-        }
-        let into_block = u64::from(self.limits.logical_block_sectors - 1);
-        if (bio.sector | u64::from(bio.sectors)) & into_block != 0 {
-            return Err(SubmitError::Misaligned);
-        }
-        Ok(flags)
+        flags
     }
 
     /// A tag or bio of this queue has come free: marks a run that lets the oldest split bio
@@ -192,11 +217,6 @@ impl RequestQueue {
         }
     }
 
-    /// Returns the software queue through which `cpu` uses `hctx`.
-    pub(super) fn ctx_serving(&self, cpu: CpuId, hctx: HctxId) -> usize {
-        self.ctx_of(self.map.kind_serving(cpu, hctx), cpu)
-    }
-
     fn bio_event(
         &self,
         at: Instant,
@@ -222,7 +242,8 @@ impl RequestQueue {
 
 impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn submit(&mut self, cpu: CpuId, mut bio: Bio) -> Result<(), SubmitError> {
-        bio.flags = self.queue.check(cpu, &bio)?;
+        let fits;
+        (bio.flags, fits) = self.queue.check(cpu, &bio)?;
         let nowait = bio.flags.contains(Flags::NOWAIT);
         if self.queue.is_frozen() {
             return Err(match self.queue.pauses.draining {
@@ -238,8 +259,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.queue.bios.drop_part(whole, Status::Ok);
             return Ok(());
         }
-        let entered = if is_within(&bio, &self.queue.limits) {
-            self.enter(cpu, whole, true)
+        let entered = if fits {
+            self.enter(cpu, whole, &bio, true)
         } else if nowait {
             Err(SubmitError::WouldBlock)
         } else {
@@ -325,7 +346,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             .bios
             .take_part(cursor.whole, cursor.sector, sectors, segments)
             .ok_or(SubmitError::TooManyBios)?;
-        if let Err(refused) = self.enter(cursor.cpu, part, cursor.plugs) {
+        let carried = self.queue.bios[part];
+        if let Err(refused) = self.enter(cursor.cpu, part, &carried, cursor.plugs) {
             self.queue.bios.untake(part);
             return Err(refused);
         }
@@ -362,8 +384,14 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Merges a bio within the limits, or gives it a request, which may wait on the plug if it
     /// `plugs`.
     #[inline(always)]
-    fn enter(&mut self, cpu: CpuId, bio: BioId, plugs: bool) -> Result<(), SubmitError> {
-        let kind = self.queue.map.kind_of(&self.queue.bios[bio]);
+    fn enter(
+        &mut self,
+        cpu: CpuId,
+        bio: BioId,
+        carried: &Bio,
+        plugs: bool,
+    ) -> Result<(), SubmitError> {
+        let kind = self.queue.map.kind_of(carried);
         if self.queue.waiting() > 0 && self.merge_bio(cpu, kind, bio) {
             return Ok(());
         }
@@ -377,63 +405,59 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if !self.queue.cursors.is_empty() && self.queue.must_wait_behind_split(bio, hctx) {
             return Err(SubmitError::NoTag);
         }
-        let Some(id) = self.take_request(hctx, bio) else {
+        let Some((id, driver_tag)) = self.take_request(hctx, carried) else {
             self.note_idle(); // A queue that asks for a tag shares the tags, even in vain ([tags-shared-fairly]).
             return Err(SubmitError::NoTag);
         };
         self.emit_entered(cpu, bio);
         self.queue.held += 1;
         self.queue.idle_at = None;
-        self.queue.requests.start(id, &self.queue.bios, bio, cpu, hctx, self.now);
-        if self.queue.keeps_driver_tag() {
-            let tag = driver_tag(self.queue.tag_on(hctx, id));
-            self.queue.requests[id].driver_tag = Some(tag);
-            self.host.tags.assign(hctx, tag, id);
-        }
+        let steps = Steps::of(carried, &self.queue.limits);
+        let rq = self.queue.requests.start(id, bio, carried, cpu, hctx, self.now);
+        rq.driver_tag = driver_tag;
+        rq.steps = steps;
         self.emit(Action::GetRequest, id);
-        let carried = &self.queue.bios[bio];
-        let (steps, op) = (Steps::of(carried, &self.queue.limits), carried.op);
-        if !steps.is_empty() {
-            self.queue.requests[id].steps = steps;
-            if !self.begin_sequence(id) {
-                return Ok(());
-            }
+        if !steps.is_empty() && !self.begin_sequence(id) {
+            return Ok(());
         }
-        if op.is_passthrough() {
+        if carried.op.is_passthrough() {
             self.bypass_elevator(id);
             self.queue.runs.mark(hctx, false);
         } else if plugs && self.queue.plugs[cpu.index()].active {
             self.add_to_plug(cpu, id);
         } else {
-            let ctx = self.queue.ctx_of(kind, cpu);
             match self.queue.policies.plug {
-                Plugging::EveryBio => self.stage_batch_of_one(ctx, id),
-                Plugging::Batches => self.stage_alone(ctx, id),
+                Plugging::EveryBio => self.stage_batch_of_one(kind, id),
+                Plugging::Batches => self.stage_alone(kind, id),
             }
         }
         Ok(())
     }
 
-    /// Takes a tag, and with it the number of a request.
-    fn take_request(&mut self, hctx: HctxId, bio: BioId) -> Option<RequestId> {
-        let bio = &self.queue.bios[bio];
+    /// Takes a tag, and with it the number of a request. Without an elevator it is a driver tag.
+    #[inline(always)]
+    fn take_request(&mut self, hctx: HctxId, bio: &Bio) -> Option<(RequestId, Option<DriverTag>)> {
         let reserved = bio.flags.contains(Flags::RESERVED);
-        let tag = match self.queue.sched_tags.get_mut(hctx.index()) {
-            Some(tags) if reserved => tags.take_reserved()?,
-            Some(tags) => {
-                let limit = match &self.queue.elevator {
-                    Some(elevator) if !bio.is_sync() => {
-                        elevator.async_depth(self.queue.tags_per_hctx - self.queue.reserved)
-                    }
-                    _ => u32::MAX,
-                };
-                tags.take(limit)?
-            }
-            None if reserved => u32::from(self.host.tags.take_reserved(self.queue.id, hctx)?.0),
-            None => u32::from(self.host.tags.take(self.queue.id, hctx, u32::MAX)?.0),
+        let per_hctx = self.queue.tags_per_hctx;
+        let first = u32::from(hctx.0) * per_hctx;
+        let Some(tags) = self.queue.sched_tags.get_mut(hctx.index()) else {
+            let id = |tag: DriverTag| RequestId(first + u32::from(tag.0));
+            let tag = self.host.tags.take_for(self.queue.id, hctx, reserved, id)?;
+            return Some((id(tag), Some(tag)));
         };
-        debug_assert!(tag < self.queue.tags_per_hctx, "tag {tag} of {}", self.queue.tags_per_hctx);
-        Some(RequestId(u32::from(hctx.0) * self.queue.tags_per_hctx + tag))
+        let tag = if reserved {
+            tags.take_reserved()?
+        } else {
+            let limit = match &self.queue.elevator {
+                Some(elevator) if !bio.is_sync() => {
+                    elevator.async_depth(per_hctx - self.queue.reserved)
+                }
+                _ => u32::MAX,
+            };
+            tags.take(limit)?
+        };
+        debug_assert!(tag < per_hctx, "tag {tag} of {per_hctx}");
+        Some((RequestId(first + tag), None))
     }
 
     /// Merges a bio into a request of the plug, elevator or software queue. Returns whether it did.
@@ -489,7 +513,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if let Some(elevator) = &mut self.queue.elevator {
             elevator.merged(&self.queue.requests, kept, how);
         }
-        self.put_request_tag(absorbed);
+        self.put_request_tag(self.queue.requests[absorbed].hctx, absorbed);
     }
 
     fn add_to_plug(&mut self, cpu: CpuId, id: RequestId) {
@@ -531,7 +555,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             } else {
                 // A neighbour may have been inserted since this request was plugged.
                 if !self.join_staged(id) {
-                    self.insert(self.queue.ctx_serving(cpu, hctx), id);
+                    self.insert(self.queue.map.kind_serving(cpu, hctx), id);
                 }
                 self.queue.runs.mark(hctx, sleeping);
             }
@@ -540,7 +564,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Stages a lone request as a batch of one. Its bio has just been tried for merges: unlike a
     /// request from a plug, it cannot touch anything that came since.
-    fn stage_batch_of_one(&mut self, ctx: usize, id: RequestId) {
+    #[inline(always)]
+    fn stage_batch_of_one(&mut self, kind: usize, id: RequestId) {
         self.emit(Action::Plug, id);
         self.emit(Action::Unplug { requests: 1, sleeping: false }, id);
         if self.queue.policies.issues_directly() {
@@ -548,12 +573,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return;
         }
         let hctx = self.queue.requests[id].hctx;
-        self.insert(ctx, id);
+        self.insert(kind, id);
         self.queue.runs.mark(hctx, false);
     }
 
     /// Stages a request that is not part of a batch.
-    fn stage_alone(&mut self, ctx: usize, id: RequestId) {
+    fn stage_alone(&mut self, kind: usize, id: RequestId) {
         let hctx = self.queue.requests[id].hctx;
         let state = &self.queue.hctxs[hctx.index()];
         let lone_queue = self.queue.hctxs.len() == 1;
@@ -562,12 +587,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.issue_directly(id, true);
             return;
         }
-        self.insert(ctx, id);
+        self.insert(kind, id);
         self.queue.runs.mark(hctx, self.queue.policies.runs_deferred());
     }
 
-    /// Puts a request into the elevator or its software queue.
-    pub(super) fn insert(&mut self, ctx: usize, id: RequestId) {
+    /// Puts a request into the elevator, or the software queue of its processor for `kind`.
+    pub(super) fn insert(&mut self, kind: usize, id: RequestId) {
         debug_assert_eq!(
             self.queue.requests[id].state(),
             State::Staged,
@@ -578,6 +603,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if let Some(elevator) = &mut self.queue.elevator {
             return elevator.insert(&mut self.queue.requests, id, Place::Sorted, self.now);
         }
+        let ctx = self.queue.ctx_of(kind, self.queue.requests[id].cpu);
         self.queue.ctxs[ctx].insert(&mut self.queue.end_nodes, &mut self.queue.requests, id);
         let feeder = self.queue.feeder_at[ctx] as usize;
         self.queue.hctxs[self.queue.requests[id].hctx.index()].pending.insert(feeder);
@@ -598,7 +624,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if let Some(elevator) = &mut self.queue.elevator {
             elevator.merged(&self.queue.requests, kept, merge);
         }
-        self.put_request_tag(id);
+        self.put_request_tag(self.queue.requests[id].hctx, id);
         self.join_neighbour(kept, merge);
         true
     }
@@ -636,22 +662,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 }
 
-/// Whether `bio` fits into one request.
-fn is_within(bio: &Bio, limits: &Limits) -> bool {
-    let max_sectors = match bio.op {
-        Op::Flush => return true,
-        op if op.is_passthrough() => limits.max_sectors_of(op),
-        // A part has one block at least, and a bio whole blocks.
-        op => limits.max_sectors_at(op, bio.sector).max(limits.logical_block_sectors),
-    };
-    let moves_data = matches!(bio.op, Op::Read | Op::Write) || bio.op.is_passthrough();
-    let is_within =
-        bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !moves_data);
-    debug_assert!(
-        !is_within
-            || bio.op.is_passthrough()
-            || bio.sectors <= max_part_sectors(bio, bio.sector, limits),
-        "{bio:?} is whole and longer than the first part of a split one"
-    );
-    is_within
+/// Whether `bio` fits into one request, of at most `max_sectors`.
+#[inline]
+fn fits_whole(bio: &Bio, limits: &Limits, max_sectors: u32) -> bool {
+    let has_segments = !matches!(bio.op, Op::Discard | Op::SecureErase | Op::WriteZeroes);
+    bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !has_segments)
 }

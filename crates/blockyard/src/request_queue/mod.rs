@@ -435,12 +435,6 @@ impl RequestQueue {
         }
     }
 
-    /// Returns the hardware queue and tag that `id`, which is or was in use, stands for.
-    fn tag_of(&self, id: RequestId) -> (HctxId, u32) {
-        let hctx = self.requests[id].hctx;
-        (hctx, self.tag_on(hctx, id))
-    }
-
     /// Returns the tag of `hctx` that `id` stands for.
     const fn tag_on(&self, hctx: HctxId, id: RequestId) -> u32 {
         id.0 - hctx.0 as u32 * self.tags_per_hctx

@@ -33,6 +33,8 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct RunList {
     entries: Vec<Entry>,
+    /// The number of hardware queues.
+    count: u32,
     /// Hardware queues with the restart mark.
     restarts: Bits,
     /// Where the search for the next restart mark begins.
@@ -53,6 +55,7 @@ impl RunList {
         assert!(count > 0 && u16::try_from(count).is_ok(), "{count} hardware queues");
         Self {
             entries: alloc::vec![Entry::default(); count],
+            count: index32(count),
             restarts: Bits::new(count),
             next_restart: 0,
             turns: 0,
@@ -132,7 +135,7 @@ impl RunList {
         for at in 0..self.entries.len() {
             if self.entries[at].retry_at.take_if(|due| *due <= now).is_some() {
                 self.retries -= 1;
-                self.turns = self.all_turns();
+                self.turns = self.count;
                 self.mark(hctx_id(at), true);
             }
         }
@@ -145,11 +148,14 @@ impl RunList {
     }
 
     /// A completion gives one hardware queue with the restart mark its turn.
-    #[inline]
+    #[inline(always)]
     pub(super) fn give_turn(&mut self) {
-        self.turns = self.all_turns();
-        self.unused = if self.restarts.is_empty() { 0 } else { self.unused + 1 };
-        self.pass_turn();
+        if self.restarts.is_empty() {
+            (self.turns, self.unused) = (self.count - 1, 0);
+        } else {
+            (self.turns, self.unused) = (self.count, self.unused + 1);
+            self.pass_turn();
+        }
     }
 
     /// Notes that an elevator gave `count` requests, which use the room of as many completions.
@@ -184,10 +190,6 @@ impl RunList {
         }
     }
 
-    fn all_turns(&self) -> u32 {
-        index32(self.entries.len())
-    }
-
     /// Makes the counts wrong, for a test that [`Self::self_check`] is called.
     #[cfg(test)]
     pub(super) const fn miscount(&mut self) {
@@ -207,7 +209,7 @@ impl RunList {
         let is_marked = |hctx: &HctxId| self.entries[hctx.index()].marked.is_some();
         assert!(self.marked.iter().all(is_marked), "a listed hardware queue is marked");
         assert!(self.next_restart < self.entries.len(), "the search starts at a hardware queue");
-        assert!(self.turns <= self.all_turns(), "a turn is passed on once round at most");
+        assert!(self.turns <= self.count, "a turn is passed on once round at most");
     }
 }
 

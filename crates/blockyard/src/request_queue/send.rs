@@ -135,21 +135,15 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     /// Takes the driver tag that `id` needs. Returns whether `id` has one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_driver_tag_for(&mut self, id: RequestId) -> bool {
         let rq = &mut self.queue.requests[id];
         if rq.driver_tag.is_some() {
             return true;
         }
-        let tag = if rq.flags.contains(Flags::RESERVED) {
-            self.host.tags.take_reserved(self.queue.id, rq.hctx)
-        } else {
-            self.host.tags.take(self.queue.id, rq.hctx, u32::MAX)
-        };
-        let Some(tag) = tag else { return false };
-        self.host.tags.assign(rq.hctx, tag, id);
-        rq.driver_tag = Some(tag);
-        true
+        let reserved = rq.flags.contains(Flags::RESERVED);
+        rq.driver_tag = self.host.tags.take_for(self.queue.id, rq.hctx, reserved, |_| id);
+        rq.driver_tag.is_some()
     }
 
     /// Offers one request that is on no list to the driver. Unless the driver refuses for now, the
@@ -211,7 +205,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                     self.host.driver.commit(self.queue.id, hctx, self.now); // [last-or-commit]
                 }
                 // No completion will follow, so this wakes the requests and submitters that wait.
-                self.finish(id, status);
+                self.finish(id, 0, status);
                 self.queue.mark_waiting_split();
                 self.note_idle();
                 self.host.note_room();

@@ -6,7 +6,7 @@ use crate::driver::Driver;
 use crate::host::Host;
 use crate::time::Instant;
 use crate::trace::{Action, Event, Sink};
-use crate::unit::RequestId;
+use crate::unit::{HctxId, RequestId};
 
 /// A queue's turn at its host: one call of the queue, at one instant. The stages are methods of the
 /// turn; what needs neither host nor instant is a method of the queue.
@@ -40,17 +40,16 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Gives back the tag that the number of `rq` stands for, and wakes a submitter that waits for
-    /// it.
+    /// Gives back the tag of `hctx` that the number `id` stands for, and wakes a submitter that waits for it.
     #[inline(always)]
-    pub(super) fn put_request_tag(&mut self, id: RequestId) {
+    pub(super) fn put_request_tag(&mut self, hctx: HctxId, id: RequestId) {
         debug_assert!(
             self.queue.held > self.queue.in_flight,
             "[request-life-cycle]: request {} is not held",
             id.0
         );
         self.queue.held -= 1;
-        let (hctx, tag) = self.queue.tag_of(id);
+        let tag = self.queue.tag_on(hctx, id);
         match self.queue.sched_tags.get_mut(hctx.index()) {
             Some(tags) => {
                 tags.put(tag);

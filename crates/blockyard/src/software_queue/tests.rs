@@ -121,7 +121,7 @@ proptest! {
                         requests[id].flags |= Flags::NO_MERGE;
                     }
                     let Some(id) = idle.pop() else { continue };
-                    requests.start(id, &bios, taken, CpuId(0), HctxId(0), Instant::ZERO);
+                    requests.start(id, taken, &bios[taken], CpuId(0), HctxId(0), Instant::ZERO);
                     fast.insert(&mut nodes, &mut requests, id);
                     slow.queued.push(id);
                     if requests[id].extent().is_mergeable() {
@@ -168,7 +168,7 @@ fn the_hash_finds_front_merges_only_at_the_request_touched_last() {
     let mut queue = SoftwareQueue::new(SwqMerge::Hash);
     for (id, sector) in [(RequestId(0), 100), (RequestId(1), 200)] {
         let bio = bios.take(Bio::read(sector, 8, 0)).expect("two bios");
-        requests.start(id, &bios, bio, CpuId(0), HctxId(0), Instant::ZERO);
+        requests.start(id, bio, &bios[bio], CpuId(0), HctxId(0), Instant::ZERO);
         queue.insert(&mut nodes, &mut requests, id);
     }
     let find = |sector| {

@@ -267,7 +267,7 @@ mod tests {
     fn with_request(bio: Bio, passed: [u64; 3], use_it: impl FnOnce(&Request)) {
         let (mut bios, mut requests) = (Bios::new(1), Requests::new(1));
         let id = bios.take(bio).unwrap();
-        requests.start(ID, &bios, id, CpuId(0), HctxId(0), Instant::ZERO);
+        requests.start(ID, id, &bios[id], CpuId(0), HctxId(0), Instant::ZERO);
         let times = &mut requests[ID].times;
         [times.queued, times.scheduled, times.issued] = passed.map(Instant::from_ns);
         use_it(&requests[ID]);

@@ -100,7 +100,12 @@ impl TagPool {
     }
 
     /// Returns the next waiter to try again.
+    #[inline]
     pub fn next_woken(&mut self) -> Option<u64> {
+        if self.has_woken() { self.name_woken() } else { None }
+    }
+
+    fn name_woken(&mut self) -> Option<u64> {
         self.waiters.next_woken().or_else(|| self.reserved_waiters.next_woken())
     }
 

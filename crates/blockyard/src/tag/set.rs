@@ -75,6 +75,8 @@ pub struct TagSet {
     config: TagSetConfig,
     /// One for each hardware queue, or one for all of them.
     pools: Vec<Pool>,
+    /// The bits of a hardware queue's number that name its pool: all of them, or none if there is only one.
+    pool_bits: usize,
     active: Vec<bool>,
     users: u32,
     /// The most tags of a pool that one queue may hold ([tags-shared-fairly]).
@@ -98,6 +100,7 @@ impl TagSet {
         Self {
             config,
             pools: (0..config.pools()).map(|_| Pool::new(&config)).collect(),
+            pool_bits: if config.shared_over_hctxs { 0 } else { usize::MAX },
             active: alloc::vec![false; usize::from(config.queues)],
             users: 0,
             share: u32::MAX,
@@ -125,26 +128,64 @@ impl TagSet {
     /// [`Self::assign`].
     #[must_use = "the tag stays in use until it is put back"]
     pub fn take(&mut self, queue: QueueId, hctx: HctxId, limit: u32) -> Option<DriverTag> {
-        if !self.active[queue.index()] {
-            self.activate(queue);
-        }
-        let share = self.share;
-        let pool = self.pool_mut(hctx);
-        if pool.held[queue.index()] >= share {
-            return None; // [tags-shared-fairly]
-        }
-        let tag = pool.tags.take(limit)?;
-        pool.held[queue.index()] += 1;
-        Some(pool.give(tag, queue))
+        self.take_as(queue, hctx, limit, |_| None)
     }
 
     /// Takes a reserved tag for a request of `queue` on `hctx`, if one is free
     /// ([reserved-tags-separate]).
     #[must_use = "the tag stays in use until it is put back"]
     pub fn take_reserved(&mut self, queue: QueueId, hctx: HctxId) -> Option<DriverTag> {
+        self.take_reserved_as(queue, hctx, |_| None)
+    }
+
+    /// Takes a tag of `hctx`, a reserved one if `reserved`, for the request of `queue` that `name` names by the tag.
+    #[inline]
+    pub(crate) fn take_for(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        reserved: bool,
+        name: impl FnOnce(DriverTag) -> RequestId,
+    ) -> Option<DriverTag> {
+        let request = |tag| Some(name(tag));
+        if reserved {
+            self.take_reserved_as(queue, hctx, request)
+        } else {
+            self.take_as(queue, hctx, u32::MAX, request)
+        }
+    }
+
+    #[inline(always)]
+    fn take_as(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        limit: u32,
+        request: impl FnOnce(DriverTag) -> Option<RequestId>,
+    ) -> Option<DriverTag> {
+        if !self.active[queue.index()] {
+            self.activate(queue);
+        }
+        let share = self.share;
+        let pool = self.pool_mut(hctx);
+        let held = &mut pool.held[queue.index()];
+        if *held >= share {
+            return None; // [tags-shared-fairly]
+        }
+        let tag = pool.tags.take(limit)?;
+        *held += 1;
+        Some(pool.give(tag, queue, request))
+    }
+
+    fn take_reserved_as(
+        &mut self,
+        queue: QueueId,
+        hctx: HctxId,
+        request: impl FnOnce(DriverTag) -> Option<RequestId>,
+    ) -> Option<DriverTag> {
         let pool = self.pool_mut(hctx);
         let tag = pool.tags.take_reserved()?;
-        Some(pool.give(tag, queue))
+        Some(pool.give(tag, queue, request))
     }
 
     /// Names the request that a tag just taken is for.
@@ -314,8 +355,8 @@ impl TagSet {
         !map.is_full() && pool.held[starving.queue.index()] < self.share
     }
 
-    fn pool_of(&self, hctx: HctxId) -> usize {
-        if self.config.shared_over_hctxs { 0 } else { hctx.index() }
+    const fn pool_of(&self, hctx: HctxId) -> usize {
+        hctx.index() & self.pool_bits
     }
 
     fn pool(&self, hctx: HctxId) -> &Pool {
@@ -362,9 +403,18 @@ impl Pool {
             + usize::from(config.depth) * size_of::<Owner>()
     }
 
-    fn give(&mut self, tag: u32, queue: QueueId) -> DriverTag {
-        self.owners[tag as usize].queue = queue;
-        DriverTag(u16::try_from(tag).expect("the depth of a tag set is 16 bits"))
+    #[inline]
+    fn give(
+        &mut self,
+        tag: u32,
+        queue: QueueId,
+        request: impl FnOnce(DriverTag) -> Option<RequestId>,
+    ) -> DriverTag {
+        let given = DriverTag(u16::try_from(tag).expect("the depth of a tag set is 16 bits"));
+        let owner = &mut self.owners[tag as usize];
+        debug_assert!(owner.request.is_none(), "[one-owner-per-tag]: the tag has an owner");
+        *owner = Owner { queue, request: request(given) };
+        given
     }
 }
 

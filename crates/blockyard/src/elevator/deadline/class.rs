@@ -106,7 +106,8 @@ enum Turn {
 #[derive(Clone, Debug)]
 pub(super) struct Class {
     pub(super) head: List,
-    pub(super) in_flight: u32,
+    /// Requests that are queued or in flight.
+    pub(super) unfinished: u32,
     reads: Side,
     writes: Side,
     turn: Turn,
@@ -122,7 +123,7 @@ impl Class {
             Side { tree: SectorTree::new(), fifo: List::new(), position: 0, next: None };
         Self {
             head: List::new(),
-            in_flight: 0,
+            unfinished: 0,
             reads: EMPTY,
             writes: EMPTY,
             turn: Turn::Reads,
@@ -145,10 +146,12 @@ impl Class {
 
     /// Whether a request is queued or in flight.
     pub(super) const fn has_work(&self) -> bool {
-        self.in_flight > 0
-            || !self.head.is_empty()
-            || !self.reads.fifo.is_empty()
-            || !self.writes.fifo.is_empty()
+        self.unfinished > 0
+    }
+
+    /// The number of requests that are queued.
+    pub(super) const fn queued(&self) -> u32 {
+        self.head.len() + self.reads.fifo.len() + self.writes.fifo.len()
     }
 
     /// Returns the earliest arrival among the heads of the lists.

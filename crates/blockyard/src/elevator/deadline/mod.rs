@@ -204,7 +204,9 @@ impl Elevator for Deadline {
     fn joined(&mut self, requests: &mut Requests, kept: RequestId, absorbed: RequestId) {
         let Request { op, prio, .. } = requests[kept];
         let class = self.class_of(prio);
-        let side = self.classes[class].side_mut(op);
+        let class = &mut self.classes[class];
+        class.unfinished -= 1;
+        let side = class.side_mut(op);
         if self.arrived[absorbed.index()] < self.arrived[kept.index()] {
             side.fifo.remove(requests, kept); // [earlier-arrival-stays]
             side.fifo.replace(requests, absorbed, kept);
@@ -226,6 +228,7 @@ impl Elevator for Deadline {
         let rq = requests[id].extent();
         let class = self.class_of(rq.prio);
         let class = &mut self.classes[class];
+        class.unfinished += 1;
         match place {
             Place::Head => class.head.push_front(requests, id),
             Place::Sorted if rq.op == Op::Flush => class.head.push_back(requests, id),
@@ -252,7 +255,6 @@ impl Elevator for Deadline {
     ) -> Option<RequestId> {
         let (at, id) = self.next(now)?;
         let class = &mut self.classes[at];
-        class.in_flight += 1;
         self.len -= 1;
         if class.head.first() == Some(id) {
             class.head.remove(requests, id);
@@ -276,9 +278,10 @@ impl Elevator for Deadline {
 
     fn finished(&mut self, _id: RequestId, request: &Request, _now: Instant) {
         let class = self.class_of(request.prio);
-        let in_flight = &mut self.classes[class].in_flight;
-        assert!(*in_flight > 0, "[one-finished-per-dispatch]: finished more often than dispatched");
-        *in_flight -= 1;
+        let class = &mut self.classes[class];
+        let in_flight = class.unfinished > class.queued();
+        assert!(in_flight, "[one-finished-per-dispatch]: finished more often than dispatched");
+        class.unfinished -= 1;
     }
 
     /// At least one, so that asynchronous requests are never shut out.

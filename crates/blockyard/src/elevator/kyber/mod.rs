@@ -48,6 +48,7 @@ use self::domain::{DOMAINS, Domain, Tokens};
 use self::percentiles::Percentiles;
 use self::steps::Steps;
 use super::{Ctx, Elevator, Place};
+use crate::end_index::candidate;
 use crate::hardware_queue::{Bits, QueueMap};
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Merge};
@@ -90,6 +91,8 @@ pub struct Kyber {
     /// Unused by software queues that look at the last eight, but required by their calls.
     nodes: HashNodes,
     lanes: Vec<Lane>,
+    /// A request that came when none was held. It is on no list until another comes: most leave before.
+    lone: Option<RequestId>,
     tokens: [Tokens; DOMAINS],
     adjust: Box<dyn Adjust + Send>,
     /// When depths are to be adjusted.
@@ -122,6 +125,7 @@ impl Kyber {
             staged: (0..ctxs).map(|_| core::array::from_fn(|_| queue())).collect(),
             nodes: HashNodes::new(0),
             lanes: (0..map.hctxs()).map(|_| lane()).collect(),
+            lone: None,
             tokens: [read_depth, write_depth, discard_depth, other_depth].map(Tokens::new),
             adjust: match tunables.adjust {
                 KyberAdjust::Percentiles => Box::new(Percentiles::new(&tunables)),
@@ -144,7 +148,7 @@ impl Kyber {
         size_of::<Self>() + map.heap() + ctxs * DOMAINS * staged + map.hctxs() * lane + adjust
     }
 
-    fn domain_of(&self, request: &Extent) -> Domain {
+    fn domain_of(&self, request: &Request) -> Domain {
         Domain::of(self.kind, request.op, request.flags)
     }
 
@@ -166,6 +170,31 @@ impl Kyber {
             KyberStaging::ByDomain => domain.index(),
             KyberStaging::Together => 0,
         }
+    }
+
+    /// Puts `id` into the list of its domain and software queue.
+    fn stage(&mut self, requests: &mut Requests, id: RequestId) {
+        let rq = &requests[id];
+        let (at, shelf) = (self.staged_at(Ctx::of(rq)), self.shelf_of(self.domain_of(rq)));
+        self.lanes[rq.hctx.index()].pending[shelf].insert(at);
+        self.staged[at][shelf].insert(&mut self.nodes, requests, id);
+    }
+
+    /// Takes the lone request, with a token, if there are both: what [`Self::take`] does in the turn of its domain.
+    fn take_lone(&mut self, requests: &Requests, hctx: HctxId) -> Option<RequestId> {
+        let id = self.lone.filter(|id| requests[*id].hctx == hctx)?;
+        let domain = self.domain_of(&requests[id]);
+        if !self.tokens[domain.index()].take() {
+            return None;
+        }
+        self.lone = None;
+        self.len -= 1;
+        let lane = &mut self.lanes[hctx.index()];
+        lane.len -= 1;
+        let continues = lane.turn == domain && lane.batched < domain.batch(self.kind);
+        lane.batched = if continues { lane.batched + 1 } else { 1 };
+        lane.turn = domain; // [domain-batches-in-turn]
+        Some(id)
     }
 
     /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both
@@ -240,8 +269,13 @@ impl Elevator for Kyber {
         if !fronts {
             return None; // [domain-lists-in-order]: inserted requests do not join others
         }
-        let shelf = self.shelf_of(self.domain_of(other));
-        let queue = &self.staged[self.staged_at(ctx)][shelf];
+        let domain = Domain::of(self.kind, other.op, other.flags);
+        if let Some(lone) = self.lone {
+            let rq = &requests[lone];
+            let is_there = Ctx::of(rq) == ctx && self.domain_of(rq) == domain;
+            return if is_there { candidate(requests, limits, lone, other, true) } else { None };
+        }
+        let queue = &self.staged[self.staged_at(ctx)][self.shelf_of(domain)];
         queue.find_merge(&self.nodes, requests, limits, other)
     }
 
@@ -261,18 +295,21 @@ impl Elevator for Kyber {
     fn unmergeable(&mut self, _requests: &Requests, _id: RequestId) {}
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, _now: Instant) {
-        let ctx = Ctx::of(&requests[id]);
-        let domain = self.domain_of(&requests[id].extent());
-        let (at, shelf) = (self.staged_at(ctx), self.shelf_of(domain));
-        let lane = &mut self.lanes[ctx.hctx.index()];
-        match place {
-            Place::Head => lane.lists[domain.index()].push_front(requests, id),
-            Place::Sorted => {
-                self.staged[at][shelf].insert(&mut self.nodes, requests, id);
-                lane.pending[shelf].insert(at);
-            }
+        if let Some(lone) = self.lone.take() {
+            self.stage(requests, lone);
         }
-        lane.len += 1;
+        let hctx = requests[id].hctx.index();
+        match place {
+            Place::Head => {
+                let domain = self.domain_of(&requests[id]);
+                self.lanes[hctx].lists[domain.index()].push_front(requests, id);
+            }
+            Place::Sorted if self.len == 0 && self.staging == KyberStaging::ByDomain => {
+                self.lone = Some(id);
+            }
+            Place::Sorted => self.stage(requests, id),
+        }
+        self.lanes[hctx].len += 1;
         self.len += 1;
     }
 
@@ -284,6 +321,9 @@ impl Elevator for Kyber {
         now: Instant,
     ) -> Option<RequestId> {
         self.adjust_if_due(now);
+        if let Some(id) = self.take_lone(requests, hctx) {
+            return Some(id);
+        }
         let Lane { turn, batched, .. } = self.lanes[hctx.index()];
         let mut emptied = false;
         if batched < turn.batch(self.kind)
@@ -313,7 +353,7 @@ impl Elevator for Kyber {
 
     fn finished(&mut self, _id: RequestId, request: &Request, now: Instant) {
         self.adjust_if_due(now);
-        let domain = self.domain_of(&request.extent());
+        let domain = self.domain_of(request);
         debug_assert!(request.state() != State::Idle, "an idle request has no token");
         self.tokens[domain.index()].put();
         let times = &request.times;

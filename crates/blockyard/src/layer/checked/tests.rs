@@ -124,7 +124,7 @@ impl Rig {
     fn start_at(&mut self, id: u32, sector: u64, sectors: u32) {
         let Pools { requests, bios, .. } = &mut self.pools;
         let bio = bios.take(Bio::read(sector, sectors, 0)).expect("there is room");
-        requests.start(RequestId(id), bios, bio, CpuId(0), HCTX, NOW);
+        requests.start(RequestId(id), bio, &bios[bio], CpuId(0), HCTX, NOW);
     }
 
     fn prepare(&mut self, id: u32) {
@@ -193,7 +193,7 @@ fn a_partial_completion_covers_less_than_all_and_the_rest_failed() {
         let mut rig = Rig::new();
         let Pools { requests, bios, .. } = &mut rig.pools;
         let bio = bios.take(Bio::new(Op::DriverIn, 0, 8, 0)).expect("room");
-        requests.start(RequestId(0), bios, bio, CpuId(0), HCTX, NOW);
+        requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HCTX, NOW);
         rig.prepare(0);
         assert_eq!(rig.offer(0), Accept::Queued);
         rig.name_as(0, Outcome::Partial { sectors: 0, status: Status::Medium });
@@ -418,7 +418,7 @@ fn requests_keep_their_limits() {
             rig.checked.accounts[0].terms.limits = limits;
             let Pools { requests, bios, .. } = &mut rig.pools;
             let bio = bios.take(bio).expect("there is room");
-            requests.start(RequestId(0), bios, bio, CpuId(0), HCTX, NOW);
+            requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HCTX, NOW);
             rig.prepare(0);
             assert_eq!(rig.offer(0), Accept::Queued);
         }
@@ -451,7 +451,7 @@ fn requests_keep_their_limits() {
             for at in 0..pieces {
                 let bio = bios.take(Bio::new(Op::Discard, 48 - 16 * at, 4, 0)).expect("room");
                 if at == 0 {
-                    requests.start(RequestId(0), bios, bio, CpuId(0), HCTX, NOW);
+                    requests.start(RequestId(0), bio, &bios[bio], CpuId(0), HCTX, NOW);
                 } else {
                     requests.add_bio(RequestId(0), bios, bio, Merge::Discard);
                 }

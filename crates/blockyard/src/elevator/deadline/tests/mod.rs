@@ -93,7 +93,7 @@ impl Rig {
     fn insert(&mut self, bio: Bio, place: Place) {
         let Some(id) = self.idle.pop() else { return };
         let bio = self.bios.take(bio).expect("enough bios");
-        self.requests.start(id, &self.bios, bio, CpuId(0), HCTX, self.now);
+        self.requests.start(id, bio, &self.bios[bio], CpuId(0), HCTX, self.now);
         let whole = self.requests[id].extent();
         self.find_merge(&whole, false);
         self.fast.insert(&mut self.requests, id, place, self.now);

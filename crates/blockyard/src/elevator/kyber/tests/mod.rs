@@ -81,7 +81,7 @@ impl Rig {
     fn insert(&mut self, ctx: Ctx, bio: Bio, place: Place) {
         let Some(id) = self.idle.pop() else { return };
         let bio = self.bios.take(bio).expect("enough bios");
-        self.requests.start(id, &self.bios, bio, ctx.cpu, ctx.hctx, self.now);
+        self.requests.start(id, bio, &self.bios[bio], ctx.cpu, ctx.hctx, self.now);
         let whole = self.requests[id].extent();
         let found = self.fast.find_merge(&self.requests, &self.limits, ctx, &whole, false);
         assert_eq!(found, None, "[domain-lists-in-order]: requests do not join each other");
@@ -108,7 +108,7 @@ impl Rig {
     /// [token-per-request]: each dispatched request has a token, and a new token is within the
     /// depth.
     fn check_tokens(&self, taken: Option<RequestId>) {
-        let of = |id: &RequestId| self.fast.domain_of(&self.requests[*id].extent());
+        let of = |id: &RequestId| self.fast.domain_of(&self.requests[*id]);
         for domain in Domain::ALL {
             let out = self.in_flight.iter().filter(|id| of(id) == domain).count();
             let tokens = &self.fast.tokens[domain.index()];
@@ -266,7 +266,7 @@ fn a_request_is_passed_by_one_batch_of_every_other_domain() {
     let waited_for = loop {
         feed(&mut rig);
         let id = rig.dispatch(hctx).expect("there is work and there are tokens");
-        let domain = rig.fast.domain_of(&rig.requests[id].extent());
+        let domain = rig.fast.domain_of(&rig.requests[id]);
         rig.finish(0, false);
         if domain == Domain::Other {
             break passed;
