@@ -248,6 +248,34 @@ proptest! {
     }
 }
 
+/// [domain-batches-in-turn]: whether requests wait together or one after the other.
+#[test]
+fn requests_that_come_one_by_one_count_in_their_batch() {
+    let ctx = Ctx { cpu: CpuId(0), hctx: HctxId(0) };
+    for alone in 0..40 {
+        let mut rig = Rig::new(QueueMap::even(1, 1), KyberTunables::default());
+        for _ in 0..alone {
+            rig.insert(ctx, Bio::read(0, 1, 0), Place::Sorted);
+            assert!(rig.dispatch(HctxId(0)).is_some());
+            rig.finish(0, false);
+        }
+        for bio in [Bio::write(0, 1, 0), Bio::read(0, 1, 0)] {
+            rig.insert(ctx, bio, Place::Sorted);
+        }
+        rig.drain();
+    }
+}
+
+/// [domain-lists-in-order]: also where one request waits alone.
+#[test]
+fn a_bio_joins_no_lone_request_of_another_domain() {
+    let steps = KyberTunables { adjust: KyberAdjust::Steps, ..KyberTunables::default() };
+    let mut rig = Rig::new(QueueMap::even(1, 1), steps);
+    rig.submit(CpuId(0), Bio::write(0, 4, 0), Place::Sorted);
+    rig.submit(CpuId(0), Bio::write(4, 4, 0).with_flags(Flags::SYNC), Place::Sorted);
+    assert_eq!(rig.fast.len(), 2);
+}
+
 /// The bound of the module header in its worst case: the request is alone in its domain, and the
 /// turn has just passed it. One batch of every other domain goes first: 16 reads, 8 writes and 1
 /// discard ([domain-batches-in-turn]).
