@@ -99,7 +99,7 @@ impl RequestQueue {
     }
 
     /// Checks a bio. Returns its flags as they hold on this device, and whether it fits into one request.
-    #[inline]
+    #[inline(always)]
     fn check(&self, cpu: CpuId, bio: &Bio) -> Result<(Flags, bool), SubmitError> {
         if cpu.index() >= self.plugs.len() {
             return Err(SubmitError::NoSuchCpu);

@@ -78,7 +78,7 @@ impl TagMap {
     /// ([limit-uses-low-bits]). A limit of at least their count, such as [`u32::MAX`], is no limit.
     /// Takes without a limit may leave fewer than `limit`.
     #[must_use = "the number stays in use until it is put back"]
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, limit: u32) -> Option<u32> {
         let bit = if limit >= self.normal.depth {
             self.normal.take()

@@ -403,7 +403,7 @@ impl Pool {
             + usize::from(config.depth) * size_of::<Owner>()
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(
         &mut self,
         tag: u32,
