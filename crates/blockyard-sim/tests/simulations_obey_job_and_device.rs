@@ -173,6 +173,19 @@ fn rates_and_pauses_limit_a_job() {
     assert_near(iops(&thinks), 1000, 3);
 }
 
+/// A job that is ahead of its rate reaps all results, and then sleeps for as long as it was ahead. So it issues in bursts: fio
+/// 3.33, at its NBD engine with a served device of 10 ms, ended one I/O after 10 ms, and then five every 12.5 ms, each after
+/// 10.3 ms.
+#[test]
+fn a_job_that_is_ahead_of_its_rate_reaps_before_it_sleeps() {
+    let slow = TIMER.replace("100us", "10ms");
+    let options = "--rw=randread --ioengine=libaio --iodepth=8 --rate_iops=400 --size=64m";
+    let report = run(&format!("{options} --number_ios=21"), &slow);
+    assert_near(report.span.as_ns(), 60_000_000, 1);
+    let latencies = &report.jobs[0].stats.measured().next().unwrap().lat_ns;
+    assert_near(latencies.max(), 10_000_000, 1);
+}
+
 #[test]
 fn runtime_ends_a_job_and_ramp_time_is_not_measured() {
     let report = run("--rw=randread --runtime=1 --time_based --ramp_time=1 --size=64m", TIMER);

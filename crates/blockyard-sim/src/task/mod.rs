@@ -206,7 +206,11 @@ pub struct Task {
     measured_from: Instant,
     stop_at: Instant,
     think: Think,
+    /// A pause that is due: the task reaps results one by one, and issues nothing, until none is left, and then pauses.
+    pause: Option<Pause>,
     pause_until: Instant,
+    /// The computing part of the pause that has just begun.
+    spin_now: Duration,
     /// The search for a depth that keeps a latency.
     search: Option<Box<Search>>,
     /// The bounds that end the run.
@@ -255,10 +259,14 @@ struct Think {
     spin: Duration,
     every: u32,
     since: u32,
-    /// A pause is due once all I/Os in flight have completed.
-    due: bool,
-    /// The computing part of the pause that has just begun.
-    spin_now: Duration,
+}
+
+/// A pause between two I/Os.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    length: Duration,
+    /// Its first part, which the task spends computing.
+    spin: Duration,
 }
 
 impl Shape {
@@ -286,8 +294,6 @@ impl Think {
             spin: Duration::from_ns(job.thinktime_spin_ns),
             every: job.thinktime_blocks.max(1),
             since: 0,
-            due: false,
-            spin_now: Duration::ZERO,
         }
     }
 }
@@ -359,6 +365,8 @@ impl Task {
             measured_from: Instant::ZERO,
             stop_at: Instant::MAX,
             think: Think::of(job),
+            pause: None,
+            spin_now: Duration::ZERO,
             search: Search::of(job).map(Box::new),
             watch: Watch::of(job).map(Box::new),
             priority_of_job: job
@@ -435,10 +443,11 @@ impl Task {
         }
         let finishing = self.drawn.is_none();
         let outstanding = self.outstanding();
-        if self.think.due && outstanding == 0 && !finishing {
-            self.think.due = false;
-            self.think.spin_now = self.think.spin.min(self.think.pause);
-            self.pause_until = now + self.think.pause;
+        if outstanding == 0
+            && !finishing
+            && let Some(Pause { length, spin }) = self.pause.take()
+        {
+            (self.pause_until, self.spin_now) = (now + length, spin);
         }
         let due = self.next_due().unwrap_or(Instant::MAX);
         if outstanding >= self.depth() {
@@ -446,15 +455,19 @@ impl Task {
         } else if outstanding <= self.shape.low {
             self.draining = false;
         }
-        // Before a pause and at its end, a job waits for all I/Os in flight, so that no result
-        // waits to be reaped during the pause.
-        let pauses = due > now && !self.shape.offload;
-        let settles = finishing || self.think.due || pauses || self.settles_depth();
-        if settles && outstanding > 0 {
+        if (finishing || self.settles_depth()) && outstanding > 0 {
             return self.await_completions(outstanding);
         }
         if finishing {
             return Plan::End;
+        }
+        // As in fio, a job that is ahead of its rate sleeps for as long as it is ahead now, but only after all results.
+        if due > now && outstanding > 0 && !self.shape.offload {
+            let ahead = Pause { length: due.since(now), spin: Duration::ZERO };
+            self.pause.get_or_insert(ahead);
+        }
+        if self.pause.is_some() {
+            return self.await_completions(1);
         }
         if due > now && outstanding > 0 {
             self.taking = !self.completed.is_empty();
@@ -594,7 +607,7 @@ impl Task {
         if self.outstanding() <= self.shape.low.min(self.depth() - 1) {
             self.draining = false;
         }
-        if self.draining || self.think.due || self.settles_depth() {
+        if self.draining || self.pause.is_some() || self.settles_depth() {
             return None;
         }
         let slot = *self.free.last()?;
@@ -652,7 +665,8 @@ impl Task {
         self.call.left -= 1;
         if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
             self.think.since = 0;
-            self.think.due = true;
+            let Think { pause, spin, .. } = self.think;
+            self.pause = Some(Pause { length: pause, spin: spin.min(pause) });
         }
         waited
     }
@@ -723,7 +737,7 @@ impl Task {
 
     /// Returns how long the pause that [`Self::plan`] has just begun keeps the processor busy.
     pub fn take_spin(&mut self) -> Duration {
-        core::mem::take(&mut self.think.spin_now)
+        core::mem::take(&mut self.spin_now)
     }
 
     /// Notes that the I/O of `slot` has completed at `now`. Returns whether the task must be woken.
