@@ -50,6 +50,7 @@ fn shown(name: &str, amount: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blockyard_sim::answer::LoadFigures;
 
     #[test]
     fn designs_are_shown_below_each_other() {
@@ -59,6 +60,7 @@ mod tests {
             controller_percent: 70.0,
             link_percent: 61.04,
             medium_percent: 99.0,
+            load: LoadFigures::default(),
             medium: vec![
                 ("units_read", 1_200),
                 ("channel_wait_ns", 1_500),

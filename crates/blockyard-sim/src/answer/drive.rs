@@ -5,6 +5,7 @@
 use serde::{Serialize, Serializer};
 
 use super::number::{approximate, ratio};
+use crate::device::load::{MediumLoad, Parts, Work};
 use crate::device::medium::MediumCounts;
 use crate::simulate::Report;
 
@@ -26,6 +27,43 @@ pub struct DriveFigures {
     #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, u64>"))]
     #[serde(serialize_with = "by_name")]
     pub medium: MediumCounts,
+    /// What an explanation needs to know of the medium; the explanation has it.
+    #[serde(skip)]
+    pub load: LoadFigures,
+}
+
+/// What the parts of a medium spent their time on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadFigures {
+    /// Its parts of each kind, each before those that wait for it.
+    pub parts: Vec<PartsFigures>,
+    /// The share of the time for which writes waited for room in the medium's buffer or cache.
+    pub pressed_percent: f64,
+    /// What flash wrote.
+    pub written: Option<WrittenFigures>,
+}
+
+/// What parts that work side by side spent their time on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PartsFigures {
+    /// The parts.
+    pub parts: Parts,
+    /// The share of the time for which they were occupied, as a mean over them.
+    pub percent: f64,
+    /// The part of that share that each kind of work took, largest first; empty if the work has no kinds.
+    pub work: Vec<(Work, f64)>,
+}
+
+/// What flash wrote, in percent of the data that left its buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WrittenFigures {
+    /// Data that went past the full cache of single-level cells.
+    pub past_cache_percent: f64,
+    /// Data that was folded out of that cache: programmed again.
+    pub folded_percent: f64,
+    /// Data that collection moved.
+    pub collected_percent: f64,
 }
 
 fn by_name<S: Serializer>(counts: &MediumCounts, serializer: S) -> Result<S::Ok, S::Error> {
@@ -49,6 +87,33 @@ impl DriveFigures {
             medium_percent: percent(drive.medium_use.used.as_ns())
                 / f64::from(drive.medium_use.units),
             medium: drive.medium.clone(),
+            load: LoadFigures::new(&drive.medium_load, span),
         })
+    }
+}
+
+impl LoadFigures {
+    /// The figures of `load` in a `span` of so many nanoseconds. What parts began before it may count: no share is above 100 %.
+    fn new(load: &MediumLoad, span: f64) -> Self {
+        debug_assert!(span >= 0.0, "a span should not be negative");
+        let share = |ns: u64, units: u32| {
+            ratio(100.0 * approximate(ns), span * f64::from(units)).min(100.0)
+        };
+        let parts = load.parts.iter().map(|of| {
+            debug_assert!(of.units > 0, "{:?} are none", of.parts);
+            let times = of.work.iter().map(|(work, time)| (work, share(time.as_ns(), of.units)));
+            let mut work: Vec<_> = times.filter(|(_, percent)| *percent > 0.0).collect();
+            work.sort_by(|a, b| b.1.total_cmp(&a.1));
+            PartsFigures { parts: of.parts, percent: share(of.used.as_ns(), of.units), work }
+        });
+        let written = load.written.map(|written| {
+            let percent = |units| ratio(100.0 * approximate(units), approximate(written.units));
+            WrittenFigures {
+                past_cache_percent: percent(written.past_cache),
+                folded_percent: percent(written.folded),
+                collected_percent: percent(written.collected),
+            }
+        });
+        Self { parts: parts.collect(), pressed_percent: share(load.pressed.as_ns(), 1), written }
     }
 }

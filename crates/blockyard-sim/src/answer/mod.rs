@@ -25,11 +25,12 @@ mod stream;
 mod verdict;
 mod verified;
 
+pub use crate::device::load::{Parts, Work};
 pub use crate::machine::locks::LockKind;
-pub use drive::DriveFigures;
+pub use drive::{DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
 pub use explanation::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage, Pair,
-    PartTime, TransferPeriod,
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage,
+    MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
 };
 pub use figures::Figures;
 pub use host::{

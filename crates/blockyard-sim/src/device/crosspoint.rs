@@ -10,6 +10,7 @@
 //!
 //! - **[channel-serves-in-order]** A channel serves one unit at a time, in the order in which their accesses begin.
 
+use super::load::{MediumLoad, Parts, PartsLoad, WorkTimes};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -115,6 +116,12 @@ impl Medium for Crosspoint {
 
     fn used(&self) -> MediumUse {
         MediumUse { used: self.counts.used, units: self.profile.channels.into() }
+    }
+
+    fn load(&self) -> MediumLoad {
+        let MediumUse { used, units } = self.used();
+        let parts = PartsLoad { parts: Parts::Medium, units, used, work: WorkTimes::default() };
+        MediumLoad { parts: vec![parts], ..MediumLoad::default() }
     }
 
     fn forget(&mut self) {

@@ -5,6 +5,7 @@
 //! long as it likes, and commands end in any order. The front end carries the data of a read to the host afterwards. The
 //! instants of all calls on a medium do not fall.
 
+use super::load::MediumLoad;
 use blockyard::bio::Op;
 use blockyard::time::{Duration, Instant};
 use core::fmt::Debug;
@@ -26,6 +27,9 @@ pub trait Medium: Debug + Send {
 
     /// Returns how much of it was in use since then.
     fn used(&self) -> MediumUse;
+
+    /// Returns what its parts spent their time on since then, and for how long writes waited for them.
+    fn load(&self) -> MediumLoad;
 
     /// Starts counting again.
     fn forget(&mut self);

@@ -13,6 +13,7 @@ pub mod drive;
 mod flash;
 pub mod hba;
 pub mod live;
+pub mod load;
 pub mod medium;
 pub mod mmc;
 pub mod null;

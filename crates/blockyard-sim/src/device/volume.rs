@@ -12,6 +12,7 @@
 //!   at its rate up to its credit, and is emptied at its burst rate at most. An access of more tokens than a bucket holds
 //!   waits until it is full, and leaves it in debt.
 
+use super::load::{MediumLoad, Parts, PartsLoad, WorkTimes};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -153,6 +154,17 @@ impl Medium for Volume {
 
     fn used(&self) -> MediumUse {
         MediumUse { used: self.iops.used.max(self.bytes.used), units: 1 }
+    }
+
+    fn load(&self) -> MediumLoad {
+        let limit = |parts, bucket: &Bucket| PartsLoad {
+            parts,
+            units: 1,
+            used: bucket.used,
+            work: WorkTimes::default(),
+        };
+        let parts = vec![limit(Parts::IosLimit, &self.iops), limit(Parts::BytesLimit, &self.bytes)];
+        MediumLoad { parts, ..MediumLoad::default() }
     }
 
     fn forget(&mut self) {

@@ -5,14 +5,17 @@
 //! - **[nearest-used-up-resource]** A design is limited by the resource nearest to the device that is used
 //!   up: a drive's medium, link, a drive's controller, depth, lock, CPUs, a card's memory, its bus; otherwise by what an MMC host does between
 //!   transfers, if it always has a request; otherwise by the latency of the device, if the device is always busy or
-//!   jobs do nothing but wait for it (faults delay requests while the device is idle); and otherwise by the pace of its
-//!   jobs.
+//!   jobs neither pause nor think (faults delay requests while the device is idle); and otherwise by the pace of its jobs.
+//! - **[depth-fills-while-writes-wait]** A queue fills up while writes wait for room in the medium. If they wait for much of the time,
+//!   the medium is named, not the depth or the latency.
 //! - **[polling-uses-nothing-up]** CPU time spent polling uses nothing up: a CPU polls because it has
 //!   nothing else to do.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
 use super::evidence::{Bottleneck, CpuUse};
+use super::medium;
+use super::run::USED_UP;
 use crate::answer::drive::DriveFigures;
 use crate::answer::figures::Figures;
 use crate::answer::host::HostFigures;
@@ -21,10 +24,11 @@ use crate::answer::number::{approximate, ratio};
 use crate::profile::{Device, DeviceModel, DriveProfile, HbaProfile};
 use blockyard::time::Duration;
 
-/// The utilisation from which a resource is called used up, in percent.
-pub(super) const USED_UP: f64 = 95.0;
 /// The share of the CPU time from which waiting for locks, or polling, is worth naming, in percent.
 const MUCH_SPINNING: f64 = 15.0;
+
+/// The share of the time for which writes wait for the medium from which that is worth naming, in percent.
+const MUCH_PRESSED: f64 = 15.0;
 
 /// What limits the run of `figures` on `device` ([nearest-used-up-resource]).
 pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
@@ -64,8 +68,10 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
         return of_host;
     }
     let of_jobs = figures.jobs_ns;
-    let waiting = 100.0 * ratio(approximate(of_jobs.waiting), approximate(of_jobs.alive));
-    if figures.device_busy_percent >= USED_UP || waiting >= USED_UP {
+    let by_choice = of_jobs.pausing + of_jobs.thinking;
+    let asking = of_jobs.alive.saturating_sub(by_choice);
+    let asking = 100.0 * ratio(approximate(asking), approximate(of_jobs.alive));
+    if figures.device_busy_percent >= USED_UP || asking >= USED_UP {
         return Bottleneck::DeviceLatency { commands, cpu };
     }
     Bottleneck::Jobs { commands, cpu }
@@ -82,12 +88,14 @@ fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Opt
     let (commands, depth) = (figures.at_device, f64::from(drive.depth()));
     debug_assert!(depth > 0.0, "a drive takes a command");
     match used {
-        _ if used.medium_percent >= USED_UP => {
-            Some(Bottleneck::Medium { percent: used.medium_percent })
-        }
+        _ if medium::is_used_up(used) => medium::limit(used).map(Bottleneck::Medium),
         _ if used.link_percent >= USED_UP => Some(Bottleneck::Link { percent: used.link_percent }),
         _ if used.controller_percent >= USED_UP => {
             Some(Bottleneck::Controller { percent: used.controller_percent })
+        }
+        // [depth-fills-while-writes-wait]
+        _ if used.load.pressed_percent >= MUCH_PRESSED => {
+            medium::limit(used).map(Bottleneck::Medium)
         }
         // Of several queues, only some may be in use.
         _ if drive.hw_queues() == 1 && 100.0 * commands >= USED_UP * depth => {

@@ -3,7 +3,9 @@
 use blockyard::trace::Hold;
 use serde::{Serialize, Serializer};
 
+use crate::answer::drive::WrittenFigures;
 use crate::answer::life::LifeStage;
+use crate::device::load::{Parts, Work};
 use crate::machine::locks::LockKind;
 
 /// Where the difference between designs comes from; for a single design, what its bottleneck is.
@@ -242,7 +244,7 @@ pub struct PartTime {
 }
 
 /// What limits a design: the resource nearest to the device that is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Bottleneck {
@@ -280,10 +282,7 @@ pub enum Bottleneck {
         percent: f64,
     },
     /// The medium of a drive.
-    Medium {
-        /// The share of the time in which its parts work, as a mean over them.
-        percent: f64,
-    },
+    Medium(MediumLimit),
     /// The memory of a card.
     CardMemory {
         /// The share of the time in which it programs pages or reads ahead.
@@ -313,6 +312,37 @@ pub enum Bottleneck {
         /// The load of the jobs' CPUs.
         cpu: CpuUse,
     },
+}
+
+/// How the medium of a drive limits a design.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MediumLimit {
+    /// The parts of it that are occupied most.
+    pub parts: Parts,
+    /// The share of the time for which they are, as a mean over them; for flash and disks with the waits of their work.
+    pub percent: f64,
+    /// What takes much of their time.
+    pub cause: MediumCause,
+    /// The part of that share that each kind of work takes, if at least 1 %, largest first.
+    pub work: Vec<(Work, f64)>,
+    /// The share of the time for which writes wait for room in the medium's buffer or cache.
+    pub pressed_percent: f64,
+    /// What flash writes.
+    pub written: Option<WrittenFigures>,
+}
+
+/// What takes much of the time of a medium's parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MediumCause {
+    /// The commands of the host.
+    Commands,
+    /// The cache of single-level cells is full: data goes past it, or is folded to make room.
+    FullCache,
+    /// Collection moves data and erases blocks to make room.
+    Collection,
 }
 
 /// The load of the CPUs that jobs run on.

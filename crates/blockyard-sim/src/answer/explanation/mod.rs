@@ -1,13 +1,14 @@
 //! Why one design does more than another: which factor differs, and the counters behind it.
 //!
 //! It knows no design: the same counters would give the same explanation. `difference` compares two
-//! designs, `bottleneck` says what limits one, `host` and `pmem` add what MMC hosts and persistent memory
-//! have of their own, `evidence` is the data, and `text` writes it as sentences.
+//! designs, `bottleneck` says what limits one, `host`, `medium` and `pmem` add what MMC hosts, the
+//! media of drives and persistent memory have of their own, `evidence` is the data, and `text` writes it as sentences.
 
 mod bottleneck;
 mod difference;
 mod evidence;
 mod host;
+mod medium;
 mod pmem;
 mod run;
 mod text;
@@ -16,8 +17,8 @@ mod text;
 mod tests;
 
 pub use evidence::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage, Pair,
-    PartTime, TransferPeriod,
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage,
+    MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
 };
 
 use crate::answer::outcome::Outcome;

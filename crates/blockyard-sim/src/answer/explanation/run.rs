@@ -1,4 +1,4 @@
-//! A run to be compared with others, and how far runs differ before it matters.
+//! A run to be compared with others, how far runs differ before it matters, and when a resource is used up.
 
 use crate::answer::figures::Figures;
 
@@ -6,6 +6,9 @@ use crate::answer::figures::Figures;
 pub(super) const EQUAL: f64 = 1.02;
 /// Latencies and idle times that differ by less than this factor are not worth naming.
 pub(super) const MUCH_SLOWER: f64 = 1.25;
+
+/// The utilisation from which a resource is called used up, in percent.
+pub(super) const USED_UP: f64 = 95.0;
 
 /// The name of a design and the figures of its run.
 pub(super) type Run<'a> = (&'a str, &'a Figures);

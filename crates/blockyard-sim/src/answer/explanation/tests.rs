@@ -8,8 +8,9 @@ use blockyard::trace::Hold;
 use super::difference::explain;
 use super::*;
 use crate::answer::{
-    CommandCounts, Figures, Held, HostFigures, JobTime, Latency, Life, LifeStage, LockFigures,
-    LockKind, Overlapped, PmemFigures, PmemParts, TransferCounts, TransferTimes, Woken,
+    CommandCounts, DriveFigures, Figures, Held, HostFigures, JobTime, Latency, Life, LifeStage,
+    LoadFigures, LockFigures, LockKind, Overlapped, Parts, PartsFigures, PmemFigures, PmemParts,
+    TransferCounts, TransferTimes, Woken, Work, WrittenFigures,
 };
 
 /// A run of a second in which `commands` of `ios_per_command` I/Os each spent 440 us at the device.
@@ -314,15 +315,23 @@ fn jobs_that_keep_a_host_waiting_are_named() {
 
 /// [nearest-used-up-resource]
 #[test]
-fn jobs_that_only_wait_for_an_idle_device_are_limited_by_its_latency() {
-    let words = |waiting| {
-        let jobs_ns =
-            JobTime { alive: 1000, waiting, pausing: 1000 - waiting, ..JobTime::default() };
+fn jobs_that_neither_pause_nor_think_are_limited_by_the_latency_of_the_device() {
+    let words = |waiting, in_calls, thinking| {
+        let jobs_ns = JobTime {
+            alive: 1000,
+            waiting,
+            in_calls,
+            thinking,
+            pausing: 1000 - waiting - in_calls - thinking,
+            ready: 0,
+        };
         let slow = hosted((TransferTimes { absent: 50e3, ..TIMES }, COUNTS));
         text_of_card(&[("a", hosted(QUICK)), ("b", Figures { jobs_ns, ..slow })])
     };
-    assert!(words(990).contains("Under b, the device's latency is the bottleneck ("));
-    assert!(words(900).contains("Under b, the pace of the jobs is the bottleneck ("));
+    let latency = "Under b, the device's latency is the bottleneck (";
+    assert!(words(990, 0, 0).contains(latency) && words(700, 280, 0).contains(latency));
+    let pace = "Under b, the pace of the jobs is the bottleneck (";
+    assert!(words(900, 0, 0).contains(pace) && words(700, 200, 100).contains(pace));
 }
 
 /// [shared-idle-time-per-io]
@@ -443,4 +452,103 @@ fn the_parts_of_an_io_add_up() {
     let end = " Under btt, an I/O takes 2.00 us of CPU time: 25 % for copying, 15 % for fences, 5 % for \
                the log, 5 % for the map and 50 % before and after the memory access.";
     assert!(words.ends_with(end), "{words}");
+}
+
+/// Flash whose dies are occupied with `work`, and whose channels are in use for `channels` percent of the time.
+fn flash(channels: f64, work: &[(Work, f64)], pressed_percent: f64) -> DriveFigures {
+    let parts =
+        |parts, percent, work: &[(Work, f64)]| PartsFigures { parts, percent, work: work.to_vec() };
+    let dies = work.iter().map(|(_, percent)| percent).sum();
+    DriveFigures {
+        commands_per_doorbell: 1.0,
+        interrupts_per_command: 1.0,
+        controller_percent: 30.0,
+        link_percent: 40.0,
+        medium_percent: 50.0,
+        medium: Vec::new(),
+        load: LoadFigures {
+            parts: vec![parts(Parts::Channels, channels, &[]), parts(Parts::Dies, dies, work)],
+            pressed_percent,
+            written: Some(WrittenFigures {
+                past_cache_percent: 60.0,
+                folded_percent: 0.0,
+                collected_percent: 250.0,
+            }),
+        },
+    }
+}
+
+/// A run on a drive with one queue of 32 commands, all of which are at the device.
+fn text_of_drive(drive: DriveFigures) -> String {
+    let figures = Figures { at_device: 31.9, drive: Some(drive), ..run(10_000, 1.0) };
+    explained_on("sata-ssd", &[("a", figures)]).to_string()
+}
+
+/// [pressed-medium-is-used-up], [depth-fills-while-writes-wait]
+#[test]
+fn a_medium_for_which_writes_wait_is_named_before_the_depth() {
+    let work = [(Work::CachePrograms, 50.0), (Work::PastCache, 30.0)];
+    let named = |pressed| text_of_drive(flash(40.0, &work, pressed));
+    let cache = "a: the drive's full SLC cache is the bottleneck (writes wait for room 55 % of the time; 60 % of \
+                 the data written went past it; dies 80 % in use: 50 % programs into the cache, 30 % programs past \
+                 the cache).";
+    assert_eq!(named(55.0), cache);
+    assert_eq!(named(20.0), cache.replace("55 %", "20 %"));
+    let depth =
+        "a: the device's queue depth is the bottleneck (31.9 of 32 commands at the device).";
+    assert_eq!(named(10.0), depth);
+    // What is used up all the time goes before what is used up for a smaller part of it.
+    let linked =
+        |pressed| text_of_drive(DriveFigures { link_percent: 97.0, ..flash(40.0, &work, pressed) });
+    assert!(
+        linked(20.0).starts_with("a: the link to the device is the bottleneck"),
+        "{}",
+        linked(20.0)
+    );
+    assert_eq!(linked(55.0), cache);
+}
+
+/// [extra-work-is-the-cause]
+#[test]
+fn extra_work_is_the_cause_if_it_takes_a_third_of_the_busy_time() {
+    let named = |work: &[(Work, f64)]| text_of_drive(flash(40.0, work, 0.0));
+    let collecting =
+        named(&[(Work::Collection, 40.0), (Work::PastCache, 35.0), (Work::Erases, 21.0)]);
+    assert_eq!(
+        collecting,
+        "a: the drive's garbage collection is the bottleneck (it moves 2.50 times the data written; dies 96 % in \
+         use: 40 % moving data, 35 % programs past the cache, 21 % erases)."
+    );
+    let full = named(&[(Work::Collection, 30.0), (Work::PastCache, 35.0), (Work::Reads, 31.0)]);
+    assert!(full.starts_with("a: the drive's full SLC cache is"), "{full}");
+    let little = named(&[(Work::Programs, 70.0), (Work::Collection, 20.0), (Work::Erases, 10.0)]);
+    assert!(little.starts_with("a: the drive's flash is the bottleneck (dies 100 %"), "{little}");
+    let folding = [(Work::Folding, 96.0)];
+    let mut drive = flash(40.0, &folding, 0.0);
+    drive.load.written = Some(WrittenFigures {
+        past_cache_percent: 0.0,
+        folded_percent: 98.0,
+        collected_percent: 0.0,
+    });
+    let folded = text_of_drive(drive);
+    assert!(
+        folded.contains("(0.98 times the data written was moved out of it; dies 96 %"),
+        "{folded}"
+    );
+}
+
+/// [parts-that-others-wait-for]
+#[test]
+fn channels_that_are_used_up_are_named_before_the_dies_that_wait_for_them() {
+    let named = |channels| text_of_drive(flash(channels, &[(Work::Reads, 99.0)], 0.0));
+    let text = named(96.0);
+    assert!(
+        text.starts_with("a: the drive's flash channels are the bottleneck (96 % in use)"),
+        "{text}"
+    );
+    let text = named(90.0);
+    assert!(
+        text.starts_with("a: the drive's flash is the bottleneck (dies 99 % in use: 99 % reads)"),
+        "{text}"
+    );
 }

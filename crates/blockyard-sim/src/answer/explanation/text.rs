@@ -6,12 +6,13 @@ use core::fmt;
 
 use blockyard::trace::Hold;
 
-use super::bottleneck::USED_UP;
 use super::evidence::{
     Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage, Pair,
     PartTime, TransferPeriod,
 };
+use super::medium;
 use super::pmem::WAITING_NS;
+use super::run::USED_UP;
 use crate::answer::life::LifeStage;
 use crate::answer::number::{digits, nanoseconds, percent, time};
 
@@ -317,9 +318,7 @@ fn is_bottleneck(bottleneck: &Bottleneck) -> String {
         Bottleneck::Controller { percent: used } => {
             format!("the drive's controller is the bottleneck ({} in use)", percent(*used))
         }
-        Bottleneck::Medium { percent: used } => {
-            format!("the drive's medium is the bottleneck ({} in use)", percent(*used))
-        }
+        Bottleneck::Medium(limit) => medium::is_bottleneck(limit),
         Bottleneck::CardMemory { percent: busy } => format!(
             "the card's memory is the bottleneck (it programs pages or reads ahead {} of the time)",
             percent(*busy)

@@ -22,6 +22,7 @@ mod vectors;
 mod virtio;
 
 use super::activity::Activity;
+use super::load::MediumLoad;
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -105,6 +106,8 @@ pub struct DriveReport {
     pub medium_use: MediumUse,
     /// The counters of the medium.
     pub medium: MediumCounts,
+    /// What the parts of the medium spent their time on.
+    pub medium_load: MediumLoad,
 }
 
 /// A drive. See the [module](self).
@@ -302,6 +305,7 @@ impl Drive {
             front_use: self.front.used(),
             medium_use: self.medium.used(),
             medium: self.medium.counts(),
+            medium_load: self.medium.load(),
         }
     }
 

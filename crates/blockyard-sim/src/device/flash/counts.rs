@@ -1,5 +1,6 @@
 //! What flash memory did, as counters that explain a result.
 
+use crate::device::load::Written;
 use crate::device::medium::MediumCounts;
 use blockyard::time::Duration;
 
@@ -22,6 +23,8 @@ pub(super) struct Counts {
     pub(super) retries: u64,
     /// Pages of the map that were read for commands, and for what writes replaced.
     pub(super) map_reads: u64,
+    /// Units of the buffer that were programmed past the full cache of single-level cells.
+    pub(super) past_cache: u64,
     pub(super) programs: u64,
     pub(super) slc_programs: u64,
     pub(super) erases: u64,
@@ -36,9 +39,24 @@ pub(super) struct Counts {
 }
 
 impl Counts {
+    /// Units that the host wrote, and that nothing replaced in the buffer.
+    const fn kept(&self) -> u64 {
+        self.written - self.combined
+    }
+
+    /// Returns where the flash put what left the buffer, and what it wrote besides.
+    pub(super) const fn written(&self) -> Written {
+        Written {
+            units: self.kept(),
+            past_cache: self.past_cache,
+            folded: self.folded,
+            collected: self.collected,
+        }
+    }
+
     /// Returns them by name. The amplification is what the flash wrote, in whole rows, for what left the buffer ([row-at-once]).
     pub(super) fn named(&self) -> MediumCounts {
-        let kept = (self.written - self.combined).max(1);
+        let kept = self.kept().max(1);
         let flash = kept + self.collected + self.folded + self.padded;
         vec![
             ("units_written", self.written),

@@ -10,6 +10,7 @@
 //! - **[read-again]** Errors of a page are corrected or not after the channel has carried it. If not, the die reads it again, before other
 //!   reads.
 
+use crate::device::load::{Work, WorkTimes};
 use crate::device::medium::CommandId;
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -50,10 +51,12 @@ impl PageRead {
 /// Whose data a program writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
-    /// The write buffer: the number of the program, and its units.
-    Buffer(u64, u32),
-    /// Collection or folding, in whose end nobody is interested.
-    Move,
+    /// The write buffer: the number of the program, its units, and which work that is.
+    Buffer(u64, u32, Work),
+    /// The collection of the die.
+    Collection,
+    /// The folding of the cache of single-level cells.
+    Fold,
 }
 
 /// What a die does.
@@ -65,6 +68,24 @@ pub(super) enum Operation {
     Program(Writer, Option<u32>),
     /// Erases a block.
     Erase(u32),
+}
+
+impl Operation {
+    /// Returns the kind of work that it is.
+    pub(super) const fn work(&self) -> Work {
+        match self {
+            Self::Read(read) => match read.reader {
+                Reader::Command(_) => Work::Reads,
+                Reader::Map(_) | Reader::Replaced => Work::MapReads,
+                Reader::Collection => Work::Collection,
+                Reader::Fold => Work::Folding,
+            },
+            Self::Program(Writer::Buffer(_, _, work), _) => *work,
+            Self::Program(Writer::Collection, _) => Work::Collection,
+            Self::Program(Writer::Fold, _) => Work::Folding,
+            Self::Erase(_) => Work::Erases,
+        }
+    }
 }
 
 /// A die.
@@ -79,6 +100,10 @@ pub(super) struct Die {
     held: Option<(Operation, Duration)>,
     /// Reads that went before the work that waits.
     passed: u16,
+    /// When it came into its state.
+    since: Instant,
+    /// What it was occupied with, waits for the data of programs included.
+    work: WorkTimes,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,7 +120,15 @@ impl Die {
     /// Returns an idle die with so many registers.
     pub(super) const fn new(registers: u8) -> Self {
         debug_assert!(registers > 0, "a die holds what it reads");
-        Self { reads: VecDeque::new(), state: State::Idle, registers, held: None, passed: 0 }
+        Self {
+            reads: VecDeque::new(),
+            state: State::Idle,
+            registers,
+            held: None,
+            passed: 0,
+            since: Instant::ZERO,
+            work: WorkTimes::NONE,
+        }
     }
 
     /// Whether it does nothing, and may begin something ([registers-hold-reads]).
@@ -136,6 +169,7 @@ impl Die {
     pub(super) fn begin(&mut self, operation: Operation, time: Duration, now: Instant) -> Instant {
         debug_assert!(self.is_idle(), "a die does one thing at a time: {:?}", self.state);
         self.state = State::Busy(operation, now + time);
+        self.since = now;
         now + time
     }
 
@@ -161,20 +195,38 @@ impl Die {
         self.registers += 1;
     }
 
-    /// Waits for the data of `operation`, a program that takes `time`.
-    pub(super) fn load(&mut self, operation: Operation, time: Duration) {
+    /// Waits from `now` on for the data of `operation`, a program that takes `time`.
+    pub(super) fn load(&mut self, operation: Operation, time: Duration, now: Instant) {
         debug_assert!(self.is_idle() && self.held.is_none(), "a die has one program at a time");
         self.passed = 0;
+        self.since = now;
         self.state = State::Loading(operation, time);
     }
 
     /// Notes that the data of the program is there.
-    pub(super) fn loaded(&mut self) {
+    pub(super) fn loaded(&mut self, now: Instant) {
         let State::Loading(operation, time) = self.state else {
             unreachable!("a die should wait for data: {:?}", self.state)
         };
-        self.state = State::Idle;
+        self.leave(operation, now);
         self.held = Some((operation, time));
+    }
+
+    /// Leaves the state in which it was occupied with `operation`.
+    fn leave(&mut self, operation: Operation, now: Instant) {
+        debug_assert!(self.since <= now, "{operation:?} should have begun");
+        self.state = State::Idle;
+        self.work.add(operation.work(), now.since(self.since));
+    }
+
+    /// Returns what it was occupied with since it last forgot that.
+    pub(super) const fn work(&self) -> &WorkTimes {
+        &self.work
+    }
+
+    /// Forgets what it was occupied with.
+    pub(super) fn forget(&mut self) {
+        self.work = WorkTimes::default();
     }
 
     /// Goes on with what it holds, and returns when that ends.
@@ -191,7 +243,7 @@ impl Die {
         if read || self.passed >= passes || end.since(now) <= cost {
             return false;
         }
-        self.state = State::Idle;
+        self.leave(operation, now);
         self.held = Some((operation, end.since(now)));
         true
     }
@@ -200,7 +252,7 @@ impl Die {
     pub(super) fn end(&mut self, now: Instant) -> Option<Operation> {
         match self.state {
             State::Busy(operation, end) if end == now => {
-                self.state = State::Idle;
+                self.leave(operation, now);
                 Some(operation)
             }
             _ => None,

@@ -44,6 +44,7 @@ mod slc;
 mod tests;
 mod work;
 
+use super::load::{MediumLoad, Parts, PartsLoad, Pressure, WorkTimes};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -119,6 +120,9 @@ pub(super) struct Flash {
     looking: bool,
     ended: VecDeque<CommandId>,
     counts: Counts,
+    /// Time of the channels.
+    carried: WorkTimes,
+    pressure: Pressure,
     /// Draws retries.
     prng: Prng,
 }
@@ -168,6 +172,8 @@ impl Flash {
             looking: false,
             ended: VecDeque::new(),
             counts: Counts::default(),
+            carried: WorkTimes::NONE,
+            pressure: Pressure::new(),
             prng,
             profile,
         }
@@ -215,6 +221,12 @@ impl Flash {
             self.replaced += 1;
             self.read_map(page, Reader::Replaced, now, events);
         }
+    }
+
+    /// Notes whether writes wait for room in the buffer ([pressed-while-writes-wait]).
+    fn note_pressure(&mut self, now: Instant) {
+        let waits = !self.waiting.is_empty() && !self.buffer.has_room(1);
+        self.pressure.note(waits, self.buffer.has_program(), now);
     }
 
     /// Whether another write may wait for its page of the map ([bounded-map-reads]).
@@ -415,6 +427,7 @@ impl Medium for Flash {
                 self.end_part(id);
             }
         }
+        self.note_pressure(now);
     }
 
     fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
@@ -424,6 +437,7 @@ impl Medium for Flash {
             DIE.. => self.end_on_die((event.0 - DIE) as usize, now, events),
             id => self.end_part(CommandId(id)),
         }
+        self.note_pressure(now);
     }
 
     fn next_ended(&mut self) -> Option<CommandId> {
@@ -439,7 +453,30 @@ impl Medium for Flash {
         MediumUse { used: self.counts.used, units }
     }
 
+    fn load(&self) -> MediumLoad {
+        debug_assert!(!self.dies.is_empty(), "flash should have a die");
+        let mut work = WorkTimes::NONE;
+        self.dies.iter().for_each(|die| work.merge(die.work()));
+        let load = |parts, units: usize, work: WorkTimes| PartsLoad {
+            parts,
+            units: u32::try_from(units).expect("dies should be at most 4096"),
+            used: work.total(),
+            work,
+        };
+        MediumLoad {
+            parts: vec![
+                load(Parts::Channels, self.channels.len(), self.carried),
+                load(Parts::Dies, self.dies.len(), work),
+            ],
+            pressed: self.pressure.time(),
+            written: Some(self.counts.written()),
+        }
+    }
+
     fn forget(&mut self) {
         self.counts = Counts::default();
+        self.carried = WorkTimes::NONE;
+        self.pressure.forget();
+        self.dies.iter_mut().for_each(Die::forget);
     }
 }

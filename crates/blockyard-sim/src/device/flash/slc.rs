@@ -6,6 +6,8 @@
 //! - **[full-cache-is-folded]** Unless the drive writes past a full cache, a die folds a row before it takes the next program of the buffer.
 //!   So each row is programmed twice, and the two compete.
 
+use crate::device::load::Work;
+
 /// The cache.
 #[derive(Debug)]
 pub(super) struct SlcCache {
@@ -43,6 +45,15 @@ impl SlcCache {
     /// Whether there is a cache, and no room for another row.
     pub(super) fn is_full(&self) -> bool {
         self.capacity >= self.row_units && self.used + self.row_units > self.capacity
+    }
+
+    /// Returns the kind of work that a program of the buffer is which it took, or did not take.
+    pub(super) const fn work(&self, took: bool) -> Work {
+        match took {
+            true => Work::CachePrograms,
+            false if self.capacity >= self.row_units => Work::PastCache,
+            false => Work::Programs,
+        }
     }
 
     pub(super) const fn is_empty(&self) -> bool {

@@ -3,6 +3,7 @@
 use super::collect::Step;
 use super::die::{Operation, PageRead, Reader, Writer};
 use super::{CHANNEL, DIE, Flash, Transfer};
+use crate::device::load::Work;
 use crate::device::medium::{MediumEvent, MediumEvents};
 use blockyard::time::{Duration, Instant};
 
@@ -94,7 +95,7 @@ impl Flash {
     fn begin_fold(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
         if let Some(units) = self.slc.take_ready(die) {
             self.counts.folded += u64::from(units);
-            let operation = Operation::Program(Writer::Move, None);
+            let operation = Operation::Program(Writer::Fold, None);
             self.load(die, operation, units.into(), self.profile.program, now, events);
             return true;
         }
@@ -128,10 +129,13 @@ impl Flash {
         let row = self.map.program(die, &program.units);
         let single = self.slc.takes(units);
         self.counts.slc_programs += u64::from(single);
+        let work = self.slc.work(single);
+        self.counts.past_cache += if work == Work::PastCache { units } else { 0 };
         self.watch(now, events);
         let time = if single { self.profile.slc_program } else { self.profile.program };
         let size = u32::try_from(units).expect("a program should be small");
-        let operation = Operation::Program(Writer::Buffer(program.number, size), Some(row));
+        let writer = Writer::Buffer(program.number, size, work);
+        let operation = Operation::Program(writer, Some(row));
         self.load(die, operation, units, time, now, events);
         true
     }
@@ -147,7 +151,7 @@ impl Flash {
             Some(Step::Program(units)) => {
                 let (row, placed) = self.map.program_moved(die, &units);
                 self.counts.collected += placed;
-                let operation = Operation::Program(Writer::Move, Some(row));
+                let operation = Operation::Program(Writer::Collection, Some(row));
                 let time = self.profile.program;
                 self.load(die, operation, units.len() as u64, time, now, events);
             }
@@ -174,20 +178,22 @@ impl Flash {
         self.counts.programs += 1;
         self.counts.padded += self.map.row_units() as u64 - units;
         self.counts.used += time;
-        self.dies[die].load(operation, time);
-        self.transfer(die, Transfer::In(die), units, now, events);
+        self.dies[die].load(operation, time, now);
+        self.transfer(die, Transfer::In(die), operation.work(), units, now, events);
     }
 
     fn transfer(
         &mut self,
         die: usize,
         transfer: Transfer,
+        work: Work,
         units: u64,
         now: Instant,
         events: &mut MediumEvents,
     ) {
         let channel = die % self.channels.len();
         let time = Duration::from_ns(self.profile.transfer.as_ns().saturating_mul(units));
+        self.carried.add(work, time);
         if let Some(end) = self.channels[channel].ask(transfer, time, now) {
             events.push_back((end, channel_event(channel)));
         }
@@ -197,12 +203,13 @@ impl Flash {
     pub(super) fn end_on_die(&mut self, die: usize, now: Instant, events: &mut MediumEvents) {
         match self.dies[die].end(now) {
             None => return,
-            Some(Operation::Read(read)) => {
+            Some(operation @ Operation::Read(read)) => {
                 self.dies[die].fill();
-                self.transfer(die, Transfer::Out(die, read), read.units.into(), now, events);
+                let (transfer, units) = (Transfer::Out(die, read), read.units.into());
+                self.transfer(die, transfer, operation.work(), units, now, events);
             }
-            Some(Operation::Program(Writer::Move, _)) => {}
-            Some(Operation::Program(Writer::Buffer(number, units), _)) => {
+            Some(Operation::Program(Writer::Collection | Writer::Fold, _)) => {}
+            Some(Operation::Program(Writer::Buffer(number, units, _), _)) => {
                 self.buffer.end(number, units);
                 while let Some(id) = self.buffer.next_flushed() {
                     self.end_part(id);
@@ -227,7 +234,7 @@ impl Flash {
         let (transfer, next) = self.channels[channel].end(now);
         events.extend(next.map(|end| (end, channel_event(channel))));
         match transfer {
-            Transfer::In(die) => self.dies[die].loaded(),
+            Transfer::In(die) => self.dies[die].loaded(now),
             Transfer::Out(die, mut read) if read.retries > 0 => {
                 self.dies[die].drain();
                 self.counts.retries += 1;

@@ -1,5 +1,6 @@
 //! What a disk did.
 
+use crate::device::load::{Work, WorkTimes};
 use crate::device::medium::MediumCounts;
 use blockyard::time::Duration;
 
@@ -14,6 +15,9 @@ pub(super) struct Counts {
     pub(super) rotation: Duration,
     /// The time for which sectors passed the head of a command or of a write that had been acknowledged.
     pub(super) transfer: Duration,
+    /// The time for which something passed the head that a command waited for: `transfer`, reading ahead before it, and the switches of
+    /// heads in between.
+    pub(super) passing: Duration,
     /// Reads that the cache answered.
     pub(super) cached_reads: u64,
     /// Writes that were acknowledged from the cache.
@@ -44,6 +48,15 @@ impl Counts {
             ("destages", self.destages),
             ("overdue", self.overdue),
         ]
+    }
+
+    /// What the head was occupied with.
+    pub(super) fn work(&self) -> WorkTimes {
+        let mut work = WorkTimes::NONE;
+        work.add(Work::Seeks, self.seek);
+        work.add(Work::Rotation, self.rotation);
+        work.add(Work::Transfer, self.passing);
+        work
     }
 
     /// The time for which the arm was in use.

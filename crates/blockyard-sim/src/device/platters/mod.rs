@@ -12,6 +12,8 @@
 //! # Rules
 //!
 //! - **[one-arm]** The arm does one thing at a time, and finishes it. Only reading ahead is broken off, by any other work.
+//! - **[only-awaited-reading-counts]** Of the head's time, reading ahead counts from the last read that the cache answered, if the next
+//!   one has to wait for the head.
 //! - **[flush-drains]** A flush ends when all writes that were acknowledged before it are on the platters. Writes behind it
 //!   wait until then.
 //! - **[fua-on-platters]** A write with FUA, and any write without a write cache, ends when it is on the platters.
@@ -26,6 +28,7 @@ mod seek;
 #[cfg(test)]
 mod tests;
 
+use super::load::{MediumLoad, Parts, PartsLoad, Pressure};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -101,6 +104,9 @@ pub(super) struct Platters {
     last_use: Instant,
     ended: VecDeque<CommandId>,
     counts: Counts,
+    /// From when on the time of reading ahead counts.
+    ahead_counted: Instant,
+    pressure: Pressure,
 }
 
 impl Platters {
@@ -135,6 +141,8 @@ impl Platters {
             last_use: Instant::ZERO,
             ended: VecDeque::new(),
             counts: Counts::default(),
+            ahead_counted: Instant::ZERO,
+            pressure: Pressure::new(),
         }
     }
 
@@ -223,13 +231,18 @@ impl Platters {
         };
         debug_assert!(first < end && end <= self.capacity, "{choice:?} has no sectors");
         let is_write = !matches!(task, Task::Command(Held { is_write: false, .. }));
-        let ends = match ahead {
+        let (begins, ends) = match ahead {
             // The head is just there.
             Some(ahead) if !is_write && ahead.reached(&self.geometry, now) == first => {
-                (ahead.since + self.geometry.transfer(ahead.from, end)).max(now)
+                self.count_ahead(ahead, now);
+                (now, (ahead.since + self.geometry.transfer(ahead.from, end)).max(now))
             }
-            _ => self.move_to(first, is_write, now) + self.geometry.transfer(first, end),
+            _ => {
+                let begins = self.move_to(first, is_write, now);
+                (begins, begins + self.geometry.transfer(first, end))
+            }
         };
+        self.counts.passing += ends.since(begins);
         self.counts.transfer += self.geometry.transfer(first, end);
         self.arm = self.geometry.spot(end - 1);
         self.was_command = matches!(task, Task::Command(_));
@@ -294,6 +307,7 @@ impl Platters {
         match &mut self.ahead {
             Some(ahead) if (ahead.from..=ahead.limit).contains(&held_end) => {
                 ahead.limit = ahead.limit.max(limit);
+                self.ahead_counted = self.ahead_counted.max(now); // [only-awaited-reading-counts]
             }
             None if self.task.is_none() && held_end - end < self.reads.segment / 2 => {
                 self.read_ahead(held_end, now, end);
@@ -301,6 +315,20 @@ impl Platters {
             _ => {}
         }
         true
+    }
+
+    /// Counts the time for which `ahead` read what a command waits for now ([only-awaited-reading-counts]).
+    fn count_ahead(&mut self, ahead: Ahead, now: Instant) {
+        debug_assert!(self.task.is_none(), "[one-arm]");
+        let end = ahead.since + self.geometry.transfer(ahead.from, ahead.limit);
+        self.counts.passing += now.min(end).since(self.ahead_counted);
+        self.ahead_counted = self.ahead_counted.max(now);
+    }
+
+    /// Notes whether writes wait for room in the cache ([pressed-while-writes-wait]).
+    fn note_pressure(&mut self, now: Instant) {
+        let waits = self.unacknowledged.front().is_some_and(|held| held.start < held.end);
+        self.pressure.note(waits, false, now);
     }
 
     /// Returns the sector before which the head stops that reads ahead for a reader at `reader`.
@@ -318,6 +346,7 @@ impl Platters {
         // The head is at the end of the sector before, if it has just read it.
         let is_there = self.arm == self.geometry.spot(from - 1) && reader == from;
         let since = if is_there { now + self.gap(from) } else { self.move_to(from, false, now) };
+        self.ahead_counted = if is_there { now } else { since };
         self.ahead = Some(Ahead { from, since, limit });
     }
 
@@ -384,13 +413,15 @@ impl Medium for Platters {
             _ => self.ended.push_back(id),
         }
         self.proceed(now, events);
+        self.note_pressure(now);
     }
 
     fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
         if event == IDLE {
             self.waits_for_idle = false;
             self.destages |= now.since(self.last_use) >= self.profile.cache.idle;
-            return self.proceed(now, events);
+            self.proceed(now, events);
+            return self.note_pressure(now);
         }
         let task = self.task.take().expect("the arm did something");
         let read_end = self.finish(task, now);
@@ -400,6 +431,7 @@ impl Medium for Platters {
         {
             self.read_ahead(end, now, end);
         }
+        self.note_pressure(now);
     }
 
     fn next_ended(&mut self) -> Option<CommandId> {
@@ -414,7 +446,14 @@ impl Medium for Platters {
         MediumUse { used: self.counts.used(), units: 1 }
     }
 
+    fn load(&self) -> MediumLoad {
+        let work = self.counts.work();
+        let head = PartsLoad { parts: Parts::Head, units: 1, used: work.total(), work };
+        MediumLoad { parts: vec![head], pressed: self.pressure.time(), written: None }
+    }
+
     fn forget(&mut self) {
         self.counts = Counts::default();
+        self.pressure.forget();
     }
 }

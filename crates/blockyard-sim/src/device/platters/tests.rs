@@ -376,3 +376,20 @@ fn reads_that_lie_behind_each_other_pass_in_one_turn() {
     // The eighth had the arm when the others came; the others follow in one more turn.
     assert!(rig.now.since(start) < Duration::from_us(2 * 8_334));
 }
+
+/// [only-awaited-reading-counts]: of 4 ms for which the head reads ahead, the first three had been read before anybody asked for more.
+#[test]
+fn reading_ahead_occupies_the_head_as_far_as_a_read_waits_for_it() {
+    let mut rig = Rig::new(read_cache(16 << 20));
+    let read = |start, sectors| Access { op: Op::Read, start, sectors, fua: false };
+    let occupied = |rig: &Rig| rig.disk.load().parts[0].used;
+    rig.run(read(0, 64));
+    rig.pass(Duration::from_ms(3));
+    let before = occupied(&rig);
+    assert_eq!(rig.run(read(64, 64)), Duration::ZERO, "the head has read it");
+    let asked = rig.now;
+    rig.pass(Duration::from_ms(1));
+    assert!(rig.run(read(1_500, 1_000)) > Duration::ZERO, "the head is not there yet");
+    let (since, spent) = (rig.now.since(asked).as_ns(), occupied(&rig).as_ns() - before.as_ns());
+    assert!(spent.abs_diff(since) * 50 < since, "{spent} ns in use, of {since} ns");
+}

@@ -1,0 +1,159 @@
+//! An explanation names what limits a drive, by what its parts did: a full cache of single-level cells, collection, the head of a disk,
+//! a volume's limit. It names the depth where nothing in the drive is used up.
+
+use blockyard_sim::answer::{
+    Answer, Bottleneck, Evidence, MediumCause, MediumLimit, Parts, Work, whatif,
+};
+use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_sim::profile::{Design, Device, Override};
+use blockyard_sim::simulate::Conditions;
+
+/// Runs fio's `options` on the built-in drive `name` with other figures, without a scheduler.
+fn ask(name: &str, figures: &[(&str, &str)], options: &str) -> Answer {
+    let figures =
+        figures.iter().map(|(key, value)| Override { key: (*key).into(), value: (*value).into() });
+    let device = Device::lookup_with(name, &figures.collect::<Vec<_>>()).unwrap();
+    let global = "--name=x --direct=1 --filename=drive --ioengine=io_uring --time_based";
+    let options = global.split_whitespace().chain(options.split_whitespace());
+    let jobs = parse_args(options, &NoSource).unwrap();
+    whatif(&jobs, &device, &[Design::lookup("mq-none").unwrap()], &Conditions::new(1)).unwrap()
+}
+
+fn bottleneck(answer: &Answer) -> &Bottleneck {
+    let [Evidence::Bottleneck { bottleneck, .. }, ..] = answer.explanation.evidence.as_slice()
+    else {
+        panic!("{:?}", answer.explanation)
+    };
+    bottleneck
+}
+
+#[track_caller]
+fn limit(answer: &Answer) -> &MediumLimit {
+    let Bottleneck::Medium(limit) = bottleneck(answer) else { panic!("{}", answer.why) };
+    limit
+}
+
+/// A cache that is full after 50 to 200 ms, and the rest of a second past it.
+#[test]
+fn a_full_cache_is_named_at_any_depth_whether_writes_go_past_it_or_empty_it() {
+    for (name, cache, options) in [
+        ("nvme-tlc", "128MiB", "--bs=128k --iodepth=32 --runtime=300ms"),
+        ("nvme-tlc", "128MiB", "--bs=128k --iodepth=1 --runtime=300ms"),
+        ("nvme-qlc", "128MiB", "--bs=128k --iodepth=32 --runtime=1s"),
+        ("nvme-qlc", "128MiB", "--bs=128k --iodepth=1 --runtime=1s"),
+        ("ufs-3", "64MiB", "--bs=512k --iodepth=32 --runtime=500ms"),
+    ] {
+        let answer = ask(name, &[("flash.slc", cache)], &format!("--rw=write {options}"));
+        let found = limit(&answer);
+        assert_eq!(
+            (found.cause, found.parts),
+            (MediumCause::FullCache, Parts::Dies),
+            "{name}: {}",
+            answer.why
+        );
+        let of_cache =
+            found.work.iter().filter(|(work, _)| matches!(work, Work::PastCache | Work::Folding));
+        assert!(of_cache.map(|(_, percent)| percent).sum::<f64>() > 60.0, "{name}: {}", answer.why);
+        assert!(found.pressed_percent > 75.0, "{name}: {}", answer.why);
+        assert!(
+            answer.why.contains("the drive's full SLC cache is the bottleneck"),
+            "{}",
+            answer.why
+        );
+    }
+}
+
+#[test]
+fn a_cache_with_room_is_not_named() {
+    for (name, options) in [
+        ("nvme-tlc", "--bs=128k --iodepth=32 --runtime=100ms"),
+        ("nvme-tlc", "--bs=128k --iodepth=1 --runtime=100ms"),
+        ("nvme-qlc", "--bs=128k --iodepth=32 --runtime=100ms"),
+        ("ufs-3", "--bs=512k --iodepth=32 --runtime=100ms"),
+    ] {
+        let answer = ask(name, &[], &format!("--rw=write {options}"));
+        assert!(!answer.why.contains("SLC cache"), "{name}: {}", answer.why);
+    }
+    // Most of the run was before the cache was full: its rate is that of the link.
+    let answer = ask(
+        "nvme-tlc",
+        &[("flash.slc", "1GiB")],
+        "--rw=write --bs=128k --iodepth=32 --runtime=320ms",
+    );
+    assert!(!answer.why.contains("SLC cache"), "{}", answer.why);
+}
+
+#[test]
+fn random_writes_at_steady_state_are_limited_by_collection() {
+    let steady = [("flash.slc", "0B"), ("flash.overwritten", "200"), ("flash.fill", "90")];
+    for (name, figures, depth) in
+        [("nvme-tlc", &steady[..], 128), ("nvme-dc", &[], 32), ("nvme-dc", &[], 1)]
+    {
+        let options =
+            format!("--rw=randwrite --bs=4k --iodepth={depth} --ramp_time=300ms --runtime=500ms");
+        let answer = ask(name, figures, &options);
+        let found = limit(&answer);
+        assert_eq!(found.cause, MediumCause::Collection, "{name}: {}", answer.why);
+        // The analysis of amplification counts moved data against written data: more than one to one here.
+        assert!(found.written.unwrap().collected_percent > 100.0, "{name}: {}", answer.why);
+    }
+    // A drive that was written in sequence has nothing to collect.
+    let fresh = [("flash.slc", "0B"), ("flash.overwritten", "0"), ("flash.fill", "50")];
+    let answer = ask("nvme-tlc", &fresh, "--rw=randwrite --bs=4k --iodepth=128 --runtime=100ms");
+    assert!(!answer.why.contains("collection"), "{}", answer.why);
+}
+
+#[test]
+fn a_disk_is_limited_by_what_its_head_does() {
+    for (name, options, most) in [
+        ("hdd-7200", "--rw=randread --bs=4k --iodepth=1 --runtime=1s", Work::Seeks),
+        ("hdd-7200", "--rw=randread --bs=4k --iodepth=32 --runtime=1s", Work::Seeks),
+        ("hdd-7200", "--rw=read --bs=128k --iodepth=1 --runtime=1s", Work::Transfer),
+        ("hdd-7200", "--rw=read --bs=128k --iodepth=32 --runtime=1s", Work::Transfer),
+        // The cache takes the first writes, at a thousand times the rate.
+        ("hdd-7200", "--rw=randwrite --bs=4k --iodepth=1 --runtime=2s", Work::Seeks),
+        ("hdd-7200", "--rw=randwrite --bs=4k --iodepth=32 --runtime=300ms", Work::Seeks),
+        ("hdd-15k", "--rw=randread --bs=4k --iodepth=4 --runtime=500ms", Work::Seeks),
+        ("usb-hdd", "--rw=randread --bs=4k --iodepth=4 --runtime=1s", Work::Seeks),
+    ] {
+        let answer = ask(name, &[], options);
+        let found = limit(&answer);
+        let kind = found.work.first().map(|(work, _)| *work);
+        assert_eq!(
+            (found.parts, kind),
+            (Parts::Head, Some(most)),
+            "{name} {options}: {}",
+            answer.why
+        );
+    }
+    let answer = ask("hdd-7200", &[], "--rw=randwrite --bs=4k --iodepth=1 --runtime=200ms");
+    assert!(!answer.why.contains("head"), "its cache has room: {}", answer.why);
+}
+
+/// [only-awaited-reading-counts]
+#[test]
+fn a_head_that_reads_ahead_in_time_limits_nothing() {
+    let options = "--rw=read --bs=128k --iodepth=1 --rate_iops=1000 --runtime=1s";
+    let answer = ask("hdd-7200", &[], options);
+    assert!(matches!(bottleneck(&answer), Bottleneck::Jobs { .. }), "{}", answer.why);
+}
+
+#[test]
+fn a_volume_is_limited_by_one_of_its_two_rates() {
+    for (options, parts) in [
+        ("--rw=randread --bs=4k --iodepth=32 --runtime=1s", Parts::IosLimit),
+        ("--rw=read --bs=256k --iodepth=32 --runtime=1s", Parts::BytesLimit),
+    ] {
+        let answer = ask("cloud-gp3", &[], options);
+        assert_eq!(limit(&answer).parts, parts, "{}", answer.why);
+    }
+}
+
+/// A queue of two commands before flash that could read in many dies at once.
+#[test]
+fn a_small_depth_is_still_named() {
+    let options = "--rw=randread --bs=4k --iodepth=16 --runtime=50ms";
+    let answer = ask("sata-ssd", &[("ahci.depth", "2")], options);
+    let Bottleneck::Depth { depth, .. } = bottleneck(&answer) else { panic!("{}", answer.why) };
+    assert_eq!(depth.to_bits(), 2_f64.to_bits());
+}
