@@ -24,7 +24,7 @@ pub struct DriveFigures {
     /// The share of the time in which the parts of the medium that work side by side are in use, as a mean over them.
     pub medium_percent: f64,
     /// The counters of the medium, by name. Times are in nanoseconds.
-    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, u64>"))]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "schema_of_counters"))]
     #[serde(serialize_with = "by_name")]
     pub medium: MediumCounts,
     /// What an explanation needs to know of the medium; the explanation has it.
@@ -68,6 +68,24 @@ pub struct WrittenFigures {
 
 fn by_name<S: Serializer>(counts: &MediumCounts, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(counts.iter().copied())
+}
+
+/// The schema of a medium's counters, with what each means ([every-counter-is-explained]).
+#[cfg(feature = "schema")]
+fn schema_of_counters(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    use crate::device::counters::{COUNTERS, Counter};
+    use schemars::json_schema;
+    let mut properties = json_schema!({});
+    for Counter { name, .. } in COUNTERS {
+        let same = COUNTERS.iter().filter(|other| other.name == *name);
+        let told =
+            same.map(|of| format!("{}: {}. A high value: {}.", of.medium, of.meaning, of.high));
+        let description = told.collect::<Vec<_>>().join(" ");
+        let property =
+            json_schema!({ "type": "integer", "minimum": 0, "description": description });
+        properties.insert((*name).to_owned(), property.into());
+    }
+    json_schema!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 impl DriveFigures {

@@ -60,7 +60,8 @@ pub struct MediumEvent(pub u32);
 pub type MediumEvents = VecDeque<(Instant, MediumEvent)>;
 
 /// Counters of a medium that explain a result. A name has words with underscores; the amount is a time in nanoseconds if
-/// it ends in `_ns`, and a share if it ends in `_percent`. A medium always has the same names, in the same order.
+/// it ends in `_ns`, and a share if it ends in `_percent`. A medium always has the same names, in the same order, and
+/// [`COUNTERS`](super::counters::COUNTERS) explains them ([every-counter-is-explained]).
 pub type MediumCounts = Vec<(&'static str, u64)>;
 
 /// How much of a medium was in use.

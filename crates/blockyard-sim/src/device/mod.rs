@@ -8,6 +8,7 @@
 
 pub mod activity;
 mod cache;
+pub mod counters;
 mod crosspoint;
 pub mod drive;
 mod flash;
