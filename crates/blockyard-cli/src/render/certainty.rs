@@ -31,16 +31,20 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
             first.name, seeds.count
         ));
         lines.extend(seeds.comparisons.iter().map(|one| compared(one, &first.name, command)));
+        if is_repeated(&seeds.comparisons) {
+            lines.push(REPEATED.to_owned());
+        }
         lines.extend(goals_met(&seeds.goals, seeds.count, "with", "seeds"));
     }
     match &answer.readings {
         Some(readings) => {
             let (count, figures) = (readings.count, answer.rests.varied);
             lines.push(format!(
-                "With other values of {figures} assumed figures, all at once, in {count} readings:"
+                "With other values of {figures} assumed figures, all at once, in {count} {}:",
+                readings_of(count)
             ));
             lines.extend(readings.ranking.iter().map(|pair| ranked(pair, count)));
-            lines.extend(goals_met(&readings.goals, count, "in", "readings"));
+            lines.extend(goals_met(&readings.goals, count, "in", readings_of(count)));
         }
         None if answer.rests.varied > 0 && answer.designs.len() > 1 => lines.push(
             "No assumed figure was varied. --readings 32 says whether they decide the ranking."
@@ -56,6 +60,21 @@ fn goals_met(of: &[GoalsMet], count: u32, within: &str, runs: &str) -> Option<St
     let met = |GoalsMet { design, met }: &GoalsMet| format!("{design} {within} {met}");
     let all: Vec<_> = of.iter().map(met).collect();
     (!all.is_empty()).then(|| format!("Goals met, of {count} {runs}: {}.", all.join(", ")))
+}
+
+/// What is said if no seed made a difference.
+const REPEATED: &str = "All seeds gave the same result: nothing in this job and device is left to chance. A job draws the same \
+                        offsets with every seed, as in fio, unless it has randrepeat=0.";
+
+/// Whether every seed gave the same ratios. Means of equal numbers are equal but for their last digits.
+#[expect(clippy::float_arithmetic, reason = "the width of an interval")]
+fn is_repeated(comparisons: &[Comparison]) -> bool {
+    let width = |one: &Comparison| one.ratio.high - one.ratio.low;
+    !comparisons.is_empty() && comparisons.iter().all(|one| width(one).abs() < 1e-12)
+}
+
+const fn readings_of(count: u32) -> &'static str {
+    if count == 1 { "reading" } else { "readings" }
 }
 
 fn compared(one: &Comparison, first: &str, command: &str) -> String {
@@ -79,7 +98,8 @@ fn ranked(pair: &Ranking, count: u32) -> String {
     let Ranking { job, first, second, faster, equal, slower, decider } = pair;
     let of_job = if job.is_empty() { String::new() } else { format!("{job}: ") };
     if *equal == count {
-        return format!("{of_job}{first} = {second} within 2 % in all {count}.");
+        let all = if count == 1 { "1 of" } else { "all" };
+        return format!("{of_job}{first} = {second} within 2 % in {all} {count}.");
     }
     // Three quarters of the readings call them equal: the rest shows how far they may be apart.
     if equal * 4 >= count * 3 {
@@ -112,8 +132,9 @@ fn ranked(pair: &Ranking, count: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::samples;
     use super::*;
-    use blockyard_sim::answer::certainty::Decider;
+    use blockyard_sim::answer::certainty::{Decider, Readings, Seeds};
     use blockyard_sim::measure::Interval;
 
     #[test]
@@ -136,6 +157,33 @@ mod tests {
             of(0.9, 1.1),
             "hsq: 0.900 to 1.100, undecided. On the device, under cqe and under hsq, this decides: fio job.fio"
         );
+    }
+
+    #[test]
+    fn an_answer_says_so_if_no_seed_made_a_difference() {
+        let lines_of = |intervals: &[(f64, f64)]| {
+            let compared = intervals.iter().map(|&(low, high)| {
+                let ratio = Interval { low, mean: low, high };
+                let (job, design) = (String::new(), "hsq".to_owned());
+                Comparison { job, design, ratio, verdict: Verdict::of(ratio) }
+            });
+            let seeds = Seeds { count: 3, comparisons: compared.collect(), goals: Vec::new() };
+            lines(&Answer { seeds: Some(seeds), ..samples::answer() }, "fio x").join("\n")
+        };
+        let repeated = |intervals: &[(f64, f64)]| lines_of(intervals).contains("randrepeat=0");
+        assert!(repeated(&[(0.9, 0.9), (1.1, 1.1 + 1e-15)]));
+        assert!(!repeated(&[(0.9, 0.9), (1.1, 1.2)]));
+        assert!(!repeated(&[]), "a single design is compared with nothing");
+    }
+
+    #[test]
+    fn one_reading_is_no_plural() {
+        let readings = |count| {
+            let readings = Readings { count, ranking: Vec::new(), goals: Vec::new() };
+            lines(&Answer { readings: Some(readings), ..samples::answer() }, "fio x").join("\n")
+        };
+        assert!(readings(1).contains(" in 1 reading:"), "{}", readings(1));
+        assert!(readings(2).contains(" in 2 readings:"), "{}", readings(2));
     }
 
     #[test]

@@ -10,9 +10,10 @@ pub(crate) type Named<'a> = (Option<&'a str>, &'a Outcome);
 /// Returns what the MMC hosts, memories or drives did, in lines of at most `width`. The text is empty if there are none.
 pub(crate) fn hosts(outcomes: &[Named<'_>], width: usize) -> String {
     let hosts = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.mmc.as_ref()?)));
-    let memories =
-        outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.pmem.as_ref()?)));
-    let drives = outcomes.iter().filter_map(|(name, of)| Some((*name, of.figures.drive.as_ref()?)));
+    // A row needs a name: that of a single run is its design's.
+    let all = || outcomes.iter().map(|(_, of)| (of.name.as_str(), &of.figures));
+    let memories = all().filter_map(|(name, figures)| Some((name, figures.pmem.as_ref()?)));
+    let drives = all().filter_map(|(name, figures)| Some((name, figures.drive.as_ref()?)));
     mmc::text(&hosts.collect::<Vec<_>>(), width)
         + &pmem::text(&memories.collect::<Vec<_>>(), width)
         + &drive::text(&drives.collect::<Vec<_>>(), width)
@@ -32,4 +33,30 @@ pub(crate) fn findings(outcomes: &[Named<'_>], width: usize) -> String {
         text += &format!("\n{name}{}", verified::text(found));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_sim::answer::{DriveFigures, Figures, LoadFigures};
+
+    use super::super::samples;
+    use super::*;
+
+    #[test]
+    fn a_single_run_is_named_by_its_design() {
+        let drive = DriveFigures {
+            commands_per_doorbell: 1.0,
+            interrupts_per_command: 1.0,
+            controller_percent: 10.0,
+            link_percent: 20.0,
+            medium_percent: 30.0,
+            medium: vec![("seeks", 7)],
+            load: LoadFigures::default(),
+        };
+        let figures = Figures { drive: Some(drive), ..samples::figures(100.0) };
+        let outcome = Outcome { figures, ..samples::outcome("mq-none", 100.0, 1.0) };
+        let text = hosts(&[(None, &outcome)], 80);
+        let rows: Vec<_> = text.lines().filter(|line| line.starts_with("mq-none ")).collect();
+        assert!(rows.len() == 2 && rows[1].ends_with(" 7"), "{text}");
+    }
 }

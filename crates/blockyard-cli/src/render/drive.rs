@@ -4,20 +4,23 @@ use blockyard_sim::answer::DriveFigures;
 use blockyard_sim::answer::number::{count, digits, exact_percent, time};
 
 use super::table::Table;
+use super::wrap::wrapped;
 
 const COLUMNS: [&str; 5] =
     ["commands per doorbell", "interrupts per command", "controller", "link", "medium"];
 
-/// Returns the tables of each design, or of a single unnamed run. The text is empty if there are none.
-pub(super) fn text(rows: &[(Option<&str>, &DriveFigures)], width: usize) -> String {
+/// The words above the table of the medium.
+const MEDIUM: &str = "The medium (sums over the run; docs/DEVICES.md explains the counters):";
+
+/// Returns the tables of each design. The text is empty if there are none.
+pub(super) fn text(rows: &[(&str, &DriveFigures)], width: usize) -> String {
     let Some((_, first)) = rows.first() else { return String::new() };
     let names: Vec<_> = first.medium.iter().map(|(name, _)| heading(name)).collect();
     let mut front = Table::of_numbers("design", COLUMNS);
     let mut medium = Table::of_numbers("design", names.iter().map(String::as_str));
     for (name, figures) in rows {
-        let name = name.unwrap_or("-").to_owned();
         front.row([
-            name.clone(),
+            (*name).to_owned(),
             digits(figures.commands_per_doorbell),
             digits(figures.interrupts_per_command),
             exact_percent(figures.controller_percent),
@@ -25,10 +28,11 @@ pub(super) fn text(rows: &[(Option<&str>, &DriveFigures)], width: usize) -> Stri
             exact_percent(figures.medium_percent),
         ]);
         let amounts = figures.medium.iter().map(|(name, amount)| shown(name, *amount));
-        medium.row(core::iter::once(name).chain(amounts));
+        medium.row(core::iter::once((*name).to_owned()).chain(amounts));
     }
     format!(
-        "\nThe drive, and how much of it was in use:\n{front:width$}\nThe medium (times are sums over all commands):\n{medium:width$}"
+        "\nThe drive, and how much of it was in use:\n{front:width$}\n{}\n{medium:width$}",
+        wrapped(MEDIUM, width)
     )
 }
 
@@ -73,12 +77,12 @@ The drive, and how much of it was in use:
 design  per doorbell  per command  controller    link  medium
 none            1.50         0.25      70.0 %  61.0 %  99.0 %
 
-The medium (times are sums over all commands):
+The medium (sums over the run; docs/DEVICES.md explains the counters):
                     channel
 design  units read     wait  amplified
 none         1.20k  1.50 us      137 %
 ";
-        assert_eq!(text(&[(Some("none"), &figures)], 80), expected);
+        assert_eq!(text(&[("none", &figures)], 80), expected);
         assert_eq!(text(&[], 80), "");
     }
 }

@@ -9,15 +9,15 @@ const COLUMNS: [&str; 9] =
     ["per I/O", "path", "copy", "readers", "locks", "log", "map", "fences", "channels"];
 const COUNTS: [&str; 5] = ["fences", "lines written back", "lines fetched", "scans", "lock wait"];
 
-/// Returns the tables of each design, or of a single unnamed run. The text is empty if there are none.
-pub(super) fn text(rows: &[(Option<&str>, &PmemFigures)], width: usize) -> String {
+/// Returns the tables of each design. The text is empty if there are none.
+pub(super) fn text(rows: &[(&str, &PmemFigures)], width: usize) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let (mut parts, mut counts) =
         (Table::of_numbers("design", COLUMNS), Table::of_numbers("design", COUNTS));
     for (name, figures) in rows {
-        let name = name.unwrap_or("-").to_owned();
+        let name = (*name).to_owned();
         let of = figures.percent;
         let shares = [of.path, of.copy, of.tracking, of.locks, of.log, of.map, of.fences];
         let shares = shares.into_iter().chain([figures.channels_percent]).map(exact_percent);
@@ -75,7 +75,7 @@ Counts per I/O:
 design  fences  written back  fetched  scans  lock wait
 btt       2.00          3.00     12.3   0.50       7 ns
 ";
-        assert_eq!(text(&[(Some("btt"), &figures)], 100), expected);
+        assert_eq!(text(&[("btt", &figures)], 100), expected);
         assert_eq!(text(&[], 100), "");
     }
 }

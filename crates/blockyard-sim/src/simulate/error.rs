@@ -154,7 +154,7 @@ impl fmt::Display for SimulationError {
             Self::FilesTooLarge { job, place } => {
                 write!(
                     f,
-                    "{place}: the files of all instances up to job `{job}` do not fit the device; name one file, or lower `size`"
+                    "{place}: the files of all instances up to job `{job}` do not fit the device; name one file for all of them with `filename=`, or lower `size`"
                 )
             }
             Self::Unfit { place, unfit } => write!(f, "{place}: {unfit}"),
