@@ -71,7 +71,10 @@ fn a_wrong_value_is_named_by_its_key() {
         ("card.access=900", "setting `card.access`: `access` is `900`, not a time with its unit"),
         ("card.access", "expected KEY=VALUE: card.read.access=900us"),
         ("=1", "setting ``: a key is a path of names, such as `card.read.access`"),
-        ("null.depth=1", "setting `null.depth`: the device has no such table"),
+        (
+            "null.depth=1",
+            "setting `null.depth`: the device has no `[null]`, but `[card]` and `[host]`",
+        ),
     ] {
         let output = blockyard(&format!("run --device sd-hs --set {set} {JOB}"));
         let told = String::from_utf8(output.stderr).expect("text");

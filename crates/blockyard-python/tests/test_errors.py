@@ -62,7 +62,7 @@ def test_a_wrong_job(job: Any, file: str | None, line: int | None, words: str) -
         ({"set": {"null.depth": float("nan")}}, None, None, "`depth` is `NaN`, not a whole number"),
         ({"set": {"null.depth": "1\n[x]"}}, None, None, "not a whole number"),
         ({"set": {"": 1}}, None, None, "setting ``: a key is a path"),
-        ({"set": {"card.access": "1us"}}, None, None, "the device has no such table"),
+        ({"set": {"card.access": "1us"}}, None, None, "the device has no `[card]`, but `[null]`"),
     ],
 )
 def test_a_wrong_profile(arguments: dict[str, Any], file: str | None, line: None, words: str) -> None:

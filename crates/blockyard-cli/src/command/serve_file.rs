@@ -206,7 +206,8 @@ impl File<'_> {
         wanted: &'static str,
     ) -> ProfileError {
         let given = value.get_ref().type_str().to_owned();
-        self.wrong(value.span().start, Problem::Unsuitable { key: key.to_owned(), given, wanted })
+        let (key, instead) = (key.to_owned(), None);
+        self.wrong(value.span().start, Problem::Unsuitable { key, given, wanted, instead })
     }
 
     fn wrong(&self, offset: usize, problem: Problem) -> ProfileError {

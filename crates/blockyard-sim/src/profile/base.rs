@@ -66,6 +66,32 @@ impl Bases {
     }
 }
 
+/// Returns `error` about the file `text`. If the file lacks something and names no base, the error names one: the first of
+/// `bases`, each with a table of its own, whose table the file has, or else `usual`.
+pub(super) fn with_base(
+    error: ProfileError,
+    text: &str,
+    bases: &[(&str, &'static str)],
+    usual: &'static str,
+) -> ProfileError {
+    debug_assert!(!usual.is_empty() && !is_path(usual), "`{usual}` is no name");
+    let lacks = |problem: &Problem| match problem {
+        Problem::MissingKey { table, .. } => !table.is_empty(),
+        problem => matches!(problem, Problem::MissingTable(_)),
+    };
+    match (error, DeTable::parse(text)) {
+        (ProfileError::Wrong { file, line, problem }, Ok(top))
+            if lacks(&problem) && !top.get_ref().contains_key(BASE) =>
+        {
+            let found = bases.iter().find(|(table, _)| top.get_ref().contains_key(*table));
+            let base = found.map_or(usual, |(_, base)| base);
+            let problem = Problem::Baseless { problem: Box::new(problem), base };
+            ProfileError::Wrong { file, line, problem }
+        }
+        (error, _) => error,
+    }
+}
+
 /// Returns the name that `text` has for `key`, if it is TOML.
 pub(super) fn named_in(text: &str, key: &str) -> Option<String> {
     let top = DeTable::parse(text).ok()?;

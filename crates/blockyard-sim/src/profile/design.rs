@@ -8,7 +8,7 @@ use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
-use super::base::Bases;
+use super::base::{self, Bases};
 use super::btt::{BttDesign, btt};
 use super::builtin::{Builtin, builtins, is_path, text_of};
 use super::error::{Problem, ProfileError};
@@ -283,10 +283,14 @@ impl Design {
         let files = Bases::of(name, text)?;
         let choices = Choices { bases: BUILTIN, processors: &[], files: &files };
         let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
+        Self::read(name, &top).map_err(|error| base::with_base(error, text, &[], "mq-deadline"))
+    }
+
+    fn read(name: &str, top: &Table<'_>) -> Result<Self, ProfileError> {
         let title = top.take("title", Text)?.unwrap_or_default();
         let origin = top.take("origin", Text)?.unwrap_or_default();
         let queue = top.table("queue", QUEUE)?;
-        let host = host(&top)?;
+        let host = host(top)?;
         Ok(Self {
             name: name.to_owned(),
             title,
@@ -296,7 +300,7 @@ impl Design {
             submitter_sleeps: queue.take_or("submitter-sleeps", Flag, false)?,
             lock_batch: lock_batch(&queue)?,
             host_lines: host.lines,
-            btt: btt(&top)?,
+            btt: btt(top)?,
             hw_queues: queue.take("hw-queues", Count(1..=1024))?,
             depth: queue.take("depth", Count(1..=10_240))?,
             policies: policies(&queue)?,

@@ -6,12 +6,13 @@ use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
-use super::base::Bases;
+use super::base::{self, Bases};
 use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
-use super::drive::{DriveProfile, drive};
+use super::drive::{DriveProfile, MediumProfile, drive};
 use super::error::{Problem, ProfileError};
 use super::exclusive::DRIVE_TABLES;
+use super::flash::{FLASH_KEYS, FlashProfile};
 use super::machine::{MachineProfile, PROCESSORS, machine};
 use super::mmc::{MmcProfile, mmc};
 use super::overrides::{self, Overlay, Override};
@@ -255,6 +256,21 @@ const COMPLETION: &[(&str, NullCompletion)] = &[
     ("softirq", NullCompletion::Softirq),
     ("timer", NullCompletion::Timer),
 ];
+/// For each table, the device that is most likely the base of a file with it; others are drives of flash. The first one counts.
+pub(super) const USUAL_BASES: &[(&str, &str)] = &[
+    ("platters", "hdd-7200"),
+    ("volume", "cloud-gp3"),
+    ("crosspoint", "nvme-3dxpoint"),
+    ("ahci", "sata-ssd"),
+    ("ufs", "ufs-3"),
+    ("usb", "usb-ssd"),
+    ("virtio", "virtio-3dxpoint"),
+    ("card", "emmc-hs400"),
+    ("host", "emmc-hs400"),
+    ("pmem", "pmem-dram"),
+    ("hba", "srp"),
+    ("null", "null"),
+];
 /// The sizes of a logical block, in sectors.
 const LOGICAL_BLOCK: &[(&str, u32)] =
     &[("512B", 1), ("1KiB", 2), ("2KiB", 4), ("4KiB", 8), ("8KiB", 16), ("16KiB", 32)];
@@ -402,12 +418,14 @@ impl Device {
         let choices = Choices { bases: BUILTIN, processors: PROCESSORS, files: &files };
         let notes = Notes::of(reading);
         let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
-        let device = Self::noted(name, &top)?;
+        let device = Self::noted(name, &top)
+            .map_err(|error| base::with_base(error, text, USUAL_BASES, "nvme-tlc"))?;
+        let keys = notes.keys();
         let figures = notes.into_figures();
         if overrides.is_empty() {
             return Ok(Self { figures, ..device });
         }
-        let overlay = Overlay::new(overrides, &device.model.tables(), &figures)?;
+        let overlay = Overlay::new(overrides, &device.model.tables(), &figures, &keys)?;
         let notes = Notes::of(reading);
         let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
         let top = top.under(Source::new("", &overlay.text, &notes));
@@ -428,6 +446,10 @@ impl Device {
             drive
                 .agrees(&limits)
                 .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
+        }
+        if let DeviceModel::Drive(DriveProfile { medium: MediumProfile::Flash(flash), .. }) = &model
+        {
+            cache_fits(top, flash, &limits)?;
         }
         if let DeviceModel::Mmc(mmc) = &model {
             mmc.agrees(&limits)
@@ -469,7 +491,7 @@ fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
     }
     let words = "no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front \
                  end, nor a `base` that has one";
-    Err(top.wrong("", Problem::Contradiction(words)))
+    Err(top.wrong("", Problem::MissingTable(words.to_owned())))
 }
 
 /// A reader of one kind of device.
@@ -567,6 +589,30 @@ fn agrees_with_pmem(limits: &Limits) -> Result<(), &'static str> {
     }
     if limits.write_cache {
         return Err("`[pmem]` has no volatile cache: a write is durable when it ends");
+    }
+    Ok(())
+}
+
+/// Checks that the cache of single-level cells is not larger than the drive, where a file of `top` states the
+/// cache. On a drive whose capacity alone was lowered, the cache takes all data.
+fn cache_fits(top: &Table<'_>, flash: &FlashProfile, limits: &Limits) -> Result<(), ProfileError> {
+    debug_assert!(limits.capacity_sectors > 0, "a drive without sectors");
+    if top.is_reading() || flash.slc <= limits.capacity_sectors * u64::from(SECTOR_BYTES) {
+        return Ok(());
+    }
+    for file in top.files() {
+        let (table, limits) = (file.table("flash", FLASH_KEYS)?, file.table("limits", LIMITS)?);
+        if table.has("slc") {
+            let words = format!(
+                "`slc` is `{}`, more than the drive's `capacity`, `{}`: lower `slc` or raise `capacity` of `[limits]`",
+                table.stated("slc"),
+                limits.stated("capacity")
+            );
+            return Err(table.wrong("slc", Problem::Unfit(words)));
+        }
+        if limits.has("capacity") {
+            break;
+        }
     }
     Ok(())
 }

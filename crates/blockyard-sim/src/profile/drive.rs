@@ -201,7 +201,7 @@ pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
     let front = match one_of(
         top,
         FRONT_TABLES,
-        "a drive has one front end: `[nvme]`, `[ahci]`, `[virtio]`, `[ufs]` or `[usb]`",
+        "front end: `[nvme]`, `[ahci]`, `[virtio]`, `[ufs]` or `[usb]`",
     )? {
         "ahci" => ahci(top).map(FrontProfile::Ahci)?,
         "virtio" => virtio(top).map(FrontProfile::Virtio)?,
@@ -212,7 +212,7 @@ pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
     let medium = match one_of(
         top,
         MEDIUM_TABLES,
-        "a drive has one medium: `[crosspoint]`, `[flash]`, `[platters]` or `[volume]`",
+        "medium: `[crosspoint]`, `[flash]`, `[platters]` or `[volume]`",
     )? {
         "volume" => volume(top).map(MediumProfile::Volume)?,
         "platters" => platters(top).map(MediumProfile::Platters)?,
@@ -222,7 +222,7 @@ pub(super) fn drive(top: &Table<'_>) -> Result<DriveProfile, ProfileError> {
     Ok(DriveProfile { front, medium })
 }
 
-/// Returns the one of `tables` that `top` has, or else its base.
+/// Returns the one of `tables` that `top` has, or else its base. `words` say what they are.
 fn one_of(
     top: &Table<'_>,
     tables: &[&'static str],
@@ -233,10 +233,13 @@ fn one_of(
         match given[..] {
             [] => {}
             [one] => return Ok(one),
-            [_, other, ..] => return Err(file.wrong(other, Problem::Contradiction(words))),
+            [_, other, ..] => {
+                let words = format!("a drive has one {words}");
+                return Err(file.wrong(other, Problem::Unfit(words)));
+            }
         }
     }
-    Err(top.wrong("", Problem::Contradiction(words)))
+    Err(top.wrong("", Problem::MissingTable(format!("a drive needs a {words}"))))
 }
 
 table_of!(NVME, fn nvme("nvme") -> NvmeProfile {

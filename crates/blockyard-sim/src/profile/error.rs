@@ -3,6 +3,8 @@
 use core::fmt;
 use std::io;
 
+use super::names::{alike, nearest};
+
 /// The largest size of a profile in bytes.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;
 
@@ -78,6 +80,15 @@ pub enum Problem {
         /// The words of the key.
         known: Vec<&'static str>,
     },
+    /// A value that is not the name of one of the built-in profiles of its key.
+    UnknownProfile {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// The names of the profiles.
+        known: Vec<&'static str>,
+    },
     /// A value of the wrong type or form.
     Unsuitable {
         /// The key.
@@ -86,6 +97,8 @@ pub enum Problem {
         given: String,
         /// The type or form that it needs.
         wanted: &'static str,
+        /// What to write instead, if the value shows it.
+        instead: Option<String>,
     },
     /// A number, size, rate or time too small or too large.
     OutOfRange {
@@ -103,21 +116,21 @@ pub enum Problem {
         /// The table of the key; empty at the top of the file.
         table: &'static str,
     },
+    /// Tables of which a file needs one that are all missing; the message.
+    MissingTable(String),
+    /// Something missing in a file without a base, which the file would have with this one.
+    Baseless {
+        /// What is missing.
+        problem: Box<Problem>,
+        /// The name of the built-in profile.
+        base: &'static str,
+    },
     /// Something that Blockyard plans and does not have yet.
     NotBuilt(String),
     /// Two settings that contradict each other; the message.
     Contradiction(&'static str),
-}
-
-/// Returns the one of `known` that `word` most likely means, if any is close.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    const LONGEST: usize = 64;
-    if word.len() > LONGEST {
-        return None;
-    }
-    let distance = |name: &str| strsim::damerau_levenshtein(word, name);
-    let near = known.iter().copied().min_by_key(|name| distance(name))?;
-    (distance(near) <= 1 + word.len() / 3).then_some(near)
+    /// Settings that do not fit each other; the message, which has their values.
+    Unfit(String),
 }
 
 /// Returns a word from the user between back quotes, safe for a terminal and not too long.
@@ -139,6 +152,15 @@ fn write_choice(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::
     }
 }
 
+/// Writes `: did you mean ...?` with the names of built-in profiles that `word` may mean, or how to list all.
+fn write_names(f: &mut fmt::Formatter<'_>, word: &str, known: &[&str]) -> fmt::Result {
+    match &alike(word, known)[..] {
+        [] => f.write_str("; `blockyard list` prints all"),
+        [one] => write!(f, ": did you mean `{one}`?"),
+        [others @ .., last] => write!(f, ": did you mean `{}` or `{last}`?", others.join("`, `")),
+    }
+}
+
 /// Whether `key` of a profile's `table` is the former name of a fault, which belongs in a fault file.
 fn is_fault(key: &str, table: &str) -> bool {
     let of_mmc = key == "faults" && ["card", "host"].contains(&table);
@@ -154,7 +176,9 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotText => f.write_str("not UTF-8 text"),
-            Self::Syntax(words) => f.write_str(words),
+            Self::Syntax(words) | Self::Unfit(words) | Self::MissingTable(words) => {
+                f.write_str(words)
+            }
             Self::UnknownKey { key, table, known } => {
                 write!(f, "unknown key {}", quoted(key))?;
                 write_place(f, table)?;
@@ -169,8 +193,13 @@ impl fmt::Display for Problem {
                 write!(f, "unknown value {} for `{key}`", quoted(value))?;
                 write_choice(f, value, known)
             }
-            Self::Unsuitable { key, given, wanted } => {
-                write!(f, "`{key}` is {}, not {wanted}", quoted(given))
+            Self::UnknownProfile { key, value, known } => {
+                write!(f, "unknown value {} for `{key}`", quoted(value))?;
+                write_names(f, value, known)
+            }
+            Self::Unsuitable { key, given, wanted, instead } => {
+                write!(f, "`{key}` is {}, not {wanted}", quoted(given))?;
+                instead.as_ref().map_or(Ok(()), |instead| write!(f, ": write {instead}"))
             }
             Self::OutOfRange { key, given, allowed } => {
                 write!(f, "`{key}` is {}, out of range ({allowed})", quoted(given))
@@ -179,6 +208,11 @@ impl fmt::Display for Problem {
                 write!(f, "missing key `{key}`")?;
                 write_place(f, table)
             }
+            Self::Baseless { problem, base } => write!(
+                f,
+                "{problem}; with `base = \"{base}\"` at the top, or another name that `blockyard list` prints, a file needs \
+                 only the lines that differ"
+            ),
             Self::NotBuilt(what) => write!(f, "{what} is not built yet"),
             Self::Contradiction(words) => f.write_str(words),
         }
@@ -188,20 +222,12 @@ impl fmt::Display for Problem {
 impl fmt::Display for ProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownName { what, name, .. } if name == "bfq" => {
+            Self::UnknownName { what, name, .. } if name.eq_ignore_ascii_case("bfq") => {
                 write!(f, "{what} `bfq` is not built yet")
             }
             Self::UnknownName { what, name, known } => {
                 write!(f, "unknown {what} {}", quoted(name))?;
-                let alike: Vec<_> =
-                    known.iter().copied().filter(|known| known.contains(name.as_str())).collect();
-                match nearest(name, known) {
-                    None if alike.is_empty() || name.is_empty() => {
-                        f.write_str("; `blockyard list` prints all")
-                    }
-                    None => write_choice(f, name, &alike),
-                    Some(_) => write_choice(f, name, known),
-                }
+                write_names(f, name, known)
             }
             Self::NoHost { design } => write!(
                 f,
@@ -230,13 +256,6 @@ impl core::error::Error for ProfileError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_close_name_is_suggested() {
-        assert_eq!(nearest("mq-dedline", &["none", "mq-deadline"]), Some("mq-deadline"));
-        assert_eq!(nearest("cfq", &["none", "mq-deadline"]), None);
-        assert_eq!(nearest("x".repeat(65).as_str(), &["x"]), None);
-    }
 
     #[test]
     fn a_quoted_word_cannot_control_a_terminal() {

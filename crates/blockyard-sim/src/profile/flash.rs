@@ -13,6 +13,9 @@ pub(crate) const UNIT_BYTES: u64 = 4096;
 /// Blocks of a die that collection keeps free, beside the open one.
 pub(crate) const RESERVE_BLOCKS: u64 = 2;
 
+/// Blocks of a die beyond those of the data that collection needs: the reserve, the open block and one to collect.
+const COLLECTION_BLOCKS: u64 = RESERVE_BLOCKS + 2;
+
 /// The largest `simulated`, in bytes.
 pub(crate) const SIMULATED_MAX: u64 = 1 << 36;
 /// The largest `spare`, in percent.
@@ -152,6 +155,31 @@ impl FlashProfile {
         Ok(())
     }
 
+    /// Whether collection has blocks to work with.
+    fn can_collect(&self) -> bool {
+        self.die_blocks() >= self.data_blocks() + COLLECTION_BLOCKS
+    }
+
+    /// Returns the message that `spare` is too small: what there is, what collection needs, and what to raise.
+    fn lack_of_spare(&self) -> String {
+        debug_assert!(!self.can_collect(), "{self:?} has spare");
+        let (blocks, data) = (self.die_blocks(), self.data_blocks());
+        let enough =
+            (self.spare..=SPARE_MAX).find(|spare| Self { spare: *spare, ..*self }.can_collect());
+        let remedy = match enough {
+            Some(enough) => format!("raise `spare` from {} to {enough} or more", self.spare),
+            None => {
+                "raise `simulated`, or lower `programs`, `planes`, `page`, `dies` or `channels`"
+                    .to_owned()
+            }
+        };
+        format!(
+            "too little spare flash for collection: a die has {blocks} blocks and needs {}, {data} for the data and \
+             {COLLECTION_BLOCKS} for collection: {remedy}",
+            data + COLLECTION_BLOCKS
+        )
+    }
+
     /// Returns the blocks of a die that data needs at most when the dies share it evenly.
     pub(crate) fn data_blocks(&self) -> u64 {
         (self.simulated / UNIT_BYTES).div_ceil(self.all_dies() * self.block_units())
@@ -189,17 +217,48 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     map_memory: "map-memory" take(Bytes(UNIT_BYTES..=MAP_MEMORY_MAX)),
 });
 
+/// Checks that the time of the first key is not longer than that of the second.
+fn not_longer(
+    table: &Table<'_>,
+    (key, time): (&str, Duration),
+    (bound, most): (&str, Duration),
+) -> Result<(), ProfileError> {
+    if time <= most {
+        return Ok(());
+    }
+    let (given, limit) = (table.stated(key), table.stated(bound));
+    let words = format!(
+        "`{key}` is `{given}`, longer than `{bound}`, `{limit}`: lower `{key}` or raise `{bound}`"
+    );
+    Err(table.wrong(table.given(&[key, bound]), Problem::Unfit(words)))
+}
+
+/// The keys of the table `[flash]`.
+pub(super) const FLASH_KEYS: &[&str] = FLASH;
+
 /// Reads the table `[flash]` of `parent`, and checks that its geometry can work.
 pub(super) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
     let flash = figures(parent)?;
     let table = parent.table("flash", FLASH)?;
+    // A reading draws each figure by itself, so only stated ones are compared.
+    if !table.is_reading() {
+        if flash.slc > 0 {
+            not_longer(&table, ("slc-program", flash.slc_program), ("program", flash.program))?;
+        }
+        not_longer(
+            &table,
+            ("suspend", flash.suspend.unwrap_or_default()),
+            ("program", flash.program),
+        )?;
+    }
     let wrong = |key, words| Err(table.wrong(key, Problem::Contradiction(words)));
     if flash.page % UNIT_BYTES != 0 {
         return wrong("page", "a page of flash must be a multiple of 4 KiB");
     }
-    if flash.die_blocks() < flash.data_blocks() + RESERVE_BLOCKS + 2 {
-        let words = "flash needs spare for collection: four blocks of each die beyond the data";
-        return wrong("spare", words);
+    if !flash.can_collect() {
+        let key =
+            table.given(&["spare", "simulated", "programs", "planes", "page", "dies", "channels"]);
+        return Err(table.wrong(key, Problem::Unfit(flash.lack_of_spare())));
     }
     if flash.all_dies() * flash.die_blocks() > BLOCKS_MAX {
         let words = "flash has at most 4194304 blocks: raise `programs`, `planes` or `page`, or lower `simulated` or `spare`";

@@ -28,17 +28,21 @@ mod exclusive;
 mod fault;
 mod flash;
 mod host;
+mod instead;
 mod machine;
 mod mmc;
+mod names;
 mod overrides;
 mod packets;
 mod pcie;
 mod platters;
 mod pmem;
+mod quantity;
 mod read_ahead;
 mod reading;
 mod source;
 mod spread;
+mod syntax;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -79,13 +83,14 @@ pub use overrides::Override;
 pub use pcie::PcieProfile;
 pub use platters::{CommandOrder, DiskCacheProfile, PlattersProfile, SeekProfile};
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
+pub use quantity::{rate, time};
+pub(crate) use quantity::{rounded, scaled_decimal};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};
 pub use spread::Spread;
 pub use ufs::UfsProfile;
 pub use usb::{UsbProfile, UsbProtocol};
-pub use value::{rate, time};
-pub(crate) use value::{rounded, scaled_decimal};
+
 pub use virtio::{VirtioEngine, VirtioProfile};
 pub use volume::{BucketProfile, VolumeProfile};
 

@@ -7,6 +7,7 @@ use toml::de::DeValue;
 
 use super::error::{MAX_FILE_BYTES, Problem, ProfileError};
 use super::exclusive::MODEL_TABLES;
+use super::names::nearest;
 use super::reading::Figure;
 
 /// The largest number of parts of a key.
@@ -30,18 +31,19 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
-    /// Writes `overrides` of a device with these `figures`, whose model has the `tables`. Line 1 is empty: errors
+    /// Writes `overrides` of a device with these `figures`, whose model has the `tables`, and whose profile may have the `keys`. Line 1 is empty: errors
     /// there concern all of the overrides.
     pub(super) fn new(
         overrides: &[Override],
         tables: &[&str],
         figures: &[Figure],
+        keys: &[String],
     ) -> Result<Self, ProfileError> {
         let mut overlay = Self { text: "\n".to_owned(), lines: Vec::new() };
         for Override { key, value } in overrides {
             let wrong = |problem| ProfileError::Override { key: key.clone(), problem };
             overlay.lines.push((1 + overlay.text.matches('\n').count(), key.clone()));
-            let full = full_key(key, tables, figures).map_err(wrong)?;
+            let full = full_key(key, tables, figures, keys).map_err(wrong)?;
             overlay.text += &format!("{full} = {}\n", written(value));
             if overlay.text.len() as u64 > MAX_FILE_BYTES {
                 let words = format!("the values are longer than {} KiB", MAX_FILE_BYTES / 1024);
@@ -71,7 +73,12 @@ impl Overlay {
 }
 
 /// Returns `key` with all its tables.
-fn full_key(key: &str, tables: &[&str], figures: &[Figure]) -> Result<String, Problem> {
+fn full_key(
+    key: &str,
+    tables: &[&str],
+    figures: &[Figure],
+    keys: &[String],
+) -> Result<String, Problem> {
     let is_bare = |part: &str| {
         let allowed = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
         !part.is_empty() && part.chars().all(allowed)
@@ -86,9 +93,11 @@ fn full_key(key: &str, tables: &[&str], figures: &[Figure]) -> Result<String, Pr
     }
     let is_of_model = MODEL_TABLES.iter().any(|tables| tables.contains(&parts[0]));
     if is_of_model && !tables.contains(&parts[0]) {
-        return Err(Problem::Contradiction("the device has no such table"));
+        let words =
+            format!("the device has no `[{}]`, but `[{}]`", parts[0], tables.join("]` and `["));
+        return Err(Problem::Unfit(words));
     }
-    let [first, last] = parts[..] else { return Ok(key.to_owned()) };
+    let [first, last] = parts[..] else { return known_key(key, keys) };
     let fits = |figure: &&Figure| {
         let ends = figure.key.split_once('.').zip(figure.key.rsplit_once('.'));
         ends.is_some_and(|((head, _), (_, tail))| (head, tail) == (first, last))
@@ -98,9 +107,37 @@ fn full_key(key: &str, tables: &[&str], figures: &[Figure]) -> Result<String, Pr
     }
     let fitting: Vec<_> = figures.iter().filter(fits).map(|figure| figure.key.as_str()).collect();
     match fitting[..] {
-        [] => Ok(key.to_owned()),
+        [] => known_key(key, keys),
         [one] => Ok(one.to_owned()),
         _ => Err(Problem::Syntax(format!("it may be {}", fitting.join(" or ")))),
+    }
+}
+
+/// Returns `key` if it is one of `keys`, or if its table is not known here. If not, the error has the keys with this name in
+/// other tables, or for a name alone the one that is nearest.
+fn known_key(key: &str, keys: &[String]) -> Result<String, Problem> {
+    fn name_of(key: &str) -> &str {
+        key.rsplit('.').next().unwrap_or(key)
+    }
+    let (table, name) = key.rsplit_once('.').unwrap_or(("", key));
+    debug_assert!(!keys.is_empty(), "a profile without keys");
+    let is_known = keys.iter().any(|known| known == key);
+    let has_table =
+        keys.iter().any(|known| known.rsplit_once('.').is_some_and(|(of, _)| of == table));
+    if is_known || !(table.is_empty() || has_table) {
+        return Ok(key.to_owned());
+    }
+    let named = |name: &str| -> Vec<_> {
+        keys.iter().filter(|known| name_of(known) == name).map(String::as_str).collect()
+    };
+    let mut meant = named(name);
+    if meant.is_empty() && table.is_empty() {
+        let names: Vec<_> = keys.iter().map(|known| name_of(known)).collect();
+        meant = nearest(name, &names).map_or_else(Vec::new, named);
+    }
+    match meant[..] {
+        [] => Ok(key.to_owned()),
+        _ => Err(Problem::Syntax(format!("unknown key: did you mean `{}`?", meant.join("` or `")))),
     }
 }
 
@@ -186,11 +223,25 @@ mod tests {
                 "1us",
                 "unknown key `acess` in `[card.read]`: did you mean `access`?",
             ),
-            ("card.read.access", "900", "`access` is `900`, not a time with its unit"),
+            (
+                "card.read.access",
+                "900",
+                "`access` is `900`, not a time with its unit: write \"900ns\" or \"900us\"",
+            ),
             ("card.read.parallel", "0", "`parallel` is `0`, out of range (1 to 32)"),
             ("card.read", "1us", "`read` is `string`, not a table"),
             ("cart.read", "1us", "unknown key `cart`: did you mean `card`?"),
-            ("null.depth", "1", "the device has no such table"),
+            ("null.depth", "1", "the device has no `[null]`, but `[card]` and `[host]`"),
+            ("access", "1us", "unknown key: did you mean `card.read.access`?"),
+            ("acess", "1us", "unknown key: did you mean `card.read.access`?"),
+            (
+                "spread",
+                "1",
+                "unknown key: did you mean `card.read.spread` or `card.stall.spread` or `card.write.spread`?",
+            ),
+            ("capacity", "1TiB", "unknown key: did you mean `limits.capacity`?"),
+            ("card.capacity", "1TiB", "unknown key: did you mean `limits.capacity`?"),
+            ("zzzzzz", "1", "unknown key `zzzzzz` (one of title, base, "),
             ("base", "null", "the base of a profile cannot be replaced"),
             ("", "1", "a key is a path of names"),
             ("card..read", "1", "a key is a path of names"),

@@ -5,7 +5,7 @@ use blockyard::time::Duration;
 use super::error::ProfileError;
 use super::packets::packets_time;
 use super::table::{Table, table_of};
-use super::value::{Bytes, Count};
+use super::value::{Among, Bytes, Count};
 
 /// Bytes that a packet adds to its data: framing and sequence number, a header with an address of 64 bits, and a check
 /// sum (PCI Express 3.0).
@@ -16,7 +16,7 @@ const HEADER_BYTES: u64 = 24;
 pub struct PcieProfile {
     /// The generation, from 1 to 5, which says how fast a lane is.
     pub generation: u8,
-    /// Lanes, from 1 to 16.
+    /// Lanes: 1, 2, 4, 8 or 16.
     pub lanes: u8,
     /// Bytes of data in one packet at most.
     pub payload: u64,
@@ -47,7 +47,7 @@ impl PcieProfile {
 table_of!(LINK, /// Reads the table `[nvme.link]` of `nvme`.
 pub(super) fn link("nvme.link") -> PcieProfile {
     generation: "generation" need(Count(1..=5)),
-    lanes: "lanes" need(Count(1..=16)),
+    lanes: "lanes" need(Among(&[1, 2, 4, 8, 16])),
     payload: "payload" need(Bytes(128..=4096)),
 });
 

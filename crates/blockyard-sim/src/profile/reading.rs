@@ -66,12 +66,19 @@ impl Reading {
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     reading: Option<Reading>,
+    /// The keys of the tables that were opened, by their paths.
+    tables: RefCell<BTreeMap<&'static str, &'static [&'static str]>>,
     figures: RefCell<BTreeMap<String, Figure>>,
 }
 
 impl Notes {
     pub(super) fn of(reading: Option<Reading>) -> Self {
-        Self { reading, figures: RefCell::default() }
+        Self { reading, ..Self::default() }
+    }
+
+    /// Whether figures have values from their ranges, rather than the stated ones.
+    pub(super) const fn is_reading(&self) -> bool {
+        self.reading.is_some()
     }
 
     /// Notes a figure. Returns where its value lies in its range, if this is not to be the stated value.
@@ -85,6 +92,21 @@ impl Notes {
         let figure = Figure { key: key.clone(), origin, range, place };
         self.figures.borrow_mut().insert(key, figure);
         place
+    }
+
+    /// Notes that the table at `path`, which may have the keys `known`, was opened.
+    pub(super) fn open(&self, path: &'static str, known: &'static [&'static str]) {
+        self.tables.borrow_mut().insert(path, known);
+    }
+
+    /// Returns all keys that the tables may have, with those of the top of the file.
+    pub(super) fn keys(&self) -> Vec<String> {
+        let full = |path: &str, key: &str| match path {
+            "" => key.to_owned(),
+            path => format!("{path}.{key}"),
+        };
+        let tables = self.tables.borrow();
+        tables.iter().flat_map(|(path, keys)| keys.iter().map(|key| full(path, key))).collect()
     }
 
     pub(super) fn into_figures(self) -> Vec<Figure> {

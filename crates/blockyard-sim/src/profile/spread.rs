@@ -9,7 +9,8 @@ use blockyard::time::Duration;
 use toml::de::DeValue;
 
 use super::error::Problem;
-use super::value::{InRange, Kind, scaled_decimal, unsuitable, written};
+use super::quantity::scaled_decimal;
+use super::value::{InRange, Kind, unsuitable, written};
 
 /// Points of a spread at most.
 const POINTS: usize = 16;
@@ -61,6 +62,12 @@ impl Spread {
         Some(Self { points })
     }
 
+    /// Whether no percentile of this spread is above the one of `other`. Both are lines between their points, so these decide.
+    fn is_within(&self, other: &Self) -> bool {
+        let mut points = self.points.iter().chain(&other.points);
+        points.all(|(at, _)| self.percent_e6(*at) <= other.percent_e6(*at))
+    }
+
     /// Draws the time of one case of a figure. Saturates.
     pub(crate) fn draw(&self, figure: Duration, prng: &mut Prng) -> Duration {
         let product = u128::from(figure.as_ns()) * u128::from(self.draw_e6(prng));
@@ -82,9 +89,10 @@ impl Spread {
 
     /// Returns the millionths of a percent at `at` millionths of a percentile.
     fn percent_e6(&self, at: u32) -> u64 {
-        debug_assert!(at < WHOLE, "{at} is beyond percentile 100");
-        let above =
-            self.points.iter().position(|point| point.0 > at).expect("a point at percentile 100");
+        debug_assert!(at <= WHOLE, "{at} is beyond percentile 100");
+        let Some(above) = self.points.iter().position(|point| point.0 > at) else {
+            return u64::from(self.points[POINTS - 1].1) * PARTS;
+        };
         let ((low_at, low), (high_at, high)) = (self.points[above - 1], self.points[above]);
         let (run, rise) = (u64::from(high_at - low_at), u64::from(high - low));
         u64::from(low) * PARTS + rise * PARTS * u64::from(at - low_at) / run
@@ -120,10 +128,16 @@ impl Kind for Points {
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<Spread, Problem> {
-        let (low, high) = range.ends(self)?;
-        low.toward(&high, range.place).ok_or(Problem::Contradiction(
+        let (low, high) = (self.read(range.key, range.low)?, self.read(range.key, range.high)?);
+        let varied = low.toward(&high, range.place).ok_or(Problem::Contradiction(
             "both ends of the range of a spread have the same percentiles, and no value of the second is smaller",
-        ))
+        ))?;
+        let stated = self.read(range.key, range.stated)?;
+        if low.is_within(&stated) && stated.is_within(&high) {
+            Ok(varied)
+        } else {
+            Err(range.excludes())
+        }
     }
 }
 

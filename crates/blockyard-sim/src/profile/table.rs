@@ -13,7 +13,8 @@ use super::base::{self, BASE, Bases, PROCESSORS};
 use super::builtin::{Builtin, is_path};
 use super::error::{Problem, ProfileError};
 use super::source::Source;
-use super::value::{InRange, Kind, OneOf, Text, unsuitable, written};
+use super::syntax;
+use super::value::{InRange, Kind, Text, unsuitable, written};
 
 /// The keys at the top of a file that describe this profile only, so they never come from a base.
 const OWN: &[&str] = &["title", "origin"];
@@ -130,8 +131,13 @@ impl<'a> Table<'a> {
         choices: &'static [Builtin],
     ) -> Result<Option<Source<'a>>, ProfileError> {
         let Some(value) = self.value(key) else { return Ok(None) };
-        let names: Vec<_> = choices.iter().map(|builtin| (builtin.name, builtin)).collect();
-        Ok(Some(self.read(key, value, OneOf(&names))?.source(self.source.notes)))
+        let name = self.read(key, value, Text)?;
+        let Some(builtin) = choices.iter().find(|builtin| builtin.name == name) else {
+            let known = choices.iter().map(|builtin| builtin.name).collect();
+            let problem = Problem::UnknownProfile { key: key.to_owned(), value: name, known };
+            return Err(self.source.wrong(value.span().start, problem));
+        };
+        Ok(Some(builtin.source(self.source.notes)))
     }
 
     /// Returns a file without what describes that profile only.
@@ -151,10 +157,11 @@ impl<'a> Table<'a> {
     fn top(source: Source<'a>, known: &'static [&'static str]) -> Result<Self, ProfileError> {
         let entries = DeTable::parse(source.text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
-            source.wrong(offset, Problem::Syntax(error.message().to_owned()))
+            source.wrong(offset, syntax::problem(source.text, &error))
         })?;
         let entries = entries.into_inner();
         debug_assert!(!known.is_empty(), "a table without keys");
+        source.notes.open("", known);
         let table = Self { source, path: "", offset: 0, entries, known, base: None };
         table.check_keys()?;
         Ok(table)
@@ -169,6 +176,7 @@ impl<'a> Table<'a> {
     ) -> Result<Self, ProfileError> {
         let key = path.rsplit('.').next().unwrap_or(path);
         debug_assert!(path.starts_with(self.path), "{path} is not within {}", self.path);
+        self.source.notes.open(path, known);
         let mut table = match self.value(key) {
             Some(value) => self.part(path, key, value, known)?,
             None => Self { path, known, entries: DeTable::new(), base: None, ..*self },
@@ -189,7 +197,8 @@ impl<'a> Table<'a> {
         let DeValue::Array(parts) = value.get_ref() else {
             let given = value.get_ref().type_str().to_owned();
             let wanted = "an array of tables, each begun by `[[...]]`";
-            return Err(self.wrong(key, Problem::Unsuitable { key: key.to_owned(), given, wanted }));
+            let problem = Problem::Unsuitable { key: key.to_owned(), given, wanted, instead: None };
+            return Err(self.wrong(key, problem));
         };
         parts.iter().map(|part| self.part(key, key, part, known)).collect()
     }
@@ -215,7 +224,8 @@ impl<'a> Table<'a> {
         let figure = self.part("", key, figure, FIGURE)?;
         let origin = figure.need("origin", Text)?;
         let stated = figure.value("value").ok_or_else(|| figure.missing("value"))?;
-        let wrong = |problem| self.source.wrong(stated.span().start, problem);
+        let at = stated.span().start;
+        let wrong = |problem| self.source.wrong(at, problem);
         let value = kind.read(key, stated.get_ref()).map_err(wrong)?;
         let range = figure.value("range").map(|range| match range.get_ref() {
             DeValue::Array(ends) if ends.len() == 2 => Ok([0, 1].map(|end| ends[end].get_ref())),
@@ -226,7 +236,8 @@ impl<'a> Table<'a> {
         let words = range.map(|ends| ends.map(written));
         let place = self.source.notes.add(path.collect::<Vec<_>>().join("."), origin, words);
         let Some([low, high]) = range else { return Ok(value) };
-        let range = InRange { key, low, high, place: place.unwrap_or_default() };
+        let (stated, at_place) = (stated.get_ref(), place.unwrap_or_default());
+        let range = InRange { key, low, high, stated, place: at_place };
         let varied = kind.vary(&range).map_err(wrong)?;
         Ok(if place.is_some() { varied } else { value })
     }
@@ -276,6 +287,24 @@ impl<'a> Table<'a> {
     /// the key.
     pub(super) fn wrong(&self, key: &str, problem: Problem) -> ProfileError {
         self.source.wrong(self.offset_of(key), problem)
+    }
+
+    /// Returns the first of `keys` that the file itself has; the first one if it has none.
+    pub(super) fn given<'k>(&self, keys: &[&'k str]) -> &'k str {
+        debug_assert!(!keys.is_empty(), "no keys of {}", self.path);
+        keys.iter().copied().find(|key| self.has(key)).unwrap_or(keys[0])
+    }
+
+    /// Returns the value that the file or its base states for `key`, as it writes it. Empty if neither has the key.
+    pub(super) fn stated(&self, key: &str) -> String {
+        let value = self.files().find_map(|file| file.value(key)).map(Spanned::get_ref);
+        let value = value.map(|value| value.get("value").map_or(value, Spanned::get_ref));
+        value.map_or_else(String::new, written)
+    }
+
+    /// Whether figures have values from their ranges, rather than the stated ones.
+    pub(super) fn is_reading(&self) -> bool {
+        self.source.notes.is_reading()
     }
 
     /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the key.
@@ -342,7 +371,8 @@ impl<'a> Table<'a> {
         let offset = value.span().start;
         let DeValue::Table(entries) = value.get_ref() else {
             let given = value.get_ref().type_str().to_owned();
-            let problem = Problem::Unsuitable { key: key.to_owned(), given, wanted: "a table" };
+            let (key, wanted) = (key.to_owned(), "a table");
+            let problem = Problem::Unsuitable { key, given, wanted, instead: None };
             return Err(self.source.wrong(offset, problem));
         };
         let entries = entries.clone();

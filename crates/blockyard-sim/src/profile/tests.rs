@@ -12,6 +12,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::*;
 
+mod messages;
+
 /// Returns the error about `text` as a design.
 fn design_error(text: &str) -> String {
     Design::parse("my.toml", text).unwrap_err().to_string()
@@ -290,13 +292,25 @@ fn a_misspelt_key_is_reported_before_the_missing_key() {
 
 #[test]
 fn a_missing_key_is_reported_at_the_line_of_its_table() {
-    assert_eq!(design_error(""), "my.toml:1: missing key `model` in `[queue]`");
+    let with_base = |name: &str| {
+        format!(
+            "; with `base = \"{name}\"` at the top, or another name that `blockyard list` prints, a file needs only the lines that differ"
+        )
+    };
+    let design = with_base("mq-deadline");
+    assert_eq!(design_error(""), format!("my.toml:1: missing key `model` in `[queue]`{design}"));
     let text = "title = \"x\"\n[queue]\nmodel = \"multi\"\nelevator = \"none\"\n";
-    assert_eq!(design_error(text), "my.toml:2: missing key `dispatch` in `[queue]`");
+    assert_eq!(
+        design_error(text),
+        format!("my.toml:2: missing key `dispatch` in `[queue]`{design}")
+    );
     assert_eq!(
         device_error(""),
-        "my.toml:1: no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front end, nor \
-         a `base` that has one"
+        format!(
+            "my.toml:1: no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front end, nor \
+         a `base` that has one{}",
+            with_base("nvme-tlc")
+        )
     );
     assert_eq!(
         device_error("base = \"srp\"\n[hba.refusal]\nlimit = 3\n"),
@@ -332,20 +346,24 @@ fn a_file_that_lacks_a_line_is_blamed_itself() {
 fn a_value_of_the_wrong_type_or_form_is_reported_with_the_right_one() {
     let over = |line: &str| design_error(&format!("base = \"mq-deadline\"\n{line}\n"));
     assert_eq!(over("queue = 3"), "my.toml:2: `queue` is `integer`, not a table");
-    assert_eq!(over("queue.depth = \"deep\""), "my.toml:2: `depth` is `deep`, not a whole number");
+    assert_eq!(
+        over("queue.depth = \"deep\""),
+        "my.toml:2: `depth` is `deep`, not a whole number: write one from 1 to 10240"
+    );
     assert_eq!(over("queue.model = 1"), "my.toml:2: `model` is `1`, not a string");
     assert_eq!(
         over("queue.deadline.classes = \"yes\""),
-        "my.toml:2: `classes` is `yes`, not true or false"
+        "my.toml:2: `classes` is `yes`, not true or false: write true"
     );
     assert_eq!(
         over("queue.deadline.read-expire = 500"),
-        "my.toml:2: `read-expire` is `500`, not a time with its unit in whole nanoseconds, such \
-         as \"1.5us\" or \"500ms\""
+        "my.toml:2: `read-expire` is `500`, not a time with its unit: write \"500ns\" or \"500us\" or \
+         \"500ms\" or \"500s\""
     );
     assert_eq!(
         device_error("base = \"srp\"\n[limits]\ncapacity = \"1TB\"\n"),
-        "my.toml:3: `capacity` is `1TB`, not a size with its unit, such as \"512KiB\" or \"1TiB\""
+        "my.toml:3: `capacity` is `1TB`, not a size with its unit: write \"1TiB\", or \"1000000000000B\" for \
+         units of 1000"
     );
 }
 
@@ -603,13 +621,29 @@ fn an_unknown_name_is_reported_with_the_nearest_one() {
         "unknown device `zzzzzzzzz`; `blockyard list` prints all"
     );
     assert_eq!(
-        Device::lookup("target-full").unwrap_err().to_string(),
-        "unknown device `target-full` (one of lpfc-target-full)"
+        Device::lookup("ssd").unwrap_err().to_string(),
+        "unknown device `ssd`: did you mean `nvme-3dxpoint`, `nvme-tlc`, `nvme-tlc-dramless`, `nvme-qlc`, \
+         `nvme-dc`, `sata-ssd`, `sata-ssd-dc` or `usb-ssd`?"
     );
-    assert_eq!(Design::lookup("bfq").unwrap_err().to_string(), "design `bfq` is not built yet");
+    assert_eq!(
+        Device::lookup("NVME-TLC").unwrap_err().to_string(),
+        "unknown device `NVME-TLC`: did you mean `nvme-tlc`?"
+    );
+    assert_eq!(
+        Device::lookup("target-full").unwrap_err().to_string(),
+        "unknown device `target-full`: did you mean `lpfc-target-full`?"
+    );
+    for bfq in ["bfq", "BFQ"] {
+        let error = Design::lookup(bfq).unwrap_err().to_string();
+        assert_eq!(error, "design `bfq` is not built yet");
+    }
     assert_eq!(
         Device::parse("my.toml", "base = \"spr\"\n").unwrap_err().to_string(),
         "my.toml:1: unknown value `spr` for `base`: did you mean `srp`?"
+    );
+    assert_eq!(
+        Device::parse("my.toml", "base = \"zzzzzzzzz\"\n").unwrap_err().to_string(),
+        "my.toml:1: unknown value `zzzzzzzzz` for `base`; `blockyard list` prints all"
     );
     assert!(Design::lookup("mq-deadlin").unwrap_err().to_string().contains("`mq-deadline`?"));
     assert!(
@@ -639,7 +673,13 @@ fn a_file_that_is_too_long_or_no_text_is_refused() {
     let at = |rest: &str| Err(format!("{name}{rest}"));
     assert_eq!(told(b"base = \"mq-none\""), Ok(name.to_owned()));
     assert_eq!(told(b"# one\ntitle = \"\xff\"\n"), at(":2: not UTF-8 text"));
-    assert_eq!(told(&[b'#'; 64 * 1024]), at(":1: missing key `model` in `[queue]`"));
+    assert_eq!(
+        told(&[b'#'; 64 * 1024]),
+        at(
+            ":1: missing key `model` in `[queue]`; with `base = \"mq-deadline\"` at the top, or another name that \
+         `blockyard list` prints, a file needs only the lines that differ"
+        )
+    );
     assert_eq!(told(&[b'#'; 64 * 1024 + 1]), at(": longer than 64 KiB"));
     std::fs::remove_file(&path).unwrap();
 }
@@ -922,7 +962,7 @@ fn flash_that_cannot_work_is_refused_with_its_line() {
     for (from, to, line, words) in [
         ("channels = 2", "channels = 0", 3, "`channels` is `0`, out of range"),
         ("page = \"16", "page = \"6", 6, "a page of flash must be a multiple of 4 KiB"),
-        ("spare = 28", "spare = 1", 9, "flash needs spare for collection"),
+        ("spare = 28", "spare = 1", 9, "too little spare flash for collection"),
         ("fill = 100", "fill = 101", 10, "`fill` is `101`, out of range"),
         ("buffer = \"1M", "buffer = \"4K", 18, "the write buffer of flash must hold two programs"),
         ("read =", "registers = 3\nread =", 12, "`registers` is `3`, out of range"),
@@ -963,7 +1003,7 @@ fn flash_that_takes_too_much_memory_or_time_is_refused_with_what_to_change() {
     assert_eq!(fits(&large.replace("overwritten = 0", "overwritten = 200")), Ok(()));
     assert_eq!(
         flash_error(&FLASH.replace("\"1MiB", "\"5GiB")),
-        "my.toml:18: `buffer` is `5GiB`, out of range (4096B to 4294967296B)"
+        "my.toml:18: `buffer` is `5GiB`, out of range (4KiB to 4GiB)"
     );
 }
 

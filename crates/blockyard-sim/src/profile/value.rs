@@ -7,6 +7,8 @@ use blockyard::time::Duration;
 use toml::de::{DeInteger, DeValue};
 
 use super::error::Problem;
+use super::instead;
+use super::quantity::{HOUR_NS, RATE_UNITS, SIZE_UNITS, TIME_UNITS, size_words, whole_units};
 use super::reading::between;
 
 /// A kind of value.
@@ -31,22 +33,42 @@ pub(super) struct InRange<'v> {
     pub(super) key: &'v str,
     pub(super) low: &'v DeValue<'v>,
     pub(super) high: &'v DeValue<'v>,
+    /// The value that the profile states.
+    pub(super) stated: &'v DeValue<'v>,
     /// From 0, the lowest value, to 255.
     pub(super) place: u8,
 }
 
 impl InRange<'_> {
-    /// Reads both ends.
-    pub(super) fn ends<K: Kind>(&self, kind: &K) -> Result<(K::Out, K::Out), Problem> {
-        Ok((kind.read(self.key, self.low)?, kind.read(self.key, self.high)?))
+    /// Reads both ends, between which the stated value must lie.
+    fn ends<K: Kind<Out: PartialOrd>>(&self, kind: &K) -> Result<(K::Out, K::Out), Problem> {
+        let [low, high, stated] =
+            [self.low, self.high, self.stated].map(|value| kind.read(self.key, value));
+        let (low, high) = (low?, high?);
+        if low > high {
+            let words = "the lowest value of a range is above the highest";
+            return Err(Problem::Contradiction(words));
+        }
+        if !(&low..=&high).contains(&&stated?) {
+            return Err(self.excludes());
+        }
+        Ok((low, high))
     }
-}
 
-/// Returns the value at `place` between two amounts, the first of which must not be the larger one.
-fn within(low: u64, high: u64, place: u8) -> Result<u64, Problem> {
-    match low <= high {
-        true => Ok(between(low, high, place)),
-        false => Err(Problem::Contradiction("the lowest value of a range is above the highest")),
+    /// Returns the problem that the stated value lies outside the range.
+    pub(super) fn excludes(&self) -> Problem {
+        Problem::OutOfRange {
+            key: self.key.to_owned(),
+            given: written(self.stated),
+            allowed: format!("its `range` is {} to {}", written(self.low), written(self.high)),
+        }
+    }
+
+    /// Returns the number at its place between two numbers, each of which is as likely.
+    fn step(&self, low: u64, high: u64) -> u64 {
+        debug_assert!(low <= high, "a range from {low} to {high}");
+        let step = u128::from(high - low + 1) * u128::from(self.place) / 256;
+        low + u64::try_from(step).expect("a part of 64 bits")
     }
 }
 
@@ -61,6 +83,9 @@ pub(super) struct OneOf<'a, T>(pub &'a [(&'static str, T)]);
 
 /// A whole number within a range.
 pub(super) struct Count<N>(pub RangeInclusive<N>);
+
+/// A whole number that is one of a few, in rising order.
+pub(super) struct Among(pub &'static [u8]);
 
 /// A time with its unit, at most an hour.
 pub(super) struct Time;
@@ -88,7 +113,8 @@ impl Kind for Flag {
     const FIGURE: bool = false;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<bool, Problem> {
-        value.as_bool().ok_or_else(|| unsuitable(key, value, "true or false"))
+        let instead = || instead::flag(&written(value));
+        value.as_bool().ok_or_else(|| misspelt(key, value, "true or false", instead()))
     }
 }
 
@@ -118,7 +144,14 @@ where
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<N, Problem> {
         debug_assert!(self.0.start() <= self.0.end(), "`{key}` has an empty range");
         let DeValue::Integer(digits) = value else {
-            return Err(unsuitable(key, value, "a whole number"));
+            let number =
+                instead::number(&written(value)).and_then(|number| N::try_from(number).ok());
+            let number = number.filter(|number| self.0.contains(number));
+            let instead = match number {
+                Some(number) => number.to_string(),
+                None => format!("one from {} to {}", self.0.start(), self.0.end()),
+            };
+            return Err(misspelt(key, value, "a whole number", Some(instead)));
         };
         let number = whole(digits).and_then(|number| N::try_from(number).ok());
         number.filter(|number| self.0.contains(number)).ok_or_else(|| Problem::OutOfRange {
@@ -135,10 +168,33 @@ where
         };
         let (first, _) = range.ends(self)?;
         let (low, high) = amount(range.low).zip(amount(range.high)).unwrap_or_default();
-        within(low, high, range.place)?;
-        let step = u128::from(high - low + 1) * u128::from(range.place) / 256; // each number is as likely
-        let value = low + u64::try_from(step).expect("a part of 64 bits");
-        Ok(N::try_from(value).unwrap_or(first))
+        Ok(N::try_from(range.step(low, high)).unwrap_or(first))
+    }
+}
+
+impl Kind for Among {
+    type Out = u8;
+    const FIGURE: bool = true;
+
+    fn read(&self, key: &str, value: &DeValue<'_>) -> Result<u8, Problem> {
+        debug_assert!(self.0.len() > 1 && self.0.is_sorted(), "`{key}` is one of {:?}", self.0);
+        let (last, others) = self.0.split_last().expect("some numbers");
+        match Count(self.0[0]..=*last).read(key, value) {
+            Ok(number) if self.0.contains(&number) => Ok(number),
+            Ok(_) | Err(Problem::OutOfRange { .. }) => {
+                let others: Vec<_> = others.iter().map(u8::to_string).collect();
+                let allowed = format!("{} or {last}", others.join(", "));
+                Err(Problem::OutOfRange { key: key.to_owned(), given: written(value), allowed })
+            }
+            other => other,
+        }
+    }
+
+    fn vary(&self, range: &InRange<'_>) -> Result<u8, Problem> {
+        let (low, high) = range.ends(self)?;
+        let all: Vec<_> = self.0.iter().filter(|number| (low..=high).contains(number)).collect();
+        let at = usize::from(range.place) * all.len() / 256;
+        Ok(*all[at])
     }
 }
 
@@ -162,47 +218,23 @@ pub(super) fn written(value: &DeValue<'_>) -> String {
     }
 }
 
-const TIME_UNITS: &[(&str, u64)] =
-    &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-const HOUR_NS: u64 = 3_600_000_000_000;
-
-/// Returns the time in `text`, written as in profiles: a number with its unit, in whole nanoseconds, at most an
-/// hour. Returns `None` for any other text.
-#[must_use]
-pub fn time(text: &str) -> Option<Duration> {
-    whole_units(text, TIME_UNITS).filter(|ns| *ns <= HOUR_NS).map(Duration::from_ns)
-}
-
-const RATE_UNITS: &[(&str, u64)] = &[
-    ("B/s", 1),
-    ("kB/s", 1_000),
-    ("MB/s", 1_000_000),
-    ("GB/s", 1_000_000_000),
-    ("KiB/s", 1 << 10),
-    ("MiB/s", 1 << 20),
-    ("GiB/s", 1 << 30),
-];
-
-/// Returns the rate in `text` in bytes per second, rounded: a number with a unit as in profiles, `1.9MiB/s`. Returns `None` for
-/// any other text.
-#[must_use]
-pub fn rate(text: &str) -> Option<u64> {
-    rounded(text, RATE_UNITS)
-}
-
 impl Kind for Time {
     type Out = Duration;
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<Duration, Problem> {
-        let wanted = "a time with its unit in whole nanoseconds, such as \"1.5us\" or \"500ms\"";
-        scaled(key, value, TIME_UNITS, wanted, &(0..=HOUR_NS), "at most 3600s")
-            .map(Duration::from_ns)
+        const FORM: Form = Form {
+            units: TIME_UNITS,
+            name: "a time with its unit",
+            example: "a time with its unit in whole nanoseconds, such as \"1.5us\" or \"500ms\"",
+        };
+        let range = (0..=HOUR_NS, "at most 3600s");
+        FORM.scaled(key, value, instead::time, range).map(Duration::from_ns)
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<Duration, Problem> {
         let (low, high) = range.ends(self)?;
-        within(low.as_ns(), high.as_ns(), range.place).map(Duration::from_ns)
+        Ok(Duration::from_ns(between(low.as_ns(), high.as_ns(), range.place)))
     }
 }
 
@@ -211,20 +243,22 @@ impl Kind for Bytes {
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<u64, Problem> {
-        const UNITS: &[(&str, u64)] =
-            &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
-        let allowed = format!("{}B to {}B", self.0.start(), self.0.end());
-        let wanted = "a size with its unit, such as \"512KiB\" or \"1TiB\"";
-        scaled(key, value, UNITS, wanted, &self.0, &allowed)
+        const FORM: Form = Form {
+            units: SIZE_UNITS,
+            name: "a size with its unit",
+            example: "a size with its unit, such as \"512KiB\" or \"1TiB\"",
+        };
+        let allowed = format!("{} to {}", size_words(*self.0.start()), size_words(*self.0.end()));
+        FORM.scaled(key, value, instead::size, (self.0.clone(), &allowed))
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<u64, Problem> {
         let (low, high) = range.ends(self)?;
-        if low.is_power_of_two() && high.is_power_of_two() && low <= high {
+        if low.is_power_of_two() && high.is_power_of_two() {
             let steps = high.ilog2() - low.ilog2() + 1;
             return Ok(low << (steps * u32::from(range.place) / 256));
         }
-        within(low, high, range.place)
+        Ok(between(low, high, range.place))
     }
 }
 
@@ -233,13 +267,18 @@ impl Kind for Rate {
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &DeValue<'_>) -> Result<u64, Problem> {
-        let wanted = "a rate with its unit, such as \"2400MB/s\"";
-        scaled(key, value, RATE_UNITS, wanted, &(1..=u64::MAX), "at least 1B/s")
+        const FORM: Form = Form {
+            units: RATE_UNITS,
+            name: "a rate in bytes with its unit",
+            example: "a rate with its unit, such as \"2400MB/s\"",
+        };
+        let range = (1..=u64::MAX, "at least 1B/s");
+        FORM.scaled(key, value, |text| instead::rate(key, text), range)
     }
 
     fn vary(&self, range: &InRange<'_>) -> Result<u64, Problem> {
         let (low, high) = range.ends(self)?;
-        within(low, high, range.place)
+        Ok(between(low, high, range.place))
     }
 }
 
@@ -259,96 +298,56 @@ fn string<'v>(key: &str, value: &'v DeValue<'_>, wanted: &'static str) -> Result
     value.as_str().ok_or_else(|| unsuitable(key, value, wanted))
 }
 
-/// Reads a string such as `2.5us` as a whole number of the smallest unit.
-fn scaled(
-    key: &str,
-    value: &DeValue<'_>,
-    units: &[(&str, u64)],
-    wanted: &'static str,
-    range: &RangeInclusive<u64>,
-    allowed: &str,
-) -> Result<u64, Problem> {
-    debug_assert!(range.start() <= range.end(), "`{key}` has an empty range");
-    let text = string(key, value, wanted)?;
-    let amount = whole_units(text, units).ok_or_else(|| unsuitable(key, value, wanted))?;
-    if range.contains(&amount) {
-        return Ok(amount);
+/// The form of a quantity.
+struct Form {
+    units: &'static [(&'static str, u64)],
+    /// What it is.
+    name: &'static str,
+    /// What it is, with an example.
+    example: &'static str,
+}
+
+impl Form {
+    /// Reads a string such as `2.5us` as a whole number of the smallest unit, which must be in `range`, the words of
+    /// which follow. `instead` finds what other text may mean.
+    fn scaled(
+        &self,
+        key: &str,
+        value: &DeValue<'_>,
+        instead: impl Fn(&str) -> Option<String>,
+        (range, allowed): (RangeInclusive<u64>, &str),
+    ) -> Result<u64, Problem> {
+        debug_assert!(range.start() <= range.end(), "`{key}` has an empty range");
+        let amount = value.as_str().and_then(|text| whole_units(text, self.units));
+        let Some(amount) = amount else {
+            let instead = instead(&written(value));
+            let wanted = if instead.is_some() { self.name } else { self.example };
+            return Err(misspelt(key, value, wanted, instead));
+        };
+        if range.contains(&amount) {
+            return Ok(amount);
+        }
+        let (key, given) = (key.to_owned(), written(value));
+        Err(Problem::OutOfRange { key, given, allowed: allowed.to_owned() })
     }
-    let (key, given) = (key.to_owned(), text.to_owned());
-    Err(Problem::OutOfRange { key, given, allowed: allowed.to_owned() })
-}
-
-/// Returns the decimal number and unit in `text` as a whole number of the smallest unit. Returns `None` if `text`
-/// is something else, the number is not whole or it is too large.
-fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    debug_assert!(units.iter().any(|(_, factor)| *factor == 1), "no smallest unit");
-    let (number, factor) = number_and_factor(text, units)?;
-    scaled_decimal(number, factor)
-}
-
-/// Splits `text` into its number and the factor of its unit. Returns `None` if the unit is not one of `units`.
-fn number_and_factor<'t>(text: &'t str, units: &[(&str, u64)]) -> Option<(&'t str, u64)> {
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let number = text.strip_suffix(unit)?;
-    let (_, factor) = units.iter().find(|(name, _)| *name == unit)?;
-    Some((number, *factor))
-}
-
-/// Returns the decimal number and unit in `text` in the smallest unit, rounded. Returns `None` if `text` is something else, or
-/// the number is too large.
-pub(crate) fn rounded(text: &str, units: &[(&str, u64)]) -> Option<u64> {
-    let (number, factor) = number_and_factor(text, units)?;
-    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
-    // More decimals than these are less than a byte in any unit.
-    let decimals = decimals.get(..decimals.len().min(15))?;
-    let scale = 10_u128.pow(u32::try_from(decimals.len()).ok()?);
-    let part = decimals.parse::<u128>().ok()? * u128::from(factor);
-    let whole = u128::from(whole.parse::<u64>().ok()?) * u128::from(factor);
-    u64::try_from(whole + (part + scale / 2) / scale).ok()
-}
-
-/// Returns the decimal `number` times `factor`. Returns `None` if `number` is something else, or the product is not whole
-/// or too large.
-pub(crate) fn scaled_decimal(number: &str, factor: u64) -> Option<u64> {
-    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
-    if [whole, decimals].iter().any(|part| part.bytes().any(|byte| !byte.is_ascii_digit())) {
-        return None;
-    }
-    let scale = 10_u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
-    let part = decimals.parse::<u64>().ok()?.checked_mul(factor)?;
-    if part % scale != 0 {
-        return None;
-    }
-    whole.parse::<u64>().ok()?.checked_mul(factor)?.checked_add(part / scale)
 }
 
 pub(super) fn unsuitable(key: &str, value: &DeValue<'_>, wanted: &'static str) -> Problem {
-    Problem::Unsuitable { key: key.to_owned(), given: written(value), wanted }
+    misspelt(key, value, wanted, None)
+}
+
+fn misspelt(
+    key: &str,
+    value: &DeValue<'_>,
+    wanted: &'static str,
+    instead: Option<String>,
+) -> Problem {
+    Problem::Unsuitable { key: key.to_owned(), given: written(value), wanted, instead }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const UNITS: &[(&str, u64)] = &[("ns", 1), ("us", 1_000)];
-
-    #[test]
-    fn a_decimal_must_be_whole_in_the_smallest_unit() {
-        assert_eq!(whole_units("1.5us", UNITS), Some(1_500));
-        assert_eq!(whole_units("0.001us", UNITS), Some(1));
-        assert_eq!(whole_units("0.0001us", UNITS), None);
-        assert_eq!(whole_units("7ns", UNITS), Some(7));
-    }
-
-    #[test]
-    fn text_that_is_no_quantity_is_none() {
-        for text in ["", "us", "1", "1.us", ".5us", "1.2.3us", "-1us", "+1us", "1 us", "1ms"] {
-            assert_eq!(whole_units(text, UNITS), None, "{text}");
-        }
-        assert_eq!(whole_units("99999999999999999999ns", UNITS), None);
-        assert_eq!(whole_units("99999999999999999us", UNITS), None);
-        assert_eq!(whole_units("0.000000000000000000000000us", UNITS), None);
-    }
 
     #[test]
     fn a_count_has_any_radix_and_is_not_negative() {

@@ -3,6 +3,7 @@
 use blockyard::time::Duration;
 
 use super::error::{Problem, ProfileError};
+use super::quantity::size_words;
 use super::spread::{PERCENTS, Spread};
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Time};
@@ -58,18 +59,27 @@ table_of!(BYTES, fn bytes_keys("volume.bytes") -> BucketProfile {
 });
 
 fn iops(volume: &Table<'_>) -> Result<BucketProfile, ProfileError> {
-    checked(volume, iops_keys(volume)?)
+    let bucket = iops_keys(volume)?;
+    checked(&volume.table("volume.iops", IOPS)?, bucket, |count| count.to_string())
 }
 
 fn bytes(volume: &Table<'_>) -> Result<BucketProfile, ProfileError> {
-    checked(volume, bytes_keys(volume)?)
+    let bucket = bytes_keys(volume)?;
+    checked(&volume.table("volume.bytes", BYTES)?, bucket, size_words)
 }
 
-/// Checks that a bucket does not fill faster than it can be emptied.
-fn checked(volume: &Table<'_>, bucket: BucketProfile) -> Result<BucketProfile, ProfileError> {
+/// Checks that a bucket, whose tokens `words` writes, does not fill faster than it can be emptied.
+fn checked(
+    table: &Table<'_>,
+    bucket: BucketProfile,
+    words: impl Fn(u64) -> String,
+) -> Result<BucketProfile, ProfileError> {
     if bucket.rate <= bucket.burst {
         return Ok(bucket);
     }
-    let words = "the `burst` of a bucket is at least its `rate`";
-    Err(volume.wrong("", Problem::Contradiction(words)))
+    let (rate, burst) = (words(bucket.rate), words(bucket.burst));
+    let words = format!(
+        "`burst` is `{burst}`, less than `rate`, `{rate}`: raise `burst` to `{rate}` or more, or lower `rate`"
+    );
+    Err(table.wrong(table.given(&["burst", "rate"]), Problem::Unfit(words)))
 }

@@ -10,7 +10,7 @@ use blockyard_mmc::policy::{HostPolicy, Pipeline};
 use crate::profile::error::{Problem, ProfileError};
 use crate::profile::spread::PERCENTS;
 use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, Flag, Kind, OneOf, Time};
+use crate::profile::value::{Among, Bytes, Count, Flag, Kind, OneOf, Time};
 mod fault;
 mod timing;
 
@@ -349,16 +349,11 @@ impl Kind for Lanes {
     const FIGURE: bool = true;
 
     fn read(&self, key: &str, value: &toml::de::DeValue<'_>) -> Result<Width, Problem> {
-        match Count(1..=8_u8).read(key, value)? {
-            1 => Ok(Width::One),
-            4 => Ok(Width::Four),
-            8 => Ok(Width::Eight),
-            other => Err(Problem::OutOfRange {
-                key: key.to_owned(),
-                given: other.to_string(),
-                allowed: "1, 4 or 8".to_owned(),
-            }),
-        }
+        Ok(match Among(&[1, 4, 8]).read(key, value)? {
+            1 => Width::One,
+            4 => Width::Four,
+            _eight => Width::Eight,
+        })
     }
 }
 
