@@ -87,6 +87,37 @@ fn an_unknown_name_exits_2_and_suggests_the_nearest() {
 }
 
 #[test]
+fn a_near_miss_exits_2_and_says_what_to_write() {
+    let serve = ["serve", "null:1m", "--nbd", "127.0.0.1:0"];
+    let path = |argument| {
+        format!(
+            "invalid value 'unix:/run/c.sock' for '{argument}': expected a path without `unix:`: /run/c.sock; see "
+        )
+    };
+    fails(
+        &[&serve[..], &["--control", "unix:/run/c.sock"]].concat(),
+        2,
+        &format!("{}`blockyard serve --help`", path("--control <PATH>")),
+    );
+    fails(
+        &["ctl", "unix:/run/c.sock", "list"],
+        2,
+        &format!("{}`blockyard ctl --help`", path("<PATH>")),
+    );
+    fails(
+        &[&serve[..], &["--as", "nvme-tlc", "--set", "flash.slc=0B"]].concat(),
+        2,
+        "invalid value 'flash.slc=0B' for '--set <KEY=VALUE>': `serve` takes the values of a device from a file: write \
+         `base = \"DEVICE\"` and the values to one, and give its path to --as; see `blockyard serve --help`",
+    );
+    fails(
+        &["run", "job.fio", "--device=nvme-tlc", "--set", "slc=0B"],
+        2,
+        "setting `slc`: unknown key: did you mean `flash.slc`?",
+    );
+}
+
+#[test]
 fn disks_are_given_to_a_host_and_refused_for_a_card() {
     let job = [
         "--name=a",
@@ -102,8 +133,8 @@ fn disks_are_given_to_a_host_and_refused_for_a_card() {
     assert!(text(&output.stdout).contains("read: IOPS="), "{}", text(&output.stdout));
     let whatif = [&["whatif", "--design", "mq-none", "--device", "srp", "--disks", "2"], &job[..]];
     assert_eq!(blockyard(&whatif.concat()).status.code(), Some(0));
-    let one = "command line:2: more file names than disks: the device has 1; give all jobs the same `filename=`, or \
-               let `--disks` give more disks to a null device or a SCSI host";
+    let one = "command line:2: more file names than disks: the device has 1; `--disks` gives more to a null \
+               device or a SCSI host";
     fails(&on("null", "1"), 2, one);
     let card = "--disks: `sd-hs` is one disk; a null device or a SCSI host can have several";
     fails(&on("sd-hs", "2"), 2, card);

@@ -11,14 +11,14 @@ use blockyard_serve::control::Request;
 use clap::{Args, Command, Subcommand};
 use serde_json::{Map, Value};
 
-use super::serve::{extra, rates};
+use super::serve::{control_path, extra, rates};
 use super::size::bytes;
 
 #[derive(Debug, Args)]
 #[command(after_help = CTL_HELP)]
 pub(crate) struct Ctl {
     /// The control socket of the server: the path that `serve --control` got
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = control_path)]
     pub(crate) path: PathBuf,
 
     /// Print the server's answer as it is, a JSON object in one line

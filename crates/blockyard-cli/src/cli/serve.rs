@@ -1,5 +1,6 @@
 //! The options of `serve`.
 
+use core::convert::Infallible;
 use core::str::FromStr;
 use core::time::Duration;
 use std::path::PathBuf;
@@ -55,6 +56,10 @@ pub(crate) struct Serve {
     /// A device: its name or the path of its file.
     #[arg(long = "as", value_name = "DEVICE")]
     pub(crate) behaves_as: Option<String>,
+
+    /// Only a hint: values of the --as device come from its file.
+    #[arg(long = "set", value_name = "KEY=VALUE", hide = true, value_parser = set_in_file)]
+    _set: Option<Infallible>,
 
     /// Fault rules, as for `run --faults`; --faults is the same option
     ///
@@ -140,7 +145,7 @@ pub(crate) struct Serve {
     pub(crate) metrics: Option<String>,
 
     /// The unix socket for commands of `blockyard ctl`, which only the same user may open
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = control_path)]
     pub(crate) control: Option<PathBuf>,
 
     /// Write a trace for ui.perfetto.dev (Chrome's JSON)
@@ -289,6 +294,20 @@ impl FromStr for ServedDisk {
 fn time(text: &str) -> Result<Duration, String> {
     let time = profile::time(text).ok_or("expected a time with its unit: 500ms, 10s")?;
     Ok(Duration::from_nanos(time.as_ns()))
+}
+
+/// The path of a control socket, which is no address.
+pub(super) fn control_path(text: &str) -> Result<PathBuf, String> {
+    match text.strip_prefix("unix:") {
+        Some(path) => Err(format!("expected a path without `unix:`: {path}")),
+        None => Ok(text.into()),
+    }
+}
+
+fn set_in_file(_: &str) -> Result<Infallible, &'static str> {
+    Err(
+        "`serve` takes the values of a device from a file: write `base = \"DEVICE\"` and the values to one, and give its path to --as",
+    )
 }
 
 fn lanes(text: &str) -> Result<usize, String> {
