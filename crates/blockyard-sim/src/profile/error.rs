@@ -167,7 +167,7 @@ fn is_fault(key: &str, table: &str) -> bool {
     of_mmc || (table == "null" && ["busy-one-in", "error-one-in"].contains(&key))
 }
 
-/// Writes ` in `[table]``.
+/// Writes the table of a key after its name, unless it is at the top of the file.
 fn write_place(f: &mut fmt::Formatter<'_>, table: &str) -> fmt::Result {
     if table.is_empty() { Ok(()) } else { write!(f, " in `[{table}]`") }
 }
