@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A stage takes values from the one before it and does not name the one after it. All branching
-//! between stages is in this module: [`enter`] is the way in, up to staging; [`dispatch`] with `send` the way from
+//! between stages is in this module: [`enter`] is the way in, up to staging, with `check`; [`dispatch`] with `send` the way from
 //! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
 //! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
 //! The stages are methods of a `Turn`: the queue, its host and the instant, for the time of one call. Those that every I/O
@@ -56,6 +56,7 @@
 //! assert_eq!((ended.bio.cookie, ended.status), (7, Status::Ok));
 //! ```
 
+mod check;
 mod config;
 mod cursor;
 pub mod dispatch;
