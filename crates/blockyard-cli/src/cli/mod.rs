@@ -224,6 +224,9 @@ pub(crate) struct Demands {
     pub(crate) details: bool,
 
     /// Run each design with N seeds, and say whether the designs differ by more than chance
+    ///
+    /// As in fio, a job draws the same offsets with every seed unless it has randrepeat=0. On a device without chance of its
+    /// own all seeds then give the same result.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub(crate) seeds: Option<u32>,
 
@@ -568,8 +571,9 @@ A drive:
   controller, link       share of the time in which they were in use; of a link
                          with two directions, the busier one
   medium                 the same, as a mean over the parts that work side by
-                         side. The next table has the counters of the medium;
-                         docs/DEVICES.md explains the media
+                         side. The next table has the counters of the medium:
+                         "Counters of media" in docs/DEVICES.md says what
+                         each counts, and what a high value tells
 
 Commands on the bus, for eMMC and SD: the number of times that each command was
 sent, and

@@ -11,12 +11,15 @@ mod search;
 mod share;
 mod source;
 mod targets;
+mod think;
 
 pub use bounds::Violation;
 pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
 pub use share::Share;
 
-use crate::job::{ContinueOnError, Engine, ExitWhat, Job, Op, Priority, Resolved, encoded};
+use crate::job::{
+    ContinueOnError, Engine, ExitWhat, Job, Op, Priority, Resolved, ThinktimeBlocks, encoded,
+};
 use crate::machine::cpu::TaskId;
 use crate::measure::meter::Meter;
 use crate::measure::spent::Rest;
@@ -31,6 +34,7 @@ use bounds::Watch;
 use search::Search;
 use source::{Ask, Generated, Recorded, Source, When};
 use std::collections::VecDeque;
+use think::{Pause, Think};
 
 /// A call that submits more I/Os than this plugs them, as Linux does for libaio and `io_uring`.
 const UNPLUGGED_MAX: u32 = 2;
@@ -252,23 +256,6 @@ enum InCall {
     Returns(u32),
 }
 
-/// The pauses between I/Os.
-#[derive(Clone, Copy, Debug)]
-struct Think {
-    pause: Duration,
-    spin: Duration,
-    every: u32,
-    since: u32,
-}
-
-/// A pause between two I/Os.
-#[derive(Clone, Copy, Debug)]
-struct Pause {
-    length: Duration,
-    /// Its first part, which the task spends computing.
-    spin: Duration,
-}
-
 impl Shape {
     fn of(job: &Job) -> Self {
         let depth = job.depth();
@@ -283,17 +270,6 @@ impl Shape {
             complete_max: complete_max.max(complete_min),
             low: job.iodepth_low.unwrap_or(depth).min(depth),
             offload: job.offload,
-        }
-    }
-}
-
-impl Think {
-    fn of(job: &Job) -> Self {
-        Self {
-            pause: Duration::from_ns(job.thinktime_ns),
-            spin: Duration::from_ns(job.thinktime_spin_ns),
-            every: job.thinktime_blocks.max(1),
-            since: 0,
         }
     }
 }
@@ -382,6 +358,7 @@ impl Task {
     pub fn begin(&mut self, now: Instant, ramp: Duration, limit: Option<Duration>) {
         debug_assert!(self.outstanding() == 0, "an instance must begin without I/Os");
         self.started = now;
+        self.think.goes_on(now);
         self.measured_from = now + ramp;
         self.meter.begin(self.measured_from);
         if let Some(search) = &mut self.search {
@@ -422,10 +399,7 @@ impl Task {
     pub fn plan(&mut self, now: Instant, has_turn: bool) -> Plan {
         self.asleep = Asleep::No;
         self.taking = false;
-        if now >= self.stop_at {
-            self.exhausted = true;
-            self.drawn = None;
-        }
+        self.ends_if_over(now);
         match self.in_call {
             InCall::None => {}
             InCall::Waits(_) => {
@@ -434,7 +408,21 @@ impl Task {
             }
             InCall::Returns(_) => return Plan::Go,
         }
-        self.draw();
+        let outstanding = self.outstanding();
+        if outstanding >= self.depth() {
+            self.draining = true;
+        } else if outstanding <= self.shape.low {
+            self.draining = false;
+        }
+        if self.source.chooses_late() && outstanding > 0 {
+            if self.draining {
+                return self.await_completions(self.shape.complete_min.min(outstanding));
+            }
+            if self.pause.is_some() {
+                return self.await_completions(1);
+            }
+        }
+        self.draw(now);
         if let Source::Recorded(recorded) = &self.source {
             let more = self.drawn.is_some() || !(self.exhausted || recorded.ended());
             if recorded.timed() || (more && self.drawn.is_none()) {
@@ -442,33 +430,37 @@ impl Task {
             }
         }
         let finishing = self.drawn.is_none();
-        let outstanding = self.outstanding();
         if outstanding == 0
             && !finishing
-            && let Some(Pause { length, spin }) = self.pause.take()
+            && let Some(Pause { length, spin, is_not_caught_up }) = self.pause.take()
         {
             (self.pause_until, self.spin_now) = (now + length, spin);
+            self.think.goes_on(self.pause_until);
+            if let Source::Generated(generated) = &mut self.source
+                && is_not_caught_up
+            {
+                generated.ignores(length);
+            }
         }
         let due = self.next_due().unwrap_or(Instant::MAX);
-        if outstanding >= self.depth() {
-            self.draining = true;
-        } else if outstanding <= self.shape.low {
-            self.draining = false;
-        }
         if (finishing || self.settles_depth()) && outstanding > 0 {
             return self.await_completions(outstanding);
         }
         if finishing {
             return Plan::End;
         }
+        let refused = core::mem::take(&mut self.busy) && outstanding > 0;
+        if self.draining || refused {
+            return self.await_completions(self.shape.complete_min.min(outstanding));
+        }
         // As in fio, a job that is ahead of its rate sleeps for as long as it is ahead now, but only after all results.
         if due > now && outstanding > 0 && !self.shape.offload {
-            let ahead = Pause { length: due.since(now), spin: Duration::ZERO };
-            self.pause.get_or_insert(ahead);
+            self.pause.get_or_insert(Pause::of(due.since(now)));
         }
         if self.pause.is_some() {
             return self.await_completions(1);
         }
+        let due = due.min(self.stop_at);
         if due > now && outstanding > 0 {
             self.taking = !self.completed.is_empty();
             if self.taking {
@@ -481,11 +473,15 @@ impl Task {
             self.asleep = Asleep::Instant;
             return Plan::AwaitInstant(due);
         }
-        let refused = core::mem::take(&mut self.busy) && outstanding > 0;
-        if self.draining || refused {
-            return self.await_completions(self.shape.complete_min.min(outstanding));
-        }
         if has_turn { Plan::Go } else { self.await_turn(now) }
+    }
+
+    /// Issues no more I/Os if the time of the job is over.
+    fn ends_if_over(&mut self, now: Instant) {
+        if now >= self.stop_at {
+            self.exhausted = true;
+            self.drawn = None;
+        }
     }
 
     /// Sleeps for a turn: for the pause of its job, once its I/Os in flight have ended, or until there is a turn.
@@ -557,6 +553,9 @@ impl Task {
         debug_assert!(self.free.len() < self.slots.len(), "slot {at} is in use");
         let slot = self.slots[at as usize];
         self.free.push(at);
+        if slot.op.is_some() {
+            self.thinks_after(ThinktimeBlocks::Complete, now);
+        }
         Taken {
             op: slot.op,
             len_bytes: slot.len_bytes,
@@ -569,6 +568,14 @@ impl Task {
         }
     }
 
+    /// Counts an I/O that was issued or reaped at `now`, which may make a pause due.
+    fn thinks_after(&mut self, event: ThinktimeBlocks, now: Instant) {
+        self.think.count(event);
+        if self.pause.is_none() {
+            self.pause = self.think.due(now);
+        }
+    }
+
     /// Returns the maximum number of results that one step reaps.
     #[must_use]
     pub const fn take_max(&self) -> u32 {
@@ -576,9 +583,9 @@ impl Task {
     }
 
     /// Returns the call of this step: a new call, or one that slept.
-    pub fn call(&mut self) -> Call {
+    pub fn call(&mut self, now: Instant) -> Call {
         if self.call.left == 0 {
-            self.draw();
+            self.draw(now);
             let room = self.depth().saturating_sub(self.outstanding());
             debug_assert!(self.shape.batch > 0, "a batch must have an I/O");
             self.call = match &self.source {
@@ -611,7 +618,7 @@ impl Task {
             return None;
         }
         let slot = *self.free.last()?;
-        self.draw();
+        self.draw(now);
         let ask = self.drawn?;
         if ask.in_call && !self.submitting.is_empty() {
             self.busy = true;
@@ -638,7 +645,6 @@ impl Task {
         let ask = self.drawn.take().expect("a submitted bio should come from `next_bio`");
         let at = self.free.pop().expect("a submitted bio should have a slot");
         self.last_queue = ask.queue;
-        self.think.since += u32::from(ask.kind.is_some());
         match &mut self.source {
             Source::Generated(generated) => generated.submitted(&ask),
             Source::Recorded(recorded) => recorded.submitted(now),
@@ -663,10 +669,8 @@ impl Task {
         }
         debug_assert!(self.call.left > 0, "a call must not submit more than its batch");
         self.call.left -= 1;
-        if self.think.pause > Duration::ZERO && self.think.since >= self.think.every {
-            self.think.since = 0;
-            let Think { pause, spin, .. } = self.think;
-            self.pause = Some(Pause { length: pause, spin: spin.min(pause) });
+        if ask.kind.is_some() {
+            self.thinks_after(ThinktimeBlocks::Issue, now);
         }
         waited
     }
@@ -701,7 +705,7 @@ impl Task {
     pub fn begin_read(&mut self, now: Instant) {
         let ask = self.drawn.expect("a read should come from `next_bio`");
         let slot = *self.free.last().expect("a read should have a slot");
-        self.call();
+        self.call(now);
         self.submitted(now);
         self.call_ended();
         self.reader().begin(slot, ask.file, ask.offset_bytes, ask.len_bytes, ask.bio.prio);
@@ -784,6 +788,7 @@ impl Task {
         };
         if due {
             self.asleep = Asleep::No;
+            self.ends_if_over(now);
         }
         due
     }
@@ -843,13 +848,14 @@ impl Task {
         self.asleep = Asleep::No;
     }
 
-    fn draw(&mut self) {
+    /// Takes the next I/O from the source at `now`.
+    fn draw(&mut self, now: Instant) {
         if self.drawn.is_some() || self.exhausted {
             return;
         }
         match &mut self.source {
             Source::Generated(generated) => {
-                self.drawn = generated.next();
+                self.drawn = generated.next(now.max(self.pause_until), self.started);
                 self.exhausted = self.drawn.is_none();
             }
             Source::Recorded(recorded) => self.drawn = recorded.next(),
@@ -861,7 +867,7 @@ impl Task {
         let Some(ask) = self.drawn else { return Some(Instant::ZERO) };
         match (ask.when, &mut self.source) {
             (When::Paced, Source::Generated(generated)) => {
-                let paced = generated.paced(&ask, self.started);
+                let paced = generated.paced(ask.kind, self.started);
                 Some(paced.max(self.pause_until))
             }
             (When::Recorded(due), Source::Recorded(recorded)) => recorded.due(due),

@@ -1,6 +1,8 @@
 //! The source of a task's I/Os: its job, or a trace.
 
-use crate::job::{CommandPriority, Engine, Job, Op, Priority, PriorityClass, Resolved, SyncMode};
+use crate::job::{
+    CommandPriority, Engine, Job, Mix, Op, Priority, PriorityClass, Resolved, SyncMode,
+};
 use crate::placement::Placement;
 use crate::replay::{Delivery, Due};
 use crate::workload::{Generator, Io, IoOp, Pacer, Prng};
@@ -53,6 +55,11 @@ pub(super) enum Source {
 }
 
 impl Source {
+    /// Whether the direction of the next I/O depends on the instant at which there is room for it.
+    pub(super) fn chooses_late(&self) -> bool {
+        matches!(self, Self::Generated(generated) if generated.is_mixed_under_rates)
+    }
+
     /// Returns the queue of the first file, or disk.
     pub(super) fn first_queue(&self) -> QueueId {
         match self {
@@ -69,7 +76,11 @@ pub(super) struct Generated {
     generator: Generator,
     placements: Vec<Placement>,
     pacers: [Option<Pacer>; 3],
+    /// Reads and writes have rates, so that one direction may go on while the other is ahead of its rate.
+    is_mixed_under_rates: bool,
     issued: [(u64, u64); 3],
+    /// The time with which each rate does not catch up.
+    ignored: [Duration; 3],
     prio: IoPrio,
     /// The priorities of single I/Os, with their draws.
     own_prio: Option<(CommandPriority, Prng)>,
@@ -87,11 +98,15 @@ impl Generated {
     ) -> Self {
         let durable = if job.sync == SyncMode::None { Flags::NONE } else { Flags::FUA };
         let polled = if job.hipri { Flags::POLLED } else { Flags::NONE };
+        let pacers = Op::ALL.map(|op| Pacer::new(job, op, number, seed));
         Self {
             generator: Generator::new(job, number, resolved, seed),
             placements,
-            pacers: Op::ALL.map(|op| Pacer::new(job, op, number, seed)),
+            is_mixed_under_rates: job.pattern.mix == Mix::ReadWrite
+                && pacers.iter().any(Option::is_some),
+            pacers,
             issued: [(0, 0); 3],
+            ignored: [Duration::ZERO; 3],
             prio: prio_of(job.priority_class, job.priority.unwrap_or(0)),
             own_prio: job.command_priority.is_used().then(|| {
                 let instance = u64::from(job.first_instance + number);
@@ -102,9 +117,17 @@ impl Generated {
         }
     }
 
-    /// Returns the next I/O; `None` at the end of the job.
-    pub(super) fn next(&mut self) -> Option<Ask> {
-        let io = self.generator.next()?;
+    /// Returns the next I/O, for an instance whose rates count from `begun`; `None` at the end of the job.
+    pub(super) fn next(&mut self, now: Instant, begun: Instant) -> Option<Ask> {
+        let [reads_at, writes_at] =
+            [Op::Read, Op::Write].map(|op| self.paced(Some(op), begun).max(now));
+        let switches = self.is_mixed_under_rates;
+        // As in fio: the direction that was drawn, unless the other one may go earlier.
+        let io = self.generator.next(|drawn| match drawn {
+            Op::Read if switches && writes_at < reads_at => Op::Write,
+            Op::Write if switches && reads_at < writes_at => Op::Read,
+            _ => drawn,
+        })?;
         let place = self.placements[usize::from(io.file)];
         let (op, kind) = match io.op {
             IoOp::Read => (bio::Op::Read, Some(Op::Read)),
@@ -162,12 +185,24 @@ impl Generated {
         }
     }
 
-    /// Returns the earliest instant for `ask` under its rate, for an instance that began at `begun`.
-    pub(super) fn paced(&mut self, ask: &Ask, begun: Instant) -> Instant {
-        let Some(kind) = ask.kind else { return Instant::ZERO };
+    /// Returns the earliest instant for an I/O of `kind` under its rate, for an instance whose rates count from `begun`.
+    pub(super) fn paced(&mut self, kind: Option<Op>, begun: Instant) -> Instant {
+        let Some(kind) = kind else { return Instant::ZERO };
         let Some(pacer) = &mut self.pacers[kind as usize] else { return Instant::ZERO };
         let (bytes, ios) = self.issued[kind as usize];
-        begun + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
+        begun + self.ignored[kind as usize] + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
+    }
+
+    /// Notes that no rate catches up with a pause. As in fio, all but one I/O of the pause is forgotten, so that the next goes at once.
+    pub(super) fn ignores(&mut self, pause: Duration) {
+        for kind in Op::ALL {
+            let (bytes, ios) = self.issued[kind as usize];
+            if let Some(pacer) = &self.pacers[kind as usize] {
+                let gap_ns = pacer.mean_gap_ns(bytes, ios);
+                let ignored = pause.as_ns().saturating_sub(gap_ns);
+                self.ignored[kind as usize] += Duration::from_ns(ignored);
+            }
+        }
     }
 }
 

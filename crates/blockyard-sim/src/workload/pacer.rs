@@ -42,11 +42,20 @@ impl Pacer {
     /// Returns the earliest time for the next I/O, in nanoseconds since the start of the job, after
     /// `issued_ios` I/Os with `issued_bytes` in total. Neither may be less than in an earlier call.
     pub fn next_allowed_ns(&mut self, issued_bytes: u64, issued_ios: u64) -> u64 {
-        let linear = due_ns(issued_bytes, self.bytes_per_s).max(due_ns(issued_ios, self.ios_per_s));
+        let linear = self.linear_ns(issued_bytes, issued_ios);
         match &mut self.poisson {
             None => linear,
             Some(poisson) => poisson.advance(linear, issued_ios),
         }
+    }
+
+    /// Returns the mean gap from I/O to I/O, in nanoseconds, after as many.
+    pub fn mean_gap_ns(&self, issued_bytes: u64, issued_ios: u64) -> u64 {
+        self.linear_ns(issued_bytes, issued_ios) / issued_ios.max(1)
+    }
+
+    fn linear_ns(&self, issued_bytes: u64, issued_ios: u64) -> u64 {
+        due_ns(issued_bytes, self.bytes_per_s).max(due_ns(issued_ios, self.ios_per_s))
     }
 }
 

@@ -57,7 +57,7 @@ impl<O: Observer> World<O> {
     /// I/O before the next one, and adds their cost to `cost`.
     fn submit_batch(&mut self, id: TaskId, cost: &mut Duration) -> u32 {
         let at = id.0 as usize;
-        let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call());
+        let (cpu, call) = (self.tasks[at].cpu, self.tasks[at].call(self.now));
         // [pmem-completes-in-call]
         let completes_in_call = self.completion == Completion::WithinCall;
         let plugs = call.plugs && !completes_in_call;
