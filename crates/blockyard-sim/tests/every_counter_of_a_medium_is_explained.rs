@@ -36,8 +36,8 @@ fn the_table_of_the_documents_is_that_of_the_code() {
         .take_while(|line| line.starts_with('|'))
         .collect();
     let of_code = COUNTERS.iter().map(|of| {
-        let Counter { medium, name, meaning, high } = of;
-        format!("| `{medium}` | `{name}` | {} | {meaning} | {high} |", of.unit())
+        let Counter { medium, name, meaning, reading } = of;
+        format!("| `{medium}` | `{name}` | {} | {meaning} | {reading} |", of.unit())
     });
     assert_eq!(rows, of_code.collect::<Vec<_>>());
 }

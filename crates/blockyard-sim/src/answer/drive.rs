@@ -78,8 +78,7 @@ fn schema_of_counters(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     let mut properties = json_schema!({});
     for Counter { name, .. } in COUNTERS {
         let same = COUNTERS.iter().filter(|other| other.name == *name);
-        let told =
-            same.map(|of| format!("{}: {}. A high value: {}.", of.medium, of.meaning, of.high));
+        let told = same.map(|of| format!("{}: {}. {}", of.medium, of.meaning, of.reading));
         let description = told.collect::<Vec<_>>().join(" ");
         let property =
             json_schema!({ "type": "integer", "minimum": 0, "description": description });
