@@ -2,7 +2,7 @@
 //! a volume's limit. It names the depth where nothing in the drive is used up.
 
 use blockyard_sim::answer::{
-    Answer, Bottleneck, Evidence, MediumCause, MediumLimit, Parts, Work, whatif,
+    Answer, Bottleneck, Evidence, FrontPart, MediumCause, MediumLimit, Parts, Work, whatif,
 };
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device, Override};
@@ -13,8 +13,9 @@ fn ask(name: &str, figures: &[(&str, &str)], options: &str) -> Answer {
     let figures =
         figures.iter().map(|(key, value)| Override { key: (*key).into(), value: (*value).into() });
     let device = Device::lookup_with(name, &figures.collect::<Vec<_>>()).unwrap();
-    let global = "--name=x --direct=1 --filename=drive --ioengine=io_uring --time_based";
-    let options = global.split_whitespace().chain(options.split_whitespace());
+    let engine = if options.contains("--ioengine") { "" } else { "--ioengine=io_uring" };
+    let global = "--name=x --direct=1 --filename=drive --time_based".split_whitespace();
+    let options = global.chain(engine.split_whitespace()).chain(options.split_whitespace());
     let jobs = parse_args(options, &NoSource).unwrap();
     whatif(&jobs, &device, &[Design::lookup("mq-none").unwrap()], &Conditions::new(1)).unwrap()
 }
@@ -54,7 +55,7 @@ fn a_full_cache_is_named_at_any_depth_whether_writes_go_past_it_or_empty_it() {
         let of_cache =
             found.work.iter().filter(|(work, _)| matches!(work, Work::PastCache | Work::Folding));
         assert!(of_cache.map(|(_, percent)| percent).sum::<f64>() > 60.0, "{name}: {}", answer.why);
-        assert!(found.pressed_percent > 75.0, "{name}: {}", answer.why);
+        assert!(found.buffer_full_percent > 75.0, "{name}: {}", answer.why);
         assert!(
             answer.why.contains("the drive's full SLC cache is the bottleneck"),
             "{}",
@@ -156,4 +157,82 @@ fn a_small_depth_is_still_named() {
     let answer = ask("sata-ssd", &[("ahci.depth", "2")], options);
     let Bottleneck::Depth { depth, .. } = bottleneck(&answer) else { panic!("{}", answer.why) };
     assert_eq!(depth.to_bits(), 2_f64.to_bits());
+}
+
+/// A cache of 112 GiB, of which two bursts take 2 GiB, is folded in idle time. [idle-folding-is-no-limit]
+#[test]
+fn a_cache_that_is_folded_in_idle_time_is_not_full() {
+    let options =
+        "--rw=write --bs=128k --iodepth=32 --thinktime=3s --thinktime_blocks=8192 --runtime=7s";
+    let answer = ask("nvme-qlc", &[], options);
+    assert!(matches!(bottleneck(&answer), Bottleneck::Jobs { .. }), "{}", answer.why);
+    // Without pauses for more than half of the time, there is flash that is busy, and no full cache.
+    let options =
+        "--rw=write --bs=128k --iodepth=32 --thinktime=300ms --thinktime_blocks=8192 --runtime=3s";
+    let answer = ask("nvme-qlc", &[], options);
+    assert!(!answer.why.contains("full SLC cache"), "{}", answer.why);
+}
+
+/// [depth-fills-while-writes-wait]
+#[test]
+fn jobs_that_pause_most_of_the_time_are_named_before_a_cache_that_their_bursts_fill() {
+    let options =
+        "--rw=randwrite --bs=64k --iodepth=8 --thinktime=20s --thinktime_blocks=1200 --runtime=50s";
+    let answer = ask("hdd-7200", &[], options);
+    assert!(matches!(bottleneck(&answer), Bottleneck::Jobs { .. }), "{}", answer.why);
+}
+
+/// [larger-part-of-a-job]
+#[test]
+fn short_pauses_are_not_the_pace_but_a_rate_that_is_kept_is() {
+    let reads = "--rw=randread --bs=4k --iodepth=1 --runtime=100ms";
+    let answer = ask("nvme-tlc", &[], &format!("{reads} --thinktime=5us"));
+    assert!(matches!(bottleneck(&answer), Bottleneck::DeviceLatency { .. }), "{}", answer.why);
+    // Nine tenths of what the job does without pauses.
+    let rate = ask("nvme-tlc", &[], reads).designs[0].figures.ios * 9;
+    let answer = ask("nvme-tlc", &[], &format!("{reads} --rate_iops={rate}"));
+    let pauses = answer.designs[0].figures.jobs_ns;
+    assert!(pauses.percent(pauses.pausing) < 50.0, "it is to wait for most of the time");
+    assert!(matches!(bottleneck(&answer), Bottleneck::Jobs { .. }), "{}", answer.why);
+}
+
+/// [depth-limits-those-that-wait]
+#[test]
+fn a_depth_is_named_where_more_is_asked_for() {
+    let answer = ask("usb-hdd", &[], "--ioengine=psync --rw=read --bs=4k --runtime=500ms");
+    assert!(!matches!(bottleneck(&answer), Bottleneck::Depth { .. }), "{}", answer.why);
+    let options = "--rw=randread --bs=4k --iodepth=32 --numjobs=4 --runtime=50ms";
+    let answer = ask("ufs-3", &[("ufs.depth", "4")], options);
+    let Bottleneck::Depth { depth, .. } = bottleneck(&answer) else { panic!("{}", answer.why) };
+    assert_eq!(depth.to_bits(), 4_f64.to_bits());
+}
+
+/// [commands-queue-for-dies]
+#[test]
+fn reads_of_a_drive_without_memory_queue_for_its_dies() {
+    for depth in [128, 256] {
+        let options = format!("--rw=randread --bs=4k --iodepth={depth} --runtime=50ms");
+        let answer = ask("nvme-tlc-dramless", &[], &options);
+        let found = limit(&answer);
+        assert!(found.parts == Parts::Dies && found.queued_percent.is_some(), "{}", answer.why);
+    }
+    // Fewer commands than dies.
+    let answer = ask("nvme-tlc-dramless", &[], "--rw=randread --bs=4k --iodepth=16 --runtime=50ms");
+    assert!(matches!(bottleneck(&answer), Bottleneck::DeviceLatency { .. }), "{}", answer.why);
+}
+
+/// [one-discard-at-a-time], [thread-waits-for-medium]
+#[test]
+fn what_serves_one_command_at_a_time_is_named() {
+    let answer = ask("nvme-tlc", &[], "--rw=trim --bs=1m --iodepth=32 --runtime=100ms");
+    assert_eq!(limit(&answer).parts, Parts::Discards, "{}", answer.why);
+    let options = "--rw=randread --bs=4k --iodepth=64 --runtime=50ms";
+    let answer = ask("virtio-page-cache", &[], options);
+    let named = bottleneck(&answer);
+    let is_thread = |part| part == FrontPart::VirtioThread;
+    assert!(
+        matches!(named, Bottleneck::Controller { part, .. } if is_thread(*part)),
+        "{}",
+        answer.why
+    );
 }

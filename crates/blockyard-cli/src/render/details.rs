@@ -151,6 +151,7 @@ mq-deadline       0.21  99 %  0.21   0 %
                 ready: 22_220_000,
                 waiting: 22_220_000,
                 pausing: 22_220_000,
+                paced: 0,
             },
             mmc: Some(crate::render::mmc::tests::figures(99_999, 99_999)),
             ..figures(1_234_567.0)

@@ -51,6 +51,7 @@ mod tests {
             link_percent: 20.0,
             medium_percent: 30.0,
             medium: vec![("seeks", 7)],
+            engine_percent: 0.0,
             load: LoadFigures::default(),
         };
         let figures = Figures { drive: Some(drive), ..samples::figures(100.0) };

@@ -64,6 +64,7 @@ mod tests {
             controller_percent: 70.0,
             link_percent: 61.04,
             medium_percent: 99.0,
+            engine_percent: 0.0,
             load: LoadFigures::default(),
             medium: vec![
                 ("units_read", 1_200),

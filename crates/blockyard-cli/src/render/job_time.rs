@@ -41,6 +41,7 @@ mod tests {
         ready: 5_000_000,
         waiting: 35_000_000,
         pausing: 0,
+        paced: 0,
     };
 
     #[test]

@@ -4,7 +4,7 @@
 
 use serde::{Serialize, Serializer};
 
-use super::number::{approximate, ratio};
+use super::number::{approximate, approximate_sum, ratio};
 use crate::device::load::{MediumLoad, Parts, Work};
 use crate::device::medium::MediumCounts;
 use crate::simulate::Report;
@@ -27,6 +27,10 @@ pub struct DriveFigures {
     #[cfg_attr(feature = "schema", schemars(schema_with = "schema_of_counters"))]
     #[serde(serialize_with = "by_name")]
     pub medium: MediumCounts,
+    /// The share of the time for which the host's thread of a synchronous engine works on commands or waits for the medium. The
+    /// explanation has it.
+    #[serde(skip)]
+    pub engine_percent: f64,
     /// What an explanation needs to know of the medium; the explanation has it.
     #[serde(skip)]
     pub load: LoadFigures,
@@ -38,7 +42,9 @@ pub struct LoadFigures {
     /// Its parts of each kind, each before those that wait for it.
     pub parts: Vec<PartsFigures>,
     /// The share of the time for which writes waited for room in the medium's buffer or cache.
-    pub pressed_percent: f64,
+    pub buffer_full_percent: f64,
+    /// The time that commands waited for their parts, as a share of the time of all commands at the device.
+    pub waited_percent: f64,
     /// What flash wrote.
     pub written: Option<WrittenFigures>,
 }
@@ -48,6 +54,8 @@ pub struct LoadFigures {
 pub struct PartsFigures {
     /// The parts.
     pub parts: Parts,
+    /// Their number.
+    pub units: u32,
     /// The share of the time for which they were occupied, as a mean over them.
     pub percent: f64,
     /// The part of that share that each kind of work took, largest first; empty if the work has no kinds.
@@ -60,7 +68,7 @@ pub struct PartsFigures {
 pub struct WrittenFigures {
     /// Data that went past the full cache of single-level cells.
     pub past_cache_percent: f64,
-    /// Data that was folded out of that cache: programmed again.
+    /// Data that was folded out of that cache, programmed again, because it was full.
     pub folded_percent: f64,
     /// Data that collection moved.
     pub collected_percent: f64,
@@ -95,6 +103,7 @@ impl DriveFigures {
         let span = approximate(report.span.as_ns());
         let percent = |ns: u64| ratio(100.0 * approximate(ns), span);
         let commands = approximate(drive.commands);
+        let held = approximate_sum(report.commands_held_ns);
         debug_assert!(drive.medium_use.units > 0, "a medium has a part");
         Some(Self {
             commands_per_doorbell: ratio(commands, approximate(drive.doorbells)),
@@ -104,14 +113,16 @@ impl DriveFigures {
             medium_percent: percent(drive.medium_use.used.as_ns())
                 / f64::from(drive.medium_use.units),
             medium: drive.medium.clone(),
-            load: LoadFigures::new(&drive.medium_load, span),
+            engine_percent: percent(drive.engine_use.as_ns()),
+            load: LoadFigures::new(&drive.medium_load, span, held),
         })
     }
 }
 
 impl LoadFigures {
-    /// The figures of `load` in a `span` of so many nanoseconds. What parts began before it may count: no share is above 100 %.
-    fn new(load: &MediumLoad, span: f64) -> Self {
+    /// The figures of `load` in a `span` of so many nanoseconds, in which commands were at the device for `held` together. What parts
+    /// began before it may count: no share is above 100 %.
+    fn new(load: &MediumLoad, span: f64, held: f64) -> Self {
         debug_assert!(span >= 0.0, "a span should not be negative");
         let share = |ns: u64, units: u32| {
             ratio(100.0 * approximate(ns), span * f64::from(units)).min(100.0)
@@ -121,7 +132,8 @@ impl LoadFigures {
             let times = of.work.iter().map(|(work, time)| (work, share(time.as_ns(), of.units)));
             let mut work: Vec<_> = times.filter(|(_, percent)| *percent > 0.0).collect();
             work.sort_by(|a, b| b.1.total_cmp(&a.1));
-            PartsFigures { parts: of.parts, percent: share(of.used.as_ns(), of.units), work }
+            let percent = share(of.used.as_ns(), of.units);
+            PartsFigures { parts: of.parts, units: of.units, percent, work }
         });
         let written = load.written.map(|written| {
             let percent = |units| ratio(100.0 * approximate(units), approximate(written.units));
@@ -131,6 +143,11 @@ impl LoadFigures {
                 collected_percent: percent(written.collected),
             }
         });
-        Self { parts: parts.collect(), pressed_percent: share(load.pressed.as_ns(), 1), written }
+        Self {
+            parts: parts.collect(),
+            buffer_full_percent: share(load.buffer_full.as_ns(), 1),
+            waited_percent: ratio(100.0 * approximate(load.waited.as_ns()), held).min(100.0),
+            written,
+        }
     }
 }

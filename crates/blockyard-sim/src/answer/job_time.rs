@@ -21,6 +21,9 @@ pub struct JobTime {
     pub waiting: u64,
     /// Asleep by choice: think time, a rate limit, or the pace of a trace.
     pub pausing: u64,
+    /// The part of `pausing` of instances that keep to a rate, or to the pace of a trace. An explanation needs it.
+    #[serde(skip)]
+    pub paced: u64,
 }
 
 impl From<&Spent> for JobTime {
@@ -32,6 +35,7 @@ impl From<&Spent> for JobTime {
             ready: spent.ready().as_ns(),
             waiting: spent.waiting.as_ns(),
             pausing: spent.pausing.as_ns(),
+            paced: spent.paced.as_ns(),
         }
     }
 }

@@ -145,6 +145,15 @@ impl Holds {
         self.iter().find(|(other, _)| *other == hold).expect("every reason is in its list").1
     }
 
+    /// The reason that makes up half of the time that hardware queues were held, if one does.
+    #[must_use]
+    pub fn main(&self) -> Option<Hold> {
+        let all: f64 = self.iter().map(|(_, held)| held.percent).sum();
+        debug_assert!(all >= 0.0, "a share is not negative");
+        let is_main = |percent: f64| percent > 0.0 && 2.0 * percent >= all;
+        self.iter().find(|(_, held)| is_main(held.percent)).map(|(hold, _)| hold)
+    }
+
     /// Every reason with what it did, in the order of [`Hold::ALL`].
     pub fn iter(&self) -> impl Iterator<Item = (Hold, Held)> {
         Hold::ALL.into_iter().zip(self.0)

@@ -29,7 +29,7 @@ pub use crate::device::load::{Parts, Work};
 pub use crate::machine::locks::LockKind;
 pub use drive::{DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
 pub use explanation::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage,
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, LongestStage,
     MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
 };
 pub use figures::Figures;

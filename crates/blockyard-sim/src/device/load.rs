@@ -2,7 +2,7 @@
 //!
 //! # Rules
 //!
-//! - **[pressed-while-writes-wait]** A medium is pressed while a write waits for room in its buffer or cache. Flash stays pressed until no
+//! - **[buffer-full-while-writes-wait]** A buffer or cache counts as full while a write waits for room in it. That of flash does until no
 //!   program of its buffer waits for a die: between two writes of a host that has one in flight, dies are no less busy.
 
 use blockyard::time::{Duration, Instant};
@@ -25,6 +25,8 @@ pub enum Parts {
     IosLimit,
     /// The limit of a volume's bytes per second.
     BytesLimit,
+    /// What of flash carries out discards, one at a time.
+    Discards,
 }
 
 /// A kind of work of parts.
@@ -42,8 +44,10 @@ pub enum Work {
     CachePrograms,
     /// Flash programs data of the host past the cache of single-level cells, because that is full.
     PastCache,
-    /// Flash reads and programs data again that lies in the cache of single-level cells.
+    /// Flash reads and programs data again that lies in the cache of single-level cells, because writes wait for room in it.
     Folding,
+    /// Flash does the same because the host is idle. No command waits for this work to begin.
+    IdleFolding,
     /// Flash moves valid data out of blocks, to erase them.
     Collection,
     /// Flash erases blocks.
@@ -58,13 +62,14 @@ pub enum Work {
 
 impl Work {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Reads,
         Self::MapReads,
         Self::Programs,
         Self::CachePrograms,
         Self::PastCache,
         Self::Folding,
+        Self::IdleFolding,
         Self::Collection,
         Self::Erases,
         Self::Seeks,
@@ -123,7 +128,7 @@ pub struct Written {
     pub units: u64,
     /// Those of them that went past the full cache of single-level cells.
     pub past_cache: u64,
-    /// Units that were folded out of that cache.
+    /// Units that were folded out of that cache because it was full.
     pub folded: u64,
     /// Units that collection moved.
     pub collected: u64,
@@ -134,38 +139,40 @@ pub struct Written {
 pub struct MediumLoad {
     /// Its parts of each kind, each before those that wait for it.
     pub parts: Vec<PartsLoad>,
-    /// The time for which it was pressed ([pressed-while-writes-wait]).
-    pub pressed: Duration,
+    /// The time for which its buffer or cache was full ([buffer-full-while-writes-wait]).
+    pub buffer_full: Duration,
+    /// The time that commands waited for their parts, over all commands: the reads of a command that wait side by side each count.
+    pub waited: Duration,
     /// What it wrote, if it is flash.
     pub written: Option<Written>,
 }
 
-/// Measures for how long a medium is pressed ([pressed-while-writes-wait]).
+/// Measures for how long something lasts: a full buffer ([buffer-full-while-writes-wait]), or work that is done one piece at a time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pressure {
+pub(super) struct Lasting {
     is_on: bool,
     since: Instant,
     time: Duration,
 }
 
-impl Pressure {
-    /// Returns the pressure of an idle medium.
+impl Lasting {
+    /// Returns the measure of something that has not begun.
     pub(super) const fn new() -> Self {
         Self { is_on: false, since: Instant::ZERO, time: Duration::ZERO }
     }
 
-    /// Notes what happened until `now`: whether a write waits for room then, and whether pressure goes on without one. Call this after
+    /// Notes what happened until `now`: whether there is reason for it then, and whether it goes on without one. Call this after
     /// each call on the medium.
-    pub(super) fn note(&mut self, waits: bool, goes_on: bool, now: Instant) {
+    pub(super) fn note(&mut self, reason: bool, goes_on: bool, now: Instant) {
         debug_assert!(self.since <= now, "the instants of calls on a medium should not fall");
         if self.is_on {
             self.time += now.since(self.since);
         }
         self.since = now;
-        self.is_on = waits || (self.is_on && goes_on);
+        self.is_on = reason || (self.is_on && goes_on);
     }
 
-    /// Returns the time for which the medium was pressed until the last note.
+    /// Returns the time for which it lasted until the last note.
     pub(super) const fn time(&self) -> Duration {
         self.time
     }
@@ -184,21 +191,21 @@ mod tests {
         Instant::ZERO + Duration::from_us(us)
     }
 
-    /// [pressed-while-writes-wait]
+    /// [buffer-full-while-writes-wait]
     #[test]
-    fn pressure_begins_with_a_write_that_waits_and_lasts_as_long_as_the_medium_says() {
-        let mut pressure = Pressure::new();
-        pressure.note(false, true, at(10));
-        pressure.note(true, true, at(20));
-        assert_eq!(pressure.time(), Duration::ZERO, "programs that wait alone press nobody");
-        pressure.note(false, true, at(50));
-        pressure.note(false, false, at(70));
-        pressure.note(false, true, at(100));
-        assert_eq!(pressure.time(), Duration::from_us(50));
-        pressure.forget();
-        pressure.note(true, false, at(110));
-        pressure.note(false, false, at(115));
-        assert_eq!(pressure.time(), Duration::from_us(5));
+    fn a_full_buffer_begins_with_a_write_that_waits_and_lasts_as_long_as_the_medium_says() {
+        let mut lasting = Lasting::new();
+        lasting.note(false, true, at(10));
+        lasting.note(true, true, at(20));
+        assert_eq!(lasting.time(), Duration::ZERO, "programs that wait alone fill nothing");
+        lasting.note(false, true, at(50));
+        lasting.note(false, false, at(70));
+        lasting.note(false, true, at(100));
+        assert_eq!(lasting.time(), Duration::from_us(50));
+        lasting.forget();
+        lasting.note(true, false, at(110));
+        lasting.note(false, false, at(115));
+        assert_eq!(lasting.time(), Duration::from_us(5));
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub struct Spent {
     pub in_calls: Duration,
     /// Asleep by choice, for a think time, a rate or the pace of a trace.
     pub pausing: Duration,
+    /// The part of `pausing` of instances that keep to a rate, or to the pace of a trace.
+    pub paced: Duration,
     /// Asleep until I/Os end or a tag is free, and then until the instance runs again.
     pub waiting: Duration,
 }
@@ -33,6 +35,7 @@ impl Spent {
         self.thinking += other.thinking;
         self.in_calls += other.in_calls;
         self.pausing += other.pausing;
+        self.paced += other.paced;
         self.waiting += other.waiting;
     }
 
@@ -40,7 +43,11 @@ impl Spent {
     pub fn rested(&mut self, rest: Rest, measured_from: Instant, now: Instant) {
         let from = rest.since.max(measured_from);
         match rest.until {
-            Some(due) => self.pausing += due.min(now).since(from.min(due.min(now))),
+            Some(due) => {
+                let pause = due.min(now).since(from.min(due.min(now)));
+                self.pausing += pause;
+                self.paced += if rest.paced { pause } else { Duration::ZERO };
+            }
             None => self.waiting += now.since(from.min(now)),
         }
     }
@@ -53,6 +60,8 @@ pub struct Rest {
     pub since: Instant,
     /// The intended end of the sleep; `None`: until an I/O ends or a tag is free.
     pub until: Option<Instant>,
+    /// Whether the instance keeps to a rate, or to the pace of a trace.
+    pub paced: bool,
 }
 
 #[cfg(test)]
@@ -63,18 +72,23 @@ mod tests {
     fn a_sleep_counts_from_when_measuring_began() {
         let at = Instant::from_ns;
         let mut spent = Spent::default();
-        let waits = Rest { since: at(100), until: None };
+        let waits = Rest { since: at(100), until: None, paced: false };
         spent.rested(waits, at(0), at(130));
         spent.rested(waits, at(120), at(130));
         spent.rested(waits, at(200), at(130));
         assert_eq!(spent.waiting, Duration::from_ns(30 + 10));
         // The instance runs at 160 if its alarm wakes it at 150, and at 140 if something else wakes it.
-        let pauses = Rest { since: at(100), until: Some(at(150)) };
+        let pauses = Rest { since: at(100), until: Some(at(150)), paced: false };
         spent.rested(pauses, at(0), at(160));
         spent.rested(pauses, at(0), at(140));
         spent.rested(pauses, at(155), at(160));
-        assert_eq!(spent.pausing, Duration::from_ns(50 + 40));
+        assert_eq!((spent.pausing, spent.paced), (Duration::from_ns(50 + 40), Duration::ZERO));
+        spent.rested(Rest { paced: true, ..pauses }, at(140), at(160));
+        assert_eq!(
+            (spent.pausing, spent.paced),
+            (Duration::from_ns(90 + 10), Duration::from_ns(10))
+        );
         spent.alive = Duration::from_ns(200);
-        assert_eq!(spent.ready(), Duration::from_ns(200 - 40 - 90));
+        assert_eq!(spent.ready(), Duration::from_ns(200 - 40 - 100));
     }
 }

@@ -824,6 +824,15 @@ impl Task {
         self.asleep = Asleep::Driver;
     }
 
+    /// Whether the task keeps to a rate, or to the pace of a trace.
+    #[must_use]
+    pub fn keeps_pace(&self) -> bool {
+        match &self.source {
+            Source::Generated(generated) => generated.has_rate(),
+            Source::Recorded(recorded) => recorded.timed(),
+        }
+    }
+
     /// Whether the task sleeps in the driver.
     #[must_use]
     pub fn is_in_driver(&self) -> bool {

@@ -185,6 +185,11 @@ impl Generated {
         }
     }
 
+    /// Whether the job limits its rate.
+    pub(super) fn has_rate(&self) -> bool {
+        self.pacers.iter().any(Option::is_some)
+    }
+
     /// Returns the earliest instant for an I/O of `kind` under its rate, for an instance whose rates count from `begun`.
     pub(super) fn paced(&mut self, kind: Option<Op>, begun: Instant) -> Instant {
         let Some(kind) = kind else { return Instant::ZERO };

@@ -164,7 +164,8 @@ impl<O: Observer> World<O> {
             stats.spent.thinking += spin;
             stats.spent.in_calls += cost;
         }
-        let rests = |until| Some(Rest { since: end + spin, until });
+        let paced = task.keeps_pace();
+        let rests = |until| Some(Rest { since: end + spin, until, paced });
         match plan {
             Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
             Plan::Ask => self.cpus[task.cpu.index()].push_next(Work::Step(id)),

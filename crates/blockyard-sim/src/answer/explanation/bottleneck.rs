@@ -3,17 +3,21 @@
 //! # Rules
 //!
 //! - **[nearest-used-up-resource]** A design is limited by the resource nearest to the device that is used
-//!   up: a drive's medium, link, a drive's controller, depth, lock, CPUs, a card's memory, its bus; otherwise by what an MMC host does between
-//!   transfers, if it always has a request; otherwise by the latency of the device, if the device is always busy or
-//!   jobs neither pause nor think (faults delay requests while the device is idle); and otherwise by the pace of its jobs.
+//!   up: a drive's medium, link, a drive's controller, depth, lock, CPUs, a card's memory, its bus. If none is, it is limited by the depth
+//!   if requests wait for that and most of it is taken; on an MMC host that always has a request, by the larger part of the time: bus and
+//!   card busy, or what the host does between transfers; otherwise by the latency of the device or the pace of its jobs.
 //! - **[depth-fills-while-writes-wait]** A queue fills up while writes wait for room in the medium. If they wait for much of the time,
-//!   the medium is named, not the depth or the latency.
+//!   the medium is named, not the depth or the latency: unless jobs pause for more of their time than writes wait.
+//! - **[larger-part-of-a-job]** Of the latency of the device and the pace of the jobs, the larger part of the jobs' time is named:
+//!   pauses and think time, or the rest. Jobs that keep to a rate or to the pace of a trace would do no more on a faster
+//!   device: their pace is named.
 //! - **[polling-uses-nothing-up]** CPU time spent polling uses nothing up: a CPU polls because it has
 //!   nothing else to do.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
-use super::evidence::{Bottleneck, CpuUse};
+use super::depth::{self, Occupied};
+use super::evidence::{Bottleneck, CpuUse, FrontPart};
 use super::medium;
 use super::run::USED_UP;
 use crate::answer::drive::DriveFigures;
@@ -21,27 +25,21 @@ use crate::answer::figures::Figures;
 use crate::answer::host::HostFigures;
 use crate::answer::locks::LockFigures;
 use crate::answer::number::{approximate, ratio};
-use crate::profile::{Device, DeviceModel, DriveProfile, HbaProfile};
+use crate::profile::{Device, DeviceModel, DriveProfile, FrontProfile, HbaProfile};
 use blockyard::time::Duration;
 
 /// The share of the CPU time from which waiting for locks, or polling, is worth naming, in percent.
 const MUCH_SPINNING: f64 = 15.0;
 
 /// The share of the time for which writes wait for the medium from which that is worth naming, in percent.
-const MUCH_PRESSED: f64 = 15.0;
+const MUCH_FULL: f64 = 15.0;
 
 /// What limits the run of `figures` on `device` ([nearest-used-up-resource]).
 pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
-    let commands = figures.at_device;
     if let DeviceModel::Hba(hba) = device.model {
         let percent = link_percent(&hba, figures);
         if percent >= USED_UP {
             return Bottleneck::Link { percent };
-        }
-        let depth = f64::from(hba.cmd_per_lun) * f64::from(hba.luns);
-        debug_assert!(depth > 0.0, "a host takes a command");
-        if 100.0 * commands >= USED_UP * depth {
-            return Bottleneck::Depth { commands, depth };
         }
     }
     if let (DeviceModel::Drive(drive), Some(used)) = (&device.model, &figures.drive)
@@ -49,11 +47,10 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     {
         return of_drive;
     }
-    let polling = figures.polling_percent;
-    let cpu = CpuUse {
-        percent: figures.jobs_cpu_percent,
-        polling_percent: (polling >= MUCH_SPINNING).then_some(polling),
-    };
+    if let Some(of_depth) = depth::limit(device, figures, Occupied::Always) {
+        return of_depth;
+    }
+    let (cpu, polling) = (cpu_use(figures), figures.polling_percent);
     if let Some(lock) = most_wanted(&figures.locks)
         && (figures.spinning_percent >= MUCH_SPINNING || lock.held_percent >= USED_UP)
     {
@@ -64,17 +61,37 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     if figures.jobs_cpu_percent * (100.0 - polling) >= USED_UP * 100.0 {
         return Bottleneck::Cpus { cpu };
     }
+    if let Some(of_depth) = depth::limit(device, figures, Occupied::Mostly) {
+        return of_depth;
+    }
     if let Some(of_host) = figures.mmc.as_ref().and_then(|host| of_host(host, figures)) {
         return of_host;
     }
-    let of_jobs = figures.jobs_ns;
-    let by_choice = of_jobs.pausing + of_jobs.thinking;
-    let asking = of_jobs.alive.saturating_sub(by_choice);
-    let asking = 100.0 * ratio(approximate(asking), approximate(of_jobs.alive));
-    if figures.device_busy_percent >= USED_UP || asking >= USED_UP {
-        return Bottleneck::DeviceLatency { commands, cpu };
+    // [larger-part-of-a-job]
+    let paced = figures.jobs_ns.percent(figures.jobs_ns.paced);
+    if paced > 100.0 - USED_UP || idle_by_choice_percent(figures) >= 50.0 {
+        return of_jobs(figures);
     }
-    Bottleneck::Jobs { commands, cpu }
+    Bottleneck::DeviceLatency { commands: figures.at_device, cpu }
+}
+
+/// The pace of the jobs, as the limit.
+fn of_jobs(figures: &Figures) -> Bottleneck {
+    Bottleneck::Jobs { commands: figures.at_device, cpu: cpu_use(figures) }
+}
+
+fn cpu_use(figures: &Figures) -> CpuUse {
+    let polling = figures.polling_percent;
+    CpuUse {
+        percent: figures.jobs_cpu_percent,
+        polling_percent: (polling >= MUCH_SPINNING).then_some(polling),
+    }
+}
+
+/// The share of their time for which jobs pause or think.
+fn idle_by_choice_percent(figures: &Figures) -> f64 {
+    let of_jobs = figures.jobs_ns;
+    of_jobs.percent(of_jobs.pausing + of_jobs.thinking)
 }
 
 /// The lock for which CPUs wait most.
@@ -85,23 +102,37 @@ fn most_wanted(locks: &[LockFigures]) -> Option<&LockFigures> {
 
 /// What limits the run of `figures`, if that is a part of the `drive`.
 fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Option<Bottleneck> {
-    let (commands, depth) = (figures.at_device, f64::from(drive.depth()));
-    debug_assert!(depth > 0.0, "a drive takes a command");
+    let commands = figures.at_device;
+    let of_medium = || medium::limit(used, commands).map(Bottleneck::Medium);
     match used {
-        _ if medium::is_used_up(used) => medium::limit(used).map(Bottleneck::Medium),
+        _ if medium::is_used_up(used) => of_medium(),
         _ if used.link_percent >= USED_UP => Some(Bottleneck::Link { percent: used.link_percent }),
         _ if used.controller_percent >= USED_UP => {
-            Some(Bottleneck::Controller { percent: used.controller_percent })
+            let part = front_part(drive);
+            Some(Bottleneck::Controller { part, percent: used.controller_percent })
         }
+        _ if used.engine_percent >= USED_UP => Some(Bottleneck::Controller {
+            part: FrontPart::VirtioThread,
+            percent: used.engine_percent,
+        }),
         // [depth-fills-while-writes-wait]
-        _ if used.load.pressed_percent >= MUCH_PRESSED => {
-            medium::limit(used).map(Bottleneck::Medium)
+        _ if used.load.buffer_full_percent >= MUCH_FULL => {
+            let jobs_pause = idle_by_choice_percent(figures) > used.load.buffer_full_percent;
+            if jobs_pause { Some(of_jobs(figures)) } else { of_medium() }
         }
-        // Of several queues, only some may be in use.
-        _ if drive.hw_queues() == 1 && 100.0 * commands >= USED_UP * depth => {
-            Some(Bottleneck::Depth { commands, depth })
-        }
+        _ if medium::queued_percent(used, commands).is_some() => of_medium(),
         _ => None,
+    }
+}
+
+/// What takes the commands of a drive one at a time.
+const fn front_part(drive: &DriveProfile) -> FrontPart {
+    match drive.front {
+        FrontProfile::Nvme(_) | FrontProfile::Ahci(_) | FrontProfile::Ufs(_) => {
+            FrontPart::Controller
+        }
+        FrontProfile::Virtio(_) => FrontPart::VirtioThread,
+        FrontProfile::Usb(_) => FrontPart::UsbBridge,
     }
 }
 
@@ -115,7 +146,12 @@ fn of_host(host: &HostFigures, figures: &Figures) -> Option<Bottleneck> {
         return Some(Bottleneck::BusAndCard { percent: busy });
     }
     let present = 100.0 - host.absent_percent;
-    (present >= USED_UP).then_some(Bottleneck::BetweenTransfers { idle_percent: present - busy })
+    let idle_percent = present - busy;
+    (present >= USED_UP).then_some(if busy >= idle_percent {
+        Bottleneck::BusAndCard { percent: busy }
+    } else {
+        Bottleneck::BetweenTransfers { idle_percent }
+    })
 }
 
 /// The share of the time in which the target's port works. Reads and writes are taken to have their share of the

@@ -10,14 +10,12 @@
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
-use blockyard::trace::Hold;
-
 use super::bottleneck::bottleneck;
 use super::evidence::{Bottleneck, Evidence, Explanation, Factor, LongestStage, Pair};
-use super::run::{EQUAL, MUCH_SLOWER, Run};
+use super::run::{EQUAL, MUCH_SLOWER, Run, USED_UP};
 use super::{host, pmem};
 use crate::answer::figures::Figures;
-use crate::answer::life::{Holds, Life, LifeStage};
+use crate::answer::life::{Life, LifeStage};
 use crate::answer::number::approximate;
 use crate::profile::{Device, DeviceModel};
 
@@ -94,8 +92,12 @@ fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec
             evidence.push(host::transfer_period(low, high));
         }
         let limits = [low, high].map(|run| bottleneck(device, run.1));
-        let is_host = |of: &Bottleneck| matches!(of, Bottleneck::BetweenTransfers { .. });
-        // Of hosts, the time between transfers says it already.
+        // Of hosts, the period of transfers says already what the larger part of it is.
+        let is_host = |of: &Bottleneck| match of {
+            Bottleneck::BetweenTransfers { .. } => true,
+            Bottleneck::BusAndCard { percent } => *percent < USED_UP,
+            _ => false,
+        };
         if !limits.iter().all(is_host) {
             let named = [low, high].into_iter().zip(limits);
             evidence.extend(named.map(|(run, bottleneck)| Evidence::Bottleneck {
@@ -138,7 +140,7 @@ fn longest_stage(run: &Run<'_>, other: Option<&Run<'_>>) -> Option<Evidence> {
         return None;
     }
     // What holds a queue does not keep a job from its results.
-    let hold = main_hold(&run.1.holds).filter(|_| stage != LifeStage::NotReaped);
+    let hold = run.1.holds.main().filter(|_| stage != LifeStage::NotReaped);
     let other = other.map(|(name, figures)| {
         let (stage, stage_ns) = longest(&figures.life_ns);
         let life_ns = figures.life_ns.total();
@@ -152,14 +154,6 @@ fn longest_stage(run: &Run<'_>, other: Option<&Run<'_>>) -> Option<Evidence> {
 fn longest(life: &Life) -> (LifeStage, f64) {
     let longest = life.parts().into_iter().max_by(|(_, a), (_, b)| a.total_cmp(b));
     longest.expect("a life has parts")
-}
-
-/// The reason that makes up half of the time that hardware queues were held.
-fn main_hold(holds: &Holds) -> Option<Hold> {
-    let all: f64 = holds.iter().map(|(_, held)| held.percent).sum();
-    debug_assert!(all >= 0.0, "a share is not negative");
-    let is_main = |percent: f64| percent > 0.0 && 2.0 * percent >= all;
-    holds.iter().find(|(_, held)| is_main(held.percent)).map(|(hold, _)| hold)
 }
 
 /// Where latency differs between `runs` though their rates do not.

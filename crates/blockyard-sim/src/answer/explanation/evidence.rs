@@ -276,8 +276,10 @@ pub enum Bottleneck {
         /// The load of the jobs' CPUs.
         cpu: CpuUse,
     },
-    /// The controller of a drive.
+    /// What takes the commands of a drive one at a time.
     Controller {
+        /// What that is.
+        part: FrontPart,
         /// The share of the time in which it takes commands.
         percent: f64,
     },
@@ -314,20 +316,36 @@ pub enum Bottleneck {
     },
 }
 
+/// What takes the commands of a drive one at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum FrontPart {
+    /// The drive's controller.
+    Controller,
+    /// The host's thread for a virtual disk.
+    VirtioThread,
+    /// The bridge from USB to the drive.
+    UsbBridge,
+}
+
 /// How the medium of a drive limits a design.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MediumLimit {
     /// The parts of it that are occupied most.
     pub parts: Parts,
-    /// The share of the time for which they are, as a mean over them; for flash and disks with the waits of their work.
+    /// The share of the time for which they are, as a mean over them; for flash and disks with the waits of their work, for flash without
+    /// what it folds in idle time.
     pub percent: f64,
     /// What takes much of their time.
     pub cause: MediumCause,
     /// The part of that share that each kind of work takes, if at least 1 %, largest first.
     pub work: Vec<(Work, f64)>,
     /// The share of the time for which writes wait for room in the medium's buffer or cache.
-    pub pressed_percent: f64,
+    pub buffer_full_percent: f64,
+    /// The share of the time of commands for which they wait for dies, if there are many more commands than dies and that is most of it.
+    pub queued_percent: Option<f64>,
     /// What flash writes.
     pub written: Option<WrittenFigures>,
 }
@@ -339,7 +357,7 @@ pub struct MediumLimit {
 pub enum MediumCause {
     /// The commands of the host.
     Commands,
-    /// The cache of single-level cells is full: data goes past it, or is folded to make room.
+    /// The cache of single-level cells is full: data bypasses it, or is folded to make room.
     FullCache,
     /// Collection moves data and erases blocks to make room.
     Collection,

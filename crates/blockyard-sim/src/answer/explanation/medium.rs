@@ -2,11 +2,14 @@
 //!
 //! # Rules
 //!
-//! - **[pressed-medium-is-used-up]** A medium is used up if parts of it are occupied nearly all of the time. It is used up too if writes
+//! - **[full-buffer-is-used-up]** A medium is used up if parts of it are occupied nearly all of the time. It is used up too if writes
 //!   wait for room in it for half of the time or more: until then its cache may have hidden how slow it is.
 //! - **[parts-that-others-wait-for]** Of several kinds of parts that are used up, the one is named for which the others wait.
 //! - **[extra-work-is-the-cause]** Work that no command asks for is the cause if it takes a third of the busy time of those parts or
-//!   more: a full cache of single-level cells, or collection; of both, the one that takes more.
+//!   more: a full cache of single-level cells, or collection; of both, the one that takes more. Folding in idle time is no part of
+//!   that busy time: it ends when a command arrives ([idle-folding-is-no-limit]).
+//! - **[commands-queue-for-dies]** Dies are a limit before all of them are always in use, because commands are spread unevenly over
+//!   them. They are one if there are twice as many commands as dies or more, which wait for dies for most of their time.
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
@@ -16,36 +19,61 @@ use crate::answer::drive::{DriveFigures, PartsFigures, WrittenFigures};
 use crate::answer::number::{digits, percent};
 use crate::device::load::{Parts, Work};
 
-/// The share of the time for which writes wait that makes a medium used up, in percent ([pressed-medium-is-used-up]).
+/// The share of the time for which writes wait that makes a medium used up, and that of commands for which they wait for dies, in percent
+/// ([full-buffer-is-used-up], [commands-queue-for-dies]).
 const MOSTLY: f64 = 50.0;
 /// The share of the busy time from which extra work is the cause ([extra-work-is-the-cause]).
 const MUCH_EXTRA: f64 = 1.0 / 3.0;
+/// How many commands for each die are many ([commands-queue-for-dies]).
+const MANY_COMMANDS: f64 = 2.0;
 /// The share from which work or data is worth naming, in percent.
 const VISIBLE_PERCENT: f64 = 1.0;
 
-/// Whether the medium of a drive is used up ([pressed-medium-is-used-up]).
+/// Whether the medium of a drive is used up ([full-buffer-is-used-up]).
 pub(super) fn is_used_up(drive: &DriveFigures) -> bool {
-    drive.load.parts.iter().any(is_occupied) || drive.load.pressed_percent >= MOSTLY
+    drive.load.parts.iter().any(is_occupied) || drive.load.buffer_full_percent >= MOSTLY
 }
 
 fn is_occupied(parts: &PartsFigures) -> bool {
-    parts.percent >= USED_UP
+    in_demand(parts) >= USED_UP
 }
 
-/// How the medium limits a run; `None` if it has no parts.
-pub(super) fn limit(drive: &DriveFigures) -> Option<MediumLimit> {
-    debug_assert!(drive.load.pressed_percent <= 100.0, "writes should not wait more than always");
+/// The share of the time for which `parts` are occupied with other work than that of idle time.
+fn in_demand(parts: &PartsFigures) -> f64 {
+    let idle = parts.work.iter().filter(|(work, _)| *work == Work::IdleFolding);
+    parts.percent - idle.map(|(_, percent)| percent).sum::<f64>()
+}
+
+/// The share of their time for which `commands` wait for dies, if that limits them ([commands-queue-for-dies]).
+pub(super) fn queued_percent(drive: &DriveFigures, commands: f64) -> Option<f64> {
+    let dies = drive.load.parts.iter().find(|of| of.parts == Parts::Dies)?;
+    let are_many = commands >= MANY_COMMANDS * f64::from(dies.units);
+    let waited = drive.load.waited_percent;
+    (are_many && waited >= MOSTLY).then_some(waited)
+}
+
+/// How the medium limits a run with `commands` at the device, on average; `None` if it has no parts.
+pub(super) fn limit(drive: &DriveFigures, commands: f64) -> Option<MediumLimit> {
+    debug_assert!(
+        drive.load.buffer_full_percent <= 100.0,
+        "writes should not wait more than always"
+    );
     let all = &drive.load.parts;
-    let busiest = || all.iter().max_by(|a, b| a.percent.total_cmp(&b.percent));
+    let busiest = || all.iter().max_by(|a, b| in_demand(a).total_cmp(&in_demand(b)));
     // [parts-that-others-wait-for]
     let of = all.iter().find(|parts| is_occupied(parts)).or_else(busiest)?;
-    let visible = of.work.iter().copied().filter(|(_, percent)| *percent >= VISIBLE_PERCENT);
+    let visible = of
+        .work
+        .iter()
+        .copied()
+        .filter(|(work, percent)| *percent >= VISIBLE_PERCENT && *work != Work::IdleFolding);
     Some(MediumLimit {
         parts: of.parts,
-        percent: of.percent,
+        percent: in_demand(of),
         cause: cause(of),
         work: visible.collect(),
-        pressed_percent: drive.load.pressed_percent,
+        buffer_full_percent: drive.load.buffer_full_percent,
+        queued_percent: queued_percent(drive, commands),
         written: drive.load.written,
     })
 }
@@ -60,7 +88,7 @@ fn cause(parts: &PartsFigures) -> MediumCause {
     let extra = [MediumCause::FullCache, MediumCause::Collection].map(|cause| (cause, of(cause)));
     let [larger, other] = extra;
     let larger = if other.1 > larger.1 { other } else { larger };
-    let is_much = larger.1 > 0.0 && larger.1 >= MUCH_EXTRA * parts.percent;
+    let is_much = larger.1 > 0.0 && larger.1 >= MUCH_EXTRA * in_demand(parts);
     if is_much { larger.0 } else { MediumCause::Commands }
 }
 
@@ -73,6 +101,7 @@ const fn cause_of(work: Work) -> MediumCause {
         | Work::MapReads
         | Work::Programs
         | Work::CachePrograms
+        | Work::IdleFolding
         | Work::Seeks
         | Work::Rotation
         | Work::Transfer => MediumCause::Commands,
@@ -89,14 +118,20 @@ pub(super) fn is_bottleneck(limit: &MediumLimit) -> String {
             Parts::Dies => "the drive's flash is",
             Parts::Channels => "the drive's flash channels are",
             Parts::Head => "the disk's head is",
-            Parts::IosLimit => "the volume's limit of I/Os is",
-            Parts::BytesLimit => "the volume's limit of bytes is",
+            Parts::IosLimit => "the volume's IOPS limit is",
+            Parts::BytesLimit => "the volume's throughput limit is",
+            Parts::Discards => "the drive's handling of discards, one at a time, is",
         },
     };
-    let waits = (limit.pressed_percent >= VISIBLE_PERCENT)
-        .then(|| format!("writes wait for room {} of the time", percent(limit.pressed_percent)));
+    let room = if limit.parts == Parts::Head { "write cache" } else { "write buffer" };
+    let waits = (limit.buffer_full_percent >= VISIBLE_PERCENT)
+        .then(|| format!("the {room} is full {} of the time", percent(limit.buffer_full_percent)));
+    let queued = limit
+        .queued_percent
+        .map(|waited| format!("commands queue for the dies {} of their time", percent(waited)));
     let moved = limit.written.and_then(|written| moved(limit.cause, written));
-    let details: Vec<_> = waits.into_iter().chain(moved).chain([occupied(limit)]).collect();
+    let details: Vec<_> =
+        waits.into_iter().chain(queued).chain(moved).chain([occupied(limit)]).collect();
     format!("{named} the bottleneck ({})", details.join("; "))
 }
 
@@ -105,15 +140,14 @@ fn moved(cause: MediumCause, written: WrittenFigures) -> Option<String> {
     let WrittenFigures { past_cache_percent, folded_percent, collected_percent } = written;
     match cause {
         MediumCause::FullCache if folded_percent > past_cache_percent => {
-            let folded = digits(folded_percent / 100.0);
-            Some(format!("{folded} times the data written was moved out of it"))
+            Some(format!("{} of the data written was folded", percent(folded_percent)))
         }
         MediumCause::FullCache => {
-            Some(format!("{} of the data written went past it", percent(past_cache_percent)))
+            Some(format!("{} of the data written bypassed the cache", percent(past_cache_percent)))
         }
         MediumCause::Collection => {
             let collected = digits(collected_percent / 100.0);
-            Some(format!("it moves {collected} times the data written"))
+            Some(format!("garbage collection relocates {collected} bytes per byte written"))
         }
         MediumCause::Commands => None,
     }
@@ -140,12 +174,13 @@ const fn name(work: Work) -> &'static str {
         Work::MapReads => "reads of the map",
         Work::Programs => "programs",
         Work::CachePrograms => "programs into the cache",
-        Work::PastCache => "programs past the cache",
-        Work::Folding => "emptying the cache",
+        Work::PastCache => "programs that bypass the cache",
+        Work::Folding => "folding",
+        Work::IdleFolding => "folding in idle time",
         Work::Collection => "moving data",
         Work::Erases => "erases",
         Work::Seeks => "seeks",
-        Work::Rotation => "waiting for sectors to come round",
+        Work::Rotation => "rotational latency",
         Work::Transfer => "reading and writing",
     }
 }

@@ -1,10 +1,11 @@
 //! Why one design does more than another: which factor differs, and the counters behind it.
 //!
 //! It knows no design: the same counters would give the same explanation. `difference` compares two
-//! designs, `bottleneck` says what limits one, `host`, `medium` and `pmem` add what MMC hosts, the
+//! designs, `bottleneck` says what limits one, `depth`, `host`, `medium` and `pmem` add what queues, MMC hosts, the
 //! media of drives and persistent memory have of their own, `evidence` is the data, and `text` writes it as sentences.
 
 mod bottleneck;
+mod depth;
 mod difference;
 mod evidence;
 mod host;
@@ -17,7 +18,7 @@ mod text;
 mod tests;
 
 pub use evidence::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage,
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, LongestStage,
     MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
 };
 

@@ -41,7 +41,8 @@ fn run(commands: u64, ios_per_command: f64) -> Figures {
         dequeued_percent: 0.0,
         jobs_ns: JobTime::default(),
         one_at_a_time: false,
-        life_ns: Life::default(),
+        // Requests wait for a tag for a tenth of their time.
+        life_ns: Life { waiting_for_tag: 44e3, in_driver: 396e3, ..Life::default() },
         holds: [].into_iter().collect(),
         locks: Vec::new(),
         mmc: None,
@@ -305,33 +306,39 @@ fn only_causes_of_the_idle_time_are_named() {
 #[test]
 fn jobs_that_keep_a_host_waiting_are_named() {
     let slow = hosted((TransferTimes { absent: 50e3, ..TIMES }, COUNTS));
-    let words = text_of_card(&[("a", hosted(QUICK)), ("b", slow)]);
+    let jobs_ns = JobTime { alive: 1000, waiting: 400, pausing: 600, ..JobTime::default() };
+    let words = text_of_card(&[("a", hosted(QUICK)), ("b", Figures { jobs_ns, ..slow })]);
     assert!(words.contains(" and without a request for 50.0 us instead of 0 ns."), "{words}");
     assert!(words.contains("Under b, the pace of the jobs is the bottleneck ("), "{words}");
-    let host =
-        "under a, the host's work between transfers is the bottleneck (bus and card are idle 20 %";
-    assert!(words.contains(host), "{words}");
+    // Of 50 us, 40 are those of the bus and the card.
+    let larger = "under a, the bus and the card are the bottleneck (busy 80 % of the time).";
+    assert!(words.contains(larger), "{words}");
 }
 
-/// [nearest-used-up-resource]
+/// [larger-part-of-a-job]
 #[test]
-fn jobs_that_neither_pause_nor_think_are_limited_by_the_latency_of_the_device() {
-    let words = |waiting, in_calls, thinking| {
+fn of_the_latency_of_the_device_and_the_pace_of_the_jobs_the_larger_part_is_named() {
+    let paced = |waiting, in_calls, thinking, paced| {
         let jobs_ns = JobTime {
             alive: 1000,
             waiting,
             in_calls,
             thinking,
             pausing: 1000 - waiting - in_calls - thinking,
+            paced,
             ready: 0,
         };
         let slow = hosted((TransferTimes { absent: 50e3, ..TIMES }, COUNTS));
         text_of_card(&[("a", hosted(QUICK)), ("b", Figures { jobs_ns, ..slow })])
     };
+    let words = |waiting, in_calls, thinking| paced(waiting, in_calls, thinking, 0);
     let latency = "Under b, the device's latency is the bottleneck (";
     assert!(words(990, 0, 0).contains(latency) && words(700, 280, 0).contains(latency));
+    assert!(words(900, 0, 0).contains(latency), "{}", words(900, 0, 0));
     let pace = "Under b, the pace of the jobs is the bottleneck (";
-    assert!(words(900, 0, 0).contains(pace) && words(700, 200, 100).contains(pace));
+    assert!(words(400, 0, 0).contains(pace) && words(300, 150, 200).contains(pace));
+    // A faster device does not raise the rate that a job asks for.
+    assert!(paced(900, 0, 0, 100).contains(pace), "{}", paced(900, 0, 0, 100));
 }
 
 /// [shared-idle-time-per-io]
@@ -455,9 +462,13 @@ fn the_parts_of_an_io_add_up() {
 }
 
 /// Flash whose dies are occupied with `work`, and whose channels are in use for `channels` percent of the time.
-fn flash(channels: f64, work: &[(Work, f64)], pressed_percent: f64) -> DriveFigures {
-    let parts =
-        |parts, percent, work: &[(Work, f64)]| PartsFigures { parts, percent, work: work.to_vec() };
+fn flash(channels: f64, work: &[(Work, f64)], buffer_full_percent: f64) -> DriveFigures {
+    let parts = |parts, percent, work: &[(Work, f64)]| PartsFigures {
+        parts,
+        units: 8,
+        percent,
+        work: work.to_vec(),
+    };
     let dies = work.iter().map(|(_, percent)| percent).sum();
     DriveFigures {
         commands_per_doorbell: 1.0,
@@ -466,9 +477,11 @@ fn flash(channels: f64, work: &[(Work, f64)], pressed_percent: f64) -> DriveFigu
         link_percent: 40.0,
         medium_percent: 50.0,
         medium: Vec::new(),
+        engine_percent: 0.0,
         load: LoadFigures {
             parts: vec![parts(Parts::Channels, channels, &[]), parts(Parts::Dies, dies, work)],
-            pressed_percent,
+            buffer_full_percent,
+            waited_percent: 0.0,
             written: Some(WrittenFigures {
                 past_cache_percent: 60.0,
                 folded_percent: 0.0,
@@ -484,14 +497,14 @@ fn text_of_drive(drive: DriveFigures) -> String {
     explained_on("sata-ssd", &[("a", figures)]).to_string()
 }
 
-/// [pressed-medium-is-used-up], [depth-fills-while-writes-wait]
+/// [full-buffer-is-used-up], [depth-fills-while-writes-wait]
 #[test]
 fn a_medium_for_which_writes_wait_is_named_before_the_depth() {
     let work = [(Work::CachePrograms, 50.0), (Work::PastCache, 30.0)];
     let named = |pressed| text_of_drive(flash(40.0, &work, pressed));
-    let cache = "a: the drive's full SLC cache is the bottleneck (writes wait for room 55 % of the time; 60 % of \
-                 the data written went past it; dies 80 % in use: 50 % programs into the cache, 30 % programs past \
-                 the cache).";
+    let cache = "a: the drive's full SLC cache is the bottleneck (the write buffer is full 55 % of the time; 60 % \
+                 of the data written bypassed the cache; dies 80 % in use: 50 % programs into the cache, 30 % \
+                 programs that bypass the cache).";
     assert_eq!(named(55.0), cache);
     assert_eq!(named(20.0), cache.replace("55 %", "20 %"));
     let depth =
@@ -516,8 +529,8 @@ fn extra_work_is_the_cause_if_it_takes_a_third_of_the_busy_time() {
         named(&[(Work::Collection, 40.0), (Work::PastCache, 35.0), (Work::Erases, 21.0)]);
     assert_eq!(
         collecting,
-        "a: the drive's garbage collection is the bottleneck (it moves 2.50 times the data written; dies 96 % in \
-         use: 40 % moving data, 35 % programs past the cache, 21 % erases)."
+        "a: the drive's garbage collection is the bottleneck (garbage collection relocates 2.50 bytes per byte \
+         written; dies 96 % in use: 40 % moving data, 35 % programs that bypass the cache, 21 % erases)."
     );
     let full = named(&[(Work::Collection, 30.0), (Work::PastCache, 35.0), (Work::Reads, 31.0)]);
     assert!(full.starts_with("a: the drive's full SLC cache is"), "{full}");
@@ -532,7 +545,7 @@ fn extra_work_is_the_cause_if_it_takes_a_third_of_the_busy_time() {
     });
     let folded = text_of_drive(drive);
     assert!(
-        folded.contains("(0.98 times the data written was moved out of it; dies 96 %"),
+        folded.contains("(98 % of the data written was folded; dies 96 % in use: 96 % folding)"),
         "{folded}"
     );
 }
@@ -551,4 +564,104 @@ fn channels_that_are_used_up_are_named_before_the_dies_that_wait_for_them() {
         text.starts_with("a: the drive's flash is the bottleneck (dies 99 % in use: 99 % reads)"),
         "{text}"
     );
+}
+
+/// [extra-work-is-the-cause], [idle-folding-is-no-limit]
+#[test]
+fn folding_in_idle_time_limits_nobody() {
+    let work = [(Work::IdleFolding, 90.0), (Work::CachePrograms, 9.0)];
+    let mut drive = flash(5.0, &work, 20.0);
+    drive.load.written = None;
+    let text = text_of_drive(drive.clone());
+    let programs = "a: the drive's flash is the bottleneck (the write buffer is full 20 % of the time; dies 9 % in use: \
+                    9 % programs into the cache).";
+    assert_eq!(text, programs);
+    drive.load.buffer_full_percent = 0.0;
+    let text = text_of_drive(drive);
+    assert!(text.starts_with("a: the device's queue depth is the bottleneck"), "{text}");
+}
+
+/// [depth-fills-while-writes-wait]
+#[test]
+fn jobs_that_pause_for_longer_than_writes_wait_are_named() {
+    let named = |pausing, thinking| {
+        let waiting = 1000 - pausing - thinking;
+        let jobs_ns = JobTime { alive: 1000, waiting, pausing, thinking, ..JobTime::default() };
+        let drive = Some(flash(10.0, &[(Work::CachePrograms, 20.0)], 20.0));
+        let figures = Figures { jobs_ns, drive, at_device: 3.0, ..run(10_000, 1.0) };
+        explained_on("sata-ssd", &[("a", figures)]).to_string()
+    };
+    for (pausing, thinking) in [(800, 0), (150, 60)] {
+        let text = named(pausing, thinking);
+        assert!(text.starts_with("a: the pace of the jobs is the bottleneck (3.00"), "{text}");
+    }
+    let text = named(150, 40);
+    assert!(text.starts_with("a: the drive's flash is the bottleneck (the write"), "{text}");
+}
+
+/// [depth-limits-those-that-wait]
+#[test]
+fn a_depth_is_named_for_requests_that_wait_for_it() {
+    let named = |at_device, life_ns, reasons: &[(Hold, f64)]| {
+        let held = |percent| Held { percent, ..Held::default() };
+        let holds = reasons.iter().map(|(hold, percent)| (*hold, held(*percent))).collect();
+        let drive = Some(flash(40.0, &[(Work::Reads, 20.0)], 0.0));
+        let figures = Figures { at_device, life_ns, holds, drive, ..run(10_000, 1.0) };
+        explained_on("sata-ssd", &[("a", figures)]).to_string()
+    };
+    let served = Life { in_driver: 100.0, ..Life::default() };
+    let for_tag = Life { waiting_for_tag: 100.0, ..served };
+    // Jobs that wait for a tag cannot reap what is complete.
+    let blocked = Life { not_reaped: 9000.0, ..for_tag };
+    let queued = Life { queued: 5.0, dequeued: 5.0, ..served };
+    let depth = "a: the device's queue depth is the bottleneck (";
+    let latency = "a: the device's latency is the bottleneck (";
+    // A full device before which nobody waits would gain nothing by more depth.
+    assert!(named(31.9, served, &[]).starts_with(latency));
+    assert!(
+        named(31.9, Life { queued: 5.0, ..served }, &[]).starts_with(latency),
+        "that is little"
+    );
+    assert!(
+        named(31.9, for_tag, &[]).starts_with(depth) && named(31.9, queued, &[]).starts_with(depth)
+    );
+    // Slots are empty for a moment between two commands.
+    assert!(named(29.0, for_tag, &[]).starts_with(depth));
+    assert!(named(29.0, blocked, &[]).starts_with(depth), "{}", named(29.0, blocked, &[]));
+    assert!(named(29.0, queued, &[(Hold::Device, 20.0)]).starts_with(depth));
+    assert!(named(29.0, queued, &[(Hold::Order, 20.0)]).starts_with(latency));
+    assert!(named(20.0, for_tag, &[]).starts_with(latency), "a third of the depth is free");
+}
+
+/// [commands-queue-for-dies]
+#[test]
+fn many_commands_that_wait_for_dies_are_limited_by_them() {
+    let named = |at_device, waited_percent| {
+        let mut drive = flash(40.0, &[(Work::Reads, 88.0)], 0.0);
+        drive.load.waited_percent = waited_percent;
+        let life_ns = Life { in_driver: 100.0, ..Life::default() };
+        let drive = Some(drive);
+        let figures = Figures { at_device, life_ns, drive, ..run(10_000, 1.0) };
+        explained_on("sata-ssd", &[("a", figures)]).to_string()
+    };
+    let flash = "a: the drive's flash is the bottleneck (commands queue for the dies 60 % of their time; dies 88 % in \
+                 use: 88 % reads).";
+    assert_eq!(named(16.0, 60.0), flash);
+    let latency = "a: the device's latency is the bottleneck (";
+    assert!(named(15.0, 60.0).starts_with(latency), "eight dies have seven commands to wait");
+    assert!(named(16.0, 40.0).starts_with(latency), "most of the time passes elsewhere");
+}
+
+#[test]
+fn what_takes_commands_one_by_one_has_the_name_of_the_kind_of_drive() {
+    for (device, part) in [
+        ("sata-ssd", "the drive's controller"),
+        ("usb-ssd", "the USB bridge"),
+        ("virtio-3dxpoint", "the host's virtio thread"),
+    ] {
+        let used = flash(40.0, &[(Work::Reads, 50.0)], 0.0);
+        let drive = Some(DriveFigures { controller_percent: 97.0, ..used });
+        let words = explained_on(device, &[("a", Figures { drive, ..run(10, 1.0) })]).to_string();
+        assert_eq!(words, format!("a: {part} is the bottleneck (97 % in use)."));
+    }
 }

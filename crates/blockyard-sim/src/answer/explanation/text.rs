@@ -7,8 +7,8 @@ use core::fmt;
 use blockyard::trace::Hold;
 
 use super::evidence::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, IdlePart, IdleTime, LongestStage, Pair,
-    PartTime, TransferPeriod,
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, LongestStage,
+    Pair, PartTime, TransferPeriod,
 };
 use super::medium;
 use super::pmem::WAITING_NS;
@@ -315,8 +315,13 @@ fn is_bottleneck(bottleneck: &Bottleneck) -> String {
             percent(*spinning_percent)
         ),
         Bottleneck::Cpus { cpu } => format!("the CPUs are the bottleneck ({})", cpu_use(cpu)),
-        Bottleneck::Controller { percent: used } => {
-            format!("the drive's controller is the bottleneck ({} in use)", percent(*used))
+        Bottleneck::Controller { part, percent: used } => {
+            let part = match part {
+                FrontPart::Controller => "the drive's controller",
+                FrontPart::VirtioThread => "the host's virtio thread",
+                FrontPart::UsbBridge => "the USB bridge",
+            };
+            format!("{part} is the bottleneck ({} in use)", percent(*used))
         }
         Bottleneck::Medium(limit) => medium::is_bottleneck(limit),
         Bottleneck::CardMemory { percent: busy } => format!(

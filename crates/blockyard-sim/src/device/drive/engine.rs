@@ -9,6 +9,7 @@
 //! - **[thread-waits-for-medium]** One command is at the medium, in the order in which they were posted.
 //! - **[answers-by-batch]** The guest learns of all commands of a batch at its end, when no command waits.
 
+use crate::device::load::Lasting;
 use blockyard::time::{Duration, Instant};
 use std::collections::VecDeque;
 
@@ -19,6 +20,8 @@ pub(super) struct SyncEngine {
     wakeup: Duration,
     /// Whether a command is on its way through the medium.
     works: bool,
+    /// For how long the thread woke up, took commands and waited for the medium.
+    working: Lasting,
     /// Slots of commands that wait.
     waiting: VecDeque<u32>,
     /// Slots of commands that have ended in this batch.
@@ -36,7 +39,13 @@ pub(super) enum Next {
 
 impl SyncEngine {
     pub(super) fn new(wakeup: Duration) -> Self {
-        Self { wakeup, works: false, waiting: VecDeque::new(), batch: Vec::new() }
+        Self {
+            wakeup,
+            works: false,
+            working: Lasting::new(),
+            waiting: VecDeque::new(),
+            batch: Vec::new(),
+        }
     }
 
     /// Whether the thread sleeps.
@@ -52,13 +61,25 @@ impl SyncEngine {
             return None;
         }
         self.works = true;
+        self.working.note(true, false, now);
         Some(now + self.wakeup)
     }
 
-    /// Notes that the medium is done with the command in `slot`.
-    pub(super) fn ended(&mut self, slot: u32) -> Next {
+    /// Returns for how long the thread worked on commands until the last one began or ended. Its answers are not in it.
+    pub(super) const fn used(&self) -> Duration {
+        self.working.time()
+    }
+
+    /// Starts counting again.
+    pub(super) const fn forget(&mut self) {
+        self.working.forget();
+    }
+
+    /// Notes that the medium is done with the command in `slot` at `now`.
+    pub(super) fn ended(&mut self, slot: u32, now: Instant) -> Next {
         debug_assert!(self.works, "slot {slot} ended while the thread slept");
         self.batch.push(slot);
+        self.working.note(!self.waiting.is_empty(), false, now);
         self.waiting.pop_front().map_or_else(
             || {
                 self.works = false;
@@ -81,14 +102,15 @@ mod tests {
         assert!(engine.sleeps());
         assert_eq!(engine.take(7, at(100)), Some(at(120)));
         assert_eq!([engine.take(3, at(101)), engine.take(9, at(140))], [None; 2]);
-        assert_eq!(engine.ended(7), Next::Command(3));
+        assert_eq!(engine.ended(7, at(125)), Next::Command(3));
         assert_eq!(engine.take(5, at(150)), None, "it is in time for the batch");
-        assert_eq!(engine.ended(3), Next::Command(9));
-        assert_eq!(engine.ended(9), Next::Command(5));
+        assert_eq!(engine.ended(3, at(155)), Next::Command(9));
+        assert_eq!(engine.ended(9, at(160)), Next::Command(5));
         assert!(!engine.sleeps());
-        assert_eq!(engine.ended(5), Next::Answers(vec![7, 3, 9, 5]));
+        assert_eq!(engine.ended(5, at(170)), Next::Answers(vec![7, 3, 9, 5]));
         assert!(engine.sleeps());
         assert_eq!(engine.take(7, at(200)), Some(at(220)));
-        assert_eq!(engine.ended(7), Next::Answers(vec![7]), "the next batch");
+        assert_eq!(engine.ended(7, at(225)), Next::Answers(vec![7]), "the next batch");
+        assert_eq!(engine.used(), us(170 - 100 + 225 - 200), "it slept between the batches");
     }
 }

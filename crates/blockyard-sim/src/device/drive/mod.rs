@@ -102,6 +102,8 @@ pub struct DriveReport {
     pub doorbells: u64,
     /// How much of the front end was in use.
     pub front_use: FrontUse,
+    /// The time for which the host's thread of a synchronous engine worked on commands, and waited for the medium.
+    pub engine_use: Duration,
     /// How much of the medium was in use.
     pub medium_use: MediumUse,
     /// The counters of the medium.
@@ -271,7 +273,7 @@ impl Drive {
         }
         while let Some(CommandId(slot)) = self.medium.next_ended() {
             debug_assert_eq!(self.commands[slot as usize].stage, Stage::Served, "slot {slot}");
-            match self.engine.as_mut().map(|engine| engine.ended(slot)) {
+            match self.engine.as_mut().map(|engine| engine.ended(slot, now)) {
                 None => events.push_back((self.answer(slot, now), DeviceEvent(slot))),
                 Some(Next::Command(next)) => self.send(next, now, events),
                 Some(Next::Answers(batch)) => {
@@ -293,6 +295,7 @@ impl Drive {
         self.activity.forget(now);
         self.counts = Counts::default();
         self.front.forget();
+        self.engine.iter_mut().for_each(SyncEngine::forget);
         self.medium.forget();
     }
 
@@ -303,6 +306,7 @@ impl Drive {
             commands: self.counts.commands,
             doorbells: self.counts.doorbells,
             front_use: self.front.used(),
+            engine_use: self.engine.as_ref().map_or(Duration::ZERO, SyncEngine::used),
             medium_use: self.medium.used(),
             medium: self.medium.counts(),
             medium_load: self.medium.load(),

@@ -15,6 +15,8 @@ pub(super) struct Counts {
     pub(super) collected: u64,
     /// Units that were folded out of the cache of single-level cells.
     pub(super) folded: u64,
+    /// Those of them that were folded because that cache was full.
+    pub(super) forced_folds: u64,
     /// Places that programs left empty, because they had too few units.
     pub(super) padded: u64,
     /// Pages that were read for commands, each time that they were.
@@ -34,6 +36,8 @@ pub(super) struct Counts {
     pub(super) stalls: u64,
     /// Time that reads of commands waited for their die.
     pub(super) read_wait: Duration,
+    /// The part of it for which commands waited with their reads.
+    pub(super) command_wait: Duration,
     /// Time that dies worked.
     pub(super) used: Duration,
 }
@@ -49,7 +53,7 @@ impl Counts {
         Written {
             units: self.kept(),
             past_cache: self.past_cache,
-            folded: self.folded,
+            folded: self.forced_folds,
             collected: self.collected,
         }
     }

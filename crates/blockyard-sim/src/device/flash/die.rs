@@ -10,6 +10,7 @@
 //! - **[read-again]** Errors of a page are corrected or not after the channel has carried it. If not, the die reads it again, before other
 //!   reads.
 
+use super::slc::FoldReason;
 use crate::device::load::{Work, WorkTimes};
 use crate::device::medium::CommandId;
 use blockyard::time::{Duration, Instant};
@@ -27,7 +28,7 @@ pub(super) enum Reader {
     /// The collection of the die.
     Collection,
     /// The folding of the cache of single-level cells.
-    Fold,
+    Fold(FoldReason),
 }
 
 /// A read of a page of all planes, of which so many units leave the die.
@@ -56,7 +57,7 @@ pub(super) enum Writer {
     /// The collection of the die.
     Collection,
     /// The folding of the cache of single-level cells.
-    Fold,
+    Fold(FoldReason),
 }
 
 /// What a die does.
@@ -78,11 +79,11 @@ impl Operation {
                 Reader::Command(_) => Work::Reads,
                 Reader::Map(_) | Reader::Replaced => Work::MapReads,
                 Reader::Collection => Work::Collection,
-                Reader::Fold => Work::Folding,
+                Reader::Fold(reason) => reason.work(),
             },
             Self::Program(Writer::Buffer(_, _, work), _) => *work,
             Self::Program(Writer::Collection, _) => Work::Collection,
-            Self::Program(Writer::Fold, _) => Work::Folding,
+            Self::Program(Writer::Fold(reason), _) => reason.work(),
             Self::Erase(_) => Work::Erases,
         }
     }

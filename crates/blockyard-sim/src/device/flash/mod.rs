@@ -44,7 +44,7 @@ mod slc;
 mod tests;
 mod work;
 
-use super::load::{MediumLoad, Parts, PartsLoad, Pressure, WorkTimes};
+use super::load::{Lasting, MediumLoad, Parts, PartsLoad, WorkTimes};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -122,7 +122,9 @@ pub(super) struct Flash {
     counts: Counts,
     /// Time of the channels.
     carried: WorkTimes,
-    pressure: Pressure,
+    buffer_full: Lasting,
+    /// For how long there were discards that had not ended.
+    discarding: Lasting,
     /// Draws retries.
     prng: Prng,
 }
@@ -173,7 +175,8 @@ impl Flash {
             ended: VecDeque::new(),
             counts: Counts::default(),
             carried: WorkTimes::NONE,
-            pressure: Pressure::new(),
+            buffer_full: Lasting::new(),
+            discarding: Lasting::new(),
             prng,
             profile,
         }
@@ -223,10 +226,11 @@ impl Flash {
         }
     }
 
-    /// Notes whether writes wait for room in the buffer ([pressed-while-writes-wait]).
-    fn note_pressure(&mut self, now: Instant) {
+    /// Notes whether writes wait for room in the buffer ([buffer-full-while-writes-wait]), and whether a discard is under way.
+    fn note_use(&mut self, now: Instant) {
         let waits = !self.waiting.is_empty() && !self.buffer.has_room(1);
-        self.pressure.note(waits, self.buffer.has_program(), now);
+        self.buffer_full.note(waits, self.buffer.has_program(), now);
+        self.discarding.note(self.discarded_at > now, false, now);
     }
 
     /// Whether another write may wait for its page of the map ([bounded-map-reads]).
@@ -427,7 +431,7 @@ impl Medium for Flash {
                 self.end_part(id);
             }
         }
-        self.note_pressure(now);
+        self.note_use(now);
     }
 
     fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
@@ -437,7 +441,7 @@ impl Medium for Flash {
             DIE.. => self.end_on_die((event.0 - DIE) as usize, now, events),
             id => self.end_part(CommandId(id)),
         }
-        self.note_pressure(now);
+        self.note_use(now);
     }
 
     fn next_ended(&mut self) -> Option<CommandId> {
@@ -467,8 +471,15 @@ impl Medium for Flash {
             parts: vec![
                 load(Parts::Channels, self.channels.len(), self.carried),
                 load(Parts::Dies, self.dies.len(), work),
+                PartsLoad {
+                    parts: Parts::Discards,
+                    units: 1,
+                    used: self.discarding.time(),
+                    work: WorkTimes::NONE,
+                },
             ],
-            pressed: self.pressure.time(),
+            buffer_full: self.buffer_full.time(),
+            waited: self.counts.command_wait,
             written: Some(self.counts.written()),
         }
     }
@@ -476,7 +487,8 @@ impl Medium for Flash {
     fn forget(&mut self) {
         self.counts = Counts::default();
         self.carried = WorkTimes::NONE;
-        self.pressure.forget();
+        self.buffer_full.forget();
+        self.discarding.forget();
         self.dies.iter_mut().for_each(Die::forget);
     }
 }

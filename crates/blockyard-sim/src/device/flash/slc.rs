@@ -5,6 +5,8 @@
 //! - **[fold-when-idle]** Dies fold the cache a row at a time when the host has been idle for long enough.
 //! - **[full-cache-is-folded]** Unless the drive writes past a full cache, a die folds a row before it takes the next program of the buffer.
 //!   So each row is programmed twice, and the two compete.
+//! - **[idle-folding-is-no-limit]** A fold keeps the reason for which it began. Only folding that a full cache forces takes time from
+//!   writes: what dies do in idle time limits nobody.
 
 use crate::device::load::Work;
 
@@ -24,9 +26,28 @@ enum Fold {
     #[default]
     None,
     /// So many units are being read.
-    Reading(u32),
+    Reading(u32, FoldReason),
     /// So many units wait for their program.
-    Ready(u32),
+    Ready(u32, FoldReason),
+}
+
+/// Why a row is folded ([idle-folding-is-no-limit]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FoldReason {
+    /// A program waits for room in the cache ([full-cache-is-folded]).
+    FullCache,
+    /// The host is idle ([fold-when-idle]).
+    IdleHost,
+}
+
+impl FoldReason {
+    /// Returns the kind of work that such folding is.
+    pub(super) const fn work(self) -> Work {
+        match self {
+            Self::FullCache => Work::Folding,
+            Self::IdleHost => Work::IdleFolding,
+        }
+    }
 }
 
 impl SlcCache {
@@ -60,30 +81,30 @@ impl SlcCache {
         self.used == 0
     }
 
-    /// Begins to fold a row on `die`, unless it folds already, and returns how many units must be read.
-    pub(super) fn begin_fold(&mut self, die: usize) -> Option<u32> {
+    /// Begins to fold a row on `die` for `reason`, unless it folds already, and returns how many units must be read.
+    pub(super) fn begin_fold(&mut self, die: usize, reason: FoldReason) -> Option<u32> {
         let units = self.used.min(self.row_units);
         if units == 0 || self.folds[die] != Fold::None {
             return None;
         }
         self.used -= units;
         let units = u32::try_from(units).expect("a row should be small");
-        self.folds[die] = Fold::Reading(units);
+        self.folds[die] = Fold::Reading(units, reason);
         Some(units)
     }
 
     /// Notes that the units have been read.
     pub(super) fn read(&mut self, die: usize) {
-        if let Fold::Reading(units) = self.folds[die] {
-            self.folds[die] = Fold::Ready(units);
+        if let Fold::Reading(units, reason) = self.folds[die] {
+            self.folds[die] = Fold::Ready(units, reason);
         }
-        debug_assert!(matches!(self.folds[die], Fold::Ready(_)), "a fold should have been read");
+        debug_assert!(matches!(self.folds[die], Fold::Ready(..)), "a fold should have been read");
     }
 
-    /// Takes the units of `die` that wait for their program.
-    pub(super) fn take_ready(&mut self, die: usize) -> Option<u32> {
-        let Fold::Ready(units) = self.folds[die] else { return None };
+    /// Takes the units of `die` that wait for their program, with the reason for which they are folded.
+    pub(super) fn take_ready(&mut self, die: usize) -> Option<(u32, FoldReason)> {
+        let Fold::Ready(units, reason) = self.folds[die] else { return None };
         self.folds[die] = Fold::None;
-        Some(units)
+        Some((units, reason))
     }
 }

@@ -9,6 +9,7 @@ use super::closed::Closed;
 use super::collect::Step;
 use super::map::Source;
 use super::*;
+use crate::device::load::Work;
 use crate::profile::{Choice, Spread};
 use core::cell::RefCell;
 use std::collections::BTreeSet;
@@ -215,7 +216,7 @@ fn random_writes_at_steady_state_slow_down_as_the_fill_rises() {
     assert!(high.0 > 2 * low.0 && high.1 > low.1);
 }
 
-/// [fold-when-idle], [full-cache-is-folded]
+/// [fold-when-idle], [full-cache-is-folded], [idle-folding-is-no-limit]
 #[test]
 fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full_and_idle_time_frees_it() {
     let profile = FlashProfile { fill: 10, slc: 32 << 20, buffer: 1 << 18, ..profile() };
@@ -240,11 +241,20 @@ fn the_write_rate_drops_once_the_cache_of_single_level_cells_is_full_and_idle_ti
     rig.wait(rig.now.as_ns() + 1_000_000_000);
     assert_eq!((rig.count("units_folded"), rig.count("units_written")), (8192, 16_384));
     assert_eq!(rig.count("write_amplification_percent"), 150);
+    let of = |rig: &Rig, kind| {
+        let load = rig.flash.load();
+        let mut work = load.parts.iter().flat_map(|parts| parts.work.iter());
+        work.any(|(work, time)| work == kind && time > Duration::ZERO)
+    };
+    assert!(of(&rig, Work::IdleFolding) && !of(&rig, Work::Folding), "{:?}", rig.flash.load());
+    assert_eq!(rig.flash.load().written.unwrap().folded, 0, "no write needed the room");
 
     let (fast, folded, rig) = write(false);
     println!("first 32 MiB: {fast} ns, next with folding: {folded} ns");
     assert!(near(folded, 220_000 + 60_000 + 20_000 + 720_000));
     assert_eq!((rig.count("slc_programs"), rig.count("units_folded")), (4096, 8192));
+    assert!(of(&rig, Work::Folding) && !of(&rig, Work::IdleFolding), "{:?}", rig.flash.load());
+    assert_eq!(rig.flash.load().written.unwrap().folded, 8192);
 }
 
 #[test]

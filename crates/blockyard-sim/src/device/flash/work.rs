@@ -2,6 +2,7 @@
 
 use super::collect::Step;
 use super::die::{Operation, PageRead, Reader, Writer};
+use super::slc::FoldReason;
 use super::{CHANNEL, DIE, Flash, Transfer};
 use crate::device::load::Work;
 use crate::device::medium::{MediumEvent, MediumEvents};
@@ -72,9 +73,13 @@ impl Flash {
         match read.reader {
             Reader::Command(_) => self.counts.reads += 1,
             Reader::Map(_) | Reader::Replaced => self.counts.map_reads += 1,
-            Reader::Collection | Reader::Fold => {}
+            Reader::Collection | Reader::Fold(_) => {}
         }
-        self.counts.read_wait += (now + cost).since(read.asked_at);
+        let waited = (now + cost).since(read.asked_at);
+        self.counts.read_wait += waited;
+        if matches!(read.reader, Reader::Command(_) | Reader::Map(_)) {
+            self.counts.command_wait += waited;
+        }
         let end = self.dies[die].begin(Operation::Read(read), cost + self.profile.read, now);
         events.push_back((end, die_event(die)));
     }
@@ -93,21 +98,30 @@ impl Flash {
 
     /// Goes on to fold the cache of single-level cells on `die`, or begins to ([fold-when-idle], [full-cache-is-folded]).
     fn begin_fold(&mut self, die: usize, now: Instant, events: &mut MediumEvents) -> bool {
-        if let Some(units) = self.slc.take_ready(die) {
+        if let Some((units, reason)) = self.slc.take_ready(die) {
             self.counts.folded += u64::from(units);
-            let operation = Operation::Program(Writer::Fold, None);
+            if reason == FoldReason::FullCache {
+                self.counts.forced_folds += u64::from(units);
+            }
+            let operation = Operation::Program(Writer::Fold(reason), None);
             self.load(die, operation, units.into(), self.profile.program, now, events);
             return true;
         }
-        let pressed = self.must_fold() && self.buffer.has_program();
-        if !pressed && !self.is_idle(now) {
-            return false;
-        }
-        let units = self.slc.begin_fold(die);
+        let Some(reason) = self.fold_reason(now) else { return false };
+        let units = self.slc.begin_fold(die, reason);
         units.is_some_and(|units| {
-            self.sense(die, PageRead::new(Reader::Fold, units, now), Duration::ZERO, now, events);
+            let read = PageRead::new(Reader::Fold(reason), units, now);
+            self.sense(die, read, Duration::ZERO, now, events);
             true
         })
+    }
+
+    /// Returns why a row of the cache of single-level cells should be folded at `now`, if one should.
+    fn fold_reason(&self, now: Instant) -> Option<FoldReason> {
+        if self.must_fold() && self.buffer.has_program() {
+            return Some(FoldReason::FullCache);
+        }
+        self.is_idle(now).then_some(FoldReason::IdleHost)
     }
 
     fn must_fold(&self) -> bool {
@@ -208,7 +222,7 @@ impl Flash {
                 let (transfer, units) = (Transfer::Out(die, read), read.units.into());
                 self.transfer(die, transfer, operation.work(), units, now, events);
             }
-            Some(Operation::Program(Writer::Collection | Writer::Fold, _)) => {}
+            Some(Operation::Program(Writer::Collection | Writer::Fold(_), _)) => {}
             Some(Operation::Program(Writer::Buffer(number, units, _), _)) => {
                 self.buffer.end(number, units);
                 while let Some(id) = self.buffer.next_flushed() {
@@ -253,7 +267,7 @@ impl Flash {
                         self.admit(now, events);
                     }
                     Reader::Collection => self.collections[die].moved(),
-                    Reader::Fold => self.slc.read(die),
+                    Reader::Fold(_) => self.slc.read(die),
                 }
             }
         }

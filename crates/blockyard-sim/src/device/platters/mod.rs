@@ -28,7 +28,7 @@ mod seek;
 #[cfg(test)]
 mod tests;
 
-use super::load::{MediumLoad, Parts, PartsLoad, Pressure};
+use super::load::{Lasting, MediumLoad, Parts, PartsLoad};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -106,7 +106,7 @@ pub(super) struct Platters {
     counts: Counts,
     /// From when on the time of reading ahead counts.
     ahead_counted: Instant,
-    pressure: Pressure,
+    buffer_full: Lasting,
 }
 
 impl Platters {
@@ -142,7 +142,7 @@ impl Platters {
             ended: VecDeque::new(),
             counts: Counts::default(),
             ahead_counted: Instant::ZERO,
-            pressure: Pressure::new(),
+            buffer_full: Lasting::new(),
         }
     }
 
@@ -325,10 +325,10 @@ impl Platters {
         self.ahead_counted = self.ahead_counted.max(now);
     }
 
-    /// Notes whether writes wait for room in the cache ([pressed-while-writes-wait]).
-    fn note_pressure(&mut self, now: Instant) {
+    /// Notes whether writes wait for room in the cache ([buffer-full-while-writes-wait]).
+    fn note_buffer_full(&mut self, now: Instant) {
         let waits = self.unacknowledged.front().is_some_and(|held| held.start < held.end);
-        self.pressure.note(waits, false, now);
+        self.buffer_full.note(waits, false, now);
     }
 
     /// Returns the sector before which the head stops that reads ahead for a reader at `reader`.
@@ -413,7 +413,7 @@ impl Medium for Platters {
             _ => self.ended.push_back(id),
         }
         self.proceed(now, events);
-        self.note_pressure(now);
+        self.note_buffer_full(now);
     }
 
     fn event(&mut self, event: MediumEvent, now: Instant, events: &mut MediumEvents) {
@@ -421,7 +421,7 @@ impl Medium for Platters {
             self.waits_for_idle = false;
             self.destages |= now.since(self.last_use) >= self.profile.cache.idle;
             self.proceed(now, events);
-            return self.note_pressure(now);
+            return self.note_buffer_full(now);
         }
         let task = self.task.take().expect("the arm did something");
         let read_end = self.finish(task, now);
@@ -431,7 +431,7 @@ impl Medium for Platters {
         {
             self.read_ahead(end, now, end);
         }
-        self.note_pressure(now);
+        self.note_buffer_full(now);
     }
 
     fn next_ended(&mut self) -> Option<CommandId> {
@@ -449,11 +449,15 @@ impl Medium for Platters {
     fn load(&self) -> MediumLoad {
         let work = self.counts.work();
         let head = PartsLoad { parts: Parts::Head, units: 1, used: work.total(), work };
-        MediumLoad { parts: vec![head], pressed: self.pressure.time(), written: None }
+        MediumLoad {
+            parts: vec![head],
+            buffer_full: self.buffer_full.time(),
+            ..MediumLoad::default()
+        }
     }
 
     fn forget(&mut self) {
         self.counts = Counts::default();
-        self.pressure.forget();
+        self.buffer_full.forget();
     }
 }
