@@ -86,6 +86,14 @@ fn an_unknown_name_exits_2_and_suggests_the_nearest() {
     assert!(text(&output.stderr).contains("`lpcf`: did you mean `lpfc`?"));
 }
 
+/// Without this, intervals of width 0 look like certainty.
+#[test]
+fn the_help_says_what_seeds_vary() {
+    let help = blockyard(&["whatif", "--help"]);
+    let help = text(&help.stdout);
+    assert!(help.contains("randrepeat=0") && help.contains("\"Counters of media\""), "{help}");
+}
+
 #[test]
 fn a_near_miss_exits_2_and_says_what_to_write() {
     let serve = ["serve", "null:1m", "--nbd", "127.0.0.1:0"];
@@ -133,8 +141,8 @@ fn disks_are_given_to_a_host_and_refused_for_a_card() {
     assert!(text(&output.stdout).contains("read: IOPS="), "{}", text(&output.stdout));
     let whatif = [&["whatif", "--design", "mq-none", "--device", "srp", "--disks", "2"], &job[..]];
     assert_eq!(blockyard(&whatif.concat()).status.code(), Some(0));
-    let one = "command line:2: more file names than disks: the device has 1; `--disks` gives more to a null \
-               device or a SCSI host";
+    let one = "command line:2: more file names than disks: the device has 1; give all jobs the same `filename=`, or \
+               let `--disks` give more disks to a null device or a SCSI host";
     fails(&on("null", "1"), 2, one);
     let card = "--disks: `sd-hs` is one disk; a null device or a SCSI host can have several";
     fails(&on("sd-hs", "2"), 2, card);
