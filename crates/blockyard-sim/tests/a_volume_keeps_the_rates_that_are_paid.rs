@@ -53,5 +53,8 @@ fn a_volume_falls_to_its_own_rate_when_its_credit_is_spent() {
 fn a_bucket_that_fills_faster_than_it_empties_is_refused() {
     let told = Device::parse("volume", "base = \"cloud-gp3\"\n[volume.iops]\nrate = 4000");
     let told = told.unwrap_err().to_string();
-    assert!(told.starts_with("volume") && told.contains("`3000`, less than `rate`, `4000`"), "{told}");
+    assert!(
+        told.starts_with("volume") && told.contains("`3000`, less than `rate`, `4000`"),
+        "{told}"
+    );
 }

@@ -434,6 +434,8 @@ impl Task {
             && !finishing
             && let Some(Pause { length, spin, is_not_caught_up }) = self.pause.take()
         {
+            debug_assert!(spin <= length, "{spin:?} of a pause of {length:?}");
+            debug_assert!(self.completed.is_empty(), "a pause begins when all results are reaped");
             (self.pause_until, self.spin_now) = (now + length, spin);
             self.think.goes_on(self.pause_until);
             if let Source::Generated(generated) = &mut self.source

@@ -63,6 +63,7 @@ impl Think {
 
     /// Returns the pause that is due at `now`, if one is. What completes until it begins counts towards the next.
     pub(super) fn due(&mut self, now: Instant) -> Option<Pause> {
+        debug_assert!(self.every > 0, "a job counts to one at least");
         if self.pause.length == Duration::ZERO {
             return None;
         }

@@ -51,6 +51,7 @@ impl Pacer {
 
     /// Returns the mean gap from I/O to I/O, in nanoseconds, after as many.
     pub fn mean_gap_ns(&self, issued_bytes: u64, issued_ios: u64) -> u64 {
+        debug_assert!(issued_ios > 0 || issued_bytes == 0, "{issued_bytes} bytes without an I/O");
         self.linear_ns(issued_bytes, issued_ios) / issued_ios.max(1)
     }
 
