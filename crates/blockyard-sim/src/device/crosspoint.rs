@@ -10,7 +10,7 @@
 //!
 //! - **[channel-serves-in-order]** A channel serves one unit at a time, in the order in which their accesses begin.
 
-use super::load::{MediumLoad, Parts, PartsLoad, WorkTimes};
+use super::load::{MediumLoad, Parts, PartsLoad};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -120,8 +120,8 @@ impl Medium for Crosspoint {
 
     fn load(&self) -> MediumLoad {
         let MediumUse { used, units } = self.used();
-        let parts = PartsLoad { parts: Parts::Medium, units, used, work: WorkTimes::default() };
-        MediumLoad { parts: vec![parts], ..MediumLoad::default() }
+        let parts = vec![PartsLoad::of_time(Parts::Medium, units, used)];
+        MediumLoad { parts, ..MediumLoad::default() }
     }
 
     fn forget(&mut self) {

@@ -79,7 +79,7 @@ impl Work {
 }
 
 /// The time of each kind of work.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkTimes([Duration; Work::ALL.len()]);
 
 impl WorkTimes {
@@ -119,6 +119,18 @@ pub struct PartsLoad {
     pub used: Duration,
     /// The same by kind of work, if it has kinds.
     pub work: WorkTimes,
+}
+
+impl PartsLoad {
+    /// Returns the load of `units` parts whose work has kinds.
+    pub(super) fn of_work(parts: Parts, units: u32, work: WorkTimes) -> Self {
+        Self { parts, units, used: work.total(), work }
+    }
+
+    /// Returns the load of `units` parts whose work has no kinds.
+    pub(super) const fn of_time(parts: Parts, units: u32, used: Duration) -> Self {
+        Self { parts, units, used, work: WorkTimes::NONE }
+    }
 }
 
 /// Where flash put what left its buffer, in units, and what it wrote besides.
@@ -210,7 +222,7 @@ mod tests {
 
     #[test]
     fn work_is_added_by_its_kind() {
-        let (mut one, mut other) = (WorkTimes::default(), WorkTimes::default());
+        let (mut one, mut other) = (WorkTimes::NONE, WorkTimes::NONE);
         for (at, work) in Work::ALL.into_iter().enumerate() {
             assert_eq!(work as usize, at, "{work:?} has another place in the list");
         }

@@ -12,7 +12,7 @@
 //!   at its rate up to its credit, and is emptied at its burst rate at most. An access of more tokens than a bucket holds
 //!   waits until it is full, and leaves it in debt.
 
-use super::load::{MediumLoad, Parts, PartsLoad, WorkTimes};
+use super::load::{MediumLoad, Parts, PartsLoad};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -157,12 +157,7 @@ impl Medium for Volume {
     }
 
     fn load(&self) -> MediumLoad {
-        let limit = |parts, bucket: &Bucket| PartsLoad {
-            parts,
-            units: 1,
-            used: bucket.used,
-            work: WorkTimes::default(),
-        };
+        let limit = |parts, bucket: &Bucket| PartsLoad::of_time(parts, 1, bucket.used);
         let parts = vec![limit(Parts::IosLimit, &self.iops), limit(Parts::BytesLimit, &self.bytes)];
         MediumLoad { parts, ..MediumLoad::default() }
     }

@@ -227,7 +227,7 @@ impl Die {
 
     /// Forgets what it was occupied with.
     pub(super) fn forget(&mut self) {
-        self.work = WorkTimes::default();
+        self.work = WorkTimes::NONE;
     }
 
     /// Goes on with what it holds, and returns when that ends.

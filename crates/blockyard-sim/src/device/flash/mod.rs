@@ -461,22 +461,15 @@ impl Medium for Flash {
         debug_assert!(!self.dies.is_empty(), "flash should have a die");
         let mut work = WorkTimes::NONE;
         self.dies.iter().for_each(|die| work.merge(die.work()));
-        let load = |parts, units: usize, work: WorkTimes| PartsLoad {
-            parts,
-            units: u32::try_from(units).expect("dies should be at most 4096"),
-            used: work.total(),
-            work,
+        let load = |parts, units: usize, work| {
+            let units = u32::try_from(units).expect("dies should be at most 4096");
+            PartsLoad::of_work(parts, units, work)
         };
         MediumLoad {
             parts: vec![
                 load(Parts::Channels, self.channels.len(), self.carried),
                 load(Parts::Dies, self.dies.len(), work),
-                PartsLoad {
-                    parts: Parts::Discards,
-                    units: 1,
-                    used: self.discarding.time(),
-                    work: WorkTimes::NONE,
-                },
+                PartsLoad::of_time(Parts::Discards, 1, self.discarding.time()),
             ],
             buffer_full: self.buffer_full.time(),
             waited: self.counts.command_wait,

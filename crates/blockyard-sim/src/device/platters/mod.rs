@@ -447,10 +447,8 @@ impl Medium for Platters {
     }
 
     fn load(&self) -> MediumLoad {
-        let work = self.counts.work();
-        let head = PartsLoad { parts: Parts::Head, units: 1, used: work.total(), work };
         MediumLoad {
-            parts: vec![head],
+            parts: vec![PartsLoad::of_work(Parts::Head, 1, self.counts.work())],
             buffer_full: self.buffer_full.time(),
             ..MediumLoad::default()
         }
