@@ -40,7 +40,7 @@ fn run(file: &JobFile) {
         for device_bytes in [1 << 20, 1 << 40] {
             let Ok(resolved) = job.resolve(job.numjobs - 1, device_bytes) else { continue };
             let mut generator = Generator::new(job, job.numjobs - 1, &resolved, 1);
-            for io in core::iter::from_fn(|| generator.next(|drawn| drawn)).take(64) {
+            for io in core::iter::from_fn(|| generator.next(None)).take(64) {
                 if let Some(range) = resolved.files.get(usize::from(io.file)) {
                     assert!(io.offset_bytes >= range.start_bytes || io.len_bytes == 0);
                     assert!(io.offset_bytes + u64::from(io.len_bytes) <= range.end_bytes());

@@ -140,7 +140,7 @@ fn a_closed_loop_behaves_like_the_recorded_job() {
         let job = &jobs.jobs[0];
         let resolved = job.resolve(0, device.limits.capacity_sectors * 512).unwrap();
         let mut generator = Generator::new(job, 0, &resolved, 1);
-        let generated = core::iter::from_fn(|| generator.next(|drawn| drawn));
+        let generated = core::iter::from_fn(|| generator.next(None));
         let ios: Vec<_> = generated
             .map(|io| {
                 let op = if io.op == IoOp::Read { Op::Read } else { Op::Write };

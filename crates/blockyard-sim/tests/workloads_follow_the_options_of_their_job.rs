@@ -16,7 +16,7 @@ fn job(options: &str) -> Job {
 fn ios_of(job: &Job, instance: u32, seed: u64) -> Vec<Io> {
     let resolved = job.resolve(instance, DEVICE_BYTES).expect("the job should fit the device");
     let mut generator = Generator::new(job, instance, &resolved, seed);
-    core::iter::from_fn(|| generator.next(|drawn| drawn)).take(200_000).collect()
+    core::iter::from_fn(|| generator.next(None)).take(200_000).collect()
 }
 
 fn ios(options: &str) -> Vec<Io> {

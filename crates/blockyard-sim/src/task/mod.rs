@@ -414,22 +414,18 @@ impl Task {
         } else if outstanding <= self.shape.low {
             self.draining = false;
         }
-        if self.source.chooses_late() && outstanding > 0 {
-            if self.draining {
-                return self.await_completions(self.shape.complete_min.min(outstanding));
-            }
-            if self.pause.is_some() {
-                return self.await_completions(1);
-            }
+        let reaps_first = outstanding > 0 && (self.draining || self.pause.is_some());
+        let draws = !(reaps_first && self.source.chooses_late());
+        if draws {
+            self.draw(now);
         }
-        self.draw(now);
         if let Source::Recorded(recorded) = &self.source {
             let more = self.drawn.is_some() || !(self.exhausted || recorded.ended());
             if recorded.timed() || (more && self.drawn.is_none()) {
                 return self.plan_recorded(now, more);
             }
         }
-        let finishing = self.drawn.is_none();
+        let finishing = draws && self.drawn.is_none();
         if outstanding == 0
             && !finishing
             && let Some(Pause { length, spin, is_not_caught_up }) = self.pause.take()

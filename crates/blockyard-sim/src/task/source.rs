@@ -9,6 +9,7 @@ use crate::workload::{Generator, Io, IoOp, Pacer, Prng};
 use blockyard::bio::{self, Bio, Flags, IoPrio, PrioClass};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{QueueId, SECTOR_BYTES};
+use core::cmp::Ordering;
 use std::collections::VecDeque;
 
 /// The bytes of a memory page, which is one segment of a payload.
@@ -119,15 +120,8 @@ impl Generated {
 
     /// Returns the next I/O, for an instance whose rates count from `begun`; `None` at the end of the job.
     pub(super) fn next(&mut self, now: Instant, begun: Instant) -> Option<Ask> {
-        let [reads_at, writes_at] =
-            [Op::Read, Op::Write].map(|op| self.paced(Some(op), begun).max(now));
-        let switches = self.is_mixed_under_rates;
-        // As in fio: the direction that was drawn, unless the other one may go earlier.
-        let io = self.generator.next(|drawn| match drawn {
-            Op::Read if switches && writes_at < reads_at => Op::Write,
-            Op::Write if switches && reads_at < writes_at => Op::Read,
-            _ => drawn,
-        })?;
+        let direction = if self.is_mixed_under_rates { self.earlier(now, begun) } else { None };
+        let io = self.generator.next(direction)?;
         let place = self.placements[usize::from(io.file)];
         let (op, kind) = match io.op {
             IoOp::Read => (bio::Op::Read, Some(Op::Read)),
@@ -153,6 +147,17 @@ impl Generated {
             recorded_at: None,
             recorded_end: None,
         })
+    }
+
+    /// Returns the direction that may go before the other one, from `now` on: as in fio, it goes, whichever is drawn.
+    fn earlier(&mut self, now: Instant, begun: Instant) -> Option<Op> {
+        let [reads_at, writes_at] =
+            [Op::Read, Op::Write].map(|op| self.paced(Some(op), begun).max(now));
+        match reads_at.cmp(&writes_at) {
+            Ordering::Less => Some(Op::Read),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(Op::Write),
+        }
     }
 
     fn bio(&self, op: bio::Op, io: &Io, base_bytes: u64) -> Bio {

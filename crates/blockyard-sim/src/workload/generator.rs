@@ -146,15 +146,15 @@ impl Generator {
         }
     }
 
-    /// Returns the next I/O; `None` after the last. An instance that ends only by time has no last I/O. A read or write that the
-    /// job draws has the direction that `turn` makes of the drawn one.
+    /// Returns the next I/O; `None` after the last. An instance that ends only by time has no last I/O. With a
+    /// `direction`, an I/O has that one, whatever the job draws.
     #[inline]
-    pub fn next(&mut self, turn: impl FnOnce(Op) -> Op) -> Option<Io> {
+    pub fn next(&mut self, direction: Option<Op>) -> Option<Io> {
         if let Some(io) = self.after_sync.take() {
             return Some(io);
         }
         let sync = self.syncs.take_due();
-        let Some(io) = self.next_without_sync(turn) else {
+        let Some(io) = self.next_without_sync(direction) else {
             // fio looks for a due sync before it issues another I/O, so none follows the last one.
             self.syncs.dirty |= sync.is_some();
             return self.syncs.last();
@@ -165,12 +165,13 @@ impl Generator {
         sync.or(Some(io))
     }
 
-    fn next_without_sync(&mut self, turn: impl FnOnce(Op) -> Op) -> Option<Io> {
+    fn next_without_sync(&mut self, direction: Option<Op>) -> Option<Io> {
         if let Some(write) = self.write_after.take() {
             self.syncs.wrote(write.file);
             return Some(write);
         }
-        let op = turn(self.choose_op());
+        let drawn = self.choose_op();
+        let op = direction.unwrap_or(drawn);
         self.choose_len(op).map(|len_bytes| self.issue(op, len_bytes))
     }
 
