@@ -335,9 +335,9 @@ all_tests() {
     cargo test --locked --workspace --no-fail-fast || status=1
     say "the depth that lanes share, in every order of their threads"
     RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" \
-        cargo test --locked --release -p blockyard-std --test depth_model || status=1
+        cargo test --locked --profile swift -p blockyard-std --test depth_model || status=1
     say "readers and writers of a BTT, in every order that memory permits"
-    RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" cargo test --locked --release -p blockyard-btt \
+    RUSTFLAGS="${RUSTFLAGS:-} --cfg loom" cargo test --locked --profile swift -p blockyard-btt \
         --test versions_model --test readers_model || status=1
     return "$status"
 }
@@ -408,7 +408,7 @@ step_readme() {
     done
     posted_jobs
     say "the example firmware"
-    output="$(cargo run -q --locked --release -p blockyard-mmc --example firmware)"
+    output="$(cargo run -q --locked --profile swift -p blockyard-mmc --example firmware)"
     printf '%s\n' "$output"
     [[ "$(grep -c 'all intact' <<<"$output")" == 2 ]] || die "the firmware did not read back its data"
     for job in examples/traces/database{,.blkparse,.v2.iolog,.v3.iolog,.csv}; do
@@ -434,7 +434,9 @@ step_python() {
     want_python "$venv" || return 0
     cargo build -q --locked --release -p blockyard-cli
     rm -rf "$wheels" "$plots"
-    PATH="$venv/bin:$PATH" maturin build -q --release --manifest-path "$folder/Cargo.toml" --out "$wheels"
+    # What the wheel says depends on no optimisation.
+    PATH="$venv/bin:$PATH" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+        maturin build -q --release --manifest-path "$folder/Cargo.toml" --out "$wheels"
     "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
     (
         cd "$folder"
@@ -500,7 +502,7 @@ step_deb() {
         unchecked "the Debian package: this is no Debian"
         return
     fi
-    cargo deb --version >/dev/null 2>&1 || cargo install -q cargo-deb --locked --root "$CARGO_TARGET_DIR/cargo-deb"
+    cargo deb --version >/dev/null 2>&1 || cargo install -q cargo-deb --locked --debug --root "$CARGO_TARGET_DIR/cargo-deb"
     rm -rf "$folder"
     PATH="$CARGO_TARGET_DIR/cargo-deb/bin:$PATH" ci/deb "$folder"
     listed="$(dpkg-deb --contents "$folder"/*.deb)"
@@ -566,11 +568,11 @@ step_swarm() {
         package="${entry%%:*}" target="${entry#*:}"
         say "$entry, $seeds fixed seeds"
         BLOCKYARD_SWARM_SEEDS="$seeds" \
-            cargo test --locked --release -p "$package" --test "$target" -- --nocapture
+            cargo test --locked --profile swift -p "$package" --test "$target" -- --nocapture
         fresh="$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
-        say "$entry, fresh seed: BLOCKYARD_SWARM_SEED=$fresh cargo test --release -p $package --test $target"
+        say "$entry, fresh seed: BLOCKYARD_SWARM_SEED=$fresh cargo test --profile swift -p $package --test $target"
         BLOCKYARD_SWARM_SEED="$fresh" \
-            cargo test --locked --release -p "$package" --test "$target" -- --nocapture
+            cargo test --locked --profile swift -p "$package" --test "$target" -- --nocapture
     done
 }
 
@@ -622,7 +624,7 @@ step_bench() {
     want valgrind valgrind
     for entry in "${BENCHES[@]}"; do
         say "$entry"
-        cargo bench --locked -p "${entry%%:*}" --bench "${entry#*:}" -- "${BENCH_QUICK[@]}"
+        cargo bench --locked --profile swift -p "${entry%%:*}" --bench "${entry#*:}" -- "${BENCH_QUICK[@]}"
     done
     if command -v valgrind >/dev/null; then
         say "instructions of the core for an I/O"
@@ -631,7 +633,7 @@ step_bench() {
         ((status == 0 || status == 2)) || die "the core takes more instructions than committed"
     fi
     say "BTT and raw memory side by side"
-    cargo run --locked --release -p blockyard-bench --bin btt -- --bytes 67108864 --turns 1 --ms 20
+    cargo run --locked --profile swift -p blockyard-bench --bin btt -- --bytes 67108864 --turns 1 --ms 20
 }
 
 step_figures() {
@@ -685,7 +687,7 @@ step_fuzz() {
     [[ "$seconds" =~ ^[0-9]+$ ]] || die "not a number of seconds: $seconds"
     need_compiler
     need c++ g++ || die "libFuzzer needs a C++ compiler"
-    cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
+    cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked --debug
     if ! "${cargo[@]}" --version >/dev/null 2>&1; then
         say "nightly Rust is missing: fuzzing with $(rustc --version) and unstable options allowed"
         export RUSTC_BOOTSTRAP=1
