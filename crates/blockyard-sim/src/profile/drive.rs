@@ -41,6 +41,7 @@ pub enum FrontProfile {
 }
 
 /// The part of a drive that keeps the data.
+#[expect(clippy::large_enum_variant, reason = "there are one or two of them at a time")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediumProfile {
     /// Memory that is written in place: `[crosspoint]`.

@@ -4,7 +4,7 @@ use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
 use super::error::{Problem, ProfileError};
-use super::spread::{RETRIES, Spread};
+use super::spread::{PERCENTS, RETRIES, Spread};
 use super::table::{Table, table_of};
 use super::value::{Bytes, Count, Flag, OneOf, Time};
 
@@ -68,6 +68,8 @@ pub struct FlashProfile {
     pub collection: Choice,
     /// Time of reading a page.
     pub read: Duration,
+    /// How that time spreads from page to page; `None`: all pages take as long.
+    pub read_spread: Option<Spread>,
     /// How many more times a page is read until its errors can be corrected, as points `[percentile, times]` with at most 100 times, for data
     /// that was there before the run; `None`: never.
     pub retries: Option<Spread>,
@@ -75,6 +77,8 @@ pub struct FlashProfile {
     pub program: Duration,
     /// Time of an erase of a block of all planes.
     pub erase: Duration,
+    /// Programs that fill a block of the real flash; `None`: as many as one of the map. One erase frees so many programs on a die.
+    pub erase_programs: Option<u16>,
     /// Time of a suspended program or erase to give way to a read; `None`: reads wait.
     pub suspend: Option<Duration>,
     /// Reads that may go before a program or erase that waits, and as many that may suspend it.
@@ -125,6 +129,11 @@ impl FlashProfile {
     /// Returns the units of a block of all planes.
     pub(crate) fn block_units(&self) -> u64 {
         self.program_units() * u64::from(self.programs)
+    }
+
+    /// Returns how many blocks of the map one erase frees.
+    pub(crate) fn erase_blocks(&self) -> u16 {
+        self.erase_programs.map_or(1, |programs| (programs / self.programs).max(1))
     }
 
     /// Returns the blocks of a die, in whole.
@@ -198,9 +207,11 @@ table_of!(FLASH, fn figures("flash") -> FlashProfile {
     overwritten: "overwritten" need(Count(0..=400)),
     collection: "collection" take_or(OneOf(CHOICES), Choice::Greedy),
     read: "read" need(Time),
+    read_spread: "read-spread" take(PERCENTS),
     retries: "retries" take(RETRIES),
     program: "program" need(Time),
     erase: "erase" need(Time),
+    erase_programs: "erase-programs" take(Count(1..=4096)),
     suspend: "suspend" take(Time),
     passes: "passes" take_or(Count(1..=1000), 16),
     registers: "registers" take_or(Count(1..=2), 2),

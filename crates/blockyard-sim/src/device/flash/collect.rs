@@ -4,10 +4,14 @@
 //!
 //! - **[move-full-rows]** Moved units fill whole rows: those left over from one block wait for units of the next one. A block is
 //!   erased when all its units have moved. So every block with an invalid unit frees space.
+//! - **[real-erase]** A block of the real flash may be several of the map. Of these, only the erase of the last one takes time, the whole time of
+//!   an erase. So a die spends the right share of its time on erases, and each is as long as a real one.
 //! - **[collection-keeps-pace]** On a die that is short of free blocks, collection moves as many units for each row of the buffer as the
 //!   last block cost for each row that it freed. So writes slow down evenly, instead of stopping until a block is free.
 
 use super::map::{Map, Source};
+use crate::profile::FlashProfile;
+use blockyard::time::Duration;
 
 /// What collection does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,9 +39,29 @@ pub(super) struct Collection {
     owed: usize,
     /// Valid units of the last block that was taken.
     valid: usize,
+    /// Blocks that were erased since the last erase that took time ([real-erase]).
+    erased: u16,
 }
 
 impl Collection {
+    /// Returns the idle collection of the die with this number. The dies, which share the load, come to their next erases one after
+    /// the other.
+    pub(super) fn of_die(die: usize, profile: &FlashProfile) -> Self {
+        let turn = die % usize::from(profile.erase_blocks());
+        let erased = u16::try_from(turn).expect("a remainder of a u16");
+        Self { erased, ..Self::default() }
+    }
+
+    /// Returns how long the next erase takes ([real-erase]).
+    pub(super) fn time_of_erase(&mut self, profile: &FlashProfile) -> Duration {
+        self.erased += 1;
+        if self.erased < profile.erase_blocks() {
+            return Duration::ZERO;
+        }
+        self.erased = 0;
+        profile.erase
+    }
+
     /// Whether it must go on before the die takes a program of the buffer ([collection-keeps-pace]).
     pub(super) fn owes(&self) -> bool {
         self.owed > 0

@@ -125,7 +125,7 @@ pub(super) struct Flash {
     buffer_full: Lasting,
     /// For how long there were discards that had not ended.
     discarding: Lasting,
-    /// Draws retries.
+    /// Draws the times of reads, and retries.
     prng: Prng,
 }
 
@@ -150,11 +150,12 @@ enum Transfer {
 }
 
 impl Flash {
-    /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before, and retries.
+    /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before, times of reads, and retries.
     pub(super) fn new(profile: FlashProfile, capacity: u64, mut prng: Prng) -> Self {
         let dies = usize::from(profile.channels) * usize::from(profile.dies);
         let mut map = Map::new(&profile);
-        let mut collections: Vec<_> = (0..dies).map(|_| Collection::default()).collect();
+        let mut collections: Vec<_> =
+            (0..dies).map(|die| Collection::of_die(die, &profile)).collect();
         precondition::precondition(&profile, &mut map, &mut collections, &mut prng);
         Self {
             capacity: capacity / UNIT_SECTORS,

@@ -27,9 +27,11 @@ fn profile() -> FlashProfile {
         overwritten: 0,
         collection: Choice::Greedy,
         read: Duration::from_us(60),
+        read_spread: None,
         retries: None,
         program: Duration::from_us(700),
         erase: Duration::from_us(3500),
+        erase_programs: None,
         suspend: None,
         passes: 16,
         registers: 2,
@@ -274,6 +276,45 @@ fn a_tail_of_reads_rises_by_an_order_of_magnitude_beside_writes() {
     let (alone, beside) = (tail(false), tail(true));
     println!("p99.9 alone {} ns, beside writes {} ns", alone.0, beside.0);
     assert!(beside.0 > 10 * alone.0 && beside.1 > 10 * alone.1);
+}
+
+/// The pages of a cell with several bits take different times.
+#[test]
+fn reads_take_the_times_of_their_spread_and_no_longer_on_average() {
+    // The faster half takes half of the time, the slower one half as much more.
+    let halves = [(0, 50), (50_000_000, 50), (50_000_001, 150), (100_000_000, 150)];
+    let read_spread = Spread::new(&halves);
+    assert!(read_spread.is_some());
+    let mut rig = Rig::new(FlashProfile { read_spread, ..profile() });
+    let (mut prng, units) = (Prng::new(3), rig.flash.map.units());
+    let times = rig.run(1, 10_000, |_| at(Op::Read, prng.below(units)));
+    let took = |us| times.iter().filter(|(_, time)| *time == Duration::from_us(us)).count();
+    // 5 us more on the channel.
+    let (fast, slow) = (took(30 + 5), took(90 + 5));
+    assert_eq!(fast + slow, 10_000);
+    assert!((4800..5200).contains(&fast), "{fast} fast reads, {slow} slow ones");
+}
+
+/// [real-erase]
+#[test]
+fn an_erase_takes_its_whole_time_once_for_the_blocks_of_the_map_that_a_real_one_is() {
+    let erases = |erase_programs| {
+        let mut rig = Rig::new(FlashProfile { overwritten: 100, erase_programs, ..profile() });
+        let (mut prng, units) = (Prng::new(2), rig.flash.map.units());
+        rig.run(32, 50_000, |_| at(Op::Write, prng.below(units)));
+        let load = rig.flash.load();
+        let work = load.parts.iter().flat_map(|parts| parts.work.iter());
+        let erases = work.filter(|(work, _)| *work == Work::Erases);
+        let time: u64 = erases.map(|(_, time)| time.as_ns()).sum();
+        (rig.count("erases"), time)
+    };
+    // Blocks of 64 programs, and an erase of 3.5 ms. One of each of the four dies may be under way.
+    for (programs, blocks) in [(None, 1), (Some(63), 1), (Some(256), 4)] {
+        let (count, time) = erases(programs);
+        println!("{programs:?}: {count} blocks, {time} ns");
+        assert!(count > 200 && time % 3_500_000 == 0);
+        assert!((time / 3_500_000).abs_diff(count / blocks) <= 4);
+    }
 }
 
 /// Returns when reads of one die that begin together, 100 us after a write and its flush, end, and when the flush does.

@@ -69,7 +69,11 @@ impl Flash {
         now: Instant,
         events: &mut MediumEvents,
     ) {
-        self.counts.used += cost + self.profile.read;
+        let time = match &self.profile.read_spread {
+            Some(spread) => spread.draw(self.profile.read, &mut self.prng),
+            None => self.profile.read,
+        };
+        self.counts.used += cost + time;
         match read.reader {
             Reader::Command(_) => self.counts.reads += 1,
             Reader::Map(_) | Reader::Replaced => self.counts.map_reads += 1,
@@ -80,7 +84,7 @@ impl Flash {
         if matches!(read.reader, Reader::Command(_) | Reader::Map(_)) {
             self.counts.command_wait += waited;
         }
-        let end = self.dies[die].begin(Operation::Read(read), cost + self.profile.read, now);
+        let end = self.dies[die].begin(Operation::Read(read), cost + time, now);
         events.push_back((end, die_event(die)));
     }
 
@@ -170,9 +174,9 @@ impl Flash {
                 self.load(die, operation, units.len() as u64, time, now, events);
             }
             Some(Step::Erase(block)) => {
-                self.counts.used += self.profile.erase;
-                let operation = Operation::Erase(block);
-                let end = self.dies[die].begin_fresh(operation, self.profile.erase, now);
+                let time = self.collections[die].time_of_erase(&self.profile);
+                self.counts.used += time;
+                let end = self.dies[die].begin_fresh(Operation::Erase(block), time, now);
                 events.push_back((end, die_event(die)));
             }
         }
