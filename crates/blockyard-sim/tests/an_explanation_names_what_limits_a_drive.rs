@@ -150,6 +150,17 @@ fn a_volume_is_limited_by_one_of_its_two_rates() {
     }
 }
 
+/// [beyond-the-rate-is-on-credit]
+#[test]
+fn a_volume_on_credit_is_no_volume_of_that_rate() {
+    let options = "--rw=randread --bs=4k --iodepth=32 --runtime=1s";
+    let answer = ask("cloud-gp2", &[], options);
+    assert_eq!(limit(&answer).parts, Parts::IosLimit);
+    assert!(answer.why.contains("on burst credit, which runs out"), "{}", answer.why);
+    let answer = ask("cloud-gp2", &[("volume.iops.credit", "1")], options);
+    assert!(answer.why.contains("at the paid rate") && !answer.why.contains("on burst credit"));
+}
+
 /// A queue of two commands before flash that could read in many dies at once.
 #[test]
 fn a_small_depth_is_still_named() {

@@ -215,4 +215,16 @@ pub const COUNTERS: &[Counter] = &[
         "waits of commands for the throughput limit",
         "If it is most of the time of the commands, this limit sets the rate.",
     ),
+    counter(
+        "volume",
+        "ios_on_credit",
+        "I/Os, as the provider counts them, on burst credit",
+        "Credit pays for I/Os beyond the rate, and runs out: a longer run is slower. `--set volume.iops.credit=1` begins without.",
+    ),
+    counter(
+        "volume",
+        "bytes_on_credit",
+        "bytes on burst credit",
+        "As `ios_on_credit`, for the throughput limit.",
+    ),
 ];

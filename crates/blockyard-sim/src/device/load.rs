@@ -58,11 +58,15 @@ pub enum Work {
     Rotation,
     /// Sectors pass the head of a disk.
     Transfer,
+    /// A volume serves what its rate pays for.
+    PaidRate,
+    /// A volume serves more than that, on burst credit.
+    BurstCredit,
 }
 
 impl Work {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Reads,
         Self::MapReads,
         Self::Programs,
@@ -75,6 +79,8 @@ impl Work {
         Self::Seeks,
         Self::Rotation,
         Self::Transfer,
+        Self::PaidRate,
+        Self::BurstCredit,
     ];
 }
 

@@ -11,8 +11,10 @@
 //! - **[tokens-before-access]** An access begins when the buckets have its tokens, in the order of arrival. A bucket fills
 //!   at its rate up to its credit, and is emptied at its burst rate at most. An access of more tokens than a bucket holds
 //!   waits until it is full, and leaves it in debt.
+//! - **[beyond-the-rate-is-on-credit]** A token is on credit if it does not wait although the bucket has not filled up since an earlier one left.
+//!   A bucket whose burst rate is its rate gives no credit.
 
-use super::load::{MediumLoad, Parts, PartsLoad};
+use super::load::{MediumLoad, Parts, PartsLoad, Work, WorkTimes};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
@@ -35,14 +37,16 @@ struct Bucket {
     /// When the burst rate lets the next token leave.
     free_at: Instant,
     /// Time for which tokens left it, or an access waited for some.
-    used: Duration,
+    used: WorkTimes,
+    /// Tokens on credit ([beyond-the-rate-is-on-credit]).
+    on_credit: u64,
 }
 
 impl Bucket {
     fn new(profile: BucketProfile) -> Self {
         debug_assert!(profile.rate <= profile.burst, "{profile:?} fills faster than it empties");
         let (zero, level) = (Instant::ZERO, i128::from(profile.credit) * i128::from(SECOND_NS));
-        Self { profile, level, at: zero, free_at: zero, used: Duration::ZERO }
+        Self { profile, level, at: zero, free_at: zero, used: WorkTimes::NONE, on_credit: 0 }
     }
 
     /// Takes `tokens` at `now` or later, and returns when.
@@ -54,20 +58,45 @@ impl Bucket {
         let refill = span(missing.div_ceil(u128::from(self.profile.rate)));
         let begin = begin + refill;
         self.fill(begin);
+        let is_on_credit = refill == Duration::ZERO && self.bursts() && self.level < self.full();
         self.level -= i128::from(tokens) * i128::from(SECOND_NS);
         let ns = u128::from(tokens) * u128::from(SECOND_NS);
         let time = span(ns.div_ceil(u128::from(self.profile.burst)));
-        self.used += refill + time;
+        self.on_credit += if is_on_credit { tokens } else { 0 };
+        let work = if is_on_credit { Work::BurstCredit } else { Work::PaidRate };
+        self.used.add(work, refill + time);
         self.free_at = begin + time;
         begin
     }
 
     /// Fills the bucket until `at`.
     fn fill(&mut self, at: Instant) {
-        let full = i128::from(self.profile.credit) * i128::from(SECOND_NS);
         let more = i128::from(self.profile.rate) * i128::from(at.since(self.at).as_ns());
-        self.level = (self.level + more).min(full);
+        self.level = (self.level + more).min(self.full());
         self.at = at;
+    }
+
+    /// Returns the level of the full bucket.
+    fn full(&self) -> i128 {
+        i128::from(self.profile.credit) * i128::from(SECOND_NS)
+    }
+
+    /// Whether it can be emptied faster than it fills.
+    const fn bursts(&self) -> bool {
+        self.profile.burst > self.profile.rate
+    }
+
+    /// Returns what it was occupied with. Only a bucket that bursts has kinds of work.
+    fn load(&self, parts: Parts) -> PartsLoad {
+        if self.bursts() {
+            PartsLoad::of_work(parts, 1, self.used)
+        } else {
+            PartsLoad::of_time(parts, 1, self.used.total())
+        }
+    }
+
+    fn forget(&mut self) {
+        (self.used, self.on_credit) = (WorkTimes::NONE, 0);
     }
 }
 
@@ -149,23 +178,24 @@ impl Medium for Volume {
             ("ios_counted", ios),
             ("iops_limit_wait_ns", iops_wait.as_ns()),
             ("bytes_limit_wait_ns", bytes_wait.as_ns()),
+            ("ios_on_credit", self.iops.on_credit),
+            ("bytes_on_credit", self.bytes.on_credit),
         ]
     }
 
     fn used(&self) -> MediumUse {
-        MediumUse { used: self.iops.used.max(self.bytes.used), units: 1 }
+        MediumUse { used: self.iops.used.total().max(self.bytes.used.total()), units: 1 }
     }
 
     fn load(&self) -> MediumLoad {
-        let limit = |parts, bucket: &Bucket| PartsLoad::of_time(parts, 1, bucket.used);
-        let parts = vec![limit(Parts::IosLimit, &self.iops), limit(Parts::BytesLimit, &self.bytes)];
+        let parts = vec![self.iops.load(Parts::IosLimit), self.bytes.load(Parts::BytesLimit)];
         MediumLoad { parts, ..MediumLoad::default() }
     }
 
     fn forget(&mut self) {
         self.counts = Counts::default();
-        self.iops.used = Duration::ZERO;
-        self.bytes.used = Duration::ZERO;
+        self.iops.forget();
+        self.bytes.forget();
     }
 }
 
@@ -190,7 +220,25 @@ mod tests {
         let spent = taken.windows(2).position(|pair| pair[1].since(pair[0]) > Duration::from_ms(1));
         assert!(spent.is_some_and(|n| n.abs_diff(555) <= 1), "{spent:?}");
         // The bucket was the limit all the time.
-        assert_eq!(Instant::ZERO + bucket.used, taken[1999] + Duration::from_ms(1));
+        assert_eq!(Instant::ZERO + bucket.used.total(), taken[1999] + Duration::from_ms(1));
+    }
+
+    /// [beyond-the-rate-is-on-credit]: 100 tokens a second, 1000 while there is credit, of which there is 500.
+    #[test]
+    fn tokens_are_on_credit_while_they_leave_faster_than_the_bucket_fills() {
+        let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 500 });
+        // One each 10 ms is the rate: the bucket is full before each.
+        (0..50).for_each(|n| assert_eq!(bucket.take(1, at(10 * n)), at(10 * n)));
+        assert_eq!(bucket.on_credit, 0);
+        // After the first, 554 leave on credit, and the rest at the rate.
+        (0..1000).for_each(|_| {
+            bucket.take(1, at(1000));
+        });
+        assert!(bucket.on_credit.abs_diff(554) <= 1, "{}", bucket.on_credit);
+        let of = |kind| bucket.used.iter().find(|(work, _)| *work == kind).unwrap().1;
+        assert_eq!(of(Work::BurstCredit), Duration::from_ms(bucket.on_credit));
+        bucket.forget();
+        assert_eq!((bucket.on_credit, bucket.used.total()), (0, Duration::ZERO));
     }
 
     /// Amazon's guide says of gp2: 5.4 million credits, which a burst to 3000 I/Os per second spends in half an hour or more.

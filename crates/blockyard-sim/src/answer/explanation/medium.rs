@@ -104,7 +104,9 @@ const fn cause_of(work: Work) -> MediumCause {
         | Work::IdleFolding
         | Work::Seeks
         | Work::Rotation
-        | Work::Transfer => MediumCause::Commands,
+        | Work::Transfer
+        | Work::PaidRate
+        | Work::BurstCredit => MediumCause::Commands,
     }
 }
 
@@ -182,5 +184,7 @@ const fn name(work: Work) -> &'static str {
         Work::Seeks => "seeks",
         Work::Rotation => "rotational latency",
         Work::Transfer => "reading and writing",
+        Work::PaidRate => "at the paid rate",
+        Work::BurstCredit => "on burst credit, which runs out",
     }
 }
