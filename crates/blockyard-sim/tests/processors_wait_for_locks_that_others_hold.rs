@@ -1,4 +1,5 @@
-//! Locks that several processors want: each queue has its own, and a processor that waits for one is busy meanwhile.
+//! Locks that several processors want: each queue has its own, and a processor that waits for one is busy meanwhile. The figures
+//! name what holds a lock, and for how long.
 //!
 //! Published for null_blk with one hardware queue and mq-deadline, by 32 jobs on the 32 threads of a Ryzen 7950X: 879 thousand I/Os per
 //! second, 93.6 % of the time in contention for the lock (J. Axboe, "mq-deadline scalability improvements", January 2024).
@@ -6,7 +7,9 @@
 //! in batches under one acquisition (Yu Kuai, "support request batch dispatching for sq elevator", 2025).
 
 use blockyard::time::Duration;
-use blockyard_sim::answer::{Figures, LockFigures, LockKind, whatif};
+use blockyard_sim::answer::{
+    Figures, HoldFigures, HolderFigures, LockFigures, LockHolder, LockKind, whatif,
+};
 use blockyard_sim::job::{JobFile, NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
@@ -49,8 +52,8 @@ fn ios(report: &Report) -> u64 {
     report.jobs.iter().flat_map(|job| job.stats.measured()).map(|of| of.ios).sum()
 }
 
-fn of_elevator(figures: &Figures) -> LockFigures {
-    *figures.locks.iter().find(|of| of.kind == LockKind::Elevator).expect("an elevator's lock")
+fn of_elevator(figures: &Figures) -> &LockFigures {
+    figures.locks.iter().find(|of| of.kind == LockKind::Elevator).expect("an elevator's lock")
 }
 
 /// [lock-before-work] Once there was one lock for all disks of a host.
@@ -98,7 +101,7 @@ fn processors_gain_until_the_lock_is_always_held_and_no_more() {
         if cpus >= 4 {
             let share = deadline.iops / limit;
             assert!((0.97..1.01).contains(&share), "{cpus}: {} of {limit}", deadline.iops);
-            assert!(of_elevator(&deadline).held_percent > 99.0, "{cpus}: {:?}", deadline.locks);
+            assert!(of_elevator(&deadline).all.held_percent > 99.0, "{cpus}: {:?}", deadline.locks);
         }
     }
 }
@@ -109,7 +112,7 @@ fn tag_words_that_processors_share_cost_less_than_an_elevators_lock() {
     let of = |queues| Figures::of(&run(&disk(32, RYZEN_NS, queues), "mq-none", &scaletest(32)), 32);
     let moved = |figures: &Figures| {
         let words = figures.locks.iter().find(|of| of.kind == LockKind::TagWords);
-        words.expect("words of tags").moved_percent
+        words.expect("words of tags").all.moved_percent
     };
     let (own, shared) = (of(own), of(shared));
     assert_eq!(moved(&own), 0.0, "each processor has a map of its own");
@@ -141,8 +144,8 @@ fn a_design_that_takes_the_lock_less_often_gains_as_published_in_kind() {
     assert!((1.4..2.4).contains(&gain), "{gain}");
     assert!(none.iops > 10.0 * after.iops);
     // A merge that is tried for each, an insertion for eight; a removal for each, or one for eight.
-    assert_eq!((of_elevator(&before).per_io * 8.0).round(), 17.0);
-    assert_eq!((of_elevator(&after).per_io * 8.0).round(), 10.0);
+    assert_eq!((of_elevator(&before).all.per_io * 8.0).round(), 17.0);
+    assert_eq!((of_elevator(&after).all.per_io * 8.0).round(), 10.0);
 }
 
 #[test]
@@ -172,4 +175,101 @@ fn an_answer_names_the_lock_that_limits_a_design() {
     let named =
         "Under mq-deadline, the scheduler's lock is the bottleneck (held 100 % of the time, ";
     assert!(answer.why.contains(named), "{}", answer.why);
+}
+
+/// Two jobs on two processors read once, at the same time, from a disk that completes within the call. Returns each holder of
+/// the lock of `kind` with: acquisitions per I/O, mean hold, longest hold, mean wait and longest wait.
+fn holders_of_two_reads(design: &str, kind: LockKind) -> Vec<(LockHolder, [f64; 5])> {
+    let text = "base = \"null\"\n[null]\ncompletion = \"none\"\n[cpu]\ncpus = 2\n\
+                line-transfer = \"10ns\"\nlock-lines = 3\n\
+                merge-try = \"7ns\"\nelevator-lock = \"130ns\"\n\
+                lock-merge = \"5ns\"\nlock-submit = \"50ns\"\nlock-dispatch = \"90ns\"\nlock-complete = \"110ns\"\n";
+    let disk = Device::parse("disk", text).unwrap();
+    let job =
+        "--direct=1 --name=x --filename=/dev/x --bs=4k --rw=randread --numjobs=2 --number_ios=1";
+    let job = parse_args(job.split_whitespace(), &NoSource).unwrap();
+    let design = Design::lookup(design).unwrap();
+    let report = Simulation::new(&job, &disk, &design, 1).unwrap().finish().unwrap();
+    let figures = Figures::of(&report, 2);
+    let lock = figures.locks.iter().find(|of| of.kind == kind).expect("a lock of the kind");
+    let row = |holder: &HolderFigures| {
+        let of = &holder.of;
+        let [longest_hold, longest_wait] = [of.longest_hold_ns, of.longest_wait_ns]
+            .map(|ns| f64::from(u32::try_from(ns).unwrap()));
+        let times = [of.per_io, of.mean_hold_ns, longest_hold, of.mean_wait_ns, longest_wait];
+        (holder.holder, times)
+    };
+    lock.holders.iter().map(row).collect()
+}
+
+/// [holders-share-a-lock] The first processor holds the lock for a merge that is tried, an insertion and a removal:
+/// 7 + 130 + 130 = 267 ns. Meanwhile the second one waits, to submit. Its first acquisition moves three lines, so it tries its
+/// merge in 7 + 3 * 10 = 37 ns.
+#[test]
+fn the_schedulers_lock_is_held_by_work_for_as_long_as_the_profile_says() {
+    let expected = [
+        (LockHolder::Submit, [1.0, (7.0 + 37.0) / 2.0, 37.0, 267.0 / 2.0, 267.0]),
+        (LockHolder::Insert, [1.0, 130.0, 130.0, 0.0, 0.0]),
+        (LockHolder::Dispatch, [1.0, 130.0, 130.0, 0.0, 0.0]),
+    ];
+    assert_eq!(holders_of_two_reads("mq-deadline", LockKind::Elevator), expected);
+}
+
+/// [holders-share-a-lock] Under the single lock, a merge is tried and a request made under one acquisition, 5 + 50 ns. An
+/// insertion has its own, which takes no time. The first processor holds the lock for 55 + 90 + 110 = 255 ns; the second one
+/// waits so long, and moves three lines.
+#[test]
+fn the_single_lock_is_held_by_work_for_as_long_as_the_profile_says() {
+    let expected = [
+        (LockHolder::Submit, [1.0, (55.0 + 85.0) / 2.0, 85.0, 255.0 / 2.0, 255.0]),
+        (LockHolder::Insert, [1.0, 0.0, 0.0, 0.0, 0.0]),
+        (LockHolder::Dispatch, [1.0, 90.0, 90.0, 0.0, 0.0]),
+        (LockHolder::Complete, [1.0, 110.0, 110.0, 0.0, 0.0]),
+    ];
+    assert_eq!(holders_of_two_reads("legacy-deadline", LockKind::Queue), expected);
+}
+
+/// [holders-share-a-lock] Processors count the time for which they spin on their own.
+#[test]
+fn the_figures_of_holders_add_up_to_those_of_the_lock() {
+    let disk = disk(8, RYZEN_NS, "submit-queues = 2\ndepth = 4");
+    for design in ["legacy-deadline", "mq-deadline", "mq-deadline-batched", "mq-none"] {
+        let report = run(&disk, design, &scaletest(8));
+        let counts = report.locks.iter().flat_map(|of| of.all);
+        let waited: u64 = counts.map(|of| of.waited.as_ns()).sum();
+        assert_eq!(waited, report.totals.spinning.as_ns(), "{design}");
+        for LockFigures { kind, all, holders } in Figures::of(&report, 8).locks {
+            let longest = |ns: fn(&HoldFigures) -> u64| holders.iter().map(|of| ns(&of.of)).max();
+            assert_eq!(longest(|of| of.longest_hold_ns), Some(all.longest_hold_ns));
+            assert_eq!(longest(|of| of.longest_wait_ns), Some(all.longest_wait_ns));
+            let sums: [fn(&HoldFigures) -> f64; 5] = [
+                |of| of.held_percent,
+                |of| of.per_io,
+                |of| of.per_io * of.moved_percent,
+                |of| of.per_io * of.mean_hold_ns,
+                |of| of.per_io * of.mean_wait_ns,
+            ];
+            for (number, part) in sums.into_iter().enumerate() {
+                let (sum, whole) = (holders.iter().map(|of| part(&of.of)).sum::<f64>(), part(&all));
+                let differs = (sum - whole).abs() > whole * 1e-9;
+                assert!(!differs, "{design}, {kind:?}, sum {number}: {sum} of {whole}");
+            }
+        }
+    }
+}
+
+/// [holders-share-a-lock] Only a thread dispatches to a card, and only a soft interrupt ends requests under the single lock.
+/// Both ask for the lock before they begin.
+#[test]
+fn a_thread_waits_for_a_lock_to_dispatch_and_a_soft_interrupt_to_complete() {
+    let mean_wait = |device: &str, design, holder| {
+        let slow = "[cpu]\nelevator-lock = \"50us\"\nlock-submit = \"50us\"";
+        let device = Device::parse("slow", &format!("base = \"{device}\"\n{slow}")).unwrap();
+        let report = run(&device, design, &format!("{} --runtime=50ms", scaletest(4)));
+        let lock = Figures::of(&report, 4).locks.swap_remove(0);
+        let of = lock.holders.iter().find(|of| of.holder == holder).expect("a holder of the lock");
+        of.of.mean_wait_ns
+    };
+    assert!(mean_wait("emmc-hs400-sprd", "mq-deadline", LockHolder::Dispatch) > 0.0);
+    assert!(mean_wait("null", "legacy-deadline", LockHolder::Complete) > 0.0);
 }

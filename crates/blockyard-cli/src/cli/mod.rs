@@ -545,13 +545,24 @@ hardware queue is held, until its next request is issued:
 Locks that CPUs share: the queue's single lock, the scheduler's lock, those of
 dispatch lists, and the words of tag maps. The last two are shown where the
 device's profile has line-transfer:
-  taken/I/O     acquisitions for each I/O
-  moved         share of them for which cache lines came from another CPU
-  held          share of the time for which the lock was held; of several locks
-                of the kind, of the busiest one
-  mean wait     time for which a CPU waited, for each acquisition
-  longest wait  longest time for which a CPU waited; it waits once for all
-                acquisitions of a piece of work
+  taken per I/O  acquisitions for each I/O
+  moved          share of them for which cache lines came from another CPU
+  held           share of the time for which the lock was held; of several locks
+                 of the kind, of the busiest one
+  average hold   time for which the lock was held, for each acquisition
+  longest hold   longest time for which it was held by one acquisition
+  average wait   time for which a CPU waited, for each acquisition
+  longest wait   longest time for which a CPU waited; it waits once for all
+                 acquisitions of a piece of work
+Below a design, the same for each kind of work that took the lock, if the lock
+was held for any time:
+  submit    bios enter: a merge is tried and, if it fails, a request is made;
+            the scheduler's lock is held only to try the merge
+  insert    requests enter the scheduler, a list of them by one acquisition;
+            under the queue's single lock this takes no time: submit has it
+  dispatch  requests leave the scheduler, and the driver accepts or refuses them
+  complete  requests end
+A wait counts for the work that the CPU waited to do first.
 
 What jobs spend their time on, all jobs together; shown if jobs have one I/O at
 a time, think or pause:

@@ -1,11 +1,19 @@
-//! Locks: a table for each kind, with the designs that use it.
+//! Locks: a table for each kind, with the designs that use it, and what holds it under each.
 
 use blockyard_sim::answer::number::{digits, exact_percent, nanoseconds, time};
-use blockyard_sim::answer::{LockFigures, LockKind};
+use blockyard_sim::answer::{HoldFigures, LockFigures, LockKind};
 
 use super::table::Table;
 
-const COLUMNS: [&str; 5] = ["taken/I/O", "moved", "held", "mean wait", "longest wait"];
+const COLUMNS: [&str; 7] = [
+    "taken per I/O",
+    "moved",
+    "held",
+    "average hold",
+    "longest hold",
+    "average wait",
+    "longest wait",
+];
 const KINDS: [LockKind; 4] =
     [LockKind::Queue, LockKind::Elevator, LockKind::DispatchList, LockKind::TagWords];
 
@@ -25,14 +33,12 @@ pub(super) fn text<'a>(
         }
         let mut table = Table::of_numbers("design", COLUMNS);
         for (name, of) in rows {
-            table.row([
-                name.to_owned(),
-                digits(of.per_io),
-                exact_percent(of.moved_percent),
-                exact_percent(of.held_percent),
-                nanoseconds(of.mean_wait_ns),
-                time(of.longest_wait_ns),
-            ]);
+            table.row(row(name.to_owned(), &of.all));
+            // What held a lock that cost no time is of no interest.
+            let holders = if of.all.longest_hold_ns > 0 { &of.holders[..] } else { &[] };
+            for holder in holders {
+                table.row(row(format!("  {}", holder.holder.name()), &holder.of));
+            }
         }
         let name = kind.name();
         text += &format!("\n{}{}:\n{table:width$}", name[..1].to_uppercase(), &name[1..]);
@@ -40,36 +46,69 @@ pub(super) fn text<'a>(
     text
 }
 
+fn row(first: String, of: &HoldFigures) -> [String; 1 + COLUMNS.len()] {
+    [
+        first,
+        digits(of.per_io),
+        exact_percent(of.moved_percent),
+        exact_percent(of.held_percent),
+        nanoseconds(of.mean_hold_ns),
+        time(of.longest_hold_ns),
+        nanoseconds(of.mean_wait_ns),
+        time(of.longest_wait_ns),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
+    use blockyard_sim::answer::{HolderFigures, LockHolder};
+
     use super::*;
 
-    #[test]
-    fn each_kind_has_a_table_of_the_designs_that_use_it() {
-        let of = |kind, per_io| LockFigures {
-            kind,
+    fn used(per_io: f64, mean_hold_ns: f64) -> HoldFigures {
+        HoldFigures {
             per_io,
             moved_percent: 87.5,
-            held_percent: 99.96,
+            held_percent: 99.9,
+            mean_hold_ns,
+            longest_hold_ns: 1_234,
             mean_wait_ns: 8_700.0,
             longest_wait_ns: 123_456,
-        };
-        let all = [of(LockKind::Elevator, 2.25), of(LockKind::TagWords, 4.0)];
-        let words = [of(LockKind::TagWords, 2.0)];
-        let designs = [("mq-deadline", &all[..]), ("mq-none", &words[..])];
+        }
+    }
+
+    fn lock(kind: LockKind, per_io: f64) -> LockFigures {
+        let holder = |holder, per_io| HolderFigures { holder, of: used(per_io, 100.0) };
+        let holders = vec![holder(LockHolder::Insert, 0.25), holder(LockHolder::Complete, 2.0)];
+        LockFigures { kind, all: used(per_io, 250.0), holders }
+    }
+
+    /// A design with a name of 19 letters fits in 80 columns.
+    #[test]
+    fn each_kind_has_a_table_of_the_designs_that_use_it_and_of_what_holds_it() {
+        let all = [lock(LockKind::Elevator, 2.25), lock(LockKind::TagWords, 4.0)];
+        let mut free = lock(LockKind::TagWords, 2.0);
+        free.all.longest_hold_ns = 0;
+        let words = [free];
+        let designs = [("mq-deadline-batched", &all[..]), ("mq-none", &words[..])];
         let expected = "
 The scheduler's lock:
-                                                  longest
-design       taken/I/O   moved   held  mean wait     wait
-mq-deadline       2.25  87.5 %  100 %    8.70 us   123 us
+                       taken                  average  longest  average  longest
+design               per I/O   moved    held     hold     hold     wait     wait
+mq-deadline-batched     2.25  87.5 %  99.9 %   250 ns  1.23 us  8.70 us   123 us
+  insert                0.25  87.5 %  99.9 %   100 ns  1.23 us  8.70 us   123 us
+  complete              2.00  87.5 %  99.9 %   100 ns  1.23 us  8.70 us   123 us
 
 The words of the tag map:
-                                                  longest
-design       taken/I/O   moved   held  mean wait     wait
-mq-deadline       4.00  87.5 %  100 %    8.70 us   123 us
-mq-none           2.00  87.5 %  100 %    8.70 us   123 us
+                       taken                  average  longest  average  longest
+design               per I/O   moved    held     hold     hold     wait     wait
+mq-deadline-batched     4.00  87.5 %  99.9 %   250 ns  1.23 us  8.70 us   123 us
+  insert                0.25  87.5 %  99.9 %   100 ns  1.23 us  8.70 us   123 us
+  complete              2.00  87.5 %  99.9 %   100 ns  1.23 us  8.70 us   123 us
+mq-none                 2.00  87.5 %  99.9 %   250 ns     0 ns  8.70 us   123 us
 ";
         assert_eq!(text(designs.into_iter(), 80), expected);
+        assert_eq!(text(designs.into_iter(), 120), expected);
         assert_eq!(text(core::iter::empty(), 80), "");
     }
 }

@@ -26,6 +26,7 @@ mod verdict;
 mod verified;
 
 pub use crate::device::load::{Parts, Work};
+pub use crate::machine::lock::LockHolder;
 pub use crate::machine::locks::LockKind;
 pub use drive::{DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
 pub use explanation::{
@@ -40,7 +41,7 @@ pub use job_figures::{DirectionFigures, JobFigures};
 pub use job_time::JobTime;
 pub use latency::{Buckets, Latency};
 pub use life::{Held, Holds, Life, LifeStage};
-pub use locks::LockFigures;
+pub use locks::{HoldFigures, HolderFigures, LockFigures};
 pub use outcome::{Outcome, Stop};
 pub use pmem::{PmemFigures, PmemParts};
 pub use saved::{Pair as SavedPair, Saved, SavedDesign};

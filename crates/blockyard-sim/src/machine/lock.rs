@@ -10,9 +10,13 @@
 //! - **[lock-moves-between-processors]** An acquisition takes longer if another processor had the lock before: cache lines
 //!   move. That is so for the first acquisition of a piece of work if its processor was not the last one, and for all others
 //!   while another processor wants the lock.
+//! - **[holders-share-a-lock]** Every acquisition, hold, move and wait is counted for one holder, so the counts of all holders
+//!   add up to those of the lock. A piece of work waits for its first acquisition; if it asked for the lock before it
+//!   began, it waits as the holder that it asked for.
 
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
+use serde::Serialize;
 use std::collections::VecDeque;
 
 /// The answer to a processor that requests a lock.
@@ -24,14 +28,37 @@ pub enum Ask {
     Wait(Option<Instant>),
 }
 
-/// The use that a piece of work makes of a lock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What holds a lock: the kind of work that takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LockHolder {
+    /// A bio enters the queue: a merge is tried, and a bio that does not merge gets a request.
+    Submit,
+    /// Requests enter the scheduler.
+    Insert,
+    /// A request leaves the scheduler, and the driver accepts or refuses it.
+    Dispatch,
+    /// A request ends.
+    Complete,
+}
+
+impl LockHolder {
+    /// All of them, in the order in which a request meets them.
+    pub const ALL: [Self; 4] = [Self::Submit, Self::Insert, Self::Dispatch, Self::Complete];
+}
+
+/// A hold of a lock, from its acquisition until the lock is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// The number of acquisitions.
-    pub acquisitions: u32,
-    /// The time for which they hold the lock together.
+    /// What holds the lock.
+    pub by: LockHolder,
+    /// The time for which it does, without a move of cache lines.
     pub time: Duration,
 }
+
+/// The counts of each holder, in the order of [`LockHolder::ALL`].
+pub type CountsByHolder = [LockCounts; LockHolder::ALL.len()];
 
 /// The use that was made of a lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,10 +69,33 @@ pub struct LockCounts {
     pub moves: u64,
     /// The time for which the lock was held, with those moves.
     pub held: Duration,
+    /// The longest time for which one acquisition held the lock, with its move.
+    pub longest_hold: Duration,
     /// The time that processors waited for the lock.
     pub waited: Duration,
     /// The longest wait of a piece of work.
     pub longest_wait: Duration,
+}
+
+impl LockCounts {
+    /// Returns these counts and `other` as one.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            acquisitions: self.acquisitions + other.acquisitions,
+            moves: self.moves + other.moves,
+            held: self.held + other.held,
+            longest_hold: self.longest_hold.max(other.longest_hold),
+            waited: self.waited + other.waited,
+            longest_wait: self.longest_wait.max(other.longest_wait),
+        }
+    }
+
+    /// Returns the counts of all holders together.
+    #[must_use]
+    pub fn sum(of: &CountsByHolder) -> Self {
+        of.iter().copied().fold(Self::default(), Self::and)
+    }
 }
 
 /// The time that a piece of work spends for a lock.
@@ -64,7 +114,7 @@ pub struct Contended {
     /// The processor that had the lock last.
     last: Option<CpuId>,
     waiters: VecDeque<CpuId>,
-    counts: LockCounts,
+    counts: CountsByHolder,
 }
 
 impl Contended {
@@ -81,29 +131,35 @@ impl Contended {
 
     /// Takes the lock for work of `cpu` that began at `now`, or as soon as it is free, before all waiters. A processor that
     /// was granted the lock does not wait. `busy` is how long the work has waited for other locks or held them: it has
-    /// waited for this one too meanwhile. `transfer` is the time of a move between processors
-    /// ([lock-moves-between-processors]).
+    /// waited for this one too meanwhile. `holds` are those of the work, one or more. `transfer` is the time of a move between
+    /// processors ([lock-moves-between-processors]).
     pub fn take(
         &mut self,
         cpu: CpuId,
         now: Instant,
         busy: Duration,
-        hold: Hold,
+        holds: &[Hold],
         transfer: Duration,
     ) -> Taken {
-        debug_assert!(hold.acquisitions > 0, "{cpu:?} uses a lock without an acquisition");
+        debug_assert!(!holds.is_empty(), "{cpu:?} uses a lock without an acquisition");
         let begin = self.free_at.max(now);
-        let first = u32::from(self.last.is_some_and(|last| last != cpu));
         let wait = begin.since(begin.min(now + busy));
         let is_wanted = wait > Duration::ZERO || !self.waiters.is_empty();
-        let moves = first + if is_wanted { hold.acquisitions - 1 } else { 0 };
-        let held = hold.time + Duration::from_ns(transfer.as_ns() * u64::from(moves));
+        let mut moves = self.last.is_some_and(|last| last != cpu);
+        let mut held = Duration::ZERO;
+        for &Hold { by, time } in holds {
+            let held_once = if moves { time + transfer } else { time };
+            let counts = &mut self.counts[by as usize];
+            counts.acquisitions += 1;
+            counts.moves += u64::from(moves);
+            counts.held += held_once;
+            counts.longest_hold = counts.longest_hold.max(held_once);
+            held += held_once;
+            moves = is_wanted;
+        }
         self.free_at = begin + held;
         self.last = Some(cpu);
-        self.counts.acquisitions += u64::from(hold.acquisitions);
-        self.counts.moves += u64::from(moves);
-        self.counts.held += held;
-        self.note_wait(wait);
+        self.note_wait(holds[0].by, wait); // [holders-share-a-lock]
         Taken { wait, held }
     }
 
@@ -112,10 +168,11 @@ impl Contended {
         if self.free_at > now { None } else { self.waiters.pop_front() }
     }
 
-    /// Counts a `wait` that has ended.
-    pub fn note_wait(&mut self, wait: Duration) {
-        self.counts.waited += wait;
-        self.counts.longest_wait = self.counts.longest_wait.max(wait);
+    /// Counts a `wait` that has ended, for the holder that the lock was wanted for.
+    pub fn note_wait(&mut self, by: LockHolder, wait: Duration) {
+        let counts = &mut self.counts[by as usize];
+        counts.waited += wait;
+        counts.longest_wait = counts.longest_wait.max(wait);
     }
 
     /// Returns when to call [`Self::grant`] again; `None` if no processor waits.
@@ -124,20 +181,21 @@ impl Contended {
         (!self.waiters.is_empty()).then_some(self.free_at)
     }
 
-    /// Returns the counts.
+    /// Returns the counts of each holder.
     #[must_use]
-    pub const fn counts(&self) -> LockCounts {
-        self.counts
+    pub const fn counts(&self) -> &CountsByHolder {
+        &self.counts
     }
 
     /// Resets the counts.
     pub fn forget(&mut self) {
-        self.counts = LockCounts::default();
+        self.counts = CountsByHolder::default();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::LockHolder::{Dispatch, Insert, Submit};
     use super::*;
 
     const fn at(ns: u64) -> Instant {
@@ -148,13 +206,14 @@ mod tests {
         Duration::from_ns(ns)
     }
 
-    const fn hold(acquisitions: u32, time_ns: u64) -> Hold {
-        Hold { acquisitions, time: ns(time_ns) }
+    const fn by(by: LockHolder, time_ns: u64) -> Hold {
+        Hold { by, time: ns(time_ns) }
     }
 
-    /// Takes a lock whose moves are free. Returns the wait and the time held, in nanoseconds.
-    fn take(lock: &mut Contended, cpu: u16, now: u64, hold: Hold) -> (u64, u64) {
-        let Taken { wait, held } = lock.take(CpuId(cpu), at(now), ns(0), hold, ns(0));
+    /// Takes a lock whose moves are free, for so many nanoseconds. Returns the wait and the time held, in nanoseconds.
+    fn take(lock: &mut Contended, cpu: u16, now: u64, time_ns: u64) -> (u64, u64) {
+        let holds = [by(Submit, time_ns)];
+        let Taken { wait, held } = lock.take(CpuId(cpu), at(now), ns(0), &holds, ns(0));
         (wait.as_ns(), held.as_ns())
     }
 
@@ -163,11 +222,11 @@ mod tests {
     fn processors_get_the_lock_in_turn_and_not_before_it_is_free() {
         let mut lock = Contended::default();
         assert_eq!(lock.ask(CpuId(0), at(10)), Ask::Granted);
-        assert_eq!(take(&mut lock, 0, 10, hold(1, 30)), (0, 30));
+        assert_eq!(take(&mut lock, 0, 10, 30), (0, 30));
         assert_eq!(lock.ask(CpuId(1), at(20)), Ask::Wait(Some(at(40))));
         assert_eq!(lock.ask(CpuId(2), at(25)), Ask::Wait(None));
         assert_eq!((lock.grant(at(40)), lock.next_grant()), (Some(CpuId(1)), Some(at(40))));
-        assert_eq!(take(&mut lock, 1, 40, hold(1, 5)), (0, 5));
+        assert_eq!(take(&mut lock, 1, 40, 5), (0, 5));
         assert_eq!(lock.next_grant(), Some(at(45)));
         assert_eq!((lock.grant(at(45)), lock.next_grant()), (Some(CpuId(2)), None));
     }
@@ -175,33 +234,66 @@ mod tests {
     #[test]
     fn work_that_has_not_asked_waits_until_the_lock_is_free_and_others_wait_for_it() {
         let mut lock = Contended::default();
-        take(&mut lock, 0, 0, hold(1, 100));
+        take(&mut lock, 0, 0, 100);
         assert_eq!(lock.ask(CpuId(1), at(50)), Ask::Wait(Some(at(100))));
-        assert_eq!(take(&mut lock, 0, 60, hold(2, 20)), (40, 20));
+        assert_eq!(take(&mut lock, 0, 60, 20), (40, 20));
         assert_eq!((lock.grant(at(100)), lock.next_grant()), (None, Some(at(120))));
         assert_eq!(lock.grant(at(120)), Some(CpuId(1)));
-        lock.note_wait(ns(70));
+        lock.note_wait(Submit, ns(70));
         let counts = LockCounts {
-            acquisitions: 3,
-            moves: 1,
+            acquisitions: 2,
+            moves: 0,
             held: ns(120),
+            longest_hold: ns(100),
             waited: ns(110),
             longest_wait: ns(70),
         };
-        assert_eq!(lock.counts(), counts);
+        assert_eq!(LockCounts::sum(lock.counts()), counts);
         lock.forget();
-        assert_eq!((lock.counts(), lock.next_grant()), (LockCounts::default(), None));
+        assert_eq!((*lock.counts(), lock.next_grant()), (CountsByHolder::default(), None));
+    }
+
+    /// [holders-share-a-lock] A processor submits two bios, inserts them and removes one, while another one that had the lock
+    /// wants it back: each acquisition moves cache lines, which takes 7 ns. Then it removes one more, and nobody wants the lock.
+    #[test]
+    fn each_holder_has_its_holds_moves_and_waits_and_together_they_are_those_of_the_lock() {
+        let mut lock = Contended::default();
+        take(&mut lock, 0, 0, 100);
+        let work = [by(Submit, 5), by(Submit, 8), by(Insert, 60), by(Dispatch, 30)];
+        // It began at 20 ns, and the lock is free at 100 ns.
+        let taken = lock.take(CpuId(1), at(20), ns(0), &work, ns(7));
+        assert_eq!((taken.wait, taken.held), (ns(80), ns(5 + 8 + 60 + 30 + 4 * 7)));
+        let taken = lock.take(CpuId(1), at(300), ns(0), &[by(Dispatch, 40)], ns(7));
+        assert_eq!((taken.wait, taken.held), (ns(0), ns(40)));
+        lock.note_wait(Dispatch, ns(9));
+        let counts = |acquisitions, moves, holds: [u64; 2], waits: [u64; 2]| LockCounts {
+            acquisitions,
+            moves,
+            held: ns(holds[0]),
+            longest_hold: ns(holds[1]),
+            waited: ns(waits[0]),
+            longest_wait: ns(waits[1]),
+        };
+        let expected = [
+            counts(3, 2, [100 + 12 + 15, 100], [80, 80]),
+            counts(1, 1, [67, 67], [0, 0]),
+            counts(2, 1, [37 + 40, 40], [9, 9]),
+            LockCounts::default(),
+        ];
+        assert_eq!(*lock.counts(), expected);
+        let together = counts(6, 4, [127 + 67 + 77, 100], [89, 80]);
+        assert_eq!(LockCounts::sum(lock.counts()), together);
     }
 
     /// Work that takes two locks, each taken for 100 ns more, waits for 100 ns and not for 200.
     #[test]
     fn a_processor_that_waits_for_one_lock_does_not_wait_for_another_at_the_same_time() {
         let (mut first, mut second) = (Contended::default(), Contended::default());
-        take(&mut first, 0, 0, hold(1, 100));
-        take(&mut second, 0, 0, hold(1, 100));
+        take(&mut first, 0, 0, 100);
+        take(&mut second, 0, 0, 100);
         let mut busy = ns(0);
         let waits = [&mut first, &mut second].map(|lock| {
-            let taken = lock.take(CpuId(1), at(0), busy, hold(1, 10), ns(0));
+            let taken = lock.take(CpuId(1), at(0), busy, &[by(Submit, 10)], ns(0));
             busy += taken.wait + taken.held;
             taken.wait.as_ns()
         });
@@ -212,13 +304,14 @@ mod tests {
     #[test]
     fn cache_lines_move_when_another_processor_had_the_lock_or_wants_it() {
         let mut lock = Contended::default();
+        let three = [by(Submit, 30), by(Insert, 30), by(Dispatch, 40)];
         let held = |lock: &mut Contended, cpu, now| {
-            lock.take(CpuId(cpu), at(now), ns(0), hold(3, 100), ns(7)).held.as_ns()
+            lock.take(CpuId(cpu), at(now), ns(0), &three, ns(7)).held.as_ns()
         };
         assert_eq!([held(&mut lock, 0, 0), held(&mut lock, 0, 200)], [100, 100]);
         assert_eq!(held(&mut lock, 1, 300), 107);
         assert_eq!(lock.ask(CpuId(0), at(310)), Ask::Wait(Some(at(407))));
         assert_eq!(held(&mut lock, 1, 407), 114);
-        assert_eq!(lock.counts().moves, 3);
+        assert_eq!(LockCounts::sum(lock.counts()).moves, 3);
     }
 }

@@ -7,7 +7,7 @@ use blockyard::unit::QueueId;
 use core::ops::Range;
 use serde::Serialize;
 
-use super::lock::{Contended, LockCounts};
+use super::lock::{Contended, CountsByHolder, LockCounts};
 
 /// A kind of lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -29,10 +29,10 @@ pub enum LockKind {
 pub struct LockUse {
     /// The kind.
     pub kind: LockKind,
-    /// The counts of all of them together; `longest_wait` is that of one.
-    pub all: LockCounts,
-    /// The counts of the one that was held for the longest time.
-    pub busiest: LockCounts,
+    /// The counts of all of them together, by holder; the longest hold and wait are those of one.
+    pub all: CountsByHolder,
+    /// The counts of the one that was held for the longest time, by holder.
+    pub busiest: CountsByHolder,
 }
 
 /// A map of tags for each hardware queue, or one that they share. Its words lie on cache lines of their own.
@@ -167,22 +167,20 @@ impl Sites {
             (LockKind::TagWords, lists..self.all),
         ];
         let used = |(kind, range)| LockUse::of(kind, &locks[range]);
-        kinds.into_iter().map(used).filter(|of| of.all.acquisitions > 0).collect()
+        kinds.into_iter().map(used).filter(|of| LockCounts::sum(&of.all).acquisitions > 0).collect()
     }
 }
 
 impl LockUse {
     fn of(kind: LockKind, locks: &[Contended]) -> Self {
-        let each = || locks.iter().map(Contended::counts);
-        let all = each().fold(LockCounts::default(), |sum, one| LockCounts {
-            acquisitions: sum.acquisitions + one.acquisitions,
-            moves: sum.moves + one.moves,
-            held: sum.held + one.held,
-            waited: sum.waited + one.waited,
-            longest_wait: sum.longest_wait.max(one.longest_wait),
+        let each = || locks.iter().map(|lock| *lock.counts());
+        let all = each().fold(CountsByHolder::default(), |mut sum, one| {
+            sum.iter_mut().zip(one).for_each(|(sum, one)| *sum = sum.and(one));
+            sum
         });
-        let busiest = each().max_by_key(|one| one.held).unwrap_or_default();
-        debug_assert!(busiest.held <= all.held, "one of them is held no longer than all");
+        let held = |of: &CountsByHolder| LockCounts::sum(of).held;
+        let busiest = each().max_by_key(held).unwrap_or_default();
+        debug_assert!(held(&busiest) <= held(&all), "one of them is held no longer than all");
         Self { kind, all, busiest }
     }
 }

@@ -4,7 +4,7 @@
 use super::{Event, World};
 use crate::device::terms::Runner;
 use crate::machine::cpu::{Switch, Work};
-use crate::machine::lock::Ask;
+use crate::machine::lock::{Ask, LockHolder};
 use crate::observe::Observer;
 use blockyard::time::Duration;
 use blockyard::unit::{CpuId, QueueId};
@@ -108,7 +108,7 @@ impl<O: Observer> World<O> {
             self.cpus[cpu.index()].busy += spun;
             self.totals.spinning += spun;
             self.totals.cpu += spun;
-            self.locks[queue.index()].note_wait(spun);
+            self.locks[queue.index()].note_wait(wanted_by(&work), spun);
             self.perform(cpu, work);
         }
         if let Some(at) = self.locks[queue.index()].next_grant() {
@@ -121,9 +121,10 @@ impl<O: Observer> World<O> {
         let line = self.machine.line_transfer;
         let lines = Duration::from_ns(line.as_ns() * u64::from(self.machine.lock_lines));
         let mut cost = Duration::ZERO;
-        while let Some((site, hold)) = self.host.sink.0.0.next_hold() {
-            let transfer = if self.host.sink.0.0.sites().is_queue(site) { lines } else { line };
-            let taken = self.locks[site].take(cpu, self.now, cost, hold, transfer);
+        let costs = &mut self.host.sink.0.0;
+        while let Some(site) = costs.next_lock() {
+            let transfer = if costs.sites().is_queue(site) { lines } else { line };
+            let taken = self.locks[site].take(cpu, self.now, cost, costs.taken(), transfer);
             self.totals.spinning += taken.wait;
             cost += taken.wait + taken.held;
         }
@@ -185,5 +186,15 @@ impl<O: Observer> World<O> {
             self.soon(end, Event::CpuFree(cpu));
         }
         self.wake_host(woken, end);
+    }
+}
+
+/// Returns what `work`, which asks for the lock of a queue, does with it first ([holders-share-a-lock]).
+fn wanted_by(work: &Work) -> LockHolder {
+    match work {
+        Work::Step(_) => LockHolder::Submit,
+        Work::Run { .. } => LockHolder::Dispatch,
+        Work::Complete { .. } | Work::Vector(_) => LockHolder::Complete,
+        _ => unreachable!("{work:?} asks for no lock"),
     }
 }

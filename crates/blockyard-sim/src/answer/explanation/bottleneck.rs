@@ -52,9 +52,9 @@ pub(super) fn bottleneck(device: &Device, figures: &Figures) -> Bottleneck {
     }
     let (cpu, polling) = (cpu_use(figures), figures.polling_percent);
     if let Some(lock) = most_wanted(&figures.locks)
-        && (figures.spinning_percent >= MUCH_SPINNING || lock.held_percent >= USED_UP)
+        && (figures.spinning_percent >= MUCH_SPINNING || lock.all.held_percent >= USED_UP)
     {
-        let (held_percent, spinning_percent) = (lock.held_percent, figures.spinning_percent);
+        let (held_percent, spinning_percent) = (lock.all.held_percent, figures.spinning_percent);
         return Bottleneck::Lock { lock: lock.kind, held_percent, cpu, spinning_percent };
     }
     // [polling-uses-nothing-up]
@@ -96,7 +96,7 @@ fn idle_by_choice_percent(figures: &Figures) -> f64 {
 
 /// The lock for which CPUs wait most.
 fn most_wanted(locks: &[LockFigures]) -> Option<&LockFigures> {
-    let waited = |of: &LockFigures| of.per_io * of.mean_wait_ns;
+    let waited = |of: &LockFigures| of.all.per_io * of.all.mean_wait_ns;
     locks.iter().max_by(|a, b| waited(a).total_cmp(&waited(b)))
 }
 

@@ -8,9 +8,9 @@ use blockyard::trace::Hold;
 use super::difference::explain;
 use super::*;
 use crate::answer::{
-    CommandCounts, DriveFigures, Figures, Held, HostFigures, JobTime, Latency, Life, LifeStage,
-    LoadFigures, LockFigures, LockKind, Overlapped, Parts, PartsFigures, PmemFigures, PmemParts,
-    TransferCounts, TransferTimes, Woken, Work, WrittenFigures,
+    CommandCounts, DriveFigures, Figures, Held, HoldFigures, HostFigures, JobTime, Latency, Life,
+    LifeStage, LoadFigures, LockFigures, LockKind, Overlapped, Parts, PartsFigures, PmemFigures,
+    PmemParts, TransferCounts, TransferTimes, Woken, Work, WrittenFigures,
 };
 
 /// A run of a second in which `commands` of `ios_per_command` I/Os each spent 440 us at the device.
@@ -100,11 +100,16 @@ fn worse_merging_without_early_dispatch_is_explained_by_neighbours_that_do_not_m
 fn a_lower_command_rate_is_explained_by_both_bottlenecks() {
     let lock = |kind, mean_wait_ns, held_percent| LockFigures {
         kind,
-        per_io: 3.0,
-        moved_percent: 0.0,
-        held_percent,
-        mean_wait_ns,
-        longest_wait_ns: 9_000,
+        all: HoldFigures {
+            per_io: 3.0,
+            moved_percent: 0.0,
+            held_percent,
+            mean_hold_ns: 0.0,
+            longest_hold_ns: 0,
+            mean_wait_ns,
+            longest_wait_ns: 9_000,
+        },
+        holders: Vec::new(),
     };
     let locks = vec![lock(LockKind::Elevator, 900.0, 97.8), lock(LockKind::TagWords, 800.0, 98.0)];
     let locked = Figures { spinning_percent: 60.0, locks, ..run(70_000, 1.0) };
