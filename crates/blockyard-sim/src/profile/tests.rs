@@ -684,7 +684,7 @@ fn a_file_that_is_too_long_or_no_text_is_refused() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// Profiles come from users, so no text may make the reader panic.
+/// Profiles come from users, so no text may make the reader panic. Each fifth place is cut and spliced; the fuzz target `profile` does more.
 #[test]
 fn any_text_is_read_or_refused_without_a_panic() {
     const SPLICES: &[&str] =
@@ -692,7 +692,7 @@ fn any_text_is_read_or_refused_without_a_panic() {
     let all = builtin_designs().iter().chain(builtin_devices());
     for (nth, builtin) in all.enumerate() {
         let text = builtin.text;
-        for at in (nth..=text.len()).filter(|&at| text.is_char_boundary(at)) {
+        for at in (nth % 5..=text.len()).step_by(5).filter(|&at| text.is_char_boundary(at)) {
             let (head, tail) = text.split_at(at);
             parse_both(head);
             parse_both(tail);
