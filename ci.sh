@@ -14,7 +14,7 @@ SWARMS=(blockyard-sim:swarm blockyard-sim:swarm_mmc)
 # The argument with which a benchmark runs once and quickly (criterion and divan both take it).
 BENCH_QUICK=(--test)
 # The default number of swarm seeds.
-SWARM_SEEDS=10000
+SWARM_SEEDS=4000
 # The default run time of each fuzz target.
 FUZZ_SECONDS=10
 # The default sample of faults, and its seed.
