@@ -6,7 +6,7 @@ use super::RequestQueue;
 use super::send::{Batch, Sent};
 use super::turn::Turn;
 use crate::bio::Flags;
-use crate::driver::{Accept, Driver};
+use crate::driver::{Accept, Busy, Driver};
 use crate::hardware_queue::RunStop;
 use crate::host::Host;
 use crate::policy::{BusyTrack, Dequeue, Dispatch, Model};
@@ -14,6 +14,18 @@ use crate::request::{List, State};
 use crate::time::Instant;
 use crate::trace::{Action, Hold, Sink};
 use crate::unit::{Budget, HctxId, RequestId};
+
+/// Why a request was not issued directly.
+enum NotIssued {
+    /// Its hardware queue is held.
+    Held(Hold),
+    /// The driver gave no budget.
+    NoBudget,
+    /// Staged requests go first ([no-overtaking-staged]).
+    OthersFirst,
+    /// The driver refused it.
+    Refused(Busy),
+}
 
 impl RequestQueue {
     /// Passes requests of `hctx` to the driver until none is left, the driver refuses one, no tag
@@ -355,32 +367,49 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     pub(super) fn issue_directly(&mut self, id: RequestId, last: bool) -> bool {
         let hctx = self.queue.requests[id].hctx;
         let others_wait = self.queue.waiting() > 1;
-        let hold = if self.queue.is_quiesced() {
-            Hold::Quiesced
+        let why = if self.queue.is_quiesced() {
+            NotIssued::Held(Hold::Quiesced)
         } else if others_wait && self.queue.has_leftovers(hctx) {
-            Hold::Leftovers
+            NotIssued::Held(Hold::Leftovers)
         } else if !self.take_budget_for(id) {
-            self.queue.hctxs[hctx.index()].busy.run_ended(true);
-            Hold::Budget
+            NotIssued::NoBudget
         } else if others_wait && !self.queue.hctxs[hctx.index()].pending.is_empty() {
-            self.put_budget(id); // [no-overtaking-staged]
-            self.insert(self.queue.map.kind_serving(self.queue.requests[id].cpu, hctx), id);
-            self.queue.runs.mark(hctx, false);
-            return false;
+            NotIssued::OthersFirst
         } else {
             self.queue.requests[id].times.scheduled = self.now;
             let Accept::Busy(busy) = self.offer(id, last) else { return true };
-            self.queue.hctxs[hctx.index()].busy.run_ended(true);
-            let mut refused = List::new();
-            refused.push_back(&mut self.queue.requests, id);
-            self.keep_batch(hctx, &mut refused, busy.into());
-            let _ = self.hold_run(hctx, busy.into());
-            return false;
+            NotIssued::Refused(busy)
         };
-        let kind = self.queue.map.kind_serving(self.queue.requests[id].cpu, hctx);
-        self.insert(kind, id);
-        let _ = self.hold_run(hctx, hold);
+        self.stage_unissued(id, why);
         false
+    }
+
+    /// Stages a request that was not issued directly.
+    #[cold]
+    fn stage_unissued(&mut self, id: RequestId, why: NotIssued) {
+        let (hctx, cpu) = (self.queue.requests[id].hctx, self.queue.requests[id].cpu);
+        let hold = match why {
+            NotIssued::Held(hold) => hold,
+            NotIssued::NoBudget => {
+                self.queue.hctxs[hctx.index()].busy.run_ended(true);
+                Hold::Budget
+            }
+            NotIssued::OthersFirst => {
+                self.put_budget(id); // [no-overtaking-staged]
+                self.insert(self.queue.map.kind_serving(cpu, hctx), id);
+                return self.queue.runs.mark(hctx, false);
+            }
+            NotIssued::Refused(busy) => {
+                self.queue.hctxs[hctx.index()].busy.run_ended(true);
+                let mut refused = List::new();
+                refused.push_back(&mut self.queue.requests, id);
+                self.keep_batch(hctx, &mut refused, busy.into());
+                let _ = self.hold_run(hctx, busy.into());
+                return;
+            }
+        };
+        self.insert(self.queue.map.kind_serving(cpu, hctx), id);
+        let _ = self.hold_run(hctx, hold);
     }
 
     /// Like [`RequestQueue::keep`] for a batch from the elevator: its requests may be for several hardware

@@ -94,7 +94,7 @@ impl RequestQueue {
 
     /// Returns the hardware queue that serves `bio` from `cpu`.
     fn hctx_of(&self, cpu: CpuId, bio: &Bio) -> HctxId {
-        self.map.serving(self.map.kind_of(bio), cpu)
+        self.map.serving(self.kind_of(bio), cpu)
     }
 
     /// A tag or bio of this queue has come free: marks a run that lets the oldest split bio
@@ -329,7 +329,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         carried: &Bio,
         plugs: bool,
     ) -> Result<(), SubmitError> {
-        let kind = self.queue.map.kind_of(carried);
+        let kind = self.queue.kind_of(carried);
         if self.queue.waiting() > 0 && self.merge_bio(cpu, kind, bio) {
             return Ok(());
         }
@@ -349,7 +349,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         };
         self.emit_entered(cpu, bio);
         self.queue.held += 1;
-        self.queue.idle_at = None;
+        self.queue.idle_at = Instant::MAX;
         let steps = Steps::of(carried, &self.queue.limits);
         let rq = self.queue.requests.start(id, bio, carried, cpu, hctx, self.now);
         rq.driver_tag = driver_tag;

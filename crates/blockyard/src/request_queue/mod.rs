@@ -72,6 +72,7 @@ mod send;
 mod sequence;
 mod turn;
 
+use crate::bio::Bio;
 use crate::driver::Driver;
 use crate::elevator::Elevator;
 use crate::hardware_queue::{HardwareQueue, QueueMap, Run};
@@ -116,6 +117,8 @@ pub struct RequestQueue {
     policies: Policies,
     limits: Limits,
     map: QueueMap,
+    /// Whether the map is the same for all kinds of bios.
+    one_map: bool,
     run_batch_max: u32,
     timeout: Duration,
     requests: Requests,
@@ -152,9 +155,9 @@ pub struct RequestQueue {
     /// [`Instant::MAX`]: never.
     timer: Instant,
     pauses: Pauses,
-    /// When the queue stops counting as one that shares the host's tags; set while it holds
-    /// nothing.
-    idle_at: Option<Instant>,
+    /// When the queue stops counting as one that shares the host's tags, while it holds nothing.
+    /// [`Instant::MAX`]: never.
+    idle_at: Instant,
 }
 
 /// The time for which a queue that holds nothing still counts as one that shares its host's tags:
@@ -237,9 +240,10 @@ impl RequestQueue {
             in_flight: 0,
             timer: Instant::MAX,
             pauses: Pauses::new(config.max_waiters),
-            idle_at: None,
+            idle_at: Instant::MAX,
             run_batch_max: config.run_batch_max,
             timeout: config.timeout,
+            one_map: config.map.read.is_empty() && config.map.poll.is_empty(),
             map: config.map,
             policies: config.policies,
             limits: config.limits,
@@ -345,8 +349,8 @@ impl RequestQueue {
             Turn::new(self, host, now).handle_timer();
         }
         self.runs.mark_due(now);
-        if self.idle_at.is_some_and(|due| due <= now) {
-            self.idle_at = None;
+        if self.idle_at <= now {
+            self.idle_at = Instant::MAX;
             host.tags.idle(self.id);
         }
         self.runs.next()
@@ -356,8 +360,8 @@ impl RequestQueue {
     /// before, if there is one.
     #[must_use]
     pub fn poll_at(&self) -> Option<Instant> {
-        let timer = (self.timer < Instant::MAX).then_some(self.timer);
-        earlier(earlier(timer, self.idle_at), self.runs.poll_at())
+        let timer = self.timer.min(self.idle_at);
+        earlier((timer < Instant::MAX).then_some(timer), self.runs.poll_at())
     }
 
     /// Checks the accounts: every request is idle or in one place, and every tag has a request.
@@ -412,6 +416,12 @@ impl RequestQueue {
             let tagged = in_flight + listed - index32(flushes);
             assert_eq!(sched_tags, tagged, "a scheduler tag for each request");
         }
+    }
+
+    /// The kind of map that serves `bio`.
+    #[inline]
+    fn kind_of(&self, bio: &Bio) -> usize {
+        if self.one_map { 0 } else { self.map.kind_of(bio) }
     }
 
     /// The software queue of `cpu` for the map of `kind`.

@@ -36,7 +36,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         );
         if self.host.tags.config().queues > 1 {
             let holds_nothing = self.queue.held == 0;
-            self.queue.idle_at = holds_nothing.then(|| self.now + IDLE_AFTER);
+            self.queue.idle_at = if holds_nothing { self.now + IDLE_AFTER } else { Instant::MAX };
         }
     }
 
@@ -52,9 +52,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let tag = self.queue.tag_on(hctx, id);
         match self.queue.sched_tags.get_mut(hctx.index()) {
             Some(tags) => {
-                tags.put(tag);
-                while let Some(waiter) = tags.next_woken() {
-                    self.queue.woken.push_back(waiter);
+                if tags.put(tag) {
+                    self.queue.woken.extend(core::iter::from_fn(|| tags.next_woken()));
                 }
             }
             None => self.host.tags.put(hctx, driver_tag(tag)),

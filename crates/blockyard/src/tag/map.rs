@@ -118,6 +118,8 @@ struct Bits {
     words: Vec<u64>,
     /// Binary logarithm of the numbers in a word.
     shift: u32,
+    /// The bits of a number that say which of its word it is.
+    within: u32,
     /// No word before this one has a free number.
     first: u32,
     depth: u32,
@@ -127,7 +129,8 @@ struct Bits {
 impl Bits {
     fn new(depth: u32) -> Self {
         let shift = Self::shift(depth);
-        let mut bits = Self { words: Vec::new(), shift, first: 0, depth, in_use: 0 };
+        let within = (1 << shift) - 1;
+        let mut bits = Self { words: Vec::new(), shift, within, first: 0, depth, in_use: 0 };
         bits.words = (0..Self::words(depth))
             .map(|at| low_bits(bits.end_of(at) - bits.start_of(at)))
             .collect();
@@ -197,7 +200,7 @@ impl Bits {
     fn put(&mut self, number: u32) {
         assert!(number < self.depth, "[one-owner-per-tag]: there is no such tag");
         let at = number >> self.shift;
-        let mask = 1 << (number - self.start_of(at));
+        let mask = 1 << (number & self.within);
         let word = &mut self.words[at as usize];
         assert!(*word & mask == 0, "[one-owner-per-tag]: a free tag was put back");
         *word |= mask;

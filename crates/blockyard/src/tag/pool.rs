@@ -53,18 +53,31 @@ impl TagPool {
         self.map.take_reserved()
     }
 
-    /// Gives `tag` back; [`Self::next_woken`] then names the waiters that may try again.
+    /// Gives `tag` back. Returns whether [`Self::next_woken`] may have another waiter to name.
     ///
     /// # Panics
     ///
     /// Panics if `tag` is not in use ([one-owner-per-tag]).
     #[inline]
-    pub fn put(&mut self, tag: u32) {
+    pub fn put(&mut self, tag: u32) -> bool {
+        self.put_number(tag) && self.count_freed(tag)
+    }
+
+    /// Gives `tag` back. Returns whether waiters for such a number sleep, so that [`Self::count_freed`] must follow.
+    #[inline]
+    pub(super) fn put_number(&mut self, tag: u32) -> bool {
         self.map.put(tag);
+        let is_reserved = tag < self.map.reserved();
+        let waiters = if is_reserved { &self.reserved_waiters } else { &self.waiters };
+        waiters.sleeping() > 0
+    }
+
+    /// Notes that `tag` was given back. Returns whether [`Self::next_woken`] may have another waiter to name.
+    pub(super) fn count_freed(&mut self, tag: u32) -> bool {
         if tag < self.map.reserved() {
-            self.reserved_waiters.freed(self.map.reserved_in_use());
+            self.reserved_waiters.freed(self.map.reserved_in_use())
         } else {
-            self.waiters.freed(self.map.in_use());
+            self.waiters.freed(self.map.in_use())
         }
     }
 

@@ -216,7 +216,7 @@ impl TagSet {
     /// Panics if `tag` is not in use ([one-owner-per-tag]).
     pub fn put(&mut self, hctx: HctxId, tag: DriverTag) {
         let pool = self.pool_mut(hctx);
-        pool.tags.put(u32::from(tag.0));
+        let must_count = pool.tags.put_number(u32::from(tag.0));
         let owner = &mut pool.owners[tag.index()];
         owner.request = None;
         if u32::from(tag.0) >= pool.tags.map().reserved() {
@@ -227,8 +227,16 @@ impl TagSet {
             );
             pool.held[owner.queue.index()] -= 1;
         }
-        let woken = pool.tags.has_woken();
-        self.woken |= woken;
+        if must_count {
+            self.count_freed(hctx, tag);
+        }
+    }
+
+    /// Notes that `tag` was given back while waiters sleep.
+    #[inline(never)]
+    fn count_freed(&mut self, hctx: HctxId, tag: DriverTag) {
+        let has_woken = self.pool_mut(hctx).tags.count_freed(u32::from(tag.0));
+        self.woken |= has_woken;
     }
 
     /// Whether a request of `queue` has a tag.

@@ -117,16 +117,13 @@ impl Waiters {
         self.wait_at = (self.wait_at + 1) % QUEUES;
     }
 
-    /// Notes that a tag came free and `in_use` are still in use. Call it for every put.
-    #[inline]
-    pub fn freed(&mut self, in_use: u32) {
-        if self.sleeping > 0 {
-            self.count_freed(in_use);
-        }
-    }
-
+    /// Notes that a tag came free and `in_use` are still in use. Call it for every put while a waiter sleeps. Returns whether
+    /// [`Self::next_woken`] may have another waiter to name.
     #[inline(never)]
-    fn count_freed(&mut self, in_use: u32) {
+    pub fn freed(&mut self, in_use: u32) -> bool {
+        if self.sleeping == 0 {
+            return false;
+        }
         self.freed += 1;
         if self.freed >= self.batch {
             let freed = core::mem::take(&mut self.freed);
@@ -140,6 +137,7 @@ impl Waiters {
             "[sleeper-implies-tag-in-use]: {} sleep",
             self.sleeping
         );
+        self.has_woken()
     }
 
     /// Wakes all waiters: the reason for their refusal may have changed without a put.
