@@ -434,7 +434,7 @@ step_python() {
     want_python "$venv" || return 0
     cargo build -q --locked --release -p blockyard-cli
     rm -rf "$wheels" "$plots"
-    # What the wheel says depends on no optimisation.
+    # The wheel's tests compare results, which no optimisation changes, so it is built without link-time optimisation.
     PATH="$venv/bin:$PATH" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
         maturin build -q --release --manifest-path "$folder/Cargo.toml" --out "$wheels"
     "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --force-reinstall "$wheels"/*.whl
@@ -502,6 +502,7 @@ step_deb() {
         unchecked "the Debian package: this is no Debian"
         return
     fi
+    # A debug build of the tool: its build takes longer than its work.
     cargo deb --version >/dev/null 2>&1 || cargo install -q cargo-deb --locked --debug --root "$CARGO_TARGET_DIR/cargo-deb"
     rm -rf "$folder"
     PATH="$CARGO_TARGET_DIR/cargo-deb/bin:$PATH" ci/deb "$folder"

@@ -296,8 +296,8 @@ fn hostile_input_is_answered_by_an_error_and_harms_nobody() {
     assert_eq!(half.error(), "the last line has no end");
     assert_eq!(half.answer(), None);
 
-    // Silent peers make room, the oldest first. A peer is silent soon after it has read its answer: a second later, as a list takes
-    // so long.
+    // Silent peers make room, the oldest first. The server may count a peer as busy for a moment after the peer has read its answer. A list
+    // takes a second, in which the server measures rates.
     running.list();
     let mut silent: Vec<_> = (0..4).map(|_| running.caller()).collect();
     assert_eq!(running.list()["exports"].as_array().unwrap().len(), 1);

@@ -157,8 +157,13 @@ fn a_volume_on_credit_is_no_volume_of_that_rate() {
     let answer = ask("cloud-gp2", &[], options);
     assert_eq!(limit(&answer).parts, Parts::IosLimit);
     assert!(answer.why.contains("on burst credit, which runs out"), "{}", answer.why);
-    let answer = ask("cloud-gp2", &[("volume.iops.credit", "1")], options);
-    assert!(answer.why.contains("at the paid rate") && !answer.why.contains("on burst credit"));
+    for depth in [32, 1] {
+        let options = format!("--rw=randread --bs=4k --iodepth={depth} --runtime=1s");
+        let answer = ask("cloud-gp2", &[("volume.iops.credit", "1")], &options);
+        assert_eq!(limit(&answer).parts, Parts::IosLimit, "{}", answer.why);
+        assert!(answer.why.contains("at the baseline rate"), "{}", answer.why);
+        assert!(!answer.why.contains("on burst credit"), "{}", answer.why);
+    }
 }
 
 /// A queue of two commands before flash that could read in many dies at once.

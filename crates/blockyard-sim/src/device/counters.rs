@@ -110,8 +110,8 @@ pub const COUNTERS: &[Counter] = &[
     counter(
         "flash",
         "erases",
-        "blocks that were erased",
-        "Blocks are erased when collection has moved their data, and when all of it was overwritten, in sequence for example, or discarded. Each erase keeps a die busy.",
+        "blocks of the map that were erased",
+        "Blocks are erased when collection has moved their data, and when all of it was overwritten, in sequence for example, or discarded. A real block is several of them (`erase-programs`): one erase in so many takes time.",
     ),
     counter(
         "flash",
@@ -217,14 +217,14 @@ pub const COUNTERS: &[Counter] = &[
     ),
     counter(
         "volume",
-        "ios_on_credit",
-        "I/Os, as the provider counts them, on burst credit",
-        "Credit pays for I/Os beyond the rate, and runs out: a longer run is slower. `--set volume.iops.credit=1` begins without.",
+        "io_credit_spent",
+        "burst credit for I/Os that the run spent and did not earn again",
+        "Credit pays for I/Os beyond the rate. A run that spends credit cannot last: a longer one is slower. `--set volume.iops.credit=1` begins without.",
     ),
     counter(
         "volume",
-        "bytes_on_credit",
-        "bytes on burst credit",
-        "As `ios_on_credit`, for the throughput limit.",
+        "byte_credit_spent",
+        "burst credit for bytes that the run spent and did not earn again",
+        "As `io_credit_spent`, for the throughput limit.",
     ),
 ];

@@ -58,8 +58,8 @@ pub enum Work {
     Rotation,
     /// Sectors pass the head of a disk.
     Transfer,
-    /// A volume serves what its rate pays for.
-    PaidRate,
+    /// A volume serves what its baseline rate allows.
+    BaselineRate,
     /// A volume serves more than that, on burst credit.
     BurstCredit,
 }
@@ -79,7 +79,7 @@ impl Work {
         Self::Seeks,
         Self::Rotation,
         Self::Transfer,
-        Self::PaidRate,
+        Self::BaselineRate,
         Self::BurstCredit,
     ];
 }

@@ -11,8 +11,10 @@
 //! - **[tokens-before-access]** An access begins when the buckets have its tokens, in the order of arrival. A bucket fills
 //!   at its rate up to its credit, and is emptied at its burst rate at most. An access of more tokens than a bucket holds
 //!   waits until it is full, and leaves it in debt.
-//! - **[beyond-the-rate-is-on-credit]** A token is on credit if it does not wait although the bucket has not filled up since an earlier one left.
-//!   A bucket whose burst rate is its rate gives no credit.
+//! - **[short-since-the-last-token]** A bucket limits accesses for as long as it lacks the tokens of the next one: since the last one left,
+//!   whenever the next one came.
+//! - **[beyond-the-rate-is-on-credit]** A bucket serves on credit while it neither is full nor lets an access wait to be filled. What it has less than
+//!   before is the credit that was spent. A bucket whose burst rate is its rate gives no credit.
 
 use super::load::{MediumLoad, Parts, PartsLoad, Work, WorkTimes};
 use super::medium::{
@@ -38,20 +40,22 @@ struct Bucket {
     free_at: Instant,
     /// Time for which tokens left it, or an access waited for some.
     used: WorkTimes,
-    /// Tokens on credit ([beyond-the-rate-is-on-credit]).
-    on_credit: u64,
+    /// The level from which spent credit is counted ([beyond-the-rate-is-on-credit]).
+    level_before: i128,
 }
 
 impl Bucket {
     fn new(profile: BucketProfile) -> Self {
         debug_assert!(profile.rate <= profile.burst, "{profile:?} fills faster than it empties");
         let (zero, level) = (Instant::ZERO, i128::from(profile.credit) * i128::from(SECOND_NS));
-        Self { profile, level, at: zero, free_at: zero, used: WorkTimes::NONE, on_credit: 0 }
+        let (used, level_before) = (WorkTimes::NONE, level);
+        Self { profile, level, at: zero, free_at: zero, used, level_before }
     }
 
     /// Takes `tokens` at `now` or later, and returns when.
     fn take(&mut self, tokens: u64, now: Instant) -> Instant {
-        let begin = now.max(self.free_at);
+        let last_left_at = self.free_at;
+        let begin = now.max(last_left_at);
         self.fill(begin);
         let wanted = i128::from(tokens.min(self.profile.credit)) * i128::from(SECOND_NS);
         let missing = (wanted - self.level).max(0).unsigned_abs();
@@ -62,9 +66,11 @@ impl Bucket {
         self.level -= i128::from(tokens) * i128::from(SECOND_NS);
         let ns = u128::from(tokens) * u128::from(SECOND_NS);
         let time = span(ns.div_ceil(u128::from(self.profile.burst)));
-        self.on_credit += if is_on_credit { tokens } else { 0 };
-        let work = if is_on_credit { Work::BurstCredit } else { Work::PaidRate };
-        self.used.add(work, refill + time);
+        let work = if is_on_credit { Work::BurstCredit } else { Work::BaselineRate };
+        // [short-since-the-last-token]
+        let short =
+            if refill > Duration::ZERO { begin.since(last_left_at) } else { Duration::ZERO };
+        self.used.add(work, short + time);
         self.free_at = begin + time;
         begin
     }
@@ -95,8 +101,14 @@ impl Bucket {
         }
     }
 
+    /// Returns the tokens of credit that were spent and not earned again ([beyond-the-rate-is-on-credit]).
+    fn spent(&self) -> u64 {
+        let fewer = if self.bursts() { (self.level_before - self.level).max(0) } else { 0 };
+        u64::try_from(fewer / i128::from(SECOND_NS)).unwrap_or(u64::MAX)
+    }
+
     fn forget(&mut self) {
-        (self.used, self.on_credit) = (WorkTimes::NONE, 0);
+        (self.used, self.level_before) = (WorkTimes::NONE, self.level);
     }
 }
 
@@ -178,8 +190,8 @@ impl Medium for Volume {
             ("ios_counted", ios),
             ("iops_limit_wait_ns", iops_wait.as_ns()),
             ("bytes_limit_wait_ns", bytes_wait.as_ns()),
-            ("ios_on_credit", self.iops.on_credit),
-            ("bytes_on_credit", self.bytes.on_credit),
+            ("io_credit_spent", self.iops.spent()),
+            ("byte_credit_spent", self.bytes.spent()),
         ]
     }
 
@@ -225,20 +237,40 @@ mod tests {
 
     /// [beyond-the-rate-is-on-credit]: 100 tokens a second, 1000 while there is credit, of which there is 500.
     #[test]
-    fn tokens_are_on_credit_while_they_leave_faster_than_the_bucket_fills() {
+    fn credit_is_spent_beyond_the_rate_and_earned_below_it() {
         let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 500 });
-        // One each 10 ms is the rate: the bucket is full before each.
+        // One each 10 ms is the rate, and pairs each 20 ms are too.
         (0..50).for_each(|n| assert_eq!(bucket.take(1, at(10 * n)), at(10 * n)));
-        assert_eq!(bucket.on_credit, 0);
-        // After the first, 554 leave on credit, and the rest at the rate.
-        (0..1000).for_each(|_| {
-            bucket.take(1, at(1000));
-        });
-        assert!(bucket.on_credit.abs_diff(554) <= 1, "{}", bucket.on_credit);
-        let of = |kind| bucket.used.iter().find(|(work, _)| *work == kind).unwrap().1;
-        assert_eq!(of(Work::BurstCredit), Duration::from_ms(bucket.on_credit));
+        (0..50).for_each(|n| assert!(bucket.take(1, at(600 + n / 2 * 20)) <= at(601 + n / 2 * 20)));
+        assert!(bucket.spent() <= 2, "{}", bucket.spent());
+        // 400 in 400 ms: 40 of them are earned meanwhile.
+        (0..400).for_each(|_| assert!(bucket.take(1, at(5000)) < at(5400)));
+        assert!(bucket.spent().abs_diff(360) <= 1, "{}", bucket.spent());
+        let on_credit = |bucket: &Bucket| {
+            bucket.used.iter().find(|(work, _)| *work == Work::BurstCredit).unwrap().1
+        };
+        assert!(on_credit(&bucket) >= Duration::from_ms(399));
+        // Two seconds at half of the rate earn 100.
+        (0..100).for_each(|n| assert!(bucket.take(1, at(5400 + 20 * n)) >= at(5400)));
+        assert!(bucket.spent().abs_diff(260) <= 2, "{}", bucket.spent());
+        // No more than there is.
+        (0..2000).for_each(|_| assert!(bucket.take(1, at(8000)) >= at(8000)));
+        assert_eq!(bucket.spent(), 500);
         bucket.forget();
-        assert_eq!((bucket.on_credit, bucket.used.total()), (0, Duration::ZERO));
+        assert_eq!((bucket.spent(), bucket.used.total()), (0, Duration::ZERO));
+    }
+
+    /// [short-since-the-last-token]: an access that comes 5 ms after the last one still waits 5 ms for its token.
+    #[test]
+    fn a_bucket_that_fills_between_two_accesses_is_in_use_all_the_time() {
+        let mut bucket = Bucket::new(BucketProfile { rate: 100, burst: 1000, credit: 1 });
+        let mut now = at(0);
+        for _ in 0..100 {
+            now = bucket.take(1, now) + Duration::from_ms(5);
+        }
+        assert_eq!(now, at(995));
+        // The last token takes a millisecond to leave.
+        assert_eq!(Instant::ZERO + bucket.used.total(), at(991));
     }
 
     /// Amazon's guide says of gp2: 5.4 million credits, which a burst to 3000 I/Os per second spends in half an hour or more.

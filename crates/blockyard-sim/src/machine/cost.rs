@@ -180,9 +180,11 @@ impl CostSink {
             self.row = Some(Row { step, site, left });
         }
         let time = Duration::from_ns(locked_ns);
-        match self.holds[site].last_mut().filter(|_| goes_on) {
-            Some(last) => last.time += time,
-            None => self.acquire(Some(site), Hold { by: step.holder(), time }),
+        let by = step.holder();
+        // Under the single lock, the requests of a split bio are taken and inserted in turns.
+        match self.holds[site].iter_mut().rfind(|hold| goes_on && hold.by == by) {
+            Some(hold) => hold.time += time,
+            None => self.acquire(Some(site), Hold { by, time }),
         }
     }
 
@@ -347,6 +349,10 @@ mod tests {
         let single = Policies { model: Model::SingleLock, ..deadline };
         let of_queue = [(Submit, 300), (LockHolder::Insert, 0), (Dispatch, 200), (Complete, 300)];
         assert_eq!(holds(&single, 0, &whole, 0), of_queue);
+        // A try to merge, and two requests.
+        let split = [Queue, GetRequest, Insert, GetRequest, Insert];
+        let of_split = [(Submit, 550), (LockHolder::Insert, 0), (LockHolder::Insert, 0)];
+        assert_eq!(holds(&single, 0, &split, 0), of_split);
         // After two locks and two lists: a driver tag is taken to dispatch, and put back at the end.
         assert_eq!(holds(&deadline, 1, &whole, 4), [(Dispatch, 0), (Complete, 0)]);
         assert_eq!(holds(&Policies::NONE, 1, &whole, 4), [(Submit, 0), (Complete, 0)]);

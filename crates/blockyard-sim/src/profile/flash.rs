@@ -77,7 +77,7 @@ pub struct FlashProfile {
     pub program: Duration,
     /// Time of an erase of a block of all planes.
     pub erase: Duration,
-    /// Programs that fill a block of the real flash; `None`: as many as one of the map. One erase frees so many programs on a die.
+    /// Programs of a die that one erase makes room for; `None`: those of a block of the map.
     pub erase_programs: Option<u16>,
     /// Time of a suspended program or erase to give way to a read; `None`: reads wait.
     pub suspend: Option<Duration>,
@@ -131,9 +131,9 @@ impl FlashProfile {
         self.program_units() * u64::from(self.programs)
     }
 
-    /// Returns how many blocks of the map one erase frees.
-    pub(crate) fn erase_blocks(&self) -> u16 {
-        self.erase_programs.map_or(1, |programs| (programs / self.programs).max(1))
+    /// Returns the programs of a die that one erase makes room for.
+    pub(crate) fn erase_programs(&self) -> u32 {
+        self.erase_programs.unwrap_or(self.programs).into()
     }
 
     /// Returns the blocks of a die, in whole.

@@ -50,22 +50,30 @@ impl Spread {
         Some(Self { points: all })
     }
 
-    /// Returns the spread at `place` between this one, at 0, and `high`, at 255; `None` if their percentiles differ or a
-    /// percent of `high` is smaller.
+    /// Returns the spread at `place` between this one, at 0, and `high`, at 255; `None` if their percentiles differ, or if `high` is lower
+    /// somewhere and higher nowhere.
     fn toward(&self, high: &Self, place: u8) -> Option<Self> {
+        let same = self.points.iter().zip(&high.points).all(|(low, high)| low.0 == high.0);
+        let rises = self.points.iter().zip(&high.points).any(|(low, high)| low.1 < high.1);
+        if !same || !(rises || self == high) {
+            return None;
+        }
         let mut points = self.points;
+        let (all, place) = (u64::from(u8::MAX), u64::from(place));
         for (point, high) in points.iter_mut().zip(&high.points) {
-            let rise = high.1.checked_sub(point.1).filter(|_| high.0 == point.0)?;
-            let part = u64::from(rise) * u64::from(place) / u64::from(u8::MAX);
-            point.1 += u32::try_from(part).expect("a part of 32 bits");
+            let sum = u64::from(point.1) * (all - place) + u64::from(high.1) * place;
+            point.1 = u32::try_from(sum / all).expect("between two values of 32 bits");
         }
         Some(Self { points })
     }
 
-    /// Whether no percentile of this spread is above the one of `other`. Both are lines between their points, so these decide.
-    fn is_within(&self, other: &Self) -> bool {
-        let mut points = self.points.iter().chain(&other.points);
-        points.all(|(at, _)| self.percent_e6(*at) <= other.percent_e6(*at))
+    /// Whether each percentile of this spread lies between those of `one` and `other`. All are lines between their points, so these decide.
+    fn is_between(&self, one: &Self, other: &Self) -> bool {
+        let mut points = self.points.iter().chain(&one.points).chain(&other.points);
+        points.all(|(at, _)| {
+            let (one, other) = (one.percent_e6(*at), other.percent_e6(*at));
+            (one.min(other)..=one.max(other)).contains(&self.percent_e6(*at))
+        })
     }
 
     /// Draws the time of one case of a figure. Saturates.
@@ -109,7 +117,8 @@ pub(super) struct Points {
 /// Percentiles, and percent of a figure.
 pub(super) const PERCENTS: Points = Points {
     most: PERCENT_MAX,
-    wanted: "up to 16 points `[percentile, value]` that rise from percentile 0 to 100, with whole values to 100000",
+    wanted: "up to 16 points `[percentile, percent]`, such as `[[0, 50], [100, 150]]`: percentiles rise from 0 to 100 and have six decimals \
+             at most; percents are whole, do not fall and are at most 100000",
 };
 
 /// Percentiles, and how many more times something is tried.
@@ -130,14 +139,10 @@ impl Kind for Points {
     fn vary(&self, range: &InRange<'_>) -> Result<Spread, Problem> {
         let (low, high) = (self.read(range.key, range.low)?, self.read(range.key, range.high)?);
         let varied = low.toward(&high, range.place).ok_or(Problem::Contradiction(
-            "both ends of the range of a spread have the same percentiles, and no value of the second is smaller",
+            "both ends of the range of a spread have the same percentiles, and the second is higher somewhere",
         ))?;
         let stated = self.read(range.key, range.stated)?;
-        if low.is_within(&stated) && stated.is_within(&high) {
-            Ok(varied)
-        } else {
-            Err(range.excludes())
-        }
+        if stated.is_between(&low, &high) { Ok(varied) } else { Err(range.excludes()) }
     }
 }
 
@@ -211,7 +216,12 @@ mod tests {
         assert_eq!(low.toward(&high, 0), Some(low));
         assert_eq!(low.toward(&high, 255), Some(high));
         assert_eq!(low.toward(&high, 100), Spread::new(&[(0, 100), (WHOLE, 200)]));
-        assert_eq!(high.toward(&low, 1), None);
+        assert_eq!(high.toward(&low, 155), None);
+        // One end may be the wider one, with lower and higher values.
+        let wide = Spread::new(&[(0, 49), (WHOLE, 151)]).unwrap();
+        assert_eq!(low.toward(&wide, 85), Spread::new(&[(0, 83), (WHOLE, 117)]));
+        assert!(low.toward(&wide, 85).unwrap().is_between(&low, &wide));
+        assert!(!high.is_between(&low, &wide));
         assert_eq!(low.toward(&Spread::new(&TAIL).unwrap(), 1), None);
     }
 

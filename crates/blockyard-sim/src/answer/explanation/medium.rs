@@ -105,7 +105,7 @@ const fn cause_of(work: Work) -> MediumCause {
         | Work::Seeks
         | Work::Rotation
         | Work::Transfer
-        | Work::PaidRate
+        | Work::BaselineRate
         | Work::BurstCredit => MediumCause::Commands,
     }
 }
@@ -184,7 +184,7 @@ const fn name(work: Work) -> &'static str {
         Work::Seeks => "seeks",
         Work::Rotation => "rotational latency",
         Work::Transfer => "reading and writing",
-        Work::PaidRate => "at the paid rate",
+        Work::BaselineRate => "at the baseline rate",
         Work::BurstCredit => "on burst credit, which runs out",
     }
 }

@@ -4,8 +4,8 @@
 //!
 //! - **[move-full-rows]** Moved units fill whole rows: those left over from one block wait for units of the next one. A block is
 //!   erased when all its units have moved. So every block with an invalid unit frees space.
-//! - **[real-erase]** A block of the real flash may be several of the map. Of these, only the erase of the last one takes time, the whole time of
-//!   an erase. So a die spends the right share of its time on erases, and each is as long as a real one.
+//! - **[real-erase]** A block of the map may be smaller than a block of the real flash. An erase takes time, the whole time of a real one,
+//!   each time that so many programs as a real block has could begin anew, and no time in between.
 //! - **[collection-keeps-pace]** On a die that is short of free blocks, collection moves as many units for each row of the buffer as the
 //!   last block cost for each row that it freed. So writes slow down evenly, instead of stopping until a block is free.
 
@@ -39,27 +39,23 @@ pub(super) struct Collection {
     owed: usize,
     /// Valid units of the last block that was taken.
     valid: usize,
-    /// Blocks that were erased since the last erase that took time ([real-erase]).
-    erased: u16,
+    /// Programs that erases made room for since the last one that took time ([real-erase]).
+    erased: u32,
 }
 
 impl Collection {
     /// Returns the idle collection of the die with this number. The dies, which share the load, come to their next erases one after
     /// the other.
-    pub(super) fn of_die(die: usize, profile: &FlashProfile) -> Self {
-        let turn = die % usize::from(profile.erase_blocks());
-        let erased = u16::try_from(turn).expect("a remainder of a u16");
+    pub(super) fn of_die(die: u32, profile: &FlashProfile) -> Self {
+        let erased = die * u32::from(profile.programs) % profile.erase_programs();
         Self { erased, ..Self::default() }
     }
 
     /// Returns how long the next erase takes ([real-erase]).
     pub(super) fn time_of_erase(&mut self, profile: &FlashProfile) -> Duration {
-        self.erased += 1;
-        if self.erased < profile.erase_blocks() {
-            return Duration::ZERO;
-        }
-        self.erased = 0;
-        profile.erase
+        let erased = self.erased + u32::from(profile.programs);
+        self.erased = erased % profile.erase_programs();
+        Duration::from_ns(profile.erase.as_ns() * u64::from(erased / profile.erase_programs()))
     }
 
     /// Whether it must go on before the die takes a program of the buffer ([collection-keeps-pace]).

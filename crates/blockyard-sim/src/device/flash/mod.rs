@@ -17,6 +17,8 @@
 //!   whatever data there was;
 //! - of the cache of single-level cells: where its data lies, so reads of it are not faster and it takes no blocks from collection; its blocks
 //!   and their erases; its places that a flush leaves empty; and that it shrinks as the drive fills. Only its amount and times count;
+//! - of the pages of a word line: which of them has the data. Each read of a page draws its time anew (`read_spread`), a repeated one and one of
+//!   data in the cache of single-level cells too;
 //! - of dies and channels: cache programs, which load while another one runs; reads of a die whose program waits for its data; reads of
 //!   single planes; the time of commands on the channel; retries of other reads than a command's; wear, heat and power states.
 //!
@@ -152,10 +154,11 @@ enum Transfer {
 impl Flash {
     /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before, times of reads, and retries.
     pub(super) fn new(profile: FlashProfile, capacity: u64, mut prng: Prng) -> Self {
-        let dies = usize::from(profile.channels) * usize::from(profile.dies);
+        let all_dies = u32::from(profile.channels) * u32::from(profile.dies);
+        let dies = all_dies as usize;
         let mut map = Map::new(&profile);
         let mut collections: Vec<_> =
-            (0..dies).map(|die| Collection::of_die(die, &profile)).collect();
+            (0..all_dies).map(|die| Collection::of_die(die, &profile)).collect();
         precondition::precondition(&profile, &mut map, &mut collections, &mut prng);
         Self {
             capacity: capacity / UNIT_SECTORS,
