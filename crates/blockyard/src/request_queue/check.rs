@@ -15,7 +15,7 @@ impl RequestQueue {
         if cpu.index() >= self.plugs.len() {
             return Err(SubmitError::NoSuchCpu);
         }
-        if bio.flags.contains(Flags::RESERVED) && self.reserved == 0 {
+        if bio.flags.intersects(Flags::RESERVED) && self.reserved == 0 {
             return Err(SubmitError::NotSupported);
         }
         let limits = &self.limits;
@@ -24,23 +24,12 @@ impl RequestQueue {
             Op::Flush => return Err(SubmitError::OutOfRange),
             Op::DriverIn | Op::DriverOut if fits_whole(bio, limits, limits.max_sectors) => true,
             Op::DriverIn | Op::DriverOut => return Err(SubmitError::OutOfRange),
-            Op::Read | Op::Write | Op::Discard | Op::SecureErase | Op::WriteZeroes => {
-                let max_sectors = limits.max_sectors_of(bio.op);
-                if max_sectors == 0 {
-                    return Err(SubmitError::NotSupported);
+            Op::Read | Op::Write => check_range(bio, limits, limits.max_sectors)?,
+            Op::Discard | Op::SecureErase | Op::WriteZeroes => {
+                match limits.max_sectors_of(bio.op) {
+                    0 => return Err(SubmitError::NotSupported),
+                    max_sectors => check_range(bio, limits, max_sectors)?,
                 }
-                let end = bio.sector.checked_add(u64::from(bio.sectors));
-                let is_within = end.is_some_and(|end| end <= limits.capacity_sectors);
-                if bio.sectors == 0 || !is_within {
-                    return Err(SubmitError::OutOfRange);
-                }
-                let into_block = u64::from(limits.logical_block_sectors - 1);
-                if (bio.sector | u64::from(bio.sectors)) & into_block != 0 {
-                    return Err(SubmitError::Misaligned);
-                }
-                // A part has one block at least, and a bio whole blocks.
-                let max_sectors = limits.up_to_chunk(max_sectors, bio.sector);
-                fits_whole(bio, limits, max_sectors.max(limits.logical_block_sectors))
             }
         };
         debug_assert!(
@@ -71,9 +60,27 @@ impl RequestQueue {
     }
 }
 
+/// Checks the sectors of `bio`, an operation of at most `max_sectors` for each request. Returns whether it fits into one.
+#[inline(always)]
+fn check_range(bio: &Bio, limits: &Limits, max_sectors: u32) -> Result<bool, SubmitError> {
+    let end = bio.sector.checked_add(u64::from(bio.sectors));
+    let is_within = end.is_some_and(|end| end <= limits.capacity_sectors);
+    if bio.sectors == 0 || !is_within {
+        return Err(SubmitError::OutOfRange);
+    }
+    let into_block = u64::from(limits.logical_block_sectors - 1);
+    if (bio.sector | u64::from(bio.sectors)) & into_block != 0 {
+        return Err(SubmitError::Misaligned);
+    }
+    // A part has one block at least, and a bio whole blocks.
+    let max_sectors = limits.up_to_chunk(max_sectors, bio.sector);
+    Ok(fits_whole(bio, limits, max_sectors.max(limits.logical_block_sectors)))
+}
+
 /// Whether `bio` fits into one request, of at most `max_sectors`.
 #[inline]
 fn fits_whole(bio: &Bio, limits: &Limits, max_sectors: u32) -> bool {
-    let has_segments = !matches!(bio.op, Op::Discard | Op::SecureErase | Op::WriteZeroes);
-    bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !has_segments)
+    // Bios without data have no segments, whatever their count says.
+    let has_data = || !matches!(bio.op, Op::Discard | Op::SecureErase | Op::WriteZeroes);
+    bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !has_data())
 }

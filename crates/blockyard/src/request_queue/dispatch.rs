@@ -357,15 +357,14 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Offers a request to the driver without staging it. Returns whether the driver accepted it.
+    /// Offers a request of `hctx` to the driver without staging it. Returns whether the driver accepted it.
     ///
     /// A request without budget is staged, where it can merge; a refused request joins the dispatch
     /// list. Both hold the hardware queue ([no-lost-wake-up]): another run at this instant would
     /// achieve no more. If others are staged, the request is staged behind them and the hardware
     /// queue is marked ([no-overtaking-staged]). If `last` is not set, or the driver does not
     /// accept the request, the caller ends the run ([last-or-commit]).
-    pub(super) fn issue_directly(&mut self, id: RequestId, last: bool) -> bool {
-        let hctx = self.queue.requests[id].hctx;
+    pub(super) fn issue_directly(&mut self, id: RequestId, hctx: HctxId, last: bool) -> bool {
         let others_wait = self.queue.waiting() > 1;
         let why = if self.queue.is_quiesced() {
             NotIssued::Held(Hold::Quiesced)

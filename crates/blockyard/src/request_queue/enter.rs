@@ -365,8 +365,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.add_to_plug(cpu, id);
         } else {
             match self.queue.policies.plug {
-                Plugging::EveryBio => self.stage_batch_of_one(kind, id),
-                Plugging::Batches => self.stage_alone(kind, id),
+                Plugging::EveryBio => self.stage_batch_of_one(kind, hctx, id),
+                Plugging::Batches => self.stage_alone(kind, hctx, id),
             }
         }
         Ok(())
@@ -478,13 +478,13 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
             self.emit(Action::Unplug { requests, sleeping }, first);
         }
-        let mut direct = self.queue.policies.issues_directly() && !sleeping;
+        let mut direct = self.queue.issues_directly && !sleeping;
         let mut uncommitted = None;
         while let Some(id) = list.pop_front(&mut self.queue.requests) {
             let hctx = self.queue.requests[id].hctx;
             if direct {
                 self.end_run(&mut uncommitted, Some(hctx));
-                direct = self.issue_directly(id, list.is_empty());
+                direct = self.issue_directly(id, hctx, list.is_empty());
                 if direct && !list.is_empty() {
                     uncommitted = Some(hctx);
                 } else if !direct {
@@ -503,26 +503,24 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Stages a lone request as a batch of one. Its bio has just been tried for merges: unlike a
     /// request from a plug, it cannot touch anything that came since.
     #[inline(always)]
-    fn stage_batch_of_one(&mut self, kind: usize, id: RequestId) {
+    fn stage_batch_of_one(&mut self, kind: usize, hctx: HctxId, id: RequestId) {
         self.emit(Action::Plug, id);
         self.emit(Action::Unplug { requests: 1, sleeping: false }, id);
-        if self.queue.policies.issues_directly() {
-            self.issue_directly(id, true);
+        if self.queue.issues_directly {
+            self.issue_directly(id, hctx, true);
             return;
         }
-        let hctx = self.queue.requests[id].hctx;
         self.insert(kind, id);
         self.queue.runs.mark(hctx, false);
     }
 
     /// Stages a request that is not part of a batch.
-    fn stage_alone(&mut self, kind: usize, id: RequestId) {
-        let hctx = self.queue.requests[id].hctx;
+    fn stage_alone(&mut self, kind: usize, hctx: HctxId, id: RequestId) {
         let state = &self.queue.hctxs[hctx.index()];
         let lone_queue = self.queue.hctxs.len() == 1;
         let held_back = state.busy.is_busy() && (lone_queue || !self.queue.requests[id].is_sync());
-        if self.queue.policies.issues_directly() && !held_back {
-            self.issue_directly(id, true);
+        if self.queue.issues_directly && !held_back {
+            self.issue_directly(id, hctx, true);
             return;
         }
         self.insert(kind, id);

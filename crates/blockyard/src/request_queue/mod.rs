@@ -115,6 +115,8 @@ pub struct RequestQueue {
     id: QueueId,
     seat: Seat,
     policies: Policies,
+    /// [`Policies::issues_directly`].
+    issues_directly: bool,
     limits: Limits,
     map: QueueMap,
     /// Whether the map is the same for all kinds of bios.
@@ -245,6 +247,7 @@ impl RequestQueue {
             timeout: config.timeout,
             one_map: config.map.read.is_empty() && config.map.poll.is_empty(),
             map: config.map,
+            issues_directly: config.policies.issues_directly(),
             policies: config.policies,
             limits: config.limits,
         }

@@ -33,8 +33,8 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct RunList {
     entries: Vec<Entry>,
-    /// The number of hardware queues.
-    count: u32,
+    /// How often a turn can be passed on to another hardware queue: their number less one.
+    others: u32,
     /// Hardware queues with the restart mark.
     restarts: Bits,
     /// Where the search for the next restart mark begins.
@@ -55,7 +55,7 @@ impl RunList {
         assert!(count > 0 && u16::try_from(count).is_ok(), "{count} hardware queues");
         Self {
             entries: alloc::vec![Entry::default(); count],
-            count: index32(count),
+            others: index32(count) - 1,
             restarts: Bits::new(count),
             next_restart: 0,
             turns: 0,
@@ -135,7 +135,7 @@ impl RunList {
         for at in 0..self.entries.len() {
             if self.entries[at].retry_at.take_if(|due| *due <= now).is_some() {
                 self.retries -= 1;
-                self.turns = self.count;
+                self.turns = self.others + 1;
                 self.mark(hctx_id(at), true);
             }
         }
@@ -151,9 +151,9 @@ impl RunList {
     #[inline(always)]
     pub(super) fn give_turn(&mut self) {
         if self.restarts.is_empty() {
-            (self.turns, self.unused) = (self.count - 1, 0);
+            (self.turns, self.unused) = (self.others, 0);
         } else {
-            (self.turns, self.unused) = (self.count, self.unused + 1);
+            (self.turns, self.unused) = (self.others + 1, self.unused + 1);
             self.pass_turn();
         }
     }
@@ -209,7 +209,7 @@ impl RunList {
         let is_marked = |hctx: &HctxId| self.entries[hctx.index()].marked.is_some();
         assert!(self.marked.iter().all(is_marked), "a listed hardware queue is marked");
         assert!(self.next_restart < self.entries.len(), "the search starts at a hardware queue");
-        assert!(self.turns <= self.count, "a turn is passed on once round at most");
+        assert!(self.turns <= self.others + 1, "a turn is passed on once round at most");
     }
 }
 
