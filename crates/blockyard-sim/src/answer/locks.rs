@@ -109,6 +109,7 @@ impl LockFigures {
 impl HoldFigures {
     /// The figures of `all` locks and of the `busiest` one, in a run of such a `span` and so many `ios`.
     fn of(all: LockCounts, busiest: LockCounts, span: Duration, ios: u64) -> Self {
+        debug_assert!(busiest.held <= all.held, "one lock is held no longer than all");
         let acquisitions = approximate(all.acquisitions);
         let held = approximate(busiest.held.as_ns());
         Self {

@@ -71,6 +71,7 @@ impl Bucket {
         let short =
             if refill > Duration::ZERO { begin.since(last_left_at) } else { Duration::ZERO };
         self.used.add(work, short + time);
+        debug_assert!(begin >= last_left_at.max(now), "a token leaves after those before it");
         self.free_at = begin + time;
         begin
     }

@@ -64,6 +64,7 @@ impl Spread {
             let sum = u64::from(point.1) * (all - place) + u64::from(high.1) * place;
             point.1 = u32::try_from(sum / all).expect("between two values of 32 bits");
         }
+        debug_assert!(points.is_sorted_by_key(|point| point.1), "{points:?} fall");
         Some(Self { points })
     }
 

@@ -53,6 +53,11 @@ impl Collection {
 
     /// Returns how long the next erase takes ([real-erase]).
     pub(super) fn time_of_erase(&mut self, profile: &FlashProfile) -> Duration {
+        debug_assert!(
+            self.erased < profile.erase_programs(),
+            "[real-erase]: {} programs wait for an erase",
+            self.erased
+        );
         let erased = self.erased + u32::from(profile.programs);
         self.erased = erased % profile.erase_programs();
         Duration::from_ns(profile.erase.as_ns() * u64::from(erased / profile.erase_programs()))
