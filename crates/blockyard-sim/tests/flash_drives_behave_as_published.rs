@@ -19,11 +19,15 @@ fn drive(base: &str, figures: &[(&str, &str)]) -> Device {
 
 /// Runs fio's `options` on `device`, without a scheduler.
 fn run(device: &Device, options: &str) -> Report {
+    run_seed(device, options, 1)
+}
+
+fn run_seed(device: &Device, options: &str, seed: u64) -> Report {
     let global = "--name=global --direct=1 --filename=drive --ioengine=io_uring --time_based";
     let options = global.split_whitespace().chain(options.split_whitespace());
     let jobs = parse_args(options, &NoSource).unwrap();
     let design = Design::lookup("mq-none").unwrap();
-    Simulation::new(&jobs, device, &design, 1).unwrap().finish().unwrap()
+    Simulation::new(&jobs, device, &design, seed).unwrap().finish().unwrap()
 }
 
 /// Returns the reads and writes per second of all jobs.
@@ -148,13 +152,8 @@ fn the_tail_of_reads_rises_on_consumer_drives_by_default() {
 /// SimpleSSD and FEMU have 56.5, 77.5 and 106 us for the three pages of a word line of TLC.
 #[test]
 fn reads_alone_spread_as_the_pages_of_a_word_line_and_seeds_differ() {
-    let reads = |seed| {
-        let options = "--name=x --rw=randread --bs=4k --iodepth=1 --time_based --runtime=100ms";
-        let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
-        let design = Design::lookup("mq-none").unwrap();
-        Simulation::new(&jobs, &drive("nvme-dc", &[]), &design, seed).unwrap().finish().unwrap()
-    };
-    let reports = [1, 2].map(reads);
+    let options = "--name=x --rw=randread --bs=4k --iodepth=1 --runtime=100ms";
+    let reports = [1, 2].map(|seed| run_seed(&drive("nvme-dc", &[]), options, seed));
     let at = |percentile| read_at(&reports[0], percentile);
     // The rest of a read, some 15 us, is the same for all.
     let spread = at(90_000) - at(10_000);

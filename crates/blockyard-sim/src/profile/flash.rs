@@ -132,7 +132,7 @@ impl FlashProfile {
     }
 
     /// Returns the programs of a die that one erase makes room for.
-    pub(crate) fn erase_programs(&self) -> u32 {
+    pub(crate) fn erase_programs(&self) -> u64 {
         self.erase_programs.unwrap_or(self.programs).into()
     }
 

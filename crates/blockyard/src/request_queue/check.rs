@@ -15,7 +15,7 @@ impl RequestQueue {
         if cpu.index() >= self.plugs.len() {
             return Err(SubmitError::NoSuchCpu);
         }
-        if bio.flags.intersects(Flags::RESERVED) && self.reserved == 0 {
+        if bio.flags.contains(Flags::RESERVED) && self.reserved == 0 {
             return Err(SubmitError::NotSupported);
         }
         let limits = &self.limits;
@@ -81,6 +81,7 @@ fn check_range(bio: &Bio, limits: &Limits, max_sectors: u32) -> Result<bool, Sub
 #[inline]
 fn fits_whole(bio: &Bio, limits: &Limits, max_sectors: u32) -> bool {
     // Bios without data have no segments, whatever their count says.
-    let has_data = || !matches!(bio.op, Op::Discard | Op::SecureErase | Op::WriteZeroes);
-    bio.sectors <= max_sectors && (bio.segments <= limits.max_segments || !has_data())
+    bio.sectors <= max_sectors
+        && (bio.segments <= limits.max_segments
+            || matches!(bio.op, Op::Discard | Op::SecureErase | Op::WriteZeroes))
 }

@@ -40,14 +40,14 @@ pub(super) struct Collection {
     /// Valid units of the last block that was taken.
     valid: usize,
     /// Programs that erases made room for since the last one that took time ([real-erase]).
-    erased: u32,
+    erased: u64,
 }
 
 impl Collection {
     /// Returns the idle collection of the die with this number. The dies, which share the load, come to their next erases one after
     /// the other.
-    pub(super) fn of_die(die: u32, profile: &FlashProfile) -> Self {
-        let erased = die * u32::from(profile.programs) % profile.erase_programs();
+    pub(super) fn of_die(die: u64, profile: &FlashProfile) -> Self {
+        let erased = die * u64::from(profile.programs) % profile.erase_programs();
         Self { erased, ..Self::default() }
     }
 
@@ -58,9 +58,9 @@ impl Collection {
             "[real-erase]: {} programs wait for an erase",
             self.erased
         );
-        let erased = self.erased + u32::from(profile.programs);
+        let erased = self.erased + u64::from(profile.programs);
         self.erased = erased % profile.erase_programs();
-        Duration::from_ns(profile.erase.as_ns() * u64::from(erased / profile.erase_programs()))
+        Duration::from_ns(profile.erase.as_ns() * (erased / profile.erase_programs()))
     }
 
     /// Whether it must go on before the die takes a program of the buffer ([collection-keeps-pace]).

@@ -154,11 +154,10 @@ enum Transfer {
 impl Flash {
     /// Returns idle flash by `profile` for `capacity` sectors; `prng` draws what was overwritten before, times of reads, and retries.
     pub(super) fn new(profile: FlashProfile, capacity: u64, mut prng: Prng) -> Self {
-        let all_dies = u32::from(profile.channels) * u32::from(profile.dies);
-        let dies = all_dies as usize;
         let mut map = Map::new(&profile);
         let mut collections: Vec<_> =
-            (0..all_dies).map(|die| Collection::of_die(die, &profile)).collect();
+            (0..profile.all_dies()).map(|die| Collection::of_die(die, &profile)).collect();
+        let dies = collections.len();
         precondition::precondition(&profile, &mut map, &mut collections, &mut prng);
         Self {
             capacity: capacity / UNIT_SECTORS,
