@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # be listed, so that a forgotten line is an error.
 #
 # Benchmarks, crates/PACKAGE/benches/TARGET.rs.
-BENCHES=(blockyard-bench:core blockyard-bench:elevator blockyard-bench:histogram)
+BENCHES=(blockyard-bench:elevator blockyard-bench:histogram)
 # Swarms, crates/PACKAGE/tests/TARGET.rs, which read BLOCKYARD_SWARM_SEEDS, BLOCKYARD_SWARM_SEED and
 # BLOCKYARD_SWARM_SOAK.
 SWARMS=(blockyard-sim:swarm blockyard-sim:swarm_mmc)
@@ -633,29 +633,35 @@ step_bench() {
         ((status != 2)) || unchecked "instruction counts: another compiler made those of bench/instructions.txt"
         ((status == 0 || status == 2)) || die "the core takes more instructions than committed"
     fi
+    say "the core beside fio's null engine"
+    want fio fio
+    if command -v fio >/dev/null; then
+        cargo run --locked --profile swift -p blockyard-bench --bin core -- 1 20
+    fi
     say "BTT and raw memory side by side"
     cargo run --locked --profile swift -p blockyard-bench --bin btt -- --bytes 67108864 --turns 1 --ms 20
 }
 
 step_figures() {
-    local bins=(cargo run --locked --quiet --release -p blockyard-bench --bin) turn
+    local bins=(cargo run --locked --quiet --release -p blockyard-bench --bin)
     need_compiler
     want valgrind valgrind
     want fio fio
-    say "the core in ns for an I/O, and fio's null engine beside it, in turns"
-    for turn in 1 2 3; do
-        cargo bench --locked --quiet -p blockyard-bench --bench core -- random_read
-        fio --name=null --ioengine=null --rw=randread --bs=4k --size=1g --iodepth=32 --time_based --runtime=2 --minimal |
-            awk -F';' '{ printf "fio null, turn '"$turn"': %.0f ns\n", 1e9 / $8 }'
-    done
+    want nbdkit nbdkit
+    say "the core in ns for an I/O, relative to fio's null engine"
+    "${bins[@]}" core
     say "instructions for an I/O"
     "${bins[@]}" instructions
     say "the simulator, thousand I/Os per second"
     "${bins[@]}" simulator 5
     say "BTT, as shares of a raw copy"
     "${bins[@]}" btt -- --ms 400
-    say "NBD servers in turns"
+    say "NBD servers, relative to a bare loop"
     bench/peers --ms 1000
+    say "our server on a file, relative to fio's io_uring"
+    bench/peers file "${CARGO_TARGET_DIR:-target}/disk"
+    say "our server as its load grows"
+    bench/peers scale --turns 3 --ms 1000
 }
 
 # seed_corpus TARGET: copies the first inputs of a fuzz target to its corpus.

@@ -4,22 +4,23 @@
 //! null device under SPDK's `bdevperf`: each step completes one request, takes the ended bio,
 //! submits another one in its place, and runs the hardware queues that the request queue names.
 //!
-//! - `cargo bench -p blockyard-bench`: nanoseconds, measured by divan. One iteration is one I/O, including
-//!   the sector generator; `fastest` is the cost, and `median` shows how quiet the machine was.
+//! - `cargo run --release -p blockyard-bench --bin core`: nanoseconds per I/O, beside fio's null engine.
 //! - `cargo run --release -p blockyard-bench --bin instructions`: instructions per I/O, counted by
 //!   valgrind's callgrind. The program's header describes the method.
 //! - `bench/peers`: a comparison of NBD servers; see [`nbd`].
 //!
 //! `instructions` also counts the lane and the simulator. `simulator` measures the simulator's I/Os per second,
 //! and `tracing` the cost of a trace; all three run the jobs in [`simulated`]. `btt` compares a BTT with its
-//! raw memory.
+//! raw memory. `cargo bench -p blockyard-bench` measures the elevators and the histogram alone, by divan.
 
 pub mod disk;
+pub mod fio;
 pub mod fleet;
 pub mod lane;
 pub mod nbd;
 pub mod pmemblk;
 pub mod simulated;
+pub mod turns;
 
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;

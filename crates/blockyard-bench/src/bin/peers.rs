@@ -1,15 +1,16 @@
 //! Compares NBD servers in turns under the same load from one client.
 //!
 //! `cargo run --release -p blockyard-bench --bin peers -- compare` (or `bench/peers`, which builds
-//! `blockyard` too) prints a table: processor time of the server for each I/O with server and client
-//! on one processor, and rates at depth 1 and on two processors; each as the median, the minimum and the
-//! maximum of the turns. All disks are 1 GiB in memory and written once before. `load` runs the client
-//! alone, and `bare` the bare loop alone.
+//! `blockyard` too) prints two tables: processor time of the server for each I/O with server and client
+//! on one processor, and rates and latencies on two processors; and the ratios of these figures to those of the bare
+//! loop (latencies: nbdkit) in the same turn. Each is the median, the minimum and the maximum of the turns.
+//! All disks are 1 GiB in memory and written once before. `file` compares our server on a file with fio. `load` runs
+//! the client alone, and `bare` the bare loop alone.
 
 use blockyard_bench::nbd::load::Load;
 use blockyard_bench::nbd::peer::{DISK_BYTES, Programs};
 use blockyard_bench::nbd::shape::{Direction, Shape};
-use blockyard_bench::nbd::{bare, scale, table};
+use blockyard_bench::nbd::{bare, file, scale, table};
 use clap::{Parser, ValueEnum};
 use core::time::Duration;
 use std::io;
@@ -36,6 +37,17 @@ enum Command {
     /// Measure our server as its disks, its idle and its busy connections grow
     Scale {
         /// Measurements of each size
+        #[arg(long, default_value_t = 5)]
+        turns: usize,
+        /// Length of one measurement, in milliseconds
+        #[arg(long, default_value_t = 2000)]
+        ms: u64,
+    },
+    /// Compare our server on a file with fio's io_uring engine on the file: rates of random 4 KiB reads at depth 32
+    File {
+        /// The file; where there is none, one of 1 GiB is made and deleted afterwards
+        path: String,
+        /// Measurements of each
         #[arg(long, default_value_t = 5)]
         turns: usize,
         /// Length of one measurement, in milliseconds
@@ -86,6 +98,9 @@ fn main() -> io::Result<()> {
         }
         Command::Scale { turns, ms } => {
             scale::measure(turns, Duration::from_millis(ms), &programs(beside))
+        }
+        Command::File { path, turns, ms } => {
+            file::compare(path, turns, Duration::from_millis(ms), &programs(beside))
         }
         Command::Load {
             direction,

@@ -29,9 +29,10 @@ pub fn serve(socket: &Path, size_bytes: usize) -> io::Result<()> {
 /// Serves one connection; its memory is freed at its end, whatever the reason.
 fn session(mut stream: UnixStream, size_bytes: usize) -> io::Result<()> {
     let mut received = vec![0; RECEIVE_BYTES];
-    // All pages are allocated before the greeting.
+    let (mut have, answer) = enter(&mut stream, &mut received, size_bytes)?;
+    // All pages are allocated before the first request, and none for a client that only connects.
     let mut memory = vec![1; size_bytes];
-    let mut have = enter(&mut stream, &mut received, size_bytes)?;
+    stream.write_all(&answer)?;
     loop {
         have += match stream.read(&mut received[have..])? {
             0 => return Ok(()),
@@ -80,8 +81,13 @@ fn session(mut stream: UnixStream, size_bytes: usize) -> io::Result<()> {
     }
 }
 
-/// Does the handshake. Returns the number of received bytes that belong to the transmission phase.
-fn enter(stream: &mut UnixStream, received: &mut [u8], size_bytes: usize) -> io::Result<usize> {
+/// Does the handshake but for its last answer, which begins the transmission phase. Returns the number of received bytes
+/// that belong to that phase, and the answer.
+fn enter(
+    stream: &mut UnixStream,
+    received: &mut [u8],
+    size_bytes: usize,
+) -> io::Result<(usize, Vec<u8>)> {
     let export = Export { size_bytes: size_bytes as u64, ..Export::default() };
     let exports = Exports::new(vec![export]).map_err(|_| ErrorKind::InvalidInput)?;
     let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
@@ -104,9 +110,8 @@ fn enter(stream: &mut UnixStream, received: &mut [u8], size_bytes: usize) -> io:
                 };
             }
             Step::Transmit(_) => {
-                stream.write_all(&sent)?;
                 received.copy_within(at..have, 0);
-                return Ok(have - at);
+                return Ok((have - at, sent));
             }
             Step::StartTls | Step::End(_) => return Err(ErrorKind::ConnectionAborted.into()),
         }

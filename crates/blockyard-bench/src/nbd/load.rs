@@ -1,4 +1,5 @@
 //! One measurement: the load, and its results.
+#![allow(clippy::float_arithmetic, reason = "this is a report")]
 
 use super::client::{Client, Progress};
 use super::cpu;
@@ -138,17 +139,22 @@ impl Load {
 }
 
 impl Measured {
-    /// Processor time of the server for each I/O, in nanoseconds.
+    /// Processor time of the server for each I/O, in microseconds.
     #[must_use]
-    pub fn server_ns_per_io(&self) -> u64 {
-        self.server_ns / self.ios.max(1)
+    pub fn server_us_per_io(&self) -> f64 {
+        Duration::from_nanos(self.server_ns).as_secs_f64() * 1e6 / self.ios.max(1) as f64
     }
 
-    /// I/Os per second.
+    /// I/Os per second, in thousands.
     #[must_use]
-    pub fn iops(&self) -> u64 {
-        let iops = u128::from(self.ios) * 1_000_000_000 / u128::from(self.wall_ns.max(1));
-        u64::try_from(iops).unwrap_or(u64::MAX)
+    pub fn thousand_iops(&self) -> f64 {
+        self.ios as f64 / 1e3 / Duration::from_nanos(self.wall_ns).as_secs_f64()
+    }
+
+    /// The 99th percentile of latencies, in milliseconds.
+    #[must_use]
+    pub fn p99_ms(&self) -> f64 {
+        Duration::from_nanos(self.p99_ns).as_secs_f64() * 1e3
     }
 }
 

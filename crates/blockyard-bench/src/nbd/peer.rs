@@ -14,6 +14,8 @@ pub const DISK_BYTES: usize = 1 << 30;
 pub enum Peer {
     /// `blockyard serve` on memory, with a design.
     Blockyard(&'static str),
+    /// `blockyard serve` on the file at this path, by direct I/O.
+    BlockyardFile(&'static str),
     /// `blockyard serve` on so many disks in memory, whose exports are named by [`Self::disk`].
     Disks(usize),
     /// The bare loop: [`bare`](super::bare).
@@ -51,6 +53,7 @@ impl Peer {
     pub fn name(self) -> String {
         match self {
             Self::Blockyard(design) => format!("blockyard {design}"),
+            Self::BlockyardFile(path) => format!("blockyard none, {path}"),
             Self::Disks(count) => format!("blockyard none, {count} disks"),
             Self::Bare => "bare loop".into(),
             Self::NbdkitMemory => "nbdkit memory".into(),
@@ -85,7 +88,9 @@ impl Peer {
 
     fn program(self, programs: &Programs) -> PathBuf {
         match self {
-            Self::Blockyard(_) | Self::Disks(_) => programs.blockyard.clone(),
+            Self::Blockyard(_) | Self::BlockyardFile(_) | Self::Disks(_) => {
+                programs.blockyard.clone()
+            }
             Self::Bare => programs.bare.clone(),
             Self::NbdkitMemory | Self::NbdkitFile => "nbdkit".into(),
             Self::NbdServer => "nbd-server".into(),
@@ -109,14 +114,14 @@ impl Peer {
             let address = format!("addr.type=unix,addr.path={socket}");
             vec!["--blockdev".into(), blockdev, node.into(), address, "--export".into(), export]
         };
+        let serve = |disk: &str, design: &str| {
+            let (address, lanes) = (format!("unix:{socket}"), cpus.split(',').count().to_string());
+            let words = ["serve", disk, "--nbd", &address, "--lanes", &lanes, "--design", design];
+            words.map(String::from).to_vec()
+        };
         let words = match self {
-            Self::Blockyard(design) => {
-                let (address, lanes) =
-                    (format!("unix:{socket}"), cpus.split(',').count().to_string());
-                let words = ["serve", "memory:1g", "--nbd", &address, "--lanes", &lanes];
-                let words = words.into_iter().chain(["--design", design]);
-                words.map(String::from).collect()
-            }
+            Self::Blockyard(design) => serve("memory:1g", design),
+            Self::BlockyardFile(path) => serve(path, "none"),
             Self::Disks(count) => {
                 let exports = (0..count).map(Self::disk).flat_map(|disk| {
                     ["--export".to_owned(), format!("{disk}=memory:{}", DISK_BYTES / 256)]

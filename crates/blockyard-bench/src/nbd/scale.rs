@@ -3,7 +3,7 @@
 use super::load::Load;
 use super::peer::{Peer, Programs, Server};
 use super::shape::{Direction, Shape};
-use super::table::cell;
+use crate::turns::Turns;
 use core::time::Duration;
 use std::io;
 
@@ -51,7 +51,7 @@ fn sizes() -> impl Iterator<Item = Size> {
 ///
 /// Returns an error if a measurement fails.
 pub fn measure(turns: usize, time: Duration, programs: &Programs) -> io::Result<()> {
-    let mut found: Vec<Vec<u64>> = sizes().map(|_| Vec::new()).collect();
+    let mut found: Vec<Turns> = sizes().map(|_| Turns::default()).collect();
     for turn in 0..turns {
         for (size, found) in sizes().zip(&mut found) {
             eprintln!("turn {} of {turns}: {} {}", turn + 1, size.amount, size.what);
@@ -60,12 +60,12 @@ pub fn measure(turns: usize, time: Duration, programs: &Programs) -> io::Result<
             let load = Load { shape, connections: size.busy, idle: size.idle, time };
             let exports: Vec<_> = (0..size.disks).map(Peer::disk).collect();
             let measured = load.run_apart(programs, "0", &exports, &server)?;
-            found.push(measured.server_ns_per_io() / 10);
+            found.push(measured.server_us_per_io());
         }
     }
     println!("| what grows | | read of 4 KiB (us/IO) |\n|---|--:|--:|");
-    for (size, figures) in sizes().zip(&mut found) {
-        println!("| {} | {} | {} |", size.what, size.amount, cell(figures));
+    for (size, figures) in sizes().zip(&found) {
+        println!("| {} | {} | {} |", size.what, size.amount, figures);
     }
     Ok(())
 }

@@ -1,9 +1,12 @@
-//! The comparison: measures every server under every load in turns, and prints a table with the spread.
+//! The comparison: measures every server under every load in turns, and prints two tables with the spread: the figures,
+//! and their ratios to those of another server in the same turn.
+#![allow(clippy::float_arithmetic, reason = "this is a report")]
 
 use super::client::Client;
-use super::load::Load;
+use super::load::{Load, Measured};
 use super::peer::{Peer, Programs, Server};
 use super::shape::{Direction, Shape};
+use crate::turns::Turns;
 use core::time::Duration;
 use std::io::{self, ErrorKind};
 
@@ -16,6 +19,33 @@ enum Figure {
     Rate,
     /// The 99th percentile of latencies.
     Tail,
+}
+
+impl Figure {
+    /// Its value, in its unit.
+    fn of(self, measured: &Measured) -> f64 {
+        match self {
+            Self::ServerTime => measured.server_us_per_io(),
+            Self::Rate => measured.thousand_iops(),
+            Self::Tail => measured.p99_ms(),
+        }
+    }
+
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::ServerTime => "us/IO",
+            Self::Rate => "k/s",
+            Self::Tail => "p99, ms",
+        }
+    }
+
+    /// The server that the others are compared with: the bare loop, or nbdkit for the tail, whose floor is not known.
+    const fn reference(self) -> Peer {
+        match self {
+            Self::ServerTime | Self::Rate => Peer::Bare,
+            Self::Tail => Peer::NbdkitMemory,
+        }
+    }
 }
 
 /// A column: a load, and the processors of server and client.
@@ -35,28 +65,28 @@ const fn column(name: &'static str, direction: Direction, kib: usize, depth: usi
 
 /// Server and client are on one processor, and requests are of 4 KiB, unless the name says otherwise.
 const COLUMNS: [Column; 9] = [
-    column("read, depth 16 (us/IO)", Direction::Read, 4, 16),
-    column("read, depth 64 (us/IO)", Direction::Read, 4, 64),
-    column("write, depth 16 (us/IO)", Direction::Write, 4, 16),
-    column("read 1 MiB, depth 8 (us/IO)", Direction::Read, 1024, 8),
-    column("write 1 MiB, depth 8 (us/IO)", Direction::Write, 1024, 8),
-    Column { figure: Figure::Rate, ..column("read, depth 1 (k/s)", Direction::Read, 4, 1) },
+    column("read, depth 16", Direction::Read, 4, 16),
+    column("read, depth 64", Direction::Read, 4, 64),
+    column("write, depth 16", Direction::Write, 4, 16),
+    column("read 1 MiB, depth 8", Direction::Read, 1024, 8),
+    column("write 1 MiB, depth 8", Direction::Write, 1024, 8),
+    Column { figure: Figure::Rate, ..column("read, depth 1", Direction::Read, 4, 1) },
     Column {
         cpus: ["0", "1"],
         figure: Figure::Rate,
-        ..column("read, depth 1, a CPU each (k/s)", Direction::Read, 4, 1)
+        ..column("read, depth 1, a CPU each", Direction::Read, 4, 1)
     },
     Column {
         connections: 4,
         cpus: ["0,1", "0,1"],
         figure: Figure::Rate,
-        ..column("read, 4 x depth 16, two CPUs (k/s)", Direction::Read, 4, 16)
+        ..column("read, 4 x depth 16, two CPUs", Direction::Read, 4, 16)
     },
     Column {
         connections: 64,
         cpus: ["0,1", "0,1"],
         figure: Figure::Tail,
-        ..column("read, 64 x depth 1, two CPUs (p99, ms)", Direction::Read, 4, 1)
+        ..column("read, 64 x depth 1, two CPUs", Direction::Read, 4, 1)
     },
 ];
 
@@ -73,7 +103,10 @@ pub struct Options {
     pub short: bool,
 }
 
-/// Measures, and prints a table in Markdown: the median, the minimum and the maximum of the turns.
+/// The figures of a server: one for each column. They are empty if the server is not installed.
+type Figures = [Turns; COLUMNS.len()];
+
+/// Measures, and prints two tables in Markdown: the figures, and their ratios to those of [`Figure::reference`].
 ///
 /// # Errors
 ///
@@ -82,12 +115,12 @@ pub fn compare(options: &Options) -> io::Result<()> {
     let short =
         [Peer::Blockyard("none"), Peer::Blockyard("mq-deadline"), Peer::Bare, Peer::NbdkitMemory];
     let peers = if options.short { &short[..] } else { &Peer::ALL[..] };
-    let mut found: Vec<[Vec<u64>; COLUMNS.len()]> =
-        peers.iter().map(|_| Default::default()).collect();
+    let mut found: Vec<(Peer, Figures)> =
+        peers.iter().map(|&peer| (peer, Figures::default())).collect();
     for turn in 0..options.turns {
-        for (peer, found) in peers.iter().zip(&mut found) {
+        for (peer, figures) in &mut found {
             eprintln!("turn {} of {}: {}", turn + 1, options.turns, peer.name());
-            match measure(*peer, options, found) {
+            match measure(*peer, options, figures) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     eprintln!("  not installed");
                 }
@@ -97,21 +130,37 @@ pub fn compare(options: &Options) -> io::Result<()> {
             }
         }
     }
-    print!("| server |");
-    COLUMNS.iter().for_each(|column| print!(" {} |", column.name));
-    println!("\n|---|{}", "--:|".repeat(COLUMNS.len()));
-    for (peer, found) in peers.iter().zip(&mut found) {
-        if found[0].is_empty() {
-            continue;
-        }
-        print!("| {} |", peer.name());
-        found.iter_mut().for_each(|figures| print!(" {} |", cell(figures)));
-        println!();
-    }
+    found.retain(|(_, figures)| !figures[0].is_empty());
+    let names = COLUMNS.map(|column| format!("{} ({})", column.name, column.figure.unit()));
+    print(&names, &found);
+    println!();
+    let names =
+        COLUMNS.map(|column| format!("{}, of {}", column.name, column.figure.reference().name()));
+    print(&names, &ratios(&found));
     Ok(())
 }
 
-fn measure(peer: Peer, options: &Options, found: &mut [Vec<u64>; COLUMNS.len()]) -> io::Result<()> {
+/// The ratios of each figure to that of the column's reference in the same turn.
+fn ratios(found: &[(Peer, Figures)]) -> Vec<(Peer, Figures)> {
+    let ratio = |figures: &Figures, at: usize| {
+        let reference = COLUMNS[at].figure.reference();
+        let reference = found.iter().find(|(peer, _)| *peer == reference);
+        reference.map_or_else(Turns::default, |(_, other)| figures[at].relative_to(&other[at]))
+    };
+    let row =
+        |(peer, figures): &(Peer, Figures)| (*peer, core::array::from_fn(|at| ratio(figures, at)));
+    found.iter().map(row).collect()
+}
+
+fn print(names: &[String], rows: &[(Peer, Figures)]) {
+    println!("| server | {} |\n|---|{}", names.join(" | "), "--:|".repeat(names.len()));
+    for (peer, figures) in rows {
+        let cells: Vec<_> = figures.iter().map(ToString::to_string).collect();
+        println!("| {} | {} |", peer.name(), cells.join(" | "));
+    }
+}
+
+fn measure(peer: Peer, options: &Options, found: &mut Figures) -> io::Result<()> {
     for (column, figures) in COLUMNS.iter().zip(found) {
         let server = Server::start(peer, &options.programs, column.cpus[0])?;
         // The bare loop gives each connection new memory without holes.
@@ -122,22 +171,7 @@ fn measure(peer: Peer, options: &Options, found: &mut [Vec<u64>; COLUMNS.len()])
         let load = Load { shape, connections, idle: 0, time: options.time };
         let exports = [peer.export().to_owned()];
         let measured = load.run_apart(&options.programs, cpus, &exports, &server)?;
-        figures.push(match column.figure {
-            Figure::ServerTime => measured.server_ns_per_io() / 10,
-            Figure::Rate => measured.iops() / 10,
-            Figure::Tail => measured.p99_ns / 10_000,
-        });
+        figures.push(column.figure.of(&measured));
     }
     Ok(())
-}
-
-/// Formats values in hundredths as `median (minimum-maximum)`.
-pub(super) fn cell(figures: &mut [u64]) -> String {
-    figures.sort_unstable();
-    let text = |hundredths: u64| format!("{}.{:02}", hundredths / 100, hundredths % 100);
-    let median = figures.get(figures.len() / 2).map_or_else(String::new, |&figure| text(figure));
-    match *figures {
-        [least, .., most] => format!("{median} ({}-{})", text(least), text(most)),
-        _ => median,
-    }
 }
