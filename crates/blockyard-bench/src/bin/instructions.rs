@@ -16,7 +16,8 @@ use blockyard::policy::Policies;
 use blockyard::stats::StageStats;
 use blockyard_bench::fleet::{Fleet, Size};
 use blockyard_bench::simulated::{EMMC, SCSI, Workload};
-use blockyard_bench::{IoLoop, Meter, disk, lane};
+use blockyard_bench::{IoLoop, Meter, disk, lane, xorshift};
+use blockyard_sim::data::image::{Content, Image, Stamp};
 use core::error::Error;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -26,6 +27,8 @@ use std::process::{Command, Stdio};
 const FEW: u64 = 19_200;
 /// Sequential writes that become one request.
 const BATCH: u32 = 8;
+/// The length of an extent. As many sectors without data lie between two.
+const EXTENT_SECTORS: u64 = 8;
 
 /// One I/O, or one batch of them.
 type Step = fn(&mut IoLoop);
@@ -46,6 +49,8 @@ enum What {
     },
     /// Random reads of a fleet of this size.
     Fleet { size: Size, policies: fn() -> Policies },
+    /// Writes to random extents of the image of a disk that has so many with data.
+    Extents(u32),
     /// Random reads with the meter of a server; `counts` says whether metrics are on.
     Metered { policies: fn() -> Policies, counts: bool },
     /// Random reads of a served disk in memory, from a client at this door.
@@ -118,6 +123,7 @@ fn cases() -> Vec<Case> {
         .chain(lane)
         .chain(disk)
         .chain(scales())
+        .chain(extents())
         .chain([SCSI, EMMC].into_iter().flat_map(simulated))
         .collect()
 }
@@ -149,6 +155,13 @@ fn scales() -> impl Iterator<Item = Case> {
             what: What::Fleet { size, policies },
         })
     })
+}
+
+/// The record of a disk's data as its extents grow: `scale/extents/AMOUNT`.
+fn extents() -> impl Iterator<Item = Case> {
+    [32, 1024, 65_536]
+        .into_iter()
+        .map(|count| Case { name: format!("scale/extents/{count}"), what: What::Extents(count) })
 }
 
 fn random_reads(name: &str, policies: fn() -> Policies, held: u32) -> Case {
@@ -203,6 +216,15 @@ fn perform(case: &Case, ios: u64) -> Result<(), Box<dyn Error>> {
         What::Fleet { size, policies } => {
             let mut fleet = Fleet::new(size, policies());
             (0..ios).for_each(|_| fleet.step());
+        }
+        What::Extents(count) => {
+            let mut image = Image::new();
+            let extent = |number| number * 2 * EXTENT_SECTORS..(number * 2 + 1) * EXTENT_SECTORS;
+            let mut write = |number, stamp| image.set(extent(number), Content::of(Stamp(stamp)));
+            (0..count.into()).for_each(|number| write(number, number + 1));
+            let mut state = 0x2545_f491_4f6c_dd1d;
+            (0..ios)
+                .for_each(|io| write(xorshift(&mut state) % u64::from(count), u64::MAX - io - 1));
         }
         // The client, in the parent process, decides the number of I/Os.
         What::Lane { door: Door::Nbd, policies } => lane::serve_standard_input(policies())?,
