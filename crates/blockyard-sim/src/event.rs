@@ -47,10 +47,7 @@ impl<T: Copy> EventHeap<T> {
     /// Panics above 16 million pending events, and after 2^40 events.
     pub fn push(&mut self, at: Instant, event: T) {
         let place = self.put(event);
-        assert!(self.sequence >> (NUMBER_BITS - PLACE_BITS) == 0, "too many events in one run");
-        let number = self.sequence << PLACE_BITS | u64::from(place);
-        self.sequence += 1;
-        let key = u128::from(at.as_ns()) << NUMBER_BITS | u128::from(number);
+        let key = self.next_key(at, place);
         let mut hole = self.len;
         self.len += 1;
         if self.len + ARITY > self.keys.len() {
@@ -65,6 +62,14 @@ impl<T: Copy> EventHeap<T> {
             hole = parent;
         }
         self.keys[hole] = key;
+    }
+
+    /// Returns the key of the event at `place`, which is scheduled now for `at`.
+    fn next_key(&mut self, at: Instant, place: u32) -> u128 {
+        assert!(self.sequence >> (NUMBER_BITS - PLACE_BITS) == 0, "too many events in one run");
+        let number = self.sequence << PLACE_BITS | u64::from(place);
+        self.sequence += 1;
+        u128::from(at.as_ns()) << NUMBER_BITS | u128::from(number)
     }
 
     /// Keeps `event`, and returns its place.
@@ -94,6 +99,22 @@ impl<T: Copy> EventHeap<T> {
             "the earliest event comes first"
         );
         Some((at, self.events[place as usize]))
+    }
+
+    /// As [`Self::push`] and then [`Self::pop`], at half the cost: schedules `event` for `at`, and removes and returns the
+    /// earliest event, which must not be later than `at`.
+    ///
+    /// # Panics
+    ///
+    /// Panics if no event is pending, and after 2^40 events.
+    pub fn exchange(&mut self, at: Instant, event: T) -> (Instant, T) {
+        let first = self.keys[..self.len][0];
+        debug_assert!(at_of(first) <= at, "the event for {at} would be the earliest one");
+        let place = place_of(first);
+        let earliest = core::mem::replace(&mut self.events[place as usize], event);
+        let key = self.next_key(at, place);
+        self.sink(key);
+        (at_of(first), earliest)
     }
 
     /// Puts `key` where the first one was, or lower.
@@ -162,13 +183,21 @@ mod tests {
         let mut heap = EventHeap::new();
         let mut sorted = BTreeSet::new();
         for number in 0..20_000_u64 {
-            if prng.below(3) > 0 {
-                let at = prng.below(50);
-                heap.push(Instant::from_ns(at), number);
-                sorted.insert((at, number));
-            } else {
-                let expected = sorted.pop_first();
-                assert_eq!(heap.pop().map(|(at, event)| (at.as_ns(), event)), expected);
+            let at = prng.below(50);
+            match prng.below(4) {
+                0 => {
+                    let expected = sorted.pop_first();
+                    assert_eq!(heap.pop().map(|(at, event)| (at.as_ns(), event)), expected);
+                }
+                1 if sorted.first().is_some_and(|first| first.0 <= at) => {
+                    let (earliest_at, earliest) = heap.exchange(Instant::from_ns(at), number);
+                    sorted.insert((at, number));
+                    assert_eq!(Some((earliest_at.as_ns(), earliest)), sorted.pop_first());
+                }
+                _ => {
+                    heap.push(Instant::from_ns(at), number);
+                    sorted.insert((at, number));
+                }
             }
             assert_eq!(heap.next_at().map(Instant::as_ns), sorted.first().map(|first| first.0));
             assert_eq!(heap.len(), sorted.len());

@@ -543,6 +543,9 @@ impl<O: Observer> World<O> {
                 return if at < until { self.next_event.take() } else { None };
             }
             self.next_event = None;
+            if next_at? < until {
+                return Some(self.events.exchange(at, event));
+            }
             self.events.push(at, event);
         }
         if next_at? < until { self.events.pop() } else { None }
