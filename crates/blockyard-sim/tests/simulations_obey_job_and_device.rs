@@ -2,6 +2,7 @@
 //! derived from the job and the profile by hand, not from an earlier run.
 
 use blockyard::trace::Action;
+use blockyard_sim::device::stack::Stack;
 use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
 use blockyard_sim::measure::per_second;
 use blockyard_sim::profile::{Design, Device, DeviceModel, FaultRules};
@@ -54,6 +55,20 @@ fn iops(report: &Report) -> u64 {
 fn assert_near(value: u64, expected: u64, percent: u64) {
     let off = value.abs_diff(expected) * 100;
     assert!(off <= expected * percent, "{value} is not within {percent} % of {expected}");
+}
+
+/// The tests rely on the checks. Users of a build without debug assertions do not pay for them.
+#[test]
+fn driver_calls_are_checked_where_asked_and_in_builds_with_debug_assertions() {
+    let is_checked = |conditions| {
+        let jobs = args("--rw=read --number_ios=1");
+        let design = Design::lookup("mq-none").unwrap();
+        let simulation = Simulation::under(&jobs, &device(TIMER), &design, conditions).unwrap();
+        matches!(simulation.world().host.driver, Stack::Checked(_))
+    };
+    let asked = |checked| is_checked(Conditions { checked, ..Conditions::new(1) });
+    assert_eq!([true, false].map(asked), [true, false]);
+    assert_eq!(is_checked(Conditions::new(1)), cfg!(debug_assertions));
 }
 
 /// fio's libaio engine has no asynchronous trim or sync: the job's thread sleeps in a call for each. What is in flight goes

@@ -381,7 +381,8 @@ fn run(seed: u64, drawn: &Drawn) -> Result<(Report, Counts), String> {
     let DeviceModel::Mmc(profile) = &device.model else { unreachable!("it is a card") };
     let jobs = parse_args(args.iter().map(String::as_str), &NoSource)
         .map_err(|wrong| format!("{wrong}: {args:?}"))?;
-    let conditions = Conditions { verify: Some(verify), sleeps, ..Conditions::new(seed) };
+    let conditions =
+        Conditions { verify: Some(verify), sleeps, checked: true, ..Conditions::new(seed) };
     let watch = Watch(CpuId(profile.host.interrupt_cpu));
     let mut simulation = Simulation::observed(&jobs, device, design, conditions, watch)
         .map_err(|wrong| wrong.to_string())?;

@@ -174,7 +174,7 @@ impl<D: Layers> Layers for Checked<D> {
 pub enum Stack {
     /// The model alone.
     Bare(Model),
-    /// A model whose calls are all checked against the contract, as simulations do by default.
+    /// A model whose calls are all checked against the contract.
     Checked(Checked<Model>),
     /// A model under other layers.
     Layered(Box<dyn Layers + Send>),
