@@ -200,7 +200,7 @@ impl CostSink {
 }
 
 impl Sink for CostSink {
-    #[inline]
+    #[inline(always)] // its callers know the action
     fn event(&mut self, event: &Event<'_>) {
         let step = match event.action {
             Action::Queue => Step::Queue,

@@ -60,6 +60,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
+    /// Reports `action` on `id` to the sink.
+    #[inline(always)] // each caller knows its action
     pub(super) fn emit(&mut self, action: Action, id: RequestId) {
         if self.host.sink.listens() {
             let rq = &self.queue.requests[id];

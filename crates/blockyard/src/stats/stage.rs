@@ -153,6 +153,7 @@ impl StageStats {
 }
 
 impl Sink for StageStats {
+    #[inline(always)] // its callers know the action
     fn event(&mut self, event: &Event<'_>) {
         let stats = &mut self.directions[Direction::from(event.op) as usize];
         stats.counts[slot_of(event.action)] += 1;
