@@ -93,6 +93,7 @@ impl EndIndex {
 
 /// What [`fit`] says to `other` joining `id`, at the front only if `fronts`: the answer of an elevator
 /// that has found `id` in an order of its own.
+#[inline]
 #[must_use]
 pub fn candidate(
     requests: &Requests,

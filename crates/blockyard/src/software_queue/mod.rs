@@ -72,8 +72,14 @@ impl SoftwareQueue {
         match self.merge {
             SwqMerge::Off => None,
             SwqMerge::Last8 => {
-                let mut newest = self.queued.iter_back(requests).take(LOOK_BACK);
-                newest.find_map(|id| candidate(requests, limits, id, other, true))
+                // A loop, because `find_map` keeps the place in memory.
+                for id in self.queued.iter_back(requests).take(LOOK_BACK) {
+                    let found = candidate(requests, limits, id, other, true);
+                    if found.is_some() {
+                        return found;
+                    }
+                }
+                None
             }
             SwqMerge::Hash => self.ends.find_merge(nodes, requests, limits, other, true),
         }
