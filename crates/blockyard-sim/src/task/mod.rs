@@ -679,6 +679,7 @@ impl Task {
     }
 
     /// Whether the next I/O at `now` is a read through the page cache.
+    #[inline]
     pub fn reads_next(&mut self, now: Instant) -> bool {
         self.reader.is_some() && self.next_bio(now).is_some_and(|(_, bio)| bio.op == bio::Op::Read)
     }
@@ -693,10 +694,11 @@ impl Task {
     }
 
     /// Returns the next step of the current call; `None` if no call reads through the page cache.
+    #[inline]
     #[must_use]
     pub fn read_step(&self, cache: &PageCache) -> Option<ReadStep> {
-        let reader = self.reader.as_ref().filter(|reader| reader.in_call())?;
-        Some(reader.next(cache))
+        let reader = self.reader.as_deref()?;
+        reader.in_call().then(|| reader.next(cache))
     }
 
     /// Begins a call at `now` for the read of [`Self::next_bio`].
@@ -855,11 +857,17 @@ impl Task {
         self.asleep = Asleep::No;
     }
 
-    /// Takes the next I/O from the source at `now`.
+    /// Takes the next I/O from the source at `now`, unless there is one already.
+    #[inline]
     fn draw(&mut self, now: Instant) {
-        if self.drawn.is_some() || self.exhausted {
-            return;
+        if self.drawn.is_none() && !self.exhausted {
+            self.draw_next(now);
         }
+    }
+
+    /// Takes the next I/O from the source at `now`.
+    #[inline(never)]
+    fn draw_next(&mut self, now: Instant) {
         match &mut self.source {
             Source::Generated(generated) => {
                 self.drawn = generated.next(now.max(self.pause_until), self.started);

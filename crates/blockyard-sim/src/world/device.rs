@@ -119,7 +119,9 @@ impl<O: Observer> World<O> {
         if slot & RUN_BIT != 0 {
             return self.end_run(task, slot & !RUN_BIT, status);
         }
-        self.replayed_end(task, slot);
+        if self.replay.is_some() {
+            self.replayed_end(task, slot);
+        }
         if self.tasks[task.0 as usize].completed(slot, status, self.now) {
             return self.wake(task, from);
         }

@@ -117,6 +117,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Ends the bio of `owner` that read run number `run`.
+    #[inline(never)] // few jobs read through the page cache
     pub(super) fn end_run(&mut self, owner: TaskId, run: u32, status: Status) -> Duration {
         let mut woken = Vec::new();
         self.cache.ended(run, status == Status::Ok, |task| woken.push(task));

@@ -35,9 +35,14 @@ impl Flow {
 
 impl<O: Observer> World<O> {
     /// Whether the task may issue an I/O now. The first call of a task adds it to its flow.
-    #[inline]
+    #[inline(always)]
     pub(super) fn has_turn(&mut self, id: TaskId) -> bool {
-        let Some(share) = &mut self.tasks[id.0 as usize].share else { return true };
+        self.tasks[id.0 as usize].share.is_none() || self.has_turn_in_flow(id)
+    }
+
+    #[inline(never)] // few jobs take turns
+    fn has_turn_in_flow(&mut self, id: TaskId) -> bool {
+        let share = self.tasks[id.0 as usize].share.as_mut().expect("a task of a flow");
         let flow = self.flows.0.entry(share.flow).or_default();
         if !core::mem::replace(&mut share.joined, true) {
             flow.weight += share.weight;
