@@ -62,7 +62,7 @@ impl<O: Observer> World<O> {
         let completes_in_call = self.completion == Completion::WithinCall;
         let plugs = call.plugs && !completes_in_call;
         let (mut submitted, mut syncs) = (0, 0);
-        let mut used = None;
+        let (mut used, mut is_refused) = (None, false);
         while submitted < call.left && self.has_turn(id) {
             let Some((queue, bio)) = self.tasks[at].next_bio(self.now) else { break };
             if used.is_some_and(|last| last != queue) {
@@ -92,6 +92,7 @@ impl<O: Observer> World<O> {
                 }
                 Err(reason) => {
                     self.refused(id, queue, &bio, reason);
+                    is_refused = true;
                     break;
                 }
             }
@@ -105,7 +106,7 @@ impl<O: Observer> World<O> {
         if let Some(queue) = used.filter(|_| plugs) {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
         }
-        if let Some(queue) = used {
+        if let Some(queue) = used.filter(|_| plugs || is_refused) {
             *cost += self.follow_up(queue, false);
         }
         if !self.tasks[at].waits_for_tag() {
