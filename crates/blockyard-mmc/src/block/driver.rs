@@ -84,8 +84,9 @@ impl<H: HostController> Device for Mmc<H> {
     /// Returns the instant of the next check of a busy card, or of the next time limit. The controller reports
     /// everything else.
     fn poll_at(&self) -> Option<Instant> {
-        let on_bus = self.bus.as_ref().and_then(Claim::wakes_at);
-        let instants = [on_bus, self.power.wakes_at(), self.engine_wakes_at()];
-        instants.into_iter().flatten().filter(|&at| at > self.now).min()
+        let to_come = |at: Option<Instant>| at.filter(|&at| at > self.now).unwrap_or(Instant::MAX);
+        let on_bus = to_come(self.bus.as_ref().and_then(Claim::wakes_at));
+        let first = on_bus.min(to_come(self.power.wakes_at())).min(to_come(self.engine_wakes_at()));
+        (first < Instant::MAX).then_some(first)
     }
 }
