@@ -90,7 +90,8 @@ impl Controller {
 
     /// Moves the data of a task, if one is ready.
     fn begin_transfer(&mut self, now: Instant) {
-        if self.may_begin(now) != Some(now) {
+        // Most of the time the command line is not free, and no task need be looked at.
+        if self.free_at > now || self.may_begin(now) != Some(now) {
             return;
         }
         let Some(at) = self.engine.first_ready().or_else(|| self.ask_which_is_ready(now)) else {
