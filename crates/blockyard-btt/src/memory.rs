@@ -157,27 +157,34 @@ impl<M: Memory + ?Sized> Memory for &M {
     fn len(&self) -> u64 {
         (**self).len()
     }
+    #[inline]
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
         (**self).read(at, to)
     }
+    #[inline]
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
         (**self).write(at, from)
     }
     fn zero(&self, at: u64, len: u64) -> Result<(), MediaError> {
         (**self).zero(at, len)
     }
+    #[inline]
     fn load(&self, at: u64) -> Result<u32, MediaError> {
         (**self).load(at)
     }
+    #[inline]
     fn store(&self, at: u64, word: u32) -> Result<(), MediaError> {
         (**self).store(at, word)
     }
+    #[inline]
     fn store_long(&self, at: u64, word: u64) -> Result<(), MediaError> {
         (**self).store_long(at, word)
     }
+    #[inline]
     fn write_back(&self, at: u64, len: u64) {
         (**self).write_back(at, len);
     }
+    #[inline]
     fn fence(&self) -> Result<(), MediaError> {
         (**self).fence()
     }
@@ -187,6 +194,7 @@ impl<M: Memory + ?Sized> Memory for &M {
     fn hole(&self, at: u64) -> u64 {
         (**self).hole(at)
     }
+    #[inline]
     fn prefetch(&self, at: u64, len: u64) {
         (**self).prefetch(at, len);
     }

@@ -236,6 +236,16 @@ impl Seat {
     /// The same as [`Worker::write`].
     #[inline]
     pub fn write<M: Memory>(&mut self, btt: &Btt<M>, lba: u64, from: &[u8]) -> Result<(), IoError> {
+        if from.len() == btt.sector_bytes as usize {
+            btt.in_range(lba, 1)?;
+            return self.with_lanes(btt, |set, pending| btt.write_one(set, pending, lba, from));
+        }
+        self.write_run(btt, lba, from)
+    }
+
+    /// The rest of [`Self::write`], out of line so that a write of one sector stays short.
+    #[inline(never)]
+    fn write_run<M: Memory>(&mut self, btt: &Btt<M>, lba: u64, from: &[u8]) -> Result<(), IoError> {
         let bytes = btt.sector_bytes as usize;
         if !from.len().is_multiple_of(bytes) {
             return Err(IoError::Length);

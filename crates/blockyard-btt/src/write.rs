@@ -15,6 +15,8 @@
 //!   the new one: the sector's word is locked, and was unchanged since the load.
 //! - **[lock-holder-never-waits]** A thread that holds a word never waits for another word. A reader that
 //!   publishes a block waits for no word.
+//! - **[log-before-lock]** A batch writes all its first log words back before it locks a word. A locked instruction waits
+//!   for every write-back and every store past the caches before it, so the batch waits once for all.
 
 use super::address::PostmapAba;
 use super::arena::Arena;
@@ -39,14 +41,33 @@ struct Staged {
     lane: u32,
     /// The block that holds the new data.
     block: PostmapAba,
+    /// The positions of the map entry and of the log entry, and the number of the latter.
+    map_at: u64,
+    log_at: u64,
+    seq: u32,
     /// The word before it was locked, and the map entry that was loaded after it.
     seen: Observed,
     entry: MapEntry,
 }
 
 impl<M: Memory> Btt<M> {
-    /// Writes sectors through a set of lanes.
+    /// Writes one sector through a set of lanes.
     #[inline]
+    pub(super) fn write_one(
+        &self,
+        set: SetId,
+        pending: &mut Pending,
+        lba: u64,
+        from: &[u8],
+    ) -> Result<(), IoError> {
+        let mut unused = self.lanes.lanes_of(set).len();
+        let early = |error| self.end_batch_early(error);
+        let mut one = self.stage(set, &mut unused, lba, from).map_err(early)?;
+        self.lock_first(set, &mut one).map_err(early)?;
+        self.commit(set, pending, core::slice::from_ref(&one))
+    }
+
+    /// Writes sectors through a set of lanes.
     pub(super) fn write_sectors<'a>(
         &self,
         set: SetId,
@@ -57,7 +78,11 @@ impl<M: Memory> Btt<M> {
         debug_assert!(batch_max > 0, "a batch has room for a sector");
         while sectors.len() > 0 {
             match sectors.len().min(batch_max) {
-                1 => self.write_batch::<1>(set, pending, (&mut sectors).take(1))?,
+                1 => {
+                    for (lba, from) in (&mut sectors).take(1) {
+                        self.write_one(set, pending, lba, from)?;
+                    }
+                }
                 few @ ..=BATCH_MAX => {
                     self.write_batch::<BATCH_MAX>(set, pending, (&mut sectors).take(few))?;
                 }
@@ -90,15 +115,19 @@ impl<M: Memory> Btt<M> {
         let mut staged = [Staged::default(); N];
         let mut count = 0;
         let mut unused = self.lanes.lanes_of(set).len();
+        let early = |error| self.end_batch_early(error);
         for (one, (lba, from)) in staged.iter_mut().zip(sectors) {
-            self.stage(set, &mut unused, lba, from, one)
-                .map_err(|error| self.end_batch_early(error))?;
+            *one = self.stage(set, &mut unused, lba, from).map_err(early)?;
             count += 1;
         }
         debug_assert!(count > 0 && count <= N, "a batch has sectors");
         let mut rest = &mut staged[..count];
         while !rest.is_empty() {
-            let locked = self.lock_words(set, rest).map_err(|error| self.end_batch_early(error))?;
+            for one in &mut rest[1..] {
+                // [log-before-lock]: `lock_words` does the same for the first sector.
+                self.log_old(set, one).map_err(early)?;
+            }
+            let locked = self.lock_words(set, rest).map_err(early)?;
             debug_assert!(locked > 0, "the first word is always locked");
             let (now, later) = rest.split_at_mut(locked);
             self.commit(set, pending, now)?;
@@ -123,24 +152,29 @@ impl<M: Memory> Btt<M> {
         unused: &mut usize,
         lba: u64,
         from: &[u8],
-        one: &mut Staged,
-    ) -> Result<(), IoError> {
+    ) -> Result<Staged, IoError> {
         debug_assert_eq!(from.len(), self.sector_bytes as usize, "one sector");
-        one.spot = self.spot(lba);
-        one.at = Versions::at(lba);
-        self.writable(one.spot)?;
-        let arena = self.arena(one.spot);
-        self.memory.prefetch(arena.map_at(one.spot.lba), MAP_ENTRY_BYTES);
+        let spot = self.spot(lba);
+        self.writable(spot)?;
+        let arena = self.arena(spot);
+        let map_at = arena.map_at(spot.lba);
+        self.memory.prefetch(map_at, MAP_ENTRY_BYTES);
         while *unused > 0 {
             *unused -= 1;
-            one.lane = self.lanes.next(set);
-            self.wait_for_readers(set, one.spot.arena, one.lane);
-            let lane = self.lanes.state(one.spot.arena, one.lane);
-            one.block = lane.free();
-            match self.write_free_block(arena, lane, from) {
+            let lane = self.lanes.next(set);
+            self.wait_for_readers(set, spot.arena, lane);
+            let state = self.lanes.state(spot.arena, lane);
+            match self.write_free_block(arena, state, from) {
                 // The bad block stays with the lane. Another lane needs a fence first, as in `end_batch_early`.
                 Err(MediaError::Bad) => self.memory.fence()?,
-                done => return Ok(done?),
+                done => {
+                    done?;
+                    let (slot, seq) = state.next_entry();
+                    let log_at = arena.entry_at(lane, slot);
+                    let (at, block) = (Versions::at(lba), state.free());
+                    let (seen, entry) = Default::default();
+                    return Ok(Staged { spot, at, lane, block, map_at, log_at, seq, seen, entry });
+                }
             }
         }
         Err(IoError::Media(MediaError::Bad))
@@ -221,19 +255,73 @@ impl<M: Memory> Btt<M> {
         self.wait_until(|| !self.is_read(block));
     }
 
+    /// Loads the map entry of a sector and stores it in the log as the old one, unless the sector's word is locked.
+    #[inline]
+    fn log_old(&self, set: SetId, one: &mut Staged) -> Result<(), IoError> {
+        one.seen = self.observe(one.at);
+        if one.seen.is_locked() {
+            return Ok(());
+        }
+        one.entry = self.entry(one.spot)?;
+        if let Some(lba) = self.versions.pending_of_other_set(one.at, one.seen, set.0) {
+            // [map-before-next-log]
+            self.write_back_map(lba, lba + 1);
+        }
+        if matches!(one.entry.state(), SectorState::Zero | SectorState::Error) {
+            // The thread that changed the state may not have made it durable, and libpmemblk's recovery
+            // compares it.
+            self.memory.write_back(one.map_at, MAP_ENTRY_BYTES);
+        }
+        self.memory.store_long(one.log_at, self.logged(one).words()[0])?;
+        self.memory.write_back(one.log_at, 8);
+        Ok(())
+    }
+
+    /// Locks the word of a sector if the logged entry is still the old one ([old-entry-still-current]).
+    #[inline]
+    fn lock(&self, one: &Staged) -> Result<bool, IoError> {
+        if !self.try_lock(one.at, one.seen) {
+            return Ok(false);
+        }
+        // The last holder may have unlocked it in the middle of a failed write.
+        if self.broken.load(Ordering::Acquire) {
+            self.unlock(one.at, one.seen);
+            return Err(IoError::Broken);
+        }
+        Ok(true)
+    }
+
+    /// Logs the old entry of a sector and locks its word, and waits for that as long as it takes. The caller holds no
+    /// word ([lock-holder-never-waits]).
+    #[inline]
+    fn lock_first(&self, set: SetId, one: &mut Staged) -> Result<(), IoError> {
+        for turn in 0.. {
+            self.log_old(set, one)?;
+            if self.lock(one)? {
+                break;
+            }
+            if one.seen.is_locked() {
+                self.memory.relax(turn);
+            }
+        }
+        Ok(())
+    }
+
     /// Locks the word of the first of `staged`, and as many others as it can without waiting
-    /// ([lock-holder-never-waits]), and stores their first log words. These sectors are moved to the front;
-    /// returns their number. The others keep their order, so of two writes to one sector the later one wins.
+    /// ([lock-holder-never-waits]). The old entries of the others are logged. The sectors whose words are locked are
+    /// moved to the front; returns their number. The others keep their order, so of two writes to one sector the later
+    /// one wins.
     #[inline]
     fn lock_words(&self, set: SetId, staged: &mut [Staged]) -> Result<usize, IoError> {
         debug_assert!(!staged.is_empty(), "a sector to lock");
-        let mut locked = 0;
-        for next in 0..staged.len() {
+        self.lock_first(set, &mut staged[0])?;
+        let mut locked = 1;
+        for next in 1..staged.len() {
             let at = staged[next].at;
             if staged[locked..next].iter().any(|waiting| waiting.at == at) {
                 continue; // an earlier sector waits for the same word
             }
-            match self.lock_and_log_old(set, &mut staged[next], next == 0) {
+            match self.lock(&staged[next]) {
                 Ok(true) => {
                     if locked < next {
                         staged[locked..=next].rotate_right(1);
@@ -248,44 +336,6 @@ impl<M: Memory> Btt<M> {
             }
         }
         Ok(locked)
-    }
-
-    /// Locks the word of a sector, and stores the old entry in the log ([old-entry-still-current]). Gives up if
-    /// the word is locked, unless the call may `wait`.
-    #[inline]
-    fn lock_and_log_old(&self, set: SetId, one: &mut Staged, wait: bool) -> Result<bool, IoError> {
-        for turn in 0.. {
-            one.seen = self.observe(one.at);
-            if one.seen.is_locked() {
-                if !wait {
-                    return Ok(false);
-                }
-                self.memory.relax(turn);
-                continue;
-            }
-            one.entry = self.entry(one.spot)?;
-            if let Some(lba) = self.versions.pending_of_other_set(one.at, one.seen, set.0) {
-                // [map-before-next-log]
-                self.write_back_map(lba, lba + 1);
-            }
-            if matches!(one.entry.state(), SectorState::Zero | SectorState::Error) {
-                // The thread that changed the state may not have made it durable, and libpmemblk's recovery
-                // compares it.
-                self.memory.write_back(self.arena(one.spot).map_at(one.spot.lba), MAP_ENTRY_BYTES);
-            }
-            let at = self.entry_at(one);
-            self.memory.store_long(at, self.logged(one).words()[0])?;
-            self.memory.write_back(at, 8);
-            if self.try_lock(one.at, one.seen) {
-                // The last holder may have unlocked it in the middle of a failed write.
-                if self.broken.load(Ordering::Acquire) {
-                    self.unlock(one.at, one.seen);
-                    return Err(IoError::Broken);
-                }
-                return Ok(true);
-            }
-        }
-        unreachable!("an endless loop")
     }
 
     /// Commits the writes whose words are locked.
@@ -324,7 +374,7 @@ impl<M: Memory> Btt<M> {
     #[inline]
     fn log(&self, locked: &[Staged]) -> Result<(), MediaError> {
         for one in locked {
-            let at = self.entry_at(one) + 8;
+            let at = one.log_at + 8;
             self.memory.store_long(at, self.logged(one).words()[1])?;
             self.memory.write_back(at, 8);
         }
@@ -335,9 +385,8 @@ impl<M: Memory> Btt<M> {
     #[inline]
     fn map(&self, locked: &[Staged]) -> Result<(), MediaError> {
         for one in locked {
-            let at = self.arena(one.spot).map_at(one.spot.lba);
-            self.memory.store(at, MapEntry::normal(one.block).0)?;
-            self.memory.write_back(at, MAP_ENTRY_BYTES);
+            self.memory.store(one.map_at, MapEntry::normal(one.block).0)?;
+            self.memory.write_back(one.map_at, MAP_ENTRY_BYTES);
         }
         Ok(())
     }
@@ -345,21 +394,13 @@ impl<M: Memory> Btt<M> {
     /// Returns the log entry of a write.
     #[inline]
     fn logged(&self, one: &Staged) -> FlogEntry {
-        let arena = self.arena(one.spot);
-        let (_, seq) = self.lanes.state(one.spot.arena, one.lane).next_entry();
+        let dialect = self.arena(one.spot).dialect;
         FlogEntry {
             lba: one.spot.lba.0,
-            old_map: arena.dialect.logged_old(one.entry, one.spot.lba),
-            new_map: arena.dialect.logged_new(one.block),
-            seq,
+            old_map: dialect.logged_old(one.entry, one.spot.lba),
+            new_map: dialect.logged_new(one.block),
+            seq: one.seq,
         }
-    }
-
-    /// Returns the position of the log entry of a write.
-    #[inline]
-    fn entry_at(&self, one: &Staged) -> u64 {
-        let (slot, _) = self.lanes.state(one.spot.arena, one.lane).next_entry();
-        self.arena(one.spot).entry_at(one.lane, slot)
     }
 
     /// Makes the map entries that this thread changed durable.

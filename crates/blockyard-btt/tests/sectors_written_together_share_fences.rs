@@ -4,7 +4,10 @@
 mod intercepted_memory;
 
 use blockyard_btt::ram::Ram;
-use blockyard_btt::{Btt, IoError, LaneChoice, MediaError, Memory, Policy, ReadTracking};
+use blockyard_btt::{
+    Btt, IoError, LaneChoice, MediaError, Memory, Policy, ReadTracking, Touch, Word,
+};
+use core::cell::RefCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use intercepted_memory::{Call, Intercepted};
 use std::sync::{Mutex, mpsc};
@@ -146,6 +149,27 @@ fn sectors_that_share_a_word_take_turns() {
     assert_eq!(fences(2, [7; 10]), 20, "one sector, ten times");
     assert_eq!(fences(2, [7, 8, 7, 9, 7, 8]), 6);
     assert_eq!(fences(2, [7, 7, 7, 8]), 6, "waiting sectors stay in order");
+}
+
+/// [log-before-lock]: a lock between two write-backs waits for the first of them.
+#[test]
+fn a_batch_writes_its_log_back_before_it_locks_a_word() {
+    let calls = RefCell::new(String::new());
+    let intercept = |call| {
+        match call {
+            Call::WriteBack(_) => calls.borrow_mut().push('b'),
+            Call::Touched(Touch::Locked(Word::Entries(_))) => calls.borrow_mut().push('l'),
+            Call::Fence => calls.borrow_mut().push('f'),
+            _ => {}
+        }
+        Ok(())
+    };
+    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
+    calls.borrow_mut().clear();
+    let many: Vec<_> = (0..3).map(|lba| (lba, &[7; SECTOR][..])).collect();
+    btt.worker().write_many(&many).expect("write to ram");
+    // First words, locks, second words, map entries, and the fence of a worker that ends.
+    assert_eq!(calls.take(), "bbblllfbbbfbbbf");
 }
 
 /// The words of the sectors before it are locked then.
