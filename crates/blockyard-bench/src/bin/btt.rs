@@ -5,6 +5,7 @@
 #![allow(clippy::float_arithmetic, reason = "this is a report")]
 
 use blockyard_bench::pmemblk::Pmemblk;
+use blockyard_bench::turns::Turns;
 use blockyard_bench::xorshift;
 use blockyard_btt::find::find;
 use blockyard_btt::{Btt, Container, LaneChoice, Memory, OpenOptions, Policy, ReadTracking};
@@ -37,7 +38,7 @@ struct Arguments {
     /// Sector sizes to measure, in bytes
     #[arg(long, default_values_t = [4096, 512])]
     sector: Vec<u32>,
-    /// Measure only subjects whose name contains this text, and the raw copy
+    /// Measure only subjects whose name contains this text, the raw copy and the bare loop
     #[arg(long)]
     only: Option<String>,
     /// Measure only this operation: read, write or zero
@@ -63,15 +64,17 @@ impl Op {
     }
 }
 
-/// The name of the subject that all others are compared with.
+/// The names of the subjects that the others are compared with: in zeroing, which has no bare loop, with the last.
 const RAW: &str = "raw copy";
+const LOOP: &str = "bare loop";
+const THEIRS: &str = "libpmemblk";
 /// The sectors of a call that has several.
 const MANY: usize = 8;
 
 /// Does one operation on random sectors.
 type Act<'a> = Box<dyn FnMut(&mut Sectors) + 'a>;
 /// The results: nanoseconds of each turn, by subject.
-type Row = Vec<(&'static str, Vec<f64>)>;
+type Row = Vec<(&'static str, Turns)>;
 
 /// A subject of the comparison. Each thread makes calls of its own.
 trait Subject: Sync {
@@ -143,7 +146,7 @@ const LOOP_MAP: u64 = 1 << 19;
 
 impl Subject for Loop<'_> {
     fn name(&self) -> &'static str {
-        "bare loop"
+        LOOP
     }
     fn thread<'a>(&'a self, op: Op, number: usize) -> Option<Act<'a>> {
         let (Raw { memory, data, sector }, beside) = (self.below, self.beside);
@@ -256,7 +259,7 @@ struct Theirs<'a> {
 
 impl Subject for Theirs<'_> {
     fn name(&self) -> &'static str {
-        "libpmemblk"
+        THEIRS
     }
     fn thread<'a>(&'a self, op: Op, _: usize) -> Option<Act<'a>> {
         let (pool, sector) = (self.pool, self.sector);
@@ -380,32 +383,28 @@ fn compare(arguments: &Arguments, sector: u32) {
         (0..pool.sectors()).for_each(|lba| pool.write(lba, &vec![1; sector as usize]));
     }
     let bytes = sector as usize;
-    let mut rows: Vec<(Op, usize, Row)> = Vec::new();
+    println!("\n{sector}-byte sectors at random. {LEGEND}");
     for op in [Op::Read, Op::Write, Op::Zero] {
         if arguments.op.as_deref().is_some_and(|only| only != op.name()) {
             continue;
         }
         for threads in 1..=arguments.threads {
-            let mut row: Row = Vec::new();
-            let mut note = |name, ns: Option<f64>| {
-                let Some(ns) = ns else { return };
-                match row.iter_mut().find(|(known, _)| *known == name) {
-                    Some((_, all)) => all.push(ns),
-                    None => row.push((name, vec![ns])),
-                }
-            };
+            let mut row = Row::new();
             for _ in 0..arguments.turns {
-                let run = |subject: &dyn Subject, sectors| {
-                    let only = arguments.only.as_deref().unwrap_or("");
-                    let name = subject.name();
-                    let wanted = name.contains(only) || name == RAW;
-                    let ns = || measure(subject, op, threads, sectors, bytes, arguments.ms);
-                    (name, if wanted { ns() } else { None })
+                let mut run = |subject: &dyn Subject, sectors| {
+                    let (name, only) = (subject.name(), arguments.only.as_deref().unwrap_or(""));
+                    if !name.contains(only) && name != RAW && name != LOOP {
+                        return;
+                    }
+                    let ns = measure(subject, op, threads, sectors, bytes, arguments.ms);
+                    let Some(ns) = ns else { return };
+                    match row.iter_mut().find(|(known, _)| *known == name) {
+                        Some((_, turns)) => turns.push(ns),
+                        None => row.push((name, Turns::from_iter([ns]))),
+                    }
                 };
-                let (name, ns) = run(&raw, sectors);
-                note(name, ns);
-                let (name, ns) = run(&Loop { below: raw, beside: &beside }, sectors);
-                note(name, ns);
+                run(&raw, sectors);
+                run(&Loop { below: raw, beside: &beside }, sectors);
                 for (policy, name, many) in [
                     (Policy::DEFAULT, "blockyard", false),
                     (Policy::DEFAULT, "blockyard, 8 at once", true),
@@ -413,39 +412,35 @@ fn compare(arguments: &Arguments, sector: u32) {
                     (Policy::LINUX, "Linux's recipe", false),
                 ] {
                     let btt = open(policy);
-                    let sectors = btt.sectors();
-                    let (name, ns) = run(&Ours { btt: &btt, name, many }, sectors);
-                    note(name, ns);
+                    run(&Ours { btt: &btt, name, many }, btt.sectors());
                 }
                 if let Some(pool) = &theirs {
-                    let (name, ns) = run(&Theirs { pool, sector: bytes }, pool.sectors());
-                    note(name, ns);
+                    run(&Theirs { pool, sector: bytes }, pool.sectors());
                 }
             }
-            rows.push((op, threads, row));
+            print(op, threads, &row);
         }
     }
-    print(sector, &mut rows);
     drop(theirs);
     for path in [path, theirs_path, beside_path] {
         let _ = std::fs::remove_file(path);
     }
 }
 
-/// Prints a table: the median wall time for a sector in nanoseconds, and the speed relative to raw memory.
-fn print(sector: u32, rows: &mut [(Op, usize, Row)]) {
-    println!(
-        "\n{sector}-byte sectors at random: ns each (times the rate of a raw copy; least to most)"
-    );
-    for (op, threads, row) in rows {
-        println!("\n{}, {threads} thread{}", op.name(), if *threads == 1 { "" } else { "s" });
-        let mut raw = None;
-        for (name, all) in row {
-            all.sort_by(f64::total_cmp);
-            let ns = all[all.len() / 2];
-            let raw = *raw.get_or_insert(ns);
-            let (least, most) = (raw / all[all.len() - 1], raw / all[0]);
-            println!("  {name:22} {ns:8.1}   {:5.2} ({least:.2} to {most:.2})", raw / ns);
-        }
+/// The columns of a table.
+const LEGEND: &str = "Columns: ns of a sector; rate relative to the raw copy; rate relative to the bare loop, \
+    in zeroing to libpmemblk.\nRates are those within a turn. Medians of the turns (least-most).";
+
+/// Prints a table: a line for each subject.
+fn print(op: Op, threads: usize, row: &Row) {
+    println!("\n{}, {threads} thread{}", op.name(), if threads == 1 { "" } else { "s" });
+    let of = |name| row.iter().find(|(known, _)| *known == name).map(|(_, turns)| turns);
+    let references = [of(RAW), of(if op == Op::Zero { THEIRS } else { LOOP })];
+    for (name, turns) in row {
+        // Rates are the inverse of times.
+        let rates = references.map(|other| {
+            other.map_or_else(|| "-".to_owned(), |other| other.relative_to(turns).to_string())
+        });
+        println!("  {name:22} {:24} {:18} {}", format!("{turns:.1}"), rates[0], rates[1]);
     }
 }
