@@ -648,8 +648,12 @@ step_figures() {
     want valgrind valgrind
     want fio fio
     want nbdkit nbdkit
-    say "the core in ns for an I/O, relative to fio's null engine"
-    "${bins[@]}" core
+    if command -v fio >/dev/null; then
+        say "the core in ns for an I/O, relative to fio's null engine"
+        "${bins[@]}" core
+        say "our server on a file, relative to fio's io_uring"
+        bench/peers file "${CARGO_TARGET_DIR:-target}/disk"
+    fi
     say "instructions for an I/O"
     "${bins[@]}" instructions
     say "the simulator, thousand I/Os per second"
@@ -658,8 +662,6 @@ step_figures() {
     "${bins[@]}" btt -- --ms 400
     say "NBD servers, relative to a bare loop"
     bench/peers --ms 1000
-    say "our server on a file, relative to fio's io_uring"
-    bench/peers file "${CARGO_TARGET_DIR:-target}/disk"
     say "our server as its load grows"
     bench/peers scale --turns 3 --ms 1000
 }

@@ -79,7 +79,7 @@ impl Sink for Meter {
         self.0.is_some()
     }
 
-    #[inline(always)] // its callers know the action
+    #[inline(always)] // its callers know the action: the `match` is decided at compile time
     fn event(&mut self, event: &Event<'_>) {
         if let Some(stages) = &mut self.0 {
             stages.event(event);

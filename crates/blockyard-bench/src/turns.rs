@@ -21,8 +21,13 @@ impl Turns {
     }
 
     /// The ratio to another figure in each turn. Load that slows a whole turn down cancels.
+    ///
+    /// # Panics
+    ///
+    /// Panics if one of the two has more turns.
     #[must_use]
     pub fn relative_to(&self, other: &Self) -> Self {
+        assert_eq!(self.0.len(), other.0.len(), "figures of the same turns");
         Self(self.0.iter().zip(&other.0).map(|(ours, theirs)| ours / theirs).collect())
     }
 }

@@ -15,8 +15,9 @@
 //!   the new one: the sector's word is locked, and was unchanged since the load.
 //! - **[lock-holder-never-waits]** A thread that holds a word never waits for another word. A reader that
 //!   publishes a block waits for no word.
-//! - **[log-before-lock]** A batch writes all its first log words back before it locks a word. A locked instruction waits
-//!   for every write-back and every store past the caches before it, so the batch waits once for all.
+//! - **[log-before-lock]** A batch writes its first log words back before it locks a word: those of all sectors whose
+//!   words are unlocked. A locked instruction waits for every write-back and every store past the caches before it, so
+//!   the batch waits once for all.
 
 use super::address::PostmapAba;
 use super::arena::Arena;
@@ -41,10 +42,13 @@ struct Staged {
     lane: u32,
     /// The block that holds the new data.
     block: PostmapAba,
-    /// The positions of the map entry and of the log entry, and the number of the latter.
+    /// The position of the map entry.
     map_at: u64,
+    /// The position and the number of the log entry.
     log_at: u64,
     seq: u32,
+    /// Whether an earlier sector of the batch, which is not written yet, has the same word.
+    follows: bool,
     /// The word before it was locked, and the map entry that was loaded after it.
     seen: Observed,
     entry: MapEntry,
@@ -63,7 +67,7 @@ impl<M: Memory> Btt<M> {
         let mut unused = self.lanes.lanes_of(set).len();
         let early = |error| self.end_batch_early(error);
         let mut one = self.stage(set, &mut unused, lba, from).map_err(early)?;
-        self.lock_first(set, &mut one).map_err(early)?;
+        self.lock_one(set, &mut one).map_err(early)?;
         self.commit(set, pending, core::slice::from_ref(&one))
     }
 
@@ -79,7 +83,7 @@ impl<M: Memory> Btt<M> {
         while sectors.len() > 0 {
             match sectors.len().min(batch_max) {
                 1 => {
-                    for (lba, from) in (&mut sectors).take(1) {
+                    if let Some((lba, from)) = sectors.next() {
                         self.write_one(set, pending, lba, from)?;
                     }
                 }
@@ -123,12 +127,13 @@ impl<M: Memory> Btt<M> {
         debug_assert!(count > 0 && count <= N, "a batch has sectors");
         let mut rest = &mut staged[..count];
         while !rest.is_empty() {
-            for one in &mut rest[1..] {
-                // [log-before-lock]: `lock_words` does the same for the first sector.
-                self.log_old(set, one).map_err(early)?;
+            // This thread holds no word here ([lock-holder-never-waits]).
+            self.wait_until(|| !self.observe(rest[0].at).is_locked());
+            self.log_all_old(set, rest).map_err(early)?;
+            let locked = self.lock_words(rest).map_err(early)?;
+            if locked == 0 {
+                continue;
             }
-            let locked = self.lock_words(set, rest).map_err(early)?;
-            debug_assert!(locked > 0, "the first word is always locked");
             let (now, later) = rest.split_at_mut(locked);
             self.commit(set, pending, now)?;
             rest = later;
@@ -172,8 +177,9 @@ impl<M: Memory> Btt<M> {
                     let (slot, seq) = state.next_entry();
                     let log_at = arena.entry_at(lane, slot);
                     let (at, block) = (Versions::at(lba), state.free());
-                    let (seen, entry) = Default::default();
-                    return Ok(Staged { spot, at, lane, block, map_at, log_at, seq, seen, entry });
+                    let entry =
+                        Staged { spot, at, lane, block, map_at, log_at, seq, ..Staged::default() };
+                    return Ok(entry);
                 }
             }
         }
@@ -294,7 +300,7 @@ impl<M: Memory> Btt<M> {
     /// Logs the old entry of a sector and locks its word, and waits for that as long as it takes. The caller holds no
     /// word ([lock-holder-never-waits]).
     #[inline]
-    fn lock_first(&self, set: SetId, one: &mut Staged) -> Result<(), IoError> {
+    fn lock_one(&self, set: SetId, one: &mut Staged) -> Result<(), IoError> {
         for turn in 0.. {
             self.log_old(set, one)?;
             if self.lock(one)? {
@@ -307,19 +313,29 @@ impl<M: Memory> Btt<M> {
         Ok(())
     }
 
-    /// Locks the word of the first of `staged`, and as many others as it can without waiting
-    /// ([lock-holder-never-waits]). The old entries of the others are logged. The sectors whose words are locked are
-    /// moved to the front; returns their number. The others keep their order, so of two writes to one sector the later
-    /// one wins.
+    /// Logs the old entries of `staged` ([log-before-lock]). Of sectors that share a word, only the first can be written
+    /// next.
     #[inline]
-    fn lock_words(&self, set: SetId, staged: &mut [Staged]) -> Result<usize, IoError> {
-        debug_assert!(!staged.is_empty(), "a sector to lock");
-        self.lock_first(set, &mut staged[0])?;
-        let mut locked = 1;
-        for next in 1..staged.len() {
-            let at = staged[next].at;
-            if staged[locked..next].iter().any(|waiting| waiting.at == at) {
-                continue; // an earlier sector waits for the same word
+    fn log_all_old(&self, set: SetId, staged: &mut [Staged]) -> Result<(), IoError> {
+        for next in 0..staged.len() {
+            let (earlier, rest) = staged.split_at_mut(next);
+            let one = &mut rest[0];
+            one.follows = earlier.iter().any(|other| other.at == one.at);
+            if !one.follows {
+                self.log_old(set, one)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks as many words of `staged` as it can without waiting ([lock-holder-never-waits]). These sectors are moved to
+    /// the front; returns their number. The others keep their order, so of two writes to one sector the later one wins.
+    #[inline]
+    fn lock_words(&self, staged: &mut [Staged]) -> Result<usize, IoError> {
+        let mut locked = 0;
+        for next in 0..staged.len() {
+            if staged[next].follows {
+                continue;
             }
             match self.lock(&staged[next]) {
                 Ok(true) => {

@@ -172,7 +172,7 @@ fn a_batch_writes_its_log_back_before_it_locks_a_word() {
     assert_eq!(calls.take(), "bbblllfbbbfbbbf");
 }
 
-/// The words of the sectors before it are locked then.
+/// Map entries are loaded before a word is locked ([log-before-lock]).
 #[test]
 fn a_sector_without_a_map_entry_leaves_no_other_one_locked() {
     let loads_left = AtomicU32::new(u32::MAX);
@@ -192,6 +192,45 @@ fn a_sector_without_a_map_entry_leaves_no_other_one_locked() {
     assert_eq!(worker.write_many(&many), Err(IoError::Media(MediaError::Failed)));
     loads_left.store(u32::MAX, Ordering::Relaxed);
     worker.write_many(&many).expect("write to ram");
+}
+
+/// While a batch locks its second word, a write of another thread fails, so that the BTT is broken.
+#[test]
+fn a_batch_that_finds_the_btt_broken_unlocks_all_its_words() {
+    let ((go, may_fail), (ended, has_failed)) = (mpsc::channel(), mpsc::channel());
+    let has_failed = Mutex::new(has_failed);
+    let (batch, held) = (thread::current().id(), Mutex::new(Vec::new()));
+    let intercept = move |call| {
+        if thread::current().id() != batch {
+            return if let Call::Fence = call { Err(MediaError::Failed) } else { Ok(()) };
+        }
+        let mut held = held.lock().expect("no panic");
+        match call {
+            Call::Touched(Touch::Locked(Word::Entries(word))) => {
+                held.push(word);
+                if held.len() == 2 {
+                    go.send(()).expect("a writer that fails");
+                    has_failed.lock().expect("no panic").recv().expect("a failed write");
+                }
+            }
+            Call::Touched(Touch::Unlocked(Word::Entries(word))) => held.retain(|one| *one != word),
+            Call::Fence => assert!(held.is_empty(), "words {held:?} are locked after the batch"),
+            _ => {}
+        }
+        Ok(())
+    };
+    let btt = create(Intercepted { memory: Ram::new(16 << 20), intercept }, 2);
+    let btt = &btt;
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            may_fail.recv().expect("a batch with two words");
+            let failed = btt.worker().write(100, &[1; SECTOR]);
+            ended.send(()).expect("a batch that waits");
+            assert_eq!(failed, Err(IoError::Media(MediaError::Failed)));
+        });
+        let many: Vec<_> = (0..3).map(|lba| (lba, &[7; SECTOR][..])).collect();
+        assert_eq!(btt.worker().write_many(&many), Err(IoError::Broken));
+    });
 }
 
 #[test]

@@ -113,7 +113,7 @@ impl Counts {
 }
 
 impl Sink for Counts {
-    #[inline(always)] // its callers know the action
+    #[inline(always)] // its callers know the action: the `match` is decided at compile time
     fn event(&mut self, event: &Event<'_>) {
         self.stages.event(event);
         match (event.action, event.request) {
@@ -156,7 +156,7 @@ impl Sink for Meter {
         self.0.is_some()
     }
 
-    #[inline(always)] // its callers know the action
+    #[inline(always)] // its callers know the action: the `match` is decided at compile time
     fn event(&mut self, event: &Event<'_>) {
         if let Some(metered) = &mut self.0 {
             metered.counts.event(event);

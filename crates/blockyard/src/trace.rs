@@ -205,7 +205,7 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
         self.0.listens() || self.1.listens()
     }
 
-    #[inline(always)]
+    #[inline(always)] // as the sinks below
     fn event(&mut self, event: &Event<'_>) {
         if self.0.listens() {
             self.0.event(event);

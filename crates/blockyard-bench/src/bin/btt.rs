@@ -64,9 +64,11 @@ impl Op {
     }
 }
 
-/// The names of the subjects that the others are compared with: in zeroing, which has no bare loop, with the last.
+/// The name of the subject that all others are compared with.
 const RAW: &str = "raw copy";
+/// The name of a second such subject.
 const LOOP: &str = "bare loop";
+/// The name of the subject that takes its place in zeroing, for which there is no bare loop.
 const THEIRS: &str = "libpmemblk";
 /// The sectors of a call that has several.
 const MANY: usize = 8;

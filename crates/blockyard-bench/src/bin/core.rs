@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p blockyard-bench --bin core [TURNS [MILLISECONDS]]`
 //!
+//! fio's time includes its clock, its latencies and its map of random offsets; ours has none of them.
 //! In each turn fio and each scheduler run for MILLISECONDS (default 1000), one after the other, with 32 requests in
 //! flight. The table has the median of TURNS turns (default 5), with the least and the most.
 #![allow(clippy::float_arithmetic, reason = "this is a report")]

@@ -223,8 +223,9 @@ fn perform(case: &Case, ios: u64) -> Result<(), Box<dyn Error>> {
             let mut write = |number, stamp| image.set(extent(number), Content::of(Stamp(stamp)));
             (0..count.into()).for_each(|number| write(number, number + 1));
             let mut state = 0x2545_f491_4f6c_dd1d;
-            (0..ios)
-                .for_each(|io| write(xorshift(&mut state) % u64::from(count), u64::MAX - io - 1));
+            (0..ios).for_each(|io| {
+                write(xorshift(&mut state) % u64::from(count), u64::from(count) + 1 + io)
+            });
         }
         // The client, in the parent process, decides the number of I/Os.
         What::Lane { door: Door::Nbd, policies } => lane::serve_standard_input(policies())?,

@@ -3,8 +3,8 @@
 use super::load::Load;
 use super::peer::{DISK_BYTES, Peer, Programs, Server};
 use super::shape::{Direction, Shape};
-use crate::fio;
 use crate::turns::Turns;
+use crate::{DEPTH, fio};
 use core::time::Duration;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,23 +19,26 @@ const CPUS: &str = "0,1";
 ///
 /// Returns an error if the file cannot be made or a measurement fails.
 pub fn compare(path: String, turns: usize, time: Duration, programs: &Programs) -> io::Result<()> {
-    let made = !Path::new(&path).exists();
-    if made {
-        make(&path)?;
-    }
     let path: &'static str = path.leak();
-    let measured = measure(path, turns, time, programs);
+    let made = !Path::new(path).exists();
+    let ready = if made { make(path) } else { look_at(path) };
+    let measured = ready.and_then(|()| measure(path, turns, time, programs));
     if made {
         fs::remove_file(path)?;
     }
     let [direct, served] = measured?;
-    println!(
-        "| random 4 KiB reads of a file, depth {} | k/s | of fio's |\n|---|--:|--:|",
-        fio::DEPTH
-    );
+    println!("| random 4 KiB reads of a file, depth {} | k/s | of fio's |\n|---|--:|--:|", DEPTH);
     println!("| fio's io_uring on the file | {direct:.1} | |");
     println!("| blockyard none | {served:.1} | {} |", served.relative_to(&direct));
     Ok(())
+}
+
+/// Refuses a file of another length: fio and our client would read from different ranges.
+fn look_at(path: &str) -> io::Result<()> {
+    if fs::metadata(path)?.len() == DISK_BYTES as u64 {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{path} exists and is no file of {DISK_BYTES} bytes")))
 }
 
 /// Makes a file without holes.
@@ -54,7 +57,7 @@ fn measure(
     programs: &Programs,
 ) -> io::Result<[Turns; 2]> {
     let [mut direct, mut served] = [Turns::default(), Turns::default()];
-    let shape = Shape { direction: Direction::Read, bytes: 4096, depth: fio::DEPTH as usize };
+    let shape = Shape { direction: Direction::Read, bytes: 4096, depth: DEPTH.into() };
     let load = Load { shape, connections: 1, idle: 0, time };
     let peer = Peer::BlockyardFile(path);
     for turn in 0..turns {

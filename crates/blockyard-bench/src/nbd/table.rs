@@ -31,6 +31,14 @@ impl Figure {
         }
     }
 
+    const fn quantity(self) -> &'static str {
+        match self {
+            Self::ServerTime => "time",
+            Self::Rate => "rate",
+            Self::Tail => "p99",
+        }
+    }
+
     const fn unit(self) -> &'static str {
         match self {
             Self::ServerTime => "us/IO",
@@ -134,8 +142,14 @@ pub fn compare(options: &Options) -> io::Result<()> {
     let names = COLUMNS.map(|column| format!("{} ({})", column.name, column.figure.unit()));
     print(&names, &found);
     println!();
-    let names =
-        COLUMNS.map(|column| format!("{}, of {}", column.name, column.figure.reference().name()));
+    let names = COLUMNS.map(|column| {
+        format!(
+            "{}: {} of {}",
+            column.name,
+            column.figure.quantity(),
+            column.figure.reference().name()
+        )
+    });
     print(&names, &ratios(&found));
     Ok(())
 }

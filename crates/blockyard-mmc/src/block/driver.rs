@@ -84,6 +84,7 @@ impl<H: HostController> Device for Mmc<H> {
     /// Returns the instant of the next check of a busy card, or of the next time limit. The controller reports
     /// everything else.
     fn poll_at(&self) -> Option<Instant> {
+        // `Instant::MAX` stands for never.
         let to_come = |at: Option<Instant>| at.filter(|&at| at > self.now).unwrap_or(Instant::MAX);
         let on_bus = to_come(self.bus.as_ref().and_then(Claim::wakes_at));
         let first = on_bus.min(to_come(self.power.wakes_at())).min(to_come(self.engine_wakes_at()));

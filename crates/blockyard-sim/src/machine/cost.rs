@@ -200,7 +200,7 @@ impl CostSink {
 }
 
 impl Sink for CostSink {
-    #[inline(always)] // its callers know the action
+    #[inline(always)] // its callers know the action: the `match` is decided at compile time
     fn event(&mut self, event: &Event<'_>) {
         let step = match event.action {
             Action::Queue => Step::Queue,

@@ -108,10 +108,14 @@ impl<O: Observer> World<O> {
     }
 
     /// Notes that the I/O in `slot` of `task` has ended, and tells the player that the trace has reached that end.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the run replays no trace.
     #[inline(never)] // few runs replay
     pub(super) fn replayed_end(&mut self, task: TaskId, slot: u32) {
-        if let Some(replay) = &mut self.replay
-            && let Some(end) = self.tasks[task.0 as usize].recorded_end(slot)
+        let replay = self.replay.as_mut().expect("a trace that is replayed");
+        if let Some(end) = self.tasks[task.0 as usize].recorded_end(slot)
             && replay.player.reached(end, self.now)
         {
             self.schedule_play(self.now);

@@ -106,6 +106,7 @@ impl<O: Observer> World<O> {
         if let Some(queue) = used.filter(|_| plugs) {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
         }
+        // Each accepted I/O was followed up above. A released plug and a new waiter leave more to do.
         if let Some(queue) = used.filter(|_| plugs || is_refused) {
             *cost += self.follow_up(queue, false);
         }

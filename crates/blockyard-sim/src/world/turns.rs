@@ -35,7 +35,7 @@ impl Flow {
 
 impl<O: Observer> World<O> {
     /// Whether the task may issue an I/O now. The first call of a task adds it to its flow.
-    #[inline(always)]
+    #[inline(always)] // one test for the tasks of no flow, which are most
     pub(super) fn has_turn(&mut self, id: TaskId) -> bool {
         self.tasks[id.0 as usize].share.is_none() || self.has_turn_in_flow(id)
     }

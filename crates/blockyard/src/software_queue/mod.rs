@@ -72,7 +72,7 @@ impl SoftwareQueue {
         match self.merge {
             SwqMerge::Off => None,
             SwqMerge::Last8 => {
-                // A loop, because `find_map` keeps the place in memory.
+                // A loop, because `find_map` keeps the position of the iterator in memory instead of registers.
                 for id in self.queued.iter_back(requests).take(LOOK_BACK) {
                     let found = candidate(requests, limits, id, other, true);
                     if found.is_some() {

@@ -153,7 +153,7 @@ impl StageStats {
 }
 
 impl Sink for StageStats {
-    #[inline(always)] // its callers know the action
+    #[inline(always)] // its callers know the action: the `match` is decided at compile time
     fn event(&mut self, event: &Event<'_>) {
         let stats = &mut self.directions[Direction::from(event.op) as usize];
         stats.counts[slot_of(event.action)] += 1;
