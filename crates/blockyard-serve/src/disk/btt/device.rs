@@ -8,6 +8,7 @@
 
 use super::Table;
 use super::gathered::{Gathered, Way};
+use super::reads::Reads;
 use crate::disk::damage::Damage;
 use crate::event::Harm;
 use crate::job::{Jobs, Transfer, job_of};
@@ -29,10 +30,9 @@ pub(crate) struct BttDevice {
     way: Way,
     data_bytes: u64,
     jobs: Jobs,
-    /// The sectors of a read, with their metadata.
-    buffer: Vec<u8>,
+    reads: Reads,
     gathered: Gathered,
-    /// Requests whose changes are gathered, by their numbers in `gathered`.
+    /// Requests that are gathered, by their numbers in `reads` and `gathered`.
     waiting: Vec<(Finished, Result<(), IoError>)>,
     finished: Completions,
     /// Requests were carried out since the last look at the file ([no-answer-from-a-cut-file]).
@@ -43,13 +43,13 @@ pub(crate) struct BttDevice {
 impl BttDevice {
     pub(in crate::disk) fn new(table: &Table, jobs: Jobs) -> Self {
         let way = Worker::new(Arc::clone(&table.btt));
-        let gathered = Gathered::new(way.btt().sector_bytes() as usize);
+        let sector = way.btt().sector_bytes() as usize;
         Self {
             way,
             data_bytes: table.data_bytes,
             jobs,
-            buffer: Vec::new(),
-            gathered,
+            reads: Reads::new(sector, small(table.data_bytes)),
+            gathered: Gathered::new(sector),
             waiting: Vec::new(),
             finished: Completions::default(),
             is_unsure: false,
@@ -57,26 +57,7 @@ impl BttDevice {
         }
     }
 
-    fn read(&mut self, issue: &Issue<'_>) -> Result<(), IoError> {
-        let (sector, data) = self.sizes();
-        let jobs = Rc::clone(&self.jobs);
-        let jobs = jobs.borrow();
-        issue.pieces().try_for_each(|piece| {
-            let transfer = &jobs[job_of(piece.cookie)].transfer;
-            let bytes = transfer.bytes_of(&piece);
-            let (lba, count) = self.sectors(&bytes);
-            self.buffer.resize(small(count) * sector, 0);
-            self.way.read(lba, &mut self.buffer)?;
-            let (pages, lead) = mapping_of(transfer);
-            let first = lead + small(bytes.start - transfer.offset);
-            for (n, sector) in self.buffer.chunks_exact(sector).enumerate() {
-                pages.write(first + n * data, &sector[..data]);
-            }
-            Ok(())
-        })
-    }
-
-    /// Gathers the changes of request number `of`.
+    /// Gathers the reads or the changes of request number `of`.
     fn gather(&mut self, of: usize, issue: &Issue<'_>) {
         let op = issue.request().op;
         if op == Op::Flush {
@@ -88,13 +69,17 @@ impl BttDevice {
             let transfer: &Transfer = &jobs[job_of(piece.cookie)].transfer;
             let bytes = transfer.bytes_of(&piece);
             let (lba, count) = self.sectors(&bytes);
-            if op != Op::Write {
+            if !matches!(op, Op::Read | Op::Write) {
                 // A BTT has no holes and no faster way to zero, so `no_hole` and `fast` make no difference.
                 self.gathered.zero(of, lba, count);
                 continue;
             }
             let (pages, lead) = mapping_of(transfer);
             let first = lead + small(bytes.start - transfer.offset);
+            if op == Op::Read {
+                self.reads.read(of, lba, count, pages, first);
+                continue;
+            }
             self.gathered.write(of, lba, count, |to| {
                 for n in 0..small(count) {
                     let end = to.len() + sector;
@@ -106,13 +91,16 @@ impl BttDevice {
     }
 
     fn carry_out(&mut self) {
-        let Self { gathered, way, waiting, finished, damage, .. } = self;
-        gathered.carry_out(way, |of, done| {
+        let Self { reads, gathered, way, waiting, finished, damage, .. } = self;
+        let mut tell = |of: usize, done| {
             let (_, before) = &mut waiting[of];
             if before.is_ok() {
                 *before = done;
             }
-        });
+        };
+        // Requests of one turn are concurrent, so the reads may come first.
+        reads.carry_out(way, &mut tell);
+        gathered.carry_out(way, tell);
         for (request, done) in waiting.drain(..) {
             finished.push(Finished { outcome: Outcome::Done(status(done, damage)), ..request });
         }
@@ -152,14 +140,10 @@ impl Driver for BttDevice {
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         if issue.effect() == DataEffect::Nowhere {
             self.finished.push(completion(issue, Status::Ok));
-        } else if issue.request().op == Op::Read {
-            let done = self.read(issue);
-            self.is_unsure = true;
-            self.finished.push(completion(issue, status(done, &self.damage)));
         } else {
             self.gather(self.waiting.len(), issue);
             self.waiting.push((completion(issue, Status::Ok), Ok(())));
-            if self.gathered.is_full() {
+            if self.gathered.is_full() || self.reads.is_full() {
                 self.carry_out();
             }
         }

@@ -5,8 +5,8 @@ use blockyard_pmem::ImageMemory;
 use core::ops::Range;
 use std::sync::Arc;
 
-/// The amount of gathered data, in bytes, at which the changes are carried out.
-const BYTES_MAX: usize = 1 << 20;
+/// The amount of gathered data, in bytes, at which requests are carried out.
+pub(super) const BYTES_MAX: usize = 1 << 20;
 
 /// A lane's access to a BTT.
 pub(super) type Way = Worker<Arc<Btt<ImageMemory>>, ImageMemory>;
@@ -116,31 +116,12 @@ impl Gathered {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Table, Wanted};
+    use super::super::tests::{break_entry, table};
     use super::*;
-    use crate::disk::damage::Damage;
     use blockyard::prng::Prng;
-    use blockyard_btt::find::find;
-    use blockyard_btt::{Container, Memory};
-    use blockyard_pmem::{Durability, Image, ImageOptions, NewImage, Unmapped};
+    use blockyard_pmem::Unmapped;
 
     const BYTES: usize = 512;
-
-    /// Returns a BTT for one lane, in a file that is unlinked already.
-    fn table(name: &str) -> Table {
-        let path = std::env::temp_dir().join(format!("blockyard-{name}-{}", std::process::id()));
-        let container = Container::Namespace;
-        let new = NewImage { bytes: 17 << 20, sector_bytes: 512, container };
-        let durability = Durability::Disk;
-        let options = ImageOptions { durability, ..ImageOptions::default() };
-        drop(Image::create(&path, &new, &options).expect("new image"));
-        let wanted =
-            Wanted { durability, container: None, read_only: false, force: false, lanes: 1 };
-        let table = Table::open(&path, wanted, &Arc::new(Damage::new("", None)))
-            .expect("table of a new image");
-        std::fs::remove_file(path).expect("removal of the image");
-        table
-    }
 
     fn synchronisations(way: &Way) -> u64 {
         match way.btt().memory() {
@@ -178,11 +159,7 @@ mod tests {
     fn a_write_that_fails_fails_alone() {
         let table = table("alone");
         let mut way = Worker::new(Arc::clone(&table.btt));
-        let memory = way.btt().memory();
-        let arena = find(memory, Container::Namespace, None).expect("arenas of an image")[0];
-        // The map entry of sector 7 names a block that does not exist.
-        let at = arena.start + arena.info.layout.mapoff + 7 * 4;
-        memory.store(at, u32::MAX).expect("store within an arena");
+        break_entry(&table, 7);
         let mut gathered = Gathered::new(BYTES);
         (0..20_u8).for_each(|n| write(&mut gathered, n.into(), n.into(), n + 1));
         let mut told = Vec::new();

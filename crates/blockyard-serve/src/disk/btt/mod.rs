@@ -1,8 +1,11 @@
 //! A block translation table (BTT) as a disk: its sectors stay whole, however the server ends. The device carries
-//! out a read when it gets it, and all writes of a turn together when the lane asks for finished requests.
+//! out all requests of a turn together when the lane asks for finished ones.
 
 mod device;
 mod gathered;
+mod reads;
+#[cfg(test)]
+mod tests;
 
 pub(super) use device::BttDevice;
 

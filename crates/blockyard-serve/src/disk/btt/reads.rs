@@ -1,0 +1,125 @@
+//! Gathers reads of a BTT, so that they are carried out together: the sectors of the next ones are prefetched while one is
+//! copied.
+
+use super::gathered::{BYTES_MAX, Way};
+use crate::map::Map;
+use blockyard_btt::IoError;
+use core::ops::Range;
+use std::rc::Rc;
+
+/// A piece of a read.
+#[derive(Debug)]
+struct Piece {
+    /// The number of its request.
+    of: usize,
+    /// Its part of the gathered sectors.
+    sectors: Range<usize>,
+    /// Where the data go: memory, and the offset of the first byte in it.
+    pages: Rc<Map>,
+    first: usize,
+}
+
+/// Reads in the order of their arrival.
+#[derive(Debug)]
+pub(super) struct Reads {
+    pieces: Vec<Piece>,
+    lbas: Vec<u64>,
+    /// The sectors, with their metadata.
+    bytes: Vec<u8>,
+    sector_bytes: usize,
+    data_bytes: usize,
+}
+
+impl Reads {
+    /// Gathers reads from a BTT whose sectors of `sector_bytes` have `data_bytes` of data.
+    pub(super) fn new(sector_bytes: usize, data_bytes: usize) -> Self {
+        let (pieces, lbas, bytes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { pieces, lbas, bytes, sector_bytes, data_bytes }
+    }
+
+    /// Returns whether the reads should be carried out now.
+    pub(super) fn is_full(&self) -> bool {
+        self.lbas.len() * self.sector_bytes >= BYTES_MAX
+    }
+
+    /// Gathers a read of request `of` from `count` sectors from `lba` on, into `pages` from byte `first` on.
+    pub(super) fn read(&mut self, of: usize, lba: u64, count: u64, pages: &Rc<Map>, first: usize) {
+        let begin = self.lbas.len();
+        self.lbas.extend(lba..lba + count);
+        let (sectors, pages) = (begin..self.lbas.len(), Rc::clone(pages));
+        self.pieces.push(Piece { of, sectors, pages, first });
+    }
+
+    /// Carries out all reads, and calls `tell` with the request and result of each piece. If they fail together, each
+    /// piece is repeated by itself: a read then fails only because of its own sectors.
+    pub(super) fn carry_out(
+        &mut self,
+        way: &mut Way,
+        mut tell: impl FnMut(usize, Result<(), IoError>),
+    ) {
+        let Self { pieces, lbas, bytes, sector_bytes: sector, data_bytes: data } = self;
+        bytes.resize(lbas.len() * *sector, 0);
+        let together = read_range(way, lbas, bytes, *sector);
+        for Piece { of, sectors, pages, first } in pieces.drain(..) {
+            let found = &mut bytes[sectors.start * *sector..sectors.end * *sector];
+            let done = together.or_else(|_| read_range(way, &lbas[sectors], found, *sector));
+            if done.is_ok() {
+                for (n, sector) in found.chunks_exact(*sector).enumerate() {
+                    pages.write(first + n * *data, &sector[..*data]);
+                }
+            }
+            tell(of, done);
+        }
+        lbas.clear();
+    }
+}
+
+fn read_range(way: &mut Way, lbas: &[u64], to: &mut [u8], sector: usize) -> Result<(), IoError> {
+    let mut many: Vec<_> = lbas.iter().copied().zip(to.chunks_exact_mut(sector)).collect();
+    way.read_many(&mut many)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{break_entry, table};
+    use super::*;
+    use blockyard_btt::Worker;
+    use std::sync::Arc;
+
+    const SECTOR: usize = 512;
+
+    /// A read fails that comes from a sector whose map entry names no block. The others go where they belong.
+    #[test]
+    fn a_read_that_fails_fails_alone() {
+        let table = table("reads");
+        let mut way = Worker::new(Arc::clone(&table.btt));
+        (0..20_u8).for_each(|n| way.write(n.into(), &[n + 1; SECTOR]).expect("write to an image"));
+        let reads = |way: &mut Way| {
+            let pages = Rc::new(Map::new(3 * SECTOR * 9).expect("memory"));
+            let (mut reads, mut told) = (Reads::new(SECTOR, SECTOR), Vec::new());
+            for of in 0..9 {
+                // Two sectors each, the last request first, with a gap behind each.
+                reads.read(of, of as u64 * 2, 2, &pages, (8 - of) * 3 * SECTOR);
+            }
+            reads.carry_out(way, |of, done| told.push((of, done)));
+            let mut bytes = Vec::new();
+            pages.read(0..3 * SECTOR * 9, &mut bytes);
+            (told, bytes)
+        };
+        let bytes_without = |lost: Option<u8>| {
+            let of = |of: u8| {
+                let fill = |n: u8| if Some(of) == lost { 0 } else { n + 1 };
+                [[fill(of * 2); SECTOR], [fill(of * 2 + 1); SECTOR], [0; SECTOR]].concat()
+            };
+            (0..9).rev().flat_map(of).collect::<Vec<_>>()
+        };
+        let (told, bytes) = reads(&mut way);
+        assert_eq!(told, (0..9).map(|of| (of, Ok(()))).collect::<Vec<_>>());
+        assert!(bytes == bytes_without(None), "data of another sector");
+        break_entry(&table, 7);
+        let (told, bytes) = reads(&mut way);
+        let expected = |of| if of == 3 { Err(IoError::Map) } else { Ok(()) };
+        assert_eq!(told, (0..9).map(|of| (of, expected(of))).collect::<Vec<_>>());
+        assert!(bytes == bytes_without(Some(3)), "data of another sector");
+    }
+}
