@@ -654,8 +654,10 @@ step_figures() {
         say "our server on a file, relative to fio's io_uring"
         bench/peers file "${CARGO_TARGET_DIR:-target}/disk"
     fi
-    say "instructions for an I/O"
-    "${bins[@]}" instructions
+    if command -v valgrind >/dev/null; then
+        say "instructions for an I/O"
+        "${bins[@]}" instructions
+    fi
     say "the simulator, thousand I/Os per second"
     "${bins[@]}" simulator 5
     say "BTT, as shares of a raw copy"

@@ -44,7 +44,9 @@ impl fmt::Display for Turns {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let decimals = f.precision().unwrap_or(2);
-        let median = sorted.get(sorted.len() / 2);
+        let half = sorted.len() / 2;
+        let middle = sorted.get(half).zip(sorted.get(sorted.len().saturating_sub(1) / 2));
+        let median = middle.map(|(above, below)| f64::midpoint(*above, *below));
         let text = median.map_or_else(String::new, |median| match sorted[..] {
             [least, .., most] => {
                 format!("{median:.decimals$} ({least:.decimals$}-{most:.decimals$})")
@@ -64,6 +66,7 @@ mod tests {
         let turns: Turns = [3.0, 1.0, 2.5, 10.0, 2.0].into_iter().collect();
         assert_eq!(turns.to_string(), "2.50 (1.00-10.00)");
         assert_eq!(format!("{turns:.0}"), "2 (1-10)");
+        assert_eq!(Turns::from_iter([4.0, 1.0, 2.0, 3.0]).to_string(), "2.50 (1.00-4.00)");
         assert_eq!(Turns::default().to_string(), "");
         assert_eq!(Turns::from_iter([0.5]).to_string(), "0.50");
     }

@@ -16,7 +16,7 @@
 //! - **[lock-holder-never-waits]** A thread that holds a word never waits for another word. A reader that
 //!   publishes a block waits for no word.
 //! - **[log-before-lock]** A batch writes its first log words back before it locks a word: those of all sectors whose
-//!   words are unlocked. A locked instruction waits for every write-back and every store past the caches before it, so
+//!   words are unlocked; of sectors that share a word, that of the first. A locked instruction waits for every write-back and every store past the caches before it, so
 //!   the batch waits once for all.
 
 use super::address::PostmapAba;

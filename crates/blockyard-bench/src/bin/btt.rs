@@ -1,4 +1,4 @@
-//! Compares a BTT with its raw memory, with a bare loop of the memory operations that every BTT needs,
+//! Compares a BTT with its raw memory, with a bare loop of the memory operations of a plain BTT,
 //! with Linux's algorithm, and with libpmemblk where it is installed. All of them read, write or zero random
 //! sectors of a file in shared memory, which is treated as persistent.
 #![allow(clippy::cast_possible_truncation, reason = "sizes are those of a benchmark")]
@@ -135,7 +135,7 @@ impl Subject for Raw<'_> {
     }
 }
 
-/// The memory operations that every BTT needs: a read takes the map entry and the data; a write takes data,
+/// The memory operations of a plain BTT, one sector at a time: a read takes the map entry and the data; a write takes data,
 /// fence, log, fence, map, fence. The loop has no lock and no state outside memory. Its data lie where the
 /// BTT has its own; its map and its log are in `beside`.
 struct Loop<'a> {

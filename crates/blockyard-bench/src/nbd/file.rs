@@ -23,10 +23,9 @@ pub fn compare(path: String, turns: usize, time: Duration, programs: &Programs) 
     let made = !Path::new(path).exists();
     let ready = if made { make(path) } else { look_at(path) };
     let measured = ready.and_then(|()| measure(path, turns, time, programs));
-    if made {
-        fs::remove_file(path)?;
-    }
+    let removed = if made { fs::remove_file(path) } else { Ok(()) };
     let [direct, served] = measured?;
+    removed?;
     println!("| random 4 KiB reads of a file, depth {} | k/s | of fio's |\n|---|--:|--:|", DEPTH);
     println!("| fio's io_uring on the file | {direct:.1} | |");
     println!("| blockyard none | {served:.1} | {} |", served.relative_to(&direct));

@@ -1,5 +1,5 @@
 //! A block translation table (BTT) as a disk: its sectors stay whole, however the server ends. The device carries
-//! out all requests of a turn together when the lane asks for finished ones.
+//! out all requests of a turn together when the lane asks for finished ones, or when it has gathered enough of them.
 
 mod device;
 mod gathered;

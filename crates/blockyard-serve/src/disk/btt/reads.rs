@@ -50,19 +50,25 @@ impl Reads {
         self.pieces.push(Piece { of, sectors, pages, first });
     }
 
-    /// Carries out all reads, and calls `tell` with the request and result of each piece. If they fail together, each
-    /// piece is repeated by itself: a read then fails only because of its own sectors.
+    /// Carries out all reads, and calls `tell` with the request and result of each piece. If several fail together, each
+    /// piece is repeated by itself: a read then fails only because of its own sectors. An error that does not come again
+    /// is not told then.
     pub(super) fn carry_out(
         &mut self,
         way: &mut Way,
         mut tell: impl FnMut(usize, Result<(), IoError>),
     ) {
         let Self { pieces, lbas, bytes, sector_bytes: sector, data_bytes: data } = self;
-        bytes.resize(lbas.len() * *sector, 0);
-        let together = read_range(way, lbas, bytes, *sector);
+        let (len, are_several) = (lbas.len() * *sector, pieces.len() > 1);
+        // The buffer never shrinks: what it holds is overwritten.
+        bytes.resize(bytes.len().max(len), 0);
+        let together = read_range(way, lbas, &mut bytes[..len], *sector);
         for Piece { of, sectors, pages, first } in pieces.drain(..) {
             let found = &mut bytes[sectors.start * *sector..sectors.end * *sector];
-            let done = together.or_else(|_| read_range(way, &lbas[sectors], found, *sector));
+            let done = match together {
+                Err(_) if are_several => read_range(way, &lbas[sectors], found, *sector),
+                done => done,
+            };
             if done.is_ok() {
                 for (n, sector) in found.chunks_exact(*sector).enumerate() {
                     pages.write(first + n * *data, &sector[..*data]);
