@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import pickle
 import re
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -164,6 +165,8 @@ def test_a_note_about_the_job_is_a_warning_at_the_call() -> None:
     ],
 )
 def test_ctrl_c_ends_a_run_while_other_threads_go_on(run: Any) -> None:
+    # A job that a shell has put into the background ignores the signal, and Python with it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # This thread can interrupt the main one only if that has released the interpreter lock.
     threading.Timer(0.2, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
