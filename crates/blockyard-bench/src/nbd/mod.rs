@@ -3,7 +3,7 @@
 //! [`client`] speaks the protocol and keeps a depth, [`shape`] describes its requests, [`load`] is one
 //! measurement with its results, [`cpu`] reads the server's processor time, [`peer`] starts the servers,
 //! [`bare`] is the bare loop, [`table`] takes turns and prints, [`scale`] measures our server as its load grows,
-//! and [`file`] compares it with fio on a file.
+//! and [`mod@file`] compares it with fio on a file.
 
 pub mod bare;
 pub mod client;
