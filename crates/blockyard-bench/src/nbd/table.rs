@@ -114,7 +114,7 @@ pub struct Options {
 /// The figures of a server: one for each column. They are empty if the server is not installed.
 type Figures = [Turns; COLUMNS.len()];
 
-/// Measures, and prints two tables in Markdown: the figures, and their ratios to those of [`Figure::reference`].
+/// Measures, and prints two tables in Markdown: the figures, and their ratios to those of the bare loop, or of nbdkit for tails.
 ///
 /// # Errors
 ///
