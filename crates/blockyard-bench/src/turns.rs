@@ -44,16 +44,15 @@ impl fmt::Display for Turns {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
         let decimals = f.precision().unwrap_or(2);
-        let half = sorted.len() / 2;
-        let middle = sorted.get(half).zip(sorted.get(sorted.len().saturating_sub(1) / 2));
-        let median = middle.map(|(above, below)| f64::midpoint(*above, *below));
-        let text = median.map_or_else(String::new, |median| match sorted[..] {
+        match sorted[..] {
+            [] => Ok(()),
+            [only] => write!(f, "{only:.decimals$}"),
             [least, .., most] => {
-                format!("{median:.decimals$} ({least:.decimals$}-{most:.decimals$})")
+                let (below, above) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+                let median = f64::midpoint(below, above);
+                write!(f, "{median:.decimals$} ({least:.decimals$}-{most:.decimals$})")
             }
-            _ => format!("{median:.decimals$}"),
-        });
-        f.write_str(&text)
+        }
     }
 }
 

@@ -16,8 +16,8 @@
 //! - **[lock-holder-never-waits]** A thread that holds a word never waits for another word. A reader that
 //!   publishes a block waits for no word.
 //! - **[log-before-lock]** A batch writes its first log words back before it locks a word: those of all sectors whose
-//!   words are unlocked; of sectors that share a word, that of the first. A locked instruction waits for every write-back and every store past the caches before it, so
-//!   the batch waits once for all.
+//!   words are unlocked; of sectors that share a word, that of the first. A locked instruction waits for every
+//!   write-back and every store past the caches before it, so the batch waits once for all.
 
 use super::address::PostmapAba;
 use super::arena::Arena;
@@ -177,9 +177,8 @@ impl<M: Memory> Btt<M> {
                     let (slot, seq) = state.next_entry();
                     let log_at = arena.entry_at(lane, slot);
                     let (at, block) = (Versions::at(lba), state.free());
-                    let entry =
-                        Staged { spot, at, lane, block, map_at, log_at, seq, ..Staged::default() };
-                    return Ok(entry);
+                    let unseen = Staged::default();
+                    return Ok(Staged { spot, at, lane, block, map_at, log_at, seq, ..unseen });
                 }
             }
         }
