@@ -132,7 +132,7 @@ impl LaneMemory {
             self.waiting.put(client);
             return false;
         }
-        self.queue.remove(client);
+        self.leave_queue(client);
         true
     }
 
@@ -155,6 +155,12 @@ impl LaneMemory {
             self.turn = Some(client);
         }
         is_next
+    }
+
+    /// Removes `client` from the queue. Those behind it may have the turn, if nobody has it.
+    fn leave_queue(&mut self, client: u32) {
+        self.is_worth_a_try |= self.turn.is_none() && self.queue.has(client);
+        self.queue.remove(client);
     }
 
     /// Ends the turn of `client`, whose request has all its memory or will need no more.
@@ -201,10 +207,8 @@ impl LaneMemory {
 
     /// Forgets a client that has gone; its number may be used again.
     pub(crate) fn forget(&mut self, client: u32) {
-        // Those that queue behind it may be next.
-        self.is_worth_a_try |= self.queue.has(client);
         self.waiting.remove(client);
-        self.queue.remove(client);
+        self.leave_queue(client);
         self.has_all(client);
     }
 }
@@ -222,16 +226,19 @@ mod tests {
         usize::try_from(random.below(n as u64)).unwrap()
     }
 
-    /// A client that has one request at a time.
+    /// A client that sends its next request when it has received, in part or as a whole, the replies before.
     struct Client {
         account: Account,
+        /// The bytes of replies that have not been sent.
+        replying: usize,
         /// The bytes of the request for which it has memory, and those for which it has none yet.
         so_far: usize,
         wanted: usize,
         /// Whether it takes memory as the bytes of a WRITE arrive, rather than all at once.
         is_write: bool,
-        /// The number of clients before it when it began to wait, and the number of turns that had begun by then.
-        waits: Option<(usize, usize)>,
+        waits: bool,
+        /// The number of clients before it when it joined the queue, and the number of turns that had begun by then.
+        queued: Option<(usize, usize)>,
     }
 
     struct Model {
@@ -245,33 +252,31 @@ mod tests {
         fn new(clients: usize, exports: usize, random: &mut Prng) -> Self {
             let clients = (0..clients).map(|number| Client {
                 account: Account::new(number % exports),
+                replying: 0,
                 so_far: 0,
                 wanted: 0,
                 is_write: random.below(2) == 0,
-                waits: None,
+                waits: false,
+                queued: None,
             });
             let mut memory = LaneMemory::new(POOL);
             memory.admit(exports - 1);
             Self { memory, clients: clients.collect(), turns: 0, ended: 0 }
         }
 
-        /// Lets a client make a step: an idle one requests `bytes`, one with a whole request gives memory back, and for
-        /// any other one bytes arrive.
-        fn act(&mut self, number: usize, bytes: usize) {
+        /// Lets a client make a step: for a request bytes arrive, or a reply `is_sent` in part. An idle client requests
+        /// `bytes`.
+        fn act(&mut self, number: usize, bytes: usize, is_sent: bool) {
             let client = &mut self.clients[number];
-            if client.waits.is_some() {
-                return;
-            }
-            if client.wanted > 0 {
-                return self.arrive(number);
-            }
-            if client.so_far > 0 {
-                let bytes = client.so_far.min(STEP);
-                client.so_far -= bytes;
+            if client.replying > 0 && (is_sent || client.waits) {
+                let bytes = client.replying.min(STEP);
+                client.replying -= bytes;
                 self.memory.give(&mut client.account, bytes);
-                self.ended += usize::from(client.account.is_empty());
-            } else {
-                (client.so_far, client.wanted) = (0, bytes);
+                self.ended += usize::from(client.replying == 0);
+            } else if client.wanted > 0 && !client.waits {
+                self.arrive(number);
+            } else if client.wanted == 0 && bytes > 0 {
+                client.wanted = bytes;
                 self.arrive(number);
             }
             self.retry();
@@ -286,13 +291,16 @@ mod tests {
             let is_granted = self.memory.take(id, &mut client.account, client.so_far, step);
             self.turns += usize::from(self.memory.turn.is_some() && self.memory.turn != turn);
             assert!(is_granted || !is_small, "client {number} waits for memory of its own");
+            client.waits = !is_granted;
             if !is_granted {
-                client.waits.get_or_insert((before, self.turns));
+                if self.memory.queue.has(id) {
+                    client.queued.get_or_insert((before, self.turns));
+                }
                 return;
             }
             client.so_far += step;
             client.wanted -= step;
-            if let Some((before, turns)) = client.waits.take() {
+            if let Some((before, turns)) = client.queued.take() {
                 let others = self.turns - turns;
                 assert!(
                     others <= before + 1,
@@ -300,6 +308,7 @@ mod tests {
                 );
             }
             if client.wanted == 0 {
+                client.replying += core::mem::take(&mut client.so_far);
                 self.memory.has_all(id);
             }
         }
@@ -319,6 +328,11 @@ mod tests {
                 (memory.taken_bytes, memory.taken_bytes)
             );
             assert!(held <= POOL && memory.reserve_bytes <= LONGEST, "{memory:?}");
+            let is_turn_free = memory.turn.is_none() && memory.reserve_bytes == 0;
+            assert!(
+                !is_turn_free || memory.queue.is_empty() || memory.may_retry(),
+                "nobody takes the turn, and nobody will try: {memory:?}"
+            );
         }
     }
 
@@ -335,7 +349,8 @@ mod tests {
                 let number = below(&mut random, clients);
                 if number >= slow || below(&mut random, 50) == 0 {
                     let longest = 2 << below(&mut random, LONGEST.ilog2() as usize);
-                    model.act(number, 1 + below(&mut random, longest));
+                    let bytes = 1 + below(&mut random, longest);
+                    model.act(number, bytes, random.below(3) > 0);
                 }
             }
             assert!(
@@ -343,10 +358,10 @@ mod tests {
                 "seed {seed} tests nothing"
             );
             for round in 0.. {
-                let is_busy = |client: &Client| client.wanted > 0 || !client.account.is_empty();
+                let is_busy = |client: &Client| client.wanted > 0 || client.replying > 0;
                 let busy = (0..clients).filter(|number| is_busy(&model.clients[*number]));
                 let busy: Vec<_> = busy.collect();
-                busy.iter().for_each(|number| model.act(*number, 0));
+                busy.iter().for_each(|number| model.act(*number, 0, true));
                 if busy.is_empty() {
                     break;
                 }
