@@ -16,6 +16,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
+/// How long a server may send nothing, or receive nothing, before the client gives it up.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// The largest receive, in bytes.
 const RECEIVE_BYTES: usize = 512 << 10;
 const REQUEST_BYTES: usize = 28;
@@ -55,9 +57,11 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server refuses.
+    /// Returns an error if the server refuses, or does not answer.
     pub fn enter(mut stream: UnixStream, export: &str) -> io::Result<Self> {
-        let size_bytes = handshake(&mut stream, export)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let size_bytes = handshake(&mut stream, export).map_err(silence)?;
         Ok(Self { stream, size_bytes })
     }
 
@@ -148,6 +152,17 @@ fn handshake(stream: &mut UnixStream, export: &str) -> io::Result<u64> {
             kind if kind & rep::ERR != 0 => return Err(protocol("the export is refused")),
             _ => {}
         }
+    }
+}
+
+/// Names the error of a receive that [`PATIENCE`] ended.
+fn silence(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::WouldBlock => {
+            let words = format!("the server sent nothing for {} s", PATIENCE.as_secs());
+            io::Error::new(ErrorKind::TimedOut, words)
+        }
+        _ => error,
     }
 }
 
@@ -264,7 +279,7 @@ impl Session {
     }
 
     fn receive(&mut self, progress: &Progress) -> io::Result<()> {
-        let came = match self.stream.read(&mut self.received[self.have..])? {
+        let came = match self.stream.read(&mut self.received[self.have..]).map_err(silence)? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
             came => came,
         };

@@ -134,7 +134,7 @@ impl Peer {
             Self::NbdkitFile => ["-f", "-U", &socket, "file", &file].map(String::from).to_vec(),
             Self::NbdServer => ["-C", &at(CONFIG), "-p", &at(PID)].map(String::from).to_vec(),
             Self::QemuNbd => {
-                let words = ["-t", "-e", "16", "-f", "raw", "-k", &socket, &file];
+                let words = ["-t", "-e", "64", "-f", "raw", "-k", &socket, &file];
                 words.map(String::from).to_vec()
             }
             Self::QemuStorage => qemu(format!("driver=file,node-name=d,filename={file}")),
