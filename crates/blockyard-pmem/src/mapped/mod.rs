@@ -235,7 +235,9 @@ impl Mapped {
     #[inline]
     fn span(&self, at: u64, len: usize) -> *mut u8 {
         let all = self.len as u64;
-        assert!(at <= all && len as u64 <= all - at, "{len} bytes at {at} of a mapping of {all}");
+        if at > all || len as u64 > all - at {
+            outside(at, len, all);
+        }
         self.start.as_ptr().wrapping_add(at as usize)
     }
 
@@ -263,6 +265,14 @@ impl Drop for Mapped {
             debug_assert!(unmapped.is_ok(), "a whole mapping can be unmapped");
         }
     }
+}
+
+/// Fails an access beyond a mapping of `all` bytes. This stands out of line, because the arguments of the message would be
+/// stored at each access, and a locked instruction of a BTT's write waits for all stores before it.
+#[cold]
+#[inline(never)]
+fn outside(at: u64, len: usize, all: u64) -> ! {
+    panic!("{len} bytes at {at} of a mapping of {all}");
 }
 
 /// The instructions that make cache lines durable.
