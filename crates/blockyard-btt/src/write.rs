@@ -66,7 +66,8 @@ impl<M: Memory> Btt<M> {
     ) -> Result<(), IoError> {
         let mut unused = self.lanes.lanes_of(set).len();
         let early = |error| self.end_batch_early(error);
-        let mut one = self.stage(set, &mut unused, lba, from).map_err(early)?;
+        let mut one = Staged::default();
+        self.stage(set, &mut unused, lba, from, &mut one).map_err(early)?;
         self.lock_one(set, &mut one).map_err(early)?;
         self.commit(set, pending, core::slice::from_ref(&one))
     }
@@ -121,7 +122,7 @@ impl<M: Memory> Btt<M> {
         let mut unused = self.lanes.lanes_of(set).len();
         let early = |error| self.end_batch_early(error);
         for (one, (lba, from)) in staged.iter_mut().zip(sectors) {
-            *one = self.stage(set, &mut unused, lba, from).map_err(early)?;
+            self.stage(set, &mut unused, lba, from, one).map_err(early)?;
             count += 1;
         }
         debug_assert!(count > 0 && count <= N, "a batch has sectors");
@@ -149,7 +150,8 @@ impl<M: Memory> Btt<M> {
         error
     }
 
-    /// Writes a sector's data to the free block of a lane that its batch has not used yet.
+    /// Writes a sector's data to the free block of a lane that its batch has not used yet, and fills `staged` in place: a copy
+    /// of what was just stored can wait until the data have left the processor.
     #[inline]
     fn stage(
         &self,
@@ -157,7 +159,8 @@ impl<M: Memory> Btt<M> {
         unused: &mut usize,
         lba: u64,
         from: &[u8],
-    ) -> Result<Staged, IoError> {
+        staged: &mut Staged,
+    ) -> Result<(), IoError> {
         debug_assert_eq!(from.len(), self.sector_bytes as usize, "one sector");
         let spot = self.spot(lba);
         self.writable(spot)?;
@@ -175,10 +178,11 @@ impl<M: Memory> Btt<M> {
                 done => {
                     done?;
                     let (slot, seq) = state.next_entry();
-                    let log_at = arena.entry_at(lane, slot);
-                    let (at, block) = (Versions::at(lba), state.free());
-                    let unseen = Staged::default();
-                    return Ok(Staged { spot, at, lane, block, map_at, log_at, seq, ..unseen });
+                    (staged.spot, staged.at) = (spot, Versions::at(lba));
+                    (staged.lane, staged.block) = (lane, state.free());
+                    (staged.map_at, staged.log_at) = (map_at, arena.entry_at(lane, slot));
+                    staged.seq = seq;
+                    return Ok(());
                 }
             }
         }
