@@ -150,8 +150,8 @@ impl<M: Memory> Btt<M> {
         error
     }
 
-    /// Writes a sector's data to the free block of a lane that its batch has not used yet, and fills `staged` in place: a copy
-    /// of what was just stored can wait until the data have left the processor.
+    /// Writes a sector's data to the free block of a lane that its batch has not used yet. This fills `staged` in place, but for
+    /// what [`Self::log_old`] finds: a copy of what was just stored can wait until the data have left the store buffer.
     #[inline]
     fn stage(
         &self,

@@ -62,7 +62,8 @@ pub(crate) struct LaneMemory {
     waiting: Numbers,
     /// The waiting clients that wait for the turn.
     queue: Numbers,
-    /// Whether memory or the turn has been given back since the waiting clients last tried.
+    /// Whether memory or the turn has been given back, or the next client has left the queue, since the waiting clients last
+    /// tried.
     is_worth_a_try: bool,
 }
 
@@ -124,7 +125,7 @@ impl LaneMemory {
             self.taken_bytes += more;
             self.by_export[account.export] += more;
         } else if (account.bytes + account.reserve_bytes).saturating_sub(so_far) <= OWN_BYTES
-            && self.has_turn(client)
+            && self.gets_turn(client)
         {
             account.reserve_bytes += bytes;
             self.reserve_bytes += bytes;
@@ -143,29 +144,39 @@ impl LaneMemory {
         pool_bytes <= free && (is_alone || self.by_export[export] + more <= EXPORT_SHARE * free)
     }
 
-    /// Returns whether `client` has the turn, and queues the client if not ([turn-finishes-a-request]).
-    fn has_turn(&mut self, client: u32) -> bool {
-        if self.turn == Some(client) {
+    /// Returns whether `client` has the turn now, and queues the client if not ([turn-finishes-a-request]).
+    fn gets_turn(&mut self, client: u32) -> bool {
+        if self.has_the_turn(client) {
             return true;
         }
         self.queue.put(client);
-        let is_next =
-            self.turn.is_none() && self.reserve_bytes == 0 && self.queue.at(0) == Some(client);
+        let is_next = self.is_next(client);
         if is_next {
             self.turn = Some(client);
         }
         is_next
     }
 
-    /// Removes `client` from the queue. Those behind it may have the turn, if nobody has it.
+    /// Removes `client` from the queue. If it could have had the turn, the one behind it can have it now, and may have been
+    /// refused already.
     fn leave_queue(&mut self, client: u32) {
-        self.is_worth_a_try |= self.turn.is_none() && self.queue.has(client);
+        self.is_worth_a_try |= self.is_next(client);
         self.queue.remove(client);
+    }
+
+    /// Returns whether the turn is free, and `client` is the first in the queue for it.
+    fn is_next(&self, client: u32) -> bool {
+        self.turn.is_none() && self.reserve_bytes == 0 && self.queue.at(0) == Some(client)
+    }
+
+    /// Returns whether `client` has the turn.
+    pub(crate) fn has_the_turn(&self, client: u32) -> bool {
+        self.turn == Some(client)
     }
 
     /// Ends the turn of `client`, whose request has all its memory or will need no more.
     pub(crate) fn has_all(&mut self, client: u32) {
-        if self.turn == Some(client) {
+        if self.has_the_turn(client) {
             self.turn = None;
             self.is_worth_a_try = true;
         }
@@ -226,7 +237,7 @@ mod tests {
         usize::try_from(random.below(n as u64)).unwrap()
     }
 
-    /// A client that sends its next request when it has received, in part or as a whole, the replies before.
+    /// A client that may send its next request before all earlier replies have been sent.
     struct Client {
         account: Account,
         /// The bytes of replies that have not been sent.
@@ -264,11 +275,11 @@ mod tests {
             Self { memory, clients: clients.collect(), turns: 0, ended: 0 }
         }
 
-        /// Lets a client make a step: for a request bytes arrive, or a reply `is_sent` in part. An idle client requests
-        /// `bytes`.
-        fn act(&mut self, number: usize, bytes: usize, is_sent: bool) {
+        /// Lets a client make a step. If `sends` is set, or if the client waits, a part of its replies is sent. Otherwise bytes of
+        /// its request arrive, or it requests `bytes`.
+        fn act(&mut self, number: usize, bytes: usize, sends: bool) {
             let client = &mut self.clients[number];
-            if client.replying > 0 && (is_sent || client.waits) {
+            if client.replying > 0 && (sends || client.waits) {
                 let bytes = client.replying.min(STEP);
                 client.replying -= bytes;
                 self.memory.give(&mut client.account, bytes);
@@ -327,7 +338,10 @@ mod tests {
                 (held, memory.by_export.iter().sum()),
                 (memory.taken_bytes, memory.taken_bytes)
             );
-            assert!(held <= POOL && memory.reserve_bytes <= LONGEST, "{memory:?}");
+            let reserved: usize =
+                self.clients.iter().map(|client| client.account.reserve_bytes).sum();
+            assert_eq!(reserved, memory.reserve_bytes, "{memory:?}");
+            assert!(held <= POOL && reserved <= LONGEST, "{memory:?}");
             let is_turn_free = memory.turn.is_none() && memory.reserve_bytes == 0;
             assert!(
                 !is_turn_free || memory.queue.is_empty() || memory.may_retry(),
@@ -391,6 +405,34 @@ mod tests {
         assert!(memory.may_retry());
         assert_eq!(memory.retry(), [2]);
         assert!(memory.take(2, &mut accounts[2], 0, LONGEST));
+    }
+
+    /// A client that heads the queue for the turn gets its memory from the pool instead. Another one, which has waited longer but
+    /// joined the queue later, has been refused just before: it tries again.
+    #[test]
+    fn a_client_that_needs_no_turn_lets_the_next_try() {
+        let mut memory = LaneMemory::new(1 << 20);
+        memory.admit(0);
+        let mut accounts = [(); 4].map(|()| Account::new(0));
+        let [pool, reply, most] = [512, 200, 400].map(|kib| OWN_BYTES + (kib << 10));
+        assert!(memory.take(3, &mut accounts[3], 0, LONGEST), "it has the turn");
+        assert!(memory.take(2, &mut accounts[2], 0, pool), "it has half of the pool");
+        assert!(memory.take(1, &mut accounts[1], 0, reply), "it has a part of the rest");
+        assert!(!memory.take(1, &mut accounts[1], 0, LONGEST), "its reply is not sent");
+        assert!(!memory.take(0, &mut accounts[0], 0, most), "it heads the queue");
+        memory.give(&mut accounts[1], reply);
+        assert_eq!(memory.retry(), [1, 0]);
+        assert!(!memory.take(1, &mut accounts[1], 0, LONGEST), "it joins the queue");
+        assert!(!memory.take(0, &mut accounts[0], 0, most));
+        memory.has_all(3);
+        memory.give(&mut accounts[3], LONGEST);
+        memory.give(&mut accounts[2], pool);
+        assert_eq!(memory.retry(), [1, 0]);
+        assert!(!memory.take(1, &mut accounts[1], 0, LONGEST), "another one heads the queue");
+        assert!(memory.take(0, &mut accounts[0], 0, most), "the pool has room");
+        assert!(memory.may_retry());
+        assert_eq!(memory.retry(), [1]);
+        assert!(memory.take(1, &mut accounts[1], 0, LONGEST));
     }
 
     /// Checks [share-leaves-as-much-free]: whatever the clients of one export hold, a client of another one gets memory

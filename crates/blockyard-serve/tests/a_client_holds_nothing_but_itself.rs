@@ -152,6 +152,33 @@ fn a_client_that_keeps_memory_from_others_is_cut_off() {
     }
 }
 
+/// A client gets the turn beside a long reply, whose end gives the lane's reserve back, and then falls silent. It is cut off, and
+/// another client writes.
+///
+/// Checks [idle-holder-cut-off].
+#[test]
+fn a_client_that_keeps_the_turn_from_others_is_cut_off() {
+    let patience = Duration::from_millis(500);
+    let path = nbd::file(8 << 20);
+    let file = blockyard_serve::Source::File { path: path.clone(), buffered: true };
+    let running = Running::start(nbd::disk(file), |config| {
+        (config.lane_bytes_max, config.patience) = (64 << 10, patience);
+    });
+    let mut silent = running.client();
+    let requests = [header(READ, 1, 0, 128 << 10), header(WRITE, 2, 0, 1 << 20)].concat();
+    silent.stream.write_all(&[&requests[..], &[7; 60_000]].concat()).unwrap();
+    assert_eq!(silent.reply().unwrap(), (1, 0));
+    silent.stream.read_exact(&mut vec![0; 128 << 10]).unwrap();
+    let mut other = running.client();
+    other.stream.set_read_timeout(Some(20 * patience)).unwrap();
+    other.stream.set_write_timeout(Some(20 * patience)).unwrap();
+    assert_eq!(other.write(4 << 20, &[9; 1 << 20]), 0);
+    assert_eq!(silent.stream.read(&mut [0]).unwrap_or(0), 0, "it is cut off");
+    other.bye();
+    running.stop();
+    std::fs::remove_file(path).unwrap();
+}
+
 /// A slow reader and a slow writer hold memory for many times the lane's patience while others wait. Neither is cut
 /// off.
 ///

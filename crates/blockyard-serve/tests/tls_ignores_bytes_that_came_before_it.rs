@@ -5,7 +5,7 @@ mod nbd;
 
 use certificates::Certificates;
 use core::time::Duration;
-use nbd::{Client, FLUSH, Random, Running, disk, file, greeted, listed, memory};
+use nbd::{Client, FLUSH, Random, Running, WRITE, disk, file, greeted, header, listed, memory};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -103,6 +103,38 @@ fn starttls_drops_the_bytes_before_and_after_it() {
         assert_eq!(Client::enter(stream).unwrap().read(0, 3), [0; 3]);
     }
     running.stop();
+}
+
+/// A client under TLS writes for many times the lane's patience while another one waits for memory. It is not cut off.
+///
+/// Checks [idle-holder-cut-off].
+#[test]
+fn a_slow_writer_under_tls_is_not_cut_off() {
+    const PIECE: usize = 128 << 10;
+    let (certificates, patience) = (Certificates::new(), Duration::from_millis(300));
+    let path = file(16 << 20);
+    let source = Source::File { path: path.clone(), buffered: true };
+    let running = Running::start(disk(source), |server| {
+        server.tls = Some(certificates.config(false));
+        (server.lane_bytes_max, server.patience) = (64 << 10, patience);
+    });
+    let config = config(&certificates, None);
+    let mut slow = Client::enter(protected(&running, &config, STARTTLS).unwrap()).unwrap();
+    let mut other = Client::enter(protected(&running, &config, STARTTLS).unwrap()).unwrap();
+    slow.stream.write_all(&header(WRITE, 7, 0, 3 << 20)).unwrap();
+    slow.stream.write_all(&[7; 2 * PIECE]).unwrap();
+    std::thread::scope(|scope| {
+        // The other one waits for the turn meanwhile.
+        let written = scope.spawn(|| other.write(8 << 20, &[9; 1 << 20]));
+        for _ in 2..24 {
+            std::thread::sleep(patience / 3);
+            slow.stream.write_all(&[7; PIECE]).expect("the writer should not be cut off");
+        }
+        assert_eq!(slow.reply().expect("the writer should not be cut off"), (7, 0));
+        assert_eq!(written.join().unwrap(), 0);
+    });
+    running.stop();
+    std::fs::remove_file(path).unwrap();
 }
 
 /// Returns the certificate that the server presents to a new client.

@@ -155,11 +155,11 @@ fn handshake(stream: &mut UnixStream, export: &str) -> io::Result<u64> {
     }
 }
 
-/// Names the error of a receive that [`PATIENCE`] ended.
+/// Names the error of a wait that [`PATIENCE`] ended.
 fn silence(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::WouldBlock => {
-            let words = format!("the server sent nothing for {} s", PATIENCE.as_secs());
+            let words = format!("the server did nothing for {} s", PATIENCE.as_secs());
             io::Error::new(ErrorKind::TimedOut, words)
         }
         _ => error,

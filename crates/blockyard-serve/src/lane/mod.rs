@@ -18,8 +18,8 @@
 //!
 //! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
 //!   memory of the door and no disk holds a request of it.
-//! - **[idle-holder-cut-off]** A client that holds memory of the pool and moves no byte for the lane's patience is cut
-//!   off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
+//! - **[idle-holder-cut-off]** A client that holds memory of the pool, or has the turn, and moves no byte for the lane's
+//!   patience is cut off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 mod changes;
 mod spin;
@@ -329,9 +329,6 @@ impl<D: Door> Lane<D> {
         for door in waiting {
             self.call_again(door);
         }
-        if self.stage == Stage::Serving && !self.services.memory.is_awaited() {
-            self.services.impatient_at = Instant::MAX;
-        }
         self.advance_disks();
     }
 
@@ -430,8 +427,9 @@ impl<D: Door> Lane<D> {
         services.impatient_at = services.now + services.patience;
         for number in 0..self.doors.end() {
             let Some(door) = self.doors.find_mut(number) else { continue };
-            let is_ending = is_ending || leaving.contains(&door.disk());
-            let Some(since) = door.holds_since(is_ending) else { continue };
+            let is_leaving = is_ending || leaving.contains(&door.disk());
+            let counts_all = is_leaving || services.memory.has_the_turn(number);
+            let Some(since) = door.holds_since(counts_all) else { continue };
             if since + services.patience <= services.now {
                 door.cut_off(number, IDLE, services);
             } else {

@@ -149,6 +149,7 @@ pub(crate) fn listed(stream: &mut (impl Read + Write)) -> io::Result<Vec<String>
 /// Answers the greeting on a stream and returns the stream, ready for options.
 pub(crate) fn greeted(mut stream: UnixStream) -> io::Result<UnixStream> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(60)))?;
     let mut greeting = [0; 18];
     stream.read_exact(&mut greeting)?;
     assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");

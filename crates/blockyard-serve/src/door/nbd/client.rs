@@ -240,13 +240,16 @@ impl Client {
     /// # Errors
     ///
     /// TLS failed or has ended.
-    pub(super) fn open_tls(&mut self) -> io::Result<bool> {
+    pub(super) fn open_tls(&mut self, now: Instant) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(false) };
         if let Session::Transmission(Serving { transmission, payload, .. }) = &mut self.session
-            && let Payload::Landing { target, received, granted, .. } = payload
+            && let Payload::Landing { target, received, granted, since, .. } = payload
         {
             let start = *received;
             let bytes = tls.open(*granted - start, |at, bytes| target.write(start + at, bytes))?;
+            if bytes > 0 {
+                *since = now;
+            }
             *received += bytes;
             transmission.payload_taken(bytes as u64);
             return Ok(bytes > 0);

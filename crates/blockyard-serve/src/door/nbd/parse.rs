@@ -7,6 +7,7 @@ use super::words::words_of_transmission;
 use crate::job::{Owner, Place, Transfer};
 use crate::lane_memory::SMALL_BYTES;
 use blockyard::bio::Op;
+use blockyard::time::Instant;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
 
@@ -30,23 +31,27 @@ enum Found {
 
 impl Client {
     pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
-        let is_deaf = self.is_dead() || self.lingers_until().is_some();
-        if is_deaf || self.input.receiving == Receiving::Input {
+        if self.is_dead() {
+            // It takes no more memory, and others need not wait until its requests at a slow disk have ended.
+            lane.memory.forget(number);
+            return;
+        }
+        if self.lingers_until().is_some() || self.input.receiving == Receiving::Input {
             return;
         }
         self.understand(number, lane);
-        while self.open() {
+        while self.open(lane.now) {
             self.understand(number, lane);
         }
     }
 
     /// Decrypts more records, unless another event must come first. Returns whether there were any bytes.
-    fn open(&mut self) -> bool {
+    fn open(&mut self, now: Instant) -> bool {
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_answering()) {
             return false;
         }
-        match self.open_tls() {
+        match self.open_tls(now) {
             Ok(has_more) => has_more,
             Err(error) => {
                 match error.kind() {
@@ -96,12 +101,12 @@ impl Client {
             Payload::Read { request } => return self.read(number, request, lane),
             payload => serving.payload = payload,
         }
-        if let Payload::Landing { received, granted, .. } = &mut serving.payload {
+        if let Payload::Landing { received, granted, since, .. } = &mut serving.payload {
             // [memory-follows-bytes]
             if received == granted {
                 let more = (*received).min(bytes(serving.transmission.payload_left()));
                 match lane.take_memory(number, &mut self.account, *granted, more) {
-                    true => *granted += more,
+                    true => (*granted, *since) = (*granted + more, lane.now),
                     false => serving.waits = true,
                 }
             }
