@@ -28,10 +28,15 @@ pub fn claim(file: impl AsFd, writable: bool) -> io::Result<()> {
     let claimed = try_claim(&file, writable);
     if claimed.is_err() {
         // Two programs that try again and again must not see each other's attempts for ever.
-        let all = libc::flock { l_len: DENIED, ..byte_lock(libc::F_UNLCK, USED) };
-        let _ = fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&all));
+        release(&file);
     }
     claimed
+}
+
+/// Ends the claim of a file, although a copy of its descriptor may still be open.
+pub(crate) fn release(file: impl AsFd) {
+    let all = libc::flock { l_len: DENIED, ..byte_lock(libc::F_UNLCK, USED) };
+    let _ = fcntl(file.as_fd(), FcntlArg::F_OFD_SETLK(&all)); // it fails where there are no locks
 }
 
 fn try_claim(file: &impl AsFd, writable: bool) -> io::Result<()> {

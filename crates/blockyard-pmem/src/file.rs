@@ -1,6 +1,6 @@
 //! Operations on files that mappings and system calls share: locks, lengths, space, and the meaning of errors.
 
-use crate::claim::{busy, claim, is_written};
+use crate::claim::{busy, claim, is_written, release};
 use blockyard_btt::MediaError;
 use rustix::fs::{
     FallocateFlags, FileType, FlockOperation, SeekFrom, Stat, fallocate, flock, fstat, fstatvfs,
@@ -33,6 +33,12 @@ pub(crate) fn lock(file: &File, writable: bool) -> io::Result<()> {
         true => Err(busy()),
         false => Ok(()),
     }
+}
+
+/// Ends what [`lock`] began, although a copy of the file's descriptor may still be open.
+pub(crate) fn unlock(file: &File) {
+    release(file);
+    let _ = flock(file, FlockOperation::Unlock); // it fails where there are no locks
 }
 
 /// Returns the bytes of a file or block device.

@@ -1,7 +1,7 @@
 //! The bytes of an image: those of one file, or of several parts one after another.
 
 use crate::device;
-use crate::file::{hole, is_whole, len, lock, take_room};
+use crate::file::{hole, is_whole, len, lock, take_room, unlock};
 use crate::pool::HEADER_BYTES;
 use crate::pool_set::{PoolPart, PoolSet, kind_of};
 use rustix::fs::{Advice, fadvise};
@@ -84,18 +84,19 @@ impl Parts {
             if is_device && parts.len() > 1 {
                 return unsupported("a pool of several parts is not supported on a device DAX");
             }
-            for Part { file, len, .. } in whole {
+            for mut own in whole {
+                let len = own.len;
                 let wanted = part.bytes.or(is_device.then_some(len));
                 if wanted != Some(len) || len < PART_BYTES_MIN {
                     let why =
                         format!("it has {len} bytes, the set wants {wanted:?}, at least 2 MiB");
                     return refuse(io::ErrorKind::InvalidInput, why);
                 }
-                let start = all.len();
-                let skipped = if start > 0 && !single_header { HEADER_BYTES as u64 } else { 0 };
-                let len = len - len % rustix::param::page_size() as u64 - skipped;
-                let path = Some(part.path.clone());
-                all.parts.push(Part { file, path, skipped, start, len });
+                own.path = Some(part.path.clone());
+                own.start = all.len();
+                own.skipped = if own.start > 0 && !single_header { HEADER_BYTES as u64 } else { 0 };
+                own.len = len - len % rustix::param::page_size() as u64 - own.skipped;
+                all.parts.push(own);
             }
             all.is_device = is_device;
         }
@@ -192,5 +193,36 @@ impl Parts {
             let (position, end) = (part.skipped + at - part.start, part.skipped + part.len);
             hole(&part.file, position, end)
         })
+    }
+}
+
+impl Drop for Part {
+    /// Gives the lock back before the file is closed. A process that another thread has just forked has a copy of the
+    /// descriptor until it runs its own program, and would keep the lock meanwhile.
+    fn drop(&mut self) {
+        unlock(&self.file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A forked process has a copy of the descriptor, which holds no lock.
+    #[test]
+    fn parts_that_are_dropped_are_unlocked_although_a_copy_is_open() {
+        let path = std::env::temp_dir().join(format!("blockyard-parts-{}", std::process::id()));
+        std::fs::write(&path, [0; 4096]).expect("the file should be new");
+        let open = || File::options().read(true).write(true).open(&path);
+        let [first, second] = [(); 2].map(|()| open().expect("the file should open"));
+        let copy = first.try_clone().expect("a descriptor should be left");
+        let parts = Parts::whole(first).expect("a file has an end");
+        parts.lock(true).expect("nobody else has a lock");
+        let others = Parts::whole(second).expect("a file has an end");
+        others.lock(true).expect_err("one program writes");
+        drop(parts);
+        others.lock(true).expect("the lock is gone, although a copy is open");
+        drop(copy);
+        std::fs::remove_file(path).expect("the file should be removable");
     }
 }
