@@ -333,8 +333,9 @@ step_test() {
 all_tests() {
     local status=0
     local test=(cargo)
-    # In CI a test program that hangs is ended, with the programs that it started, and the others still run.
-    [[ -z "${CI:-}" ]] || test+=(--config "target.'cfg(unix)'.runner = 'timeout -k 10 20m'")
+    # In CI a test program that hangs is ended, with the programs that it started, and the others still run. At a terminal,
+    # such a test would not get Ctrl-C.
+    [[ -z "${CI:-}" ]] || test+=(--config "target.'cfg(unix)'.runner = 'timeout -s KILL 20m'")
     test+=(test --locked)
     "${test[@]}" --workspace --no-fail-fast || status=1
     say "the depth that lanes share, in every order of their threads"

@@ -63,8 +63,8 @@ pub struct Config {
     pub connections_max: usize,
     /// The time within which a client must choose an export.
     pub handshake_deadline: Duration,
-    /// A client is cut off if no byte of its replies or WRITEs moves for this long while it holds memory that others
-    /// wait for, or while the server drains.
+    /// A client is cut off if no byte of its replies or WRITEs moves for this long while it holds memory, or has the turn for
+    /// memory, that others wait for, or while the server drains.
     pub patience: Duration,
     /// The bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own and
     /// up to 100 KiB of answers without data, and one request at a time may use a reserve as large as the longest request: 32 MiB.

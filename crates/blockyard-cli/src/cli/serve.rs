@@ -428,7 +428,7 @@ no longer be written, the server continues, and reports the error when it ends.
 
 SIGTERM or SIGINT ends the server: it takes no new requests, answers those in
 flight, flushes its disks and closes its traces. A client that does not read its
-replies is disconnected after 30 s, or after half of --drain-timeout. After a
+replies is disconnected after half of --drain-timeout: 1 s to 30 s. After a
 second signal, or the end of --drain-timeout, the server only waits for traces
 to be closed, at most five seconds; after a third signal it exits at once.
 Signals within half a second count as one. Everything that was flushed or

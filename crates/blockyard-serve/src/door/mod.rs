@@ -67,7 +67,7 @@ pub(crate) trait Door: Sized {
     fn wake(&mut self, number: u32, lane: &mut Services<Self::Memory>);
 
     /// Returns the instant since which the client has kept memory of the lane in use, by an unread reply or an
-    /// unfinished write. With `anything`, a reply counts even if it uses no such memory.
+    /// unfinished write. With `anything`, a reply or a write counts even if it uses no such memory.
     fn holds_since(&self, anything: bool) -> Option<Instant>;
 
     /// Returns the number of the disk that the client has chosen, if any.

@@ -374,7 +374,8 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     config.lanes = args.lanes;
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
-    config.patience = config.patience.min(args.drain_timeout / 2); // leaves time to flush
+    // The rest of the time is for flushes. A client has at least a second: none is cut off for the pauses of a network.
+    config.patience = config.patience.min((args.drain_timeout / 2).max(Duration::from_secs(1)));
     config.polls = args.poll;
     Ok(config)
 }

@@ -240,16 +240,13 @@ impl Client {
     /// # Errors
     ///
     /// TLS failed or has ended.
-    pub(super) fn open_tls(&mut self, now: Instant) -> io::Result<bool> {
+    pub(super) fn open_tls(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(false) };
         if let Session::Transmission(Serving { transmission, payload, .. }) = &mut self.session
-            && let Payload::Landing { target, received, granted, since, .. } = payload
+            && let Payload::Landing { target, received, granted, .. } = payload
         {
             let start = *received;
             let bytes = tls.open(*granted - start, |at, bytes| target.write(start + at, bytes))?;
-            if bytes > 0 {
-                *since = now;
-            }
             *received += bytes;
             transmission.payload_taken(bytes as u64);
             return Ok(bytes > 0);
@@ -425,16 +422,20 @@ impl Client {
             }
             return;
         }
+        if let Session::Transmission(Serving { payload: Payload::Landing { since, .. }, .. }) =
+            &mut self.session
+        {
+            *since = now;
+        }
         match (memory, &mut self.tls) {
             (Lent::Input(records), Some(tls)) => tls.received(records, bytes),
             (Lent::Input(input), None) => self.input.received(input, bytes),
             (Lent::Payload { .. }, _) => {
                 let Serving { transmission, payload, .. } = self.session.serving();
-                let Payload::Landing { received, since, .. } = payload else {
+                let Payload::Landing { received, .. } = payload else {
                     unreachable!("payload that is received has a target")
                 };
                 *received += bytes;
-                *since = now;
                 transmission.payload_taken(bytes as u64);
             }
             (Lent::Batch(_), _) => unreachable!("a batch is sent, not received"),

@@ -7,7 +7,6 @@ use super::words::words_of_transmission;
 use crate::job::{Owner, Place, Transfer};
 use crate::lane_memory::SMALL_BYTES;
 use blockyard::bio::Op;
-use blockyard::time::Instant;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
 
@@ -32,7 +31,7 @@ enum Found {
 impl Client {
     pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
         if self.is_dead() {
-            // It takes no more memory, and others need not wait until its requests at a slow disk have ended.
+            // It takes no more memory. What it holds is given back when its requests at the disk have ended.
             lane.memory.forget(number);
             return;
         }
@@ -40,18 +39,18 @@ impl Client {
             return;
         }
         self.understand(number, lane);
-        while self.open(lane.now) {
+        while self.open() {
             self.understand(number, lane);
         }
     }
 
     /// Decrypts more records, unless another event must come first. Returns whether there were any bytes.
-    fn open(&mut self, now: Instant) -> bool {
+    fn open(&mut self) -> bool {
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_answering()) {
             return false;
         }
-        match self.open_tls(now) {
+        match self.open_tls() {
             Ok(has_more) => has_more,
             Err(error) => {
                 match error.kind() {
