@@ -13,7 +13,7 @@ use std::io;
 /// The unit of the blocks that `stat` counts.
 const STAT_BLOCK_BYTES: u64 = 512;
 
-/// Locks a file for one writer or several readers, until it is closed.
+/// Locks a file for one writer or several readers, until [`unlock`].
 ///
 /// # Errors
 ///

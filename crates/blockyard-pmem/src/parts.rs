@@ -129,7 +129,7 @@ impl Parts {
         self.is_device
     }
 
-    /// Locks all parts for one writer or several readers, until they are closed.
+    /// Locks all parts for one writer or several readers, until they are dropped.
     ///
     /// # Errors
     ///

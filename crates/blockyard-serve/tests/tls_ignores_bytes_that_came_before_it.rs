@@ -127,7 +127,7 @@ fn a_slow_writer_under_tls_is_not_cut_off() {
         // The other one waits for the turn meanwhile.
         let written = scope.spawn(|| other.write(8 << 20, &[9; 1 << 20]));
         for _ in 2..24 {
-            std::thread::sleep(patience / 3);
+            std::thread::sleep(patience / 3); // slow, but never silent for the whole patience
             slow.stream.write_all(&[7; PIECE]).expect("the writer should not be cut off");
         }
         assert_eq!(slow.reply().expect("the writer should not be cut off"), (7, 0));

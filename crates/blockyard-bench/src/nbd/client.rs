@@ -272,7 +272,7 @@ impl Session {
                 pieces.push(IoSlice::new(header));
                 pieces.extend(writes.then(|| IoSlice::new(&self.payload)));
             }
-            write_all(&mut self.stream, &mut pieces)?;
+            write_all(&mut self.stream, &mut pieces).map_err(silence)?;
         }
         self.headers.clear();
         Ok(())
@@ -317,7 +317,7 @@ impl Session {
     fn end(mut self) -> io::Result<()> {
         while self.skip > 0 {
             let here = self.skip.min(RECEIVE_BYTES);
-            self.stream.read_exact(&mut self.received[..here])?;
+            self.stream.read_exact(&mut self.received[..here]).map_err(silence)?;
             self.skip -= here;
         }
         self.stream.write_all(&header(cmd::DISC, 0, 0, 0))
