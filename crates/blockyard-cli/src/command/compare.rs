@@ -160,10 +160,10 @@ impl<'a> Comparison<'a> {
             command: String::new(),
             findings: Vec::new(),
             verdict: &pair.verdict,
-            goals: &[],
+            goals: Vec::new(),
             unsuited: &[],
             designs: vec![shown(0), shown(1)],
-            why: "",
+            why: Vec::new(),
             trust: vec![format!(
                 "Two saved answers are compared: {}, and {}. Each says itself what it rests on.",
                 of(first),

@@ -21,17 +21,16 @@ pub(super) fn of_answer(
 ) -> Result<(), Failure> {
     let mut trust = vec![certainty::rests(answer.rests)];
     trust.extend(certainty::lines(answer, &fio_command(job)));
-    let why = render::whatif::why(answer);
     let names: Vec<_> = answer.designs.iter().map(|of| of.name.as_str()).collect();
     let shown = Page {
         title: format!("{} on {}, seed {}", answer.job, answer.device, answer.seed),
         command: command_line(),
         findings: render::whatif::findings(&answer.designs),
         verdict: &answer.verdict,
-        goals: &answer.goals,
+        goals: answer.goal_sentences(),
         unsuited: &answer.unsuited,
         designs: answer.designs.iter().map(shown).collect(),
-        why: &why,
+        why: render::whatif::why(answer),
         trust,
         texts: texts(job, device, &names),
     };
@@ -54,10 +53,10 @@ pub(super) fn of_run(
         command: command_line(),
         findings: render::whatif::findings(core::slice::from_ref(outcome)),
         verdict: &verdict,
-        goals: &[],
+        goals: Vec::new(),
         unsuited: &[],
         designs: vec![shown(outcome)],
-        why: "",
+        why: Vec::new(),
         trust: vec![certainty::rests(rests)],
         texts: texts(job, &device.name, &[&outcome.name]),
     };

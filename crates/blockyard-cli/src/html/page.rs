@@ -1,7 +1,8 @@
 //! The sections of a page.
 
-use blockyard_sim::answer::goal::{GoalResult, sentences};
-use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, nanoseconds, time};
+use blockyard_sim::answer::number::{approximate, count, digits, nanoseconds, time};
+
+use crate::render::verdict::rate;
 use blockyard_sim::answer::{Figures, JobFigures, Latency, Life, Row, Stream, Unsuited, Verdict};
 use blockyard_sim::measure::series::Series;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -29,11 +30,11 @@ pub(crate) struct Page<'a> {
     /// Which runs were stopped early, and in which I/Os failed.
     pub(crate) findings: Vec<String>,
     pub(crate) verdict: &'a Verdict,
-    pub(crate) goals: &'a [GoalResult],
+    pub(crate) goals: Vec<String>,
     pub(crate) unsuited: &'a [Unsuited],
     pub(crate) designs: Vec<Shown<'a>>,
     /// Why the designs differ; empty if it is not known.
-    pub(crate) why: &'a str,
+    pub(crate) why: Vec<String>,
     /// How sure the answer is, in sentences.
     pub(crate) trust: Vec<String>,
     /// The job, the device and the designs, with their headings.
@@ -78,7 +79,7 @@ fn sections(of: &Page<'_>, points_max: usize) -> Markup {
     html! {
         h1 { (of.title) }
         @for sentence in &of.findings { p class="lead" { (sentence) } }
-        @for sentence in sentences(of.goals) { p class="lead" { (sentence) } }
+        @for sentence in &of.goals { p class="lead" { (sentence) } }
         @for (at, sentence) in of.verdict.sentences.iter().enumerate() {
             p class=[(at == 0).then_some("lead")] { (sentence) }
         }
@@ -93,7 +94,7 @@ fn sections(of: &Page<'_>, points_max: usize) -> Markup {
         @for sentence in &of.trust { p { (sentence) } }
         (curves(of, points_max))
         (time_and_stages(of))
-        @if !of.why.is_empty() { h2 { "Why" } p { (of.why) } }
+        @if !of.why.is_empty() { h2 { "Why" } @for sentence in &of.why { p { (sentence) } } }
         @if !of.command.is_empty() {
             h2 { "How it was made" }
             pre tabindex="0" { (of.command) }
@@ -140,7 +141,7 @@ fn rows(row: &Row) -> Markup {
                 th scope="row" { (cell.design) }
                 td { (count(approximate(cell.ios))) }
                 td { (count(cell.iops)) }
-                td { (mebibytes(cell.bytes_per_s)) }
+                td { (rate(cell)) }
                 @for ns in [cell.mean_ns, cell.p50_ns, cell.p99_ns, cell.p99_9_ns, cell.max_ns] {
                     td { (time(ns)) }
                 }
@@ -162,7 +163,7 @@ fn curves(of: &Page<'_>, points_max: usize) -> Markup {
              tail is as visible as the rest."
         }
         @for row in of.verdict.rows.iter().take(CHARTED_MAX) {
-            @let found = |at: usize| streams[at].iter().find(|of| of.job == row.job && of.op.name() == row.direction);
+            @let found = |at: usize| streams[at].iter().find(|of| of.job == row.job && of.direction.name() == row.direction);
             @let all: Vec<(&str, &Latency)> = (0..streams.len())
                 .filter_map(|at| Some((of.designs[at].name, &found(at)?.figures.lat_ns)))
                 .collect();

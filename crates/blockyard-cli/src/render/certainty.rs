@@ -1,7 +1,9 @@
 //! How sure an answer is, in sentences.
 
 use blockyard_sim::answer::Answer;
-use blockyard_sim::answer::certainty::{Comparison, GoalsMet, Ranking, Rests, Verdict};
+use blockyard_sim::answer::certainty::{
+    ComparedFigure, Comparison, GoalsMet, Ranking, Rests, Seeds, Verdict,
+};
 
 /// Says what the figures of the device rest on.
 pub(crate) fn rests(of: Rests) -> String {
@@ -20,20 +22,13 @@ pub(crate) fn rests(of: Rests) -> String {
     }
 }
 
-/// Says what other seeds and other readings of the device show.
+/// Says what the runs are too short for, and what other seeds and other readings of the device show.
 ///
 /// `command` is the job for fio.
 pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = answer.verdict.undecided.clone();
     if let (Some(seeds), Some(first)) = (&answer.seeds, answer.designs.first()) {
-        lines.push(format!(
-            "IOPS against {}, with {} seeds, in intervals of 95 %:",
-            first.name, seeds.count
-        ));
-        lines.extend(seeds.comparisons.iter().map(|one| compared(one, &first.name, command)));
-        if is_repeated(&seeds.comparisons) {
-            lines.push(REPEATED.to_owned());
-        }
+        lines.extend(with_seeds(seeds, &first.name, command));
         lines.extend(goals_met(&seeds.goals, seeds.count, "with", "seeds"));
     }
     match &answer.readings {
@@ -55,6 +50,36 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
     lines
 }
 
+/// Says how each design compares with the `first` over all seeds, by IOPS and by p99.
+fn with_seeds(seeds: &Seeds, first: &str, command: &str) -> Vec<String> {
+    if is_repeated(&seeds.comparisons) {
+        return vec![REPEATED.to_owned()];
+    }
+    let mut lines = Vec::new();
+    for (figure, name) in [(ComparedFigure::Iops, "IOPS"), (ComparedFigure::P99, "p99")] {
+        let of_figure = seeds.comparisons.iter().filter(|one| one.figure == figure);
+        let (equal, others): (Vec<_>, Vec<_>) =
+            of_figure.partition(|one| one.verdict == Verdict::Equal);
+        if equal.is_empty() && others.is_empty() {
+            continue;
+        }
+        lines.push(format!(
+            "{name} against {first}, with {} seeds, in intervals of 95 %:",
+            seeds.count
+        ));
+        lines.extend(others.into_iter().map(|one| compared(one, first, command)));
+        if !equal.is_empty() {
+            let within = match figure {
+                ComparedFigure::Iops => "2 %",
+                ComparedFigure::P99 => "10 %",
+            };
+            let named: Vec<_> = equal.into_iter().map(subject).collect();
+            lines.push(format!("Equal within {within}: {}.", named.join("; ")));
+        }
+    }
+    lines
+}
+
 /// Says in how many of `count` runs each design meets the goals; nothing without goals.
 fn goals_met(of: &[GoalsMet], count: u32, within: &str, runs: &str) -> Option<String> {
     let met = |GoalsMet { design, met }: &GoalsMet| format!("{design} {within} {met}");
@@ -62,10 +87,9 @@ fn goals_met(of: &[GoalsMet], count: u32, within: &str, runs: &str) -> Option<St
     (!all.is_empty()).then(|| format!("Goals met, of {count} {runs}: {}.", all.join(", ")))
 }
 
-/// What is said if no seed made a difference.
-const REPEATED: &str = "All seeds gave the same result: nothing in this job and device is left to chance. A job draws the same \
-                        offsets with every seed, as in fio, unless it has randrepeat=0.";
-
+/// The sentence for a job and a device of which no seed changes anything.
+const REPEATED: &str =
+    "All seeds gave the same result: nothing in this job and device is left to chance.";
 /// Whether every seed gave the same ratios. Means of equal numbers are equal but for their last digits.
 #[expect(clippy::float_arithmetic, reason = "the width of an interval")]
 fn is_repeated(comparisons: &[Comparison]) -> bool {
@@ -77,45 +101,63 @@ const fn readings_of(count: u32) -> &'static str {
     if count == 1 { "reading" } else { "readings" }
 }
 
+/// Names the job and the design of a comparison.
+fn subject(of: &Comparison) -> String {
+    match of.job.as_str() {
+        "" => of.design.clone(),
+        job => format!("{job}, {}", of.design),
+    }
+}
+
 fn compared(one: &Comparison, first: &str, command: &str) -> String {
-    let Comparison { job, design, ratio, verdict } = one;
-    let verdict = match verdict {
-        Verdict::Faster => "faster".to_owned(),
-        Verdict::Slower => "slower".to_owned(),
-        Verdict::Equal => "equal within 2 %".to_owned(),
-        Verdict::Undecided => {
-            format!(
-                "undecided. On the device, under {first} and under {design}, this decides: {command}"
-            )
-        }
+    let Comparison { design, figure, ratio, verdict, .. } = one;
+    let words = match (verdict, figure) {
+        (Verdict::Faster, ComparedFigure::Iops) => "faster.".to_owned(),
+        (Verdict::Slower, ComparedFigure::Iops) => "slower.".to_owned(),
+        (Verdict::Faster, ComparedFigure::P99) => "shorter.".to_owned(),
+        (Verdict::Slower, ComparedFigure::P99) => "longer.".to_owned(),
+        (Verdict::Equal, _) => "equal.".to_owned(),
+        (Verdict::Undecided, ComparedFigure::P99) => "undecided.".to_owned(),
+        (Verdict::Undecided, ComparedFigure::Iops) => format!(
+            "undecided. On the device, under {first} and under {design}, this decides: {command}"
+        ),
     };
-    let stop = if one.verdict == Verdict::Undecided { "" } else { "." };
-    let of_job = if job.is_empty() { String::new() } else { format!("{job}, ") };
-    format!("{of_job}{design}: {:.3} to {:.3}, {verdict}{stop}", ratio.low, ratio.high)
+    format!("{}: {:.3} to {:.3}, {words}", subject(one), ratio.low, ratio.high)
 }
 
 fn ranked(pair: &Ranking, count: u32) -> String {
-    let Ranking { job, first, second, faster, equal, slower, decider } = pair;
-    let of_job = if job.is_empty() { String::new() } else { format!("{job}: ") };
+    let Ranking { job, figure, first, second, faster, equal, slower, decider } = pair;
+    let is_rate = *figure == ComparedFigure::Iops;
+    let of_job = match (job.as_str(), is_rate) {
+        ("", true) => String::new(),
+        ("", false) => "p99: ".to_owned(),
+        (job, true) => format!("{job}: "),
+        (job, false) => format!("{job} p99: "),
+    };
+    let within = if is_rate { "2 %" } else { "10 %" };
+    // A better rate is higher, and a better p99 is shorter.
+    let better = if is_rate { '>' } else { '<' };
+    let [up, down] = if is_rate { ["faster", "slower"] } else { ["shorter", "longer"] };
     if *equal == count {
         let all = if count == 1 { "1 of" } else { "all" };
-        return format!("{of_job}{first} = {second} within 2 % in {all} {count}.");
+        return format!("{of_job}{first} = {second} within {within} in {all} {count}.");
     }
     // Three quarters of the readings call them equal: the rest shows how far they may be apart.
     if equal * 4 >= count * 3 {
-        let mut text = format!("{of_job}{first} = {second} within 2 % in {equal} of {count}");
-        for (count, how) in [(*faster, "faster"), (*slower, "slower")] {
+        let mut text = format!("{of_job}{first} = {second} within {within} in {equal} of {count}");
+        for (count, how) in [(*faster, up), (*slower, down)] {
             if count > 0 {
                 text += &format!(", {how} in {count}");
             }
         }
         return text + ".";
     }
-    let mut text = format!("{of_job}{first} > {second} in {faster} of {count}");
-    for (count, how) in [(*equal, "equal within 2 %"), (*slower, "slower")] {
-        if count > 0 {
-            text += &format!(", {how} in {count}");
-        }
+    let mut text = format!("{of_job}{first} {better} {second} in {faster} of {count}");
+    if *equal > 0 {
+        text += &format!(", equal within {within} in {equal}");
+    }
+    if *slower > 0 {
+        text += &format!(", {down} in {slower}");
     }
     if !pair.is_decided() {
         text += ": not decided by what is known of this device";
@@ -134,7 +176,7 @@ fn ranked(pair: &Ranking, count: u32) -> String {
 mod tests {
     use super::super::samples;
     use super::*;
-    use blockyard_sim::answer::certainty::{Decider, Readings, Seeds};
+    use blockyard_sim::answer::certainty::{Decider, Readings};
     use blockyard_sim::measure::Interval;
 
     #[test]
@@ -149,10 +191,12 @@ mod tests {
         let of = |low, high| {
             let ratio = Interval { low, mean: 1.0, high };
             let (job, design) = (String::new(), "hsq".to_owned());
-            let one = Comparison { job, design, ratio, verdict: Verdict::of(ratio) };
+            let figure = ComparedFigure::Iops;
+            let verdict = Verdict::of(figure, ratio);
+            let one = Comparison { job, design, figure, ratio, verdict };
             compared(&one, "cqe", "fio job.fio")
         };
-        assert_eq!(of(0.99, 1.01), "hsq: 0.990 to 1.010, equal within 2 %.");
+        assert_eq!(of(0.99, 1.01), "hsq: 0.990 to 1.010, equal.");
         assert_eq!(
             of(0.9, 1.1),
             "hsq: 0.900 to 1.100, undecided. On the device, under cqe and under hsq, this decides: fio job.fio"
@@ -165,12 +209,14 @@ mod tests {
             let compared = intervals.iter().map(|&(low, high)| {
                 let ratio = Interval { low, mean: low, high };
                 let (job, design) = (String::new(), "hsq".to_owned());
-                Comparison { job, design, ratio, verdict: Verdict::of(ratio) }
+                let figure = ComparedFigure::Iops;
+                let verdict = Verdict::of(figure, ratio);
+                Comparison { job, design, figure, ratio, verdict }
             });
             let seeds = Seeds { count: 3, comparisons: compared.collect(), goals: Vec::new() };
             lines(&Answer { seeds: Some(seeds), ..samples::answer() }, "fio x").join("\n")
         };
-        let repeated = |intervals: &[(f64, f64)]| lines_of(intervals).contains("randrepeat=0");
+        let repeated = |intervals: &[(f64, f64)]| lines_of(intervals).contains("All seeds gave the same result");
         assert!(repeated(&[(0.9, 0.9), (1.1, 1.1 + 1e-15)]));
         assert!(!repeated(&[(0.9, 0.9), (1.1, 1.2)]));
         assert!(!repeated(&[]), "a single design is compared with nothing");
@@ -190,6 +236,7 @@ mod tests {
     fn a_ranking_that_depends_on_a_figure_names_it() {
         let pair = Ranking {
             job: String::new(),
+            figure: ComparedFigure::Iops,
             first: "cqe".to_owned(),
             second: "hsq".to_owned(),
             faster: 19,

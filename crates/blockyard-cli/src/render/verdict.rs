@@ -12,7 +12,7 @@ type Column = (&'static str, bool, fn(&Figures) -> String);
 const COLUMNS: [Column; 9] = [
     ("I/Os", true, |of| count(approximate(of.ios))),
     ("IOPS", false, |of| count(of.iops)),
-    ("MiB/s", false, |of| mebibytes(of.bytes_per_s)),
+    ("MiB/s", false, rate),
     ("mean", true, |of| time(of.mean_ns)),
     ("p50", false, |of| time(of.p50_ns)),
     ("p99", false, |of| time(of.p99_ns)),
@@ -20,6 +20,11 @@ const COLUMNS: [Column; 9] = [
     ("max", false, |of| time(of.max_ns)),
     ("ratio", false, |of| digits(of.ratio.unwrap_or(f64::NAN))),
 ];
+
+/// The bandwidth of a cell; syncs move no bytes.
+pub(crate) fn rate(of: &Figures) -> String {
+    if of.ios > 0 && of.bytes_per_s == 0 { "-".to_owned() } else { mebibytes(of.bytes_per_s) }
+}
 
 /// Returns the table in lines of at most `width`. It has all columns if they fit.
 pub(crate) fn table(verdict: &Verdict, unsuited: &[Unsuited], width: usize) -> String {

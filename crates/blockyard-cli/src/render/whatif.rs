@@ -1,6 +1,6 @@
 //! The human-readable answer of `whatif`: the verdict first, then how sure it is, then why.
 
-use blockyard_sim::answer::{Answer, Outcome, goal};
+use blockyard_sim::answer::{Answer, JobReason, Outcome};
 
 use super::wrap::wrapped;
 use super::{certainty, details, device, verdict};
@@ -26,7 +26,7 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     for sentence in findings(&answer.designs) {
         text += &(wrapped(&sentence, width) + "\n");
     }
-    for sentence in goal::sentences(&answer.goals).iter().chain(&answer.verdict.sentences) {
+    for sentence in answer.goal_sentences().iter().chain(&answer.verdict.sentences) {
         text += &(wrapped(sentence, width) + "\n");
     }
     text += &(wrapped(&certainty::rests(answer.rests), width) + "\n\n");
@@ -37,7 +37,7 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     let named: Vec<_> = answer.designs.iter().map(|of| (Some(of.name.as_str()), of)).collect();
     text += &device::findings(&named, width);
     text += &paragraph(&certainty::lines(answer, command));
-    text += &paragraph(&[why(answer)]);
+    text += &paragraph(&why(answer));
     let more = if details { "" } else { "--details shows where requests spend their time. " };
     text + &wrapped(&format!("{more}`blockyard whatif --help` explains the columns."), width) + "\n"
 }
@@ -52,13 +52,14 @@ pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
     stopped.chain(failed).collect()
 }
 
-/// Returns why the designs differ, and of what that is said: an explanation does not look at single jobs.
-pub(crate) fn why(answer: &Answer) -> String {
-    match answer.why.strip_prefix("All designs") {
+/// Returns the reason of each job that differs, and why the designs differ for all jobs together.
+pub(crate) fn why(answer: &Answer) -> Vec<String> {
+    let whole = match answer.why.strip_prefix("All designs") {
         _ if answer.verdict.rows.len() < 2 => answer.why.clone(),
         Some(rest) => format!("All jobs together, all designs{rest}"),
         None => format!("All jobs together: {}", answer.why),
-    }
+    };
+    answer.reasons.iter().map(JobReason::sentence).chain([whole]).collect()
 }
 
 #[cfg(test)]
@@ -77,9 +78,11 @@ mod tests {
             mean_ns: 2_000,
             p50_ns: 1_000,
             p99_ns: 9_990_000,
+            p99_within_ns: [9_990_000; 2],
             p99_9_ns: 99_900_000,
             max_ns: 999_000_000,
             ratio: Some(ratio),
+            differs: false,
         }
     }
 
@@ -96,7 +99,7 @@ mod tests {
         let sentences = vec!["legacy-deadline is fastest.".to_owned()];
         let unsuited =
             vec![Unsuited { design: "hsq".to_owned(), why: "needs eMMC or SD".to_owned() }];
-        Answer { verdict: Verdict { sentences, rows }, unsuited, ..answer() }
+        Answer { verdict: Verdict { sentences, undecided: Vec::new(), rows }, unsuited, ..answer() }
     }
 
     fn shown(answer: &Answer, width: usize, details: bool) -> String {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::float_arithmetic, reason = "figures are for reading: nothing is ordered by them")]
 
-use blockyard::stats::Histogram;
+use blockyard::stats::{Direction, Histogram};
 use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 use serde::Serialize;
@@ -78,6 +78,10 @@ pub struct Figures {
     pub one_at_a_time: bool,
     /// Where a request spends its time.
     pub life_ns: Life,
+    /// The same of reads, between their submission and the driver's completion.
+    pub read_life_ns: Life,
+    /// The same of writes and trims.
+    pub write_life_ns: Life,
     /// What held hardware queues, by reason.
     #[cfg_attr(
         feature = "schema",
@@ -151,6 +155,8 @@ impl Figures {
             jobs_ns: JobTime::from(&spent),
             one_at_a_time: report.jobs.iter().all(|job| job.stats.depths.one_at_a_time()),
             life_ns: life,
+            read_life_ns: Life::of_requests(report, Direction::Read),
+            write_life_ns: Life::of_requests(report, Direction::Write),
             holds: Holds::new(report, ios),
             locks: LockFigures::of(report, ios),
             mmc: HostFigures::of(report),

@@ -4,11 +4,11 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::direction::Direction;
 use super::number::{approximate, count, digits, mebibytes, time};
 use super::outcome::Outcome;
 use super::stream::Stream;
 use super::verdict::listed;
-use crate::job::Op;
 use crate::profile;
 
 /// The longest goal in bytes.
@@ -16,13 +16,14 @@ const LEN_MAX: usize = 1024;
 
 /// A demand on a figure: `[JOB.][DIRECTION.]FIGURE`, one of `<`, `<=`, `>=` and `>`, and a value with its unit.
 ///
-/// Without a job or a direction, every job or direction has to meet it.
+/// Without a job or a direction, every job or direction has to meet it. Syncs are a direction: without one, a latency is demanded
+/// of them too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Goal {
     /// The goal as it was written.
     pub text: String,
     job: Option<String>,
-    op: Option<Op>,
+    direction: Option<Direction>,
     figure: Figure,
     bound: Bound,
     value: u64,
@@ -72,7 +73,7 @@ pub enum GoalError {
     /// The job does no I/O in this direction.
     NoDirection {
         /// The direction.
-        op: &'static str,
+        direction: &'static str,
     },
 }
 
@@ -84,7 +85,9 @@ impl fmt::Display for GoalError {
             Self::NoJob { job, known } => {
                 write!(f, "no job `{}`; the jobs are {}", job.escape_debug(), known.join(", "))
             }
-            Self::NoDirection { op } => write!(f, "no job that it names does a {op}"),
+            Self::NoDirection { direction } => {
+                write!(f, "no job that it names does a {direction}")
+            },
         }
     }
 }
@@ -113,6 +116,16 @@ pub struct Reached {
     pub figure: String,
 }
 
+/// In how many runs a design meets all goals.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GoalsMet {
+    /// The design.
+    pub design: String,
+    /// The number of runs.
+    pub met: u32,
+}
+
 impl Goal {
     /// Reads a goal.
     ///
@@ -120,7 +133,7 @@ impl Goal {
     ///
     /// [`GoalError::Form`], [`GoalError::Value`].
     pub fn parse(text: &str) -> Result<Self, GoalError> {
-        const FORM: &str = "expected [JOB.][read.|write.|trim.]FIGURE, then <, <=, >= or >, then a value: \
+        const FORM: &str = "expected [JOB.][sync.|read.|write.|trim.]FIGURE, then <, <=, >= or >, then a value: \
                             reader.read.p99<20ms; FIGURE is iops, bw, mean, max or a percentile such as p99.9";
         if text.len() > LEN_MAX {
             return Err(GoalError::Form("a goal has at most 1024 bytes"));
@@ -133,18 +146,21 @@ impl Goal {
             .ok_or(GoalError::Form(FORM))?;
         let (place, value) = (text[..at].trim(), text[at + token.len()..].trim());
         let (rest, figure) = figure(place).ok_or(GoalError::Form(FORM))?;
-        let ops = Op::ALL.into_iter();
-        let mut named = ops.filter_map(|op| {
-            let rest = rest?.strip_suffix(op.name())?;
+        let mut named = Direction::ALL.into_iter().filter_map(|direction| {
+            let rest = rest?.strip_suffix(direction.name())?;
             let job = if rest.is_empty() { None } else { Some(rest.strip_suffix('.')?) };
-            Some((job, Some(op)))
+            Some((job, Some(direction)))
         });
-        let (job, op) = named.next_back().unwrap_or((rest, None));
+        let (job, direction) = named.next_back().unwrap_or((rest, None));
         if job == Some("") {
             return Err(GoalError::Form(FORM));
         }
+        if direction == Some(Direction::Sync) && figure == Figure::Bandwidth {
+            return Err(GoalError::Form("a sync moves no bytes: give a latency or iops, or name `write`"));
+        }
         let value = figure.read(value)?;
-        Ok(Self { text: text.to_owned(), job: job.map(str::to_owned), op, figure, bound, value })
+        let job = job.map(str::to_owned);
+        Ok(Self { text: text.to_owned(), job, direction, figure, bound, value })
     }
 
     /// Returns what each of `outcomes` reaches.
@@ -162,6 +178,15 @@ impl Goal {
         self.reached("", streams).is_ok_and(|reached| reached.met)
     }
 
+    /// Whether a stream in `direction` has to meet the goal. Without a direction, each has to whose figure it is: a job waits for
+    /// its syncs as for its reads and writes, but they do not count as its I/Os or bytes.
+    fn is_about(&self, direction: Direction) -> bool {
+        match self.direction {
+            Some(asked) => direction == asked,
+            None => direction != Direction::Sync || self.figure.is_latency(),
+        }
+    }
+
     fn reached(&self, design: &str, streams: &[Stream]) -> Result<Reached, GoalError> {
         let of_job: Vec<_> = streams
             .iter()
@@ -172,7 +197,7 @@ impl Goal {
             known.dedup();
             return Err(GoalError::NoJob { job: job.clone(), known });
         }
-        let asked = of_job.iter().filter(|of| self.op.is_none_or(|op| of.op == op));
+        let asked = of_job.iter().filter(|of| self.is_about(of.direction));
         let values: Vec<_> = asked.map(|of| self.figure.of(of)).collect();
         // No I/O ended: there is no latency that could be short enough.
         let known = values.iter().copied().collect::<Option<Vec<u64>>>();
@@ -181,8 +206,8 @@ impl Goal {
             Bound::Above | Bound::AtLeast => values.iter().min().copied(),
         });
         if values.is_empty() {
-            let op = self.op.map_or("read, write or trim", Op::name);
-            return Err(GoalError::NoDirection { op });
+            let direction = self.direction.map_or("read, write or trim", Direction::name);
+            return Err(GoalError::NoDirection { direction });
         }
         Ok(Reached {
             design: design.to_owned(),
@@ -217,6 +242,10 @@ fn figure(place: &str) -> Option<(Option<&str>, Figure)> {
 }
 
 impl Figure {
+    const fn is_latency(self) -> bool {
+        matches!(self, Self::Mean | Self::Max | Self::Percentile(_))
+    }
+
     fn read(self, value: &str) -> Result<u64, GoalError> {
         match self {
             Self::Iops => {
@@ -274,38 +303,96 @@ impl Bound {
     }
 }
 
-/// Says which designs meet all goals, and what the others miss.
-#[must_use]
-pub fn sentences(results: &[GoalResult]) -> Vec<String> {
+/// How often designs met all goals, of several runs: with other seeds, or in other readings of the device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeated<'a> {
+    /// The number of runs of each design.
+    pub(super) count: u32,
+    /// What one of the runs is called: `seeds`, `readings`.
+    pub(super) runs: &'static str,
+    /// In how many of them each design met all goals.
+    pub(super) met: &'a [GoalsMet],
+}
+
+impl Repeated<'_> {
+    fn met_by(&self, design: &str) -> u32 {
+        self.met.iter().find(|of| of.design == design).map_or(self.count, |of| of.met)
+    }
+}
+
+/// How surely a design meets all goals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    /// In the answered run and in all others.
+    Always,
+    /// In some run, but not in all.
+    Sometimes,
+    /// In no run.
+    Never,
+}
+
+/// Says which designs meet all goals in every run, which in some, and what the others miss. `results` are those of the answered
+/// run, `others` those of the runs that judge it.
+pub(super) fn sentences(results: &[GoalResult], others: &[Repeated<'_>]) -> Vec<String> {
     let Some(first) = results.first() else { return Vec::new() };
     let count = first.designs.len();
     debug_assert!(results.iter().all(|of| of.designs.len() == count), "a result for each design");
-    let meets_all = |at: &usize| results.iter().all(|result| result.designs[*at].met);
-    let all: Vec<_> =
-        (0..count).filter(meets_all).map(|at| first.designs[at].design.as_str()).collect();
+    let names: Vec<_> = first.designs.iter().map(|of| of.design.as_str()).collect();
     let every = if results.len() == 1 { "the goal" } else { "all goals" };
-    let mut sentences = vec![match all.as_slice() {
+    let met: Vec<_> = (0..count).map(|at| met(results, others, at)).collect();
+    let always = (0..count).filter(|at| met[*at] == Met::Always);
+    let always: Vec<_> = always.map(|at| names[at]).collect();
+    let mut sentences = vec![match always.as_slice() {
+        [] if met.contains(&Met::Sometimes) => format!("No design meets {every} in all runs."),
         [] => format!("No design meets {every}."),
         [one] => format!("{one} meets {every}."),
         several if several.len() == count => format!("All {count} designs meet {every}."),
         several => format!("{} meet {every}.", listed(several)),
     }];
-    for at in (0..count).filter(|at| !meets_all(at)) {
+    for (at, name) in names.iter().enumerate() {
         let missed = results.iter().filter(|result| !result.designs[at].met);
-        let missed: Vec<_> =
-            missed.map(|of| format!("{} ({})", of.goal, of.designs[at].figure)).collect();
-        sentences.push(format!("{} misses {}.", first.designs[at].design, missed.join(", ")));
+        let missed = missed.map(|of| format!("{} ({})", of.goal, of.designs[at].figure));
+        let missed = missed.collect::<Vec<_>>().join(", ");
+        let in_runs = others.iter().filter(|of| of.met_by(name) < of.count);
+        let in_runs = in_runs.map(|of| format!("{} of {} {}", of.met_by(name), of.count, of.runs));
+        let in_runs = in_runs.collect::<Vec<_>>().join(" and ");
+        match met[at] {
+            Met::Always => {}
+            Met::Sometimes if missed.is_empty() => {
+                sentences.push(format!("{name} meets {every} with only {in_runs}."));
+            }
+            Met::Sometimes => {
+                sentences.push(format!("{name} misses {missed}; it meets {every} with {in_runs}."));
+            }
+            Met::Never => sentences.push(format!("{name} misses {missed}.")),
+        }
     }
     sentences
+}
+
+/// Returns how surely the design `at` meets all goals.
+fn met(results: &[GoalResult], others: &[Repeated<'_>], at: usize) -> Met {
+    let name = results[0].designs[at].design.as_str();
+    let in_answer = results.iter().all(|result| result.designs[at].met);
+    let in_others = others.iter().map(|of| (of.met_by(name), of.count));
+    let runs = in_others.chain([(u32::from(in_answer), 1)]);
+    let all = runs.fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
+    match all {
+        (met, count) if met == count => Met::Always,
+        (0, _) => Met::Never,
+        _ => Met::Sometimes,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::{DirectionFigures, Latency};
+    use blockyard::stats::Histogram;
 
-    fn parsed(text: &str) -> (Option<String>, Option<Op>, Figure, Bound, u64) {
-        let Goal { job, op, figure, bound, value, .. } = Goal::parse(text).expect(text);
-        (job, op, figure, bound, value)
+    fn parsed(text: &str) -> (Option<String>, Option<Direction>, Figure, Bound, u64) {
+        let Goal { job, direction, figure, bound, value, .. } = Goal::parse(text).expect(text);
+        (job, direction, figure, bound, value)
     }
 
     #[test]
@@ -316,7 +403,7 @@ mod tests {
                 "reader.read.p99<20ms",
                 (
                     job("reader"),
-                    Some(Op::Read),
+                    Some(Direction::Read),
                     Figure::Percentile(99_000),
                     Bound::Below,
                     20_000_000,
@@ -324,14 +411,14 @@ mod tests {
             ),
             (
                 "log.write.bw >= 20MiB/s",
-                (job("log"), Some(Op::Write), Figure::Bandwidth, Bound::AtLeast, 20 << 20),
+                (job("log"), Some(Direction::Write), Figure::Bandwidth, Bound::AtLeast, 20 << 20),
             ),
             ("p99.9<=1.5s", (None, None, Figure::Percentile(99_900), Bound::AtMost, 1_500_000_000)),
             ("bw>1.9MiB/s", (None, None, Figure::Bandwidth, Bound::Above, 1_992_294)),
             ("iops>0.3333k", (None, None, Figure::Iops, Bound::Above, 333)),
-            ("trim.max<1s", (None, Some(Op::Trim), Figure::Max, Bound::Below, 1_000_000_000)),
+            ("trim.max<1s", (None, Some(Direction::Trim), Figure::Max, Bound::Below, 1_000_000_000)),
             ("db.1.iops>1.5k", (job("db.1"), None, Figure::Iops, Bound::Above, 1500)),
-            ("read.read.mean<1us", (job("read"), Some(Op::Read), Figure::Mean, Bound::Below, 1000)),
+            ("read.read.mean<1us", (job("read"), Some(Direction::Read), Figure::Mean, Bound::Below, 1000)),
             ("a<b.p50<7ns", (job("a<b"), None, Figure::Percentile(50_000), Bound::Below, 7)),
         ] {
             assert_eq!(parsed(text), expected, "{text}");
@@ -364,5 +451,88 @@ mod tests {
             assert!(Goal::parse(text).is_err(), "{text}");
         }
         assert!(Goal::parse(&format!("{}.p99<1ms", "x".repeat(LEN_MAX))).is_err());
+    }
+
+    fn reached(goal: &str, streams: &[Stream]) -> (bool, String) {
+        let reached = Goal::parse(goal).expect(goal).reached("none", streams).expect(goal);
+        (reached.met, reached.figure)
+    }
+
+    /// A log whose writes take 100 us and whose syncs take 170 ms; both at 5 a second.
+    fn log() -> Vec<Stream> {
+        let stream = |direction, ns: u64, bytes| {
+            let mut values = Histogram::new();
+            values.record(ns);
+            let lat_ns = Latency::from(&values);
+            let none = Latency::default;
+            let figures = DirectionFigures {
+                ios: 1,
+                bytes,
+                iops: 5.0,
+                bytes_per_s: 5 * bytes,
+                slat_ns: none(),
+                clat_ns: none(),
+                lat_ns,
+            };
+            Stream { job: "log".to_owned(), direction, figures }
+        };
+        vec![stream(Direction::Sync, 170_000_000, 0), stream(Direction::Write, 100_000, 4096)]
+    }
+
+    /// `log.p99<10ms` was met by a log whose commits took 173 ms: the goal looked at its writes only.
+    #[test]
+    fn a_latency_is_demanded_of_syncs_too() {
+        let log = log();
+        assert_eq!(reached("log.p99<10ms", &log), (false, "170 ms".to_owned()));
+        assert_eq!(reached("p99<10ms", &log), (false, "170 ms".to_owned()));
+        assert!(reached("log.write.p99<10ms", &log).0);
+        assert!(!reached("log.sync.p99<10ms", &log).0);
+        assert!(reached("log.sync.max<=170ms", &log).0);
+        assert!(reached("log.sync.iops>=5", &log).0);
+        // Syncs are no I/Os of the job, and move no bytes.
+        assert!(reached("log.bw>=20KiB/s", &log).0);
+        assert!(Goal::parse("log.sync.bw>1MiB/s").is_err());
+    }
+
+    #[test]
+    fn the_first_line_agrees_with_all_runs() {
+        let result = |met: [bool; 2]| {
+            let reached = met.into_iter().zip(["none", "kyber"]).map(|(met, design)| Reached {
+                design: design.to_owned(),
+                met,
+                figure: "12.0 ms".to_owned(),
+            });
+            [GoalResult { goal: "p99<10ms".to_owned(), designs: reached.collect() }]
+        };
+        let runs = |met: [u32; 2]| {
+            let of = met.into_iter().zip(["none", "kyber"]);
+            of.map(|(met, design)| GoalsMet { design: design.to_owned(), met }).collect::<Vec<_>>()
+        };
+        let told = |met: [bool; 2], others: [u32; 2]| {
+            let met_in = runs(others);
+            let others = Repeated { count: 16, runs: "readings", met: &met_in };
+            sentences(&result(met), &[others])
+        };
+        assert_eq!(told([true; 2], [16, 16]), ["All 2 designs meet the goal."]);
+        assert_eq!(
+            told([true; 2], [13, 16]),
+            ["kyber meets the goal.", "none meets the goal with only 13 of 16 readings."]
+        );
+        assert_eq!(
+            told([false, true], [3, 15]),
+            [
+                "No design meets the goal in all runs.",
+                "none misses p99<10ms (12.0 ms); it meets the goal with 3 of 16 readings.",
+                "kyber meets the goal with only 15 of 16 readings.",
+            ]
+        );
+        assert_eq!(
+            told([false, false], [0, 0]),
+            [
+                "No design meets the goal.",
+                "none misses p99<10ms (12.0 ms).",
+                "kyber misses p99<10ms (12.0 ms).",
+            ]
+        );
     }
 }

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::direction::Direction;
 use super::latency::Latency;
 use super::number::{approximate, ratio};
 use crate::job::Op;
 use crate::measure::{JobStats, Measured, per_second};
-use crate::simulate::JobReport;
+use crate::simulate::{JobReport, Syncing};
 
 /// The figures of a job's instance, or of a group that reports as one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,9 +35,10 @@ pub struct JobFigures {
     /// Its discards, if it trims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trim: Option<DirectionFigures>,
-    /// Its syncs, if there were any: from before the call until the job has the result.
+    /// Its syncs, if there were any, without bytes and with total latencies only: from before the call until the job has the
+    /// result. Under `sync=` each write is a sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sync_lat_ns: Option<Latency>,
+    pub sync: Option<DirectionFigures>,
 }
 
 /// The figures of a job's I/Os in one direction.
@@ -62,11 +64,12 @@ pub struct DirectionFigures {
 impl JobFigures {
     /// The figures of one direction, if the job has it.
     #[must_use]
-    pub const fn direction(&self, op: Op) -> Option<&DirectionFigures> {
-        match op {
-            Op::Read => self.read.as_ref(),
-            Op::Write => self.write.as_ref(),
-            Op::Trim => self.trim.as_ref(),
+    pub const fn direction(&self, direction: Direction) -> Option<&DirectionFigures> {
+        match direction {
+            Direction::Sync => self.sync.as_ref(),
+            Direction::Read => self.read.as_ref(),
+            Direction::Write => self.write.as_ref(),
+            Direction::Trim => self.trim.as_ref(),
         }
     }
 
@@ -78,6 +81,8 @@ impl JobFigures {
             let measured = stats.ops.of(op).as_deref();
             measured.map(|measured| DirectionFigures::of(measured, runtime_ns))
         };
+        let write = of(Op::Write);
+        let sync = syncs(report, write.as_ref());
         Self {
             name: report.name.clone(),
             group: report.group,
@@ -86,14 +91,41 @@ impl JobFigures {
             context_switches: stats.context_switches,
             errors: stats.errors,
             read: of(Op::Read),
-            write: of(Op::Write),
+            write,
             trim: of(Op::Trim),
-            sync_lat_ns: stats.sync_lat_ns.as_deref().map(Latency::from),
+            sync: sync.map(|lat_ns| DirectionFigures::of_syncs(lat_ns, runtime_ns)),
         }
     }
 }
 
+/// The latencies of the syncs of a job with the writes `write`; `None` if it does not sync.
+fn syncs(report: &JobReport, write: Option<&DirectionFigures>) -> Option<Latency> {
+    if let Some(calls) = report.stats.sync_lat_ns.as_deref() {
+        return Some(Latency::from(calls));
+    }
+    match report.syncing {
+        Syncing::Never => None,
+        // Its first sync has not ended yet. A job without writes never syncs.
+        Syncing::Calls => write.map(|_| Latency::default()),
+        Syncing::EveryWrite => write.map(|of| of.lat_ns.clone()),
+    }
+}
+
 impl DirectionFigures {
+    /// The figures of syncs with these latencies, of a job that ran for `runtime_ns`.
+    #[expect(clippy::float_arithmetic, reason = "a rate is for reading: nothing is ordered by it")]
+    fn of_syncs(lat_ns: Latency, runtime_ns: u64) -> Self {
+        Self {
+            ios: lat_ns.count,
+            bytes: 0,
+            iops: ratio(approximate(lat_ns.count) * 1e9, approximate(runtime_ns)),
+            bytes_per_s: 0,
+            slat_ns: Latency::default(),
+            clat_ns: Latency::default(),
+            lat_ns,
+        }
+    }
+
     #[expect(clippy::float_arithmetic, reason = "a rate is for reading: nothing is ordered by it")]
     fn of(measured: &Measured, runtime_ns: u64) -> Self {
         debug_assert_eq!(measured.lat_ns.count(), measured.ios, "every I/O has a latency");

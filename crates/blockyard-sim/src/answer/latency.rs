@@ -98,6 +98,23 @@ impl Latency {
     }
 }
 
+impl Latency {
+    /// Returns the interval of 95 % for the 99th percentile of such I/Os, by the ranks in which it lies. A hundred I/Os in a row count
+    /// as one, because they often wait for the same cause.
+    ///
+    /// Of 100,000 I/Os, a thousand count: their 99th percentile lies within 0.62 percent points of 99 %, 1.96 standard
+    /// deviations of the binomial distribution. Of 1,000, ten count: it lies between the 93rd percentile and the maximum.
+    #[must_use]
+    pub fn p99_interval(&self) -> [u64; 2] {
+        const P99: u32 = 99_000;
+        /// The square of 1.96 deviations of one I/O, for ranks in thousandths of a percent: 3.8416 * 0.99 * 0.01 * 10^10.
+        const SQUARE: u64 = 380_318_400;
+        let independent = (self.count / 100).max(1);
+        let half = u32::try_from((SQUARE / independent).isqrt()).expect("a share of 19,501 at most");
+        [P99 - half, (P99 + half).min(Histogram::WHOLE)].map(|rank| self.percentile(rank))
+    }
+}
+
 impl From<&Histogram> for Latency {
     fn from(values: &Histogram) -> Self {
         let buckets = values.buckets().map(|(bucket, count)| (*bucket.end(), count));
@@ -141,6 +158,22 @@ mod tests {
         for percentile in [0, 1, 25_000, 50_000, 99_990, 100_000] {
             assert_eq!(whole.percentile(percentile), histogram.percentile(percentile));
         }
+    }
+
+    /// By hand: of 100,000 I/Os a thousand count, and 1.96 * sqrt(0.99 * 0.01 / 1000) is 0.62 %. Of 1,000 ten count: 6.2 %.
+    #[test]
+    fn the_interval_of_a_p99_is_wide_if_there_are_few() {
+        let of = |count: u64| {
+            let mut values = Histogram::new();
+            (1..=count).for_each(|n| values.record(n * 1_000_000 / count));
+            Latency::from(&values).p99_interval()
+        };
+        let near = |found: u64, expected: u64| found.abs_diff(expected) <= expected / 100;
+        let [low, high] = of(100_000);
+        assert!(near(low, 983_800) && near(high, 996_200), "{low} {high}");
+        let [low, high] = of(1_000);
+        assert!(near(low, 928_300) && high == 1_000_000, "{low} {high}");
+        assert_eq!(Latency::default().p99_interval(), [0, 0]);
     }
 
     #[test]

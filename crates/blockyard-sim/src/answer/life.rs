@@ -78,6 +78,19 @@ impl Life {
         }
     }
 
+    /// The mean times of requests in `direction` from their submission until the driver completes them. The times before and after
+    /// are those of I/Os, are not known by direction, and are 0 here.
+    pub(super) fn of_requests(report: &Report, direction: Direction) -> Self {
+        let mean = |stage| mean_of(report, &[direction], stage);
+        Self {
+            queued: mean(Stage::Staged),
+            dequeued: mean(Stage::Held),
+            in_driver: mean(Stage::InDriver),
+            waiting_for_flush: mean(Stage::Flushing),
+            ..Self::default()
+        }
+    }
+
     /// Its parts, in the order in which a request passes them.
     #[must_use]
     pub const fn parts(&self) -> [(LifeStage, f64); 6] {
@@ -100,11 +113,17 @@ impl Life {
 
 /// The mean time of a request in `stage` in nanoseconds, reads and writes together.
 fn mean_ns(report: &Report, stage: Stage) -> f64 {
-    let times = |stage| Direction::DATA.map(|direction| report.stages.times_ns(direction, stage));
-    let sum: u128 = times(stage).iter().map(|times| times.sum()).sum();
+    mean_of(report, &Direction::DATA, stage)
+}
+
+/// The mean time of a request in one of `directions` in `stage`, in nanoseconds.
+fn mean_of(report: &Report, directions: &[Direction], stage: Stage) -> f64 {
+    let times =
+        |stage| directions.iter().map(move |direction| report.stages.times_ns(*direction, stage));
+    let sum: u128 = times(stage).map(|times| times.sum()).sum();
     // Only some requests wait for flushes: the mean is over all requests.
     let of = if stage == Stage::Flushing { Stage::Total } else { stage };
-    let count: u64 = times(of).iter().map(|times| times.count()).sum();
+    let count: u64 = times(of).map(|times| times.count()).sum();
     ratio(approximate_sum(sum), approximate(count))
 }
 
@@ -152,6 +171,12 @@ impl Holds {
         debug_assert!(all >= 0.0, "a share is not negative");
         let is_main = |percent: f64| percent > 0.0 && 2.0 * percent >= all;
         self.iter().find(|(_, held)| is_main(held.percent)).map(|(hold, _)| hold)
+    }
+
+    /// Whether no hardware queue was ever held: each request went to the driver when it came.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        self.iter().all(|(_, held)| held.count == 0 && held.percent == 0.0)
     }
 
     /// Every reason with what it did, in the order of [`Hold::ALL`].

@@ -6,6 +6,7 @@
 //! of these values; [`number`] formats the numbers in both.
 
 pub mod certainty;
+mod direction;
 mod drive;
 mod equality;
 mod explanation;
@@ -28,9 +29,10 @@ mod verified;
 pub use crate::device::load::{Parts, Work};
 pub use crate::machine::lock::LockHolder;
 pub use crate::machine::locks::LockKind;
+pub use direction::Direction;
 pub use drive::{DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
 pub use explanation::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, LongestStage,
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, JobReason, LongestStage,
     MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
 };
 pub use figures::Figures;
@@ -46,11 +48,11 @@ pub use outcome::{Outcome, Stop};
 pub use pmem::{PmemFigures, PmemParts};
 pub use saved::{Pair as SavedPair, Saved, SavedDesign};
 pub use stream::Stream;
-pub use verdict::{Cell, Row, Verdict};
+pub use verdict::{Cell, P99_IOS_MIN, Row, Verdict};
 pub use verified::{PowerCut, Verified};
 
 use certainty::{Readings, Rests, Seeds};
-use goal::GoalResult;
+use goal::{GoalResult, Repeated};
 use serde::Serialize;
 
 use crate::job::JobFile;
@@ -84,6 +86,9 @@ pub struct Answer {
     pub explanation: Explanation,
     /// The explanation in sentences.
     pub why: String,
+    /// The reason for the difference of each job whose rate differs, if there are several jobs or directions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<JobReason>,
     /// What runs with other seeds say, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seeds: Option<Seeds>,
@@ -93,6 +98,22 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// Says which designs meet all goals with every seed and in every reading that was asked, and what the others miss.
+    #[must_use]
+    pub fn goal_sentences(&self) -> Vec<String> {
+        let seeds = self.seeds.as_ref().map(|of| Repeated {
+            count: of.count,
+            runs: "seeds",
+            met: &of.goals,
+        });
+        let readings = self.readings.as_ref().map(|of| Repeated {
+            count: of.count,
+            runs: "readings",
+            met: &of.goals,
+        });
+        goal::sentences(&self.goals, &seeds.into_iter().chain(readings).collect::<Vec<_>>())
+    }
+
     /// Whether a design meets all goals, with every seed if there were several.
     #[must_use]
     pub fn has_met_goals(&self) -> bool {
@@ -205,12 +226,14 @@ fn answer(
     }
     let explanation = Explanation::of(device, &outcomes);
     let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
+    let verdict = Verdict::of(&outcomes);
     Ok(Answer {
         job: names.join(","),
         device: device.name.clone(),
         rests: Rests::of(device),
         seed: conditions.seed,
-        verdict: Verdict::of(&outcomes),
+        reasons: explanation::reasons(&outcomes, &verdict.rows),
+        verdict,
         goals: Vec::new(),
         designs: outcomes,
         unsuited,

@@ -1,9 +1,9 @@
 //! A job in one direction: what a user sees as one thing, however many instances the job has.
 
+use super::direction::Direction;
 use super::job_figures::{DirectionFigures, JobFigures};
 use super::latency::Latency;
 use super::number::{approximate, ratio};
-use crate::job::Op;
 use crate::measure::per_second;
 
 /// A job, or a group of jobs that reports as one, in one direction.
@@ -12,7 +12,7 @@ pub struct Stream {
     /// The name of the job; for a group, of its first job.
     pub job: String,
     /// The direction.
-    pub op: Op,
+    pub direction: Direction,
     /// Its figures, all instances together.
     pub figures: DirectionFigures,
 }
@@ -34,14 +34,15 @@ impl Stream {
             let of_name: Vec<_> =
                 jobs.iter().filter(|job| job.group == group && job.name == name).collect();
             let runtime_ns = of_name.iter().map(|job| job.runtime_ns).max().unwrap_or_default();
-            for op in Op::ALL {
-                let parts: Vec<_> = of_name.iter().filter_map(|job| job.direction(op)).collect();
+            for direction in Direction::ALL {
+                let parts = of_name.iter().filter_map(|job| job.direction(direction));
+                let parts: Vec<_> = parts.collect();
                 let figures = match parts.as_slice() {
                     [] => continue,
                     [only] => (*only).clone(),
                     parts => together(parts, runtime_ns),
                 };
-                streams.push(Self { job: name.to_owned(), op, figures });
+                streams.push(Self { job: name.to_owned(), direction, figures });
             }
         }
         streams
@@ -104,7 +105,7 @@ mod tests {
             read: (!read.is_empty()).then(|| figures(read, runtime_ns)),
             write: None,
             trim: None,
-            sync_lat_ns: None,
+            sync: None,
         }
     }
 

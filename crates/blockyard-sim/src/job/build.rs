@@ -23,6 +23,21 @@ pub struct JobFile {
     pub notes: Vec<Note>,
 }
 
+impl JobFile {
+    /// Returns the same jobs with draws that depend on the seed of the run alone, as without `randrepeat`, `allrandrepeat` and
+    /// `randseed`.
+    #[must_use]
+    pub fn with_fresh_draws(&self) -> Self {
+        let mut fresh = self.clone();
+        for job in &mut fresh.jobs {
+            job.randrepeat = false;
+            job.allrandrepeat = false;
+            job.randseed = None;
+        }
+        fresh
+    }
+}
+
 /// Reads the job file at `path` through `source`.
 ///
 /// # Errors

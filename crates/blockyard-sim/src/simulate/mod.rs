@@ -17,7 +17,7 @@ use crate::device::drive::{Drive, DriveReport};
 use crate::device::mmc::host::HostReport;
 use crate::device::pmem::{Pmem, PmemReport};
 use crate::device::stack::FaultCount;
-use crate::job::{Job, JobFile};
+use crate::job::{Job, JobFile, SyncMode};
 use crate::log::Logs;
 use crate::machine::cpu::TaskId;
 use crate::machine::locks::LockUse;
@@ -46,8 +46,31 @@ pub struct JobReport {
     pub group: u32,
     /// The index of the job in the file.
     pub job: usize,
+    /// How it makes its writes durable.
+    pub syncing: Syncing,
     /// The measurements.
     pub stats: JobStats,
+}
+
+/// How a job makes its writes durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syncing {
+    /// Not at all.
+    Never,
+    /// By calls of their own: `fsync`, `fdatasync`, `end_fsync`.
+    Calls,
+    /// Each write is durable before it completes: `sync=`.
+    EveryWrite,
+}
+
+impl Syncing {
+    fn of(job: &Job) -> Self {
+        match job.sync {
+            SyncMode::Sync | SyncMode::Dsync => Self::EveryWrite,
+            SyncMode::None if job.fsync > 0 || job.fdatasync > 0 || job.end_fsync => Self::Calls,
+            SyncMode::None => Self::Never,
+        }
+    }
 }
 
 /// The result of a run.
@@ -364,6 +387,7 @@ impl<O: Observer> Simulation<O> {
             name: self.jobs[job].name.clone(),
             group,
             job,
+            syncing: Syncing::of(&self.jobs[job]),
             stats: stats.clone(),
         });
         let model = world.host.driver.model();

@@ -8,7 +8,7 @@ use crate::simulate::SimulationError;
 
 impl Question<'_> {
     /// Runs the designs again, with `seeds` seeds and on `devices`, which are readings of the device, and adds the results to
-    /// `answer`. Fewer than two seeds, and no devices, add nothing. `ended` is called after each run.
+    /// `answer`, whose verdict they judge. Fewer than two seeds, and no devices, add nothing. `ended` is called after each run.
     ///
     /// # Errors
     ///
@@ -24,11 +24,13 @@ impl Question<'_> {
         let designs: Vec<_> = self.designs.iter().filter(is_suited).cloned().collect();
         debug_assert_eq!(designs.len(), answer.designs.len(), "an outcome for each design");
         let suited = Question { designs: &designs, ..self };
-        let seeds =
-            (seeds > 1).then(|| seeds::seeds(suited, &answer, seeds, &ended)).transpose()?;
-        let readings = (!devices.is_empty())
-            .then(|| readings::readings(suited, &answer, devices, &ended))
-            .transpose()?;
-        Ok(Answer { seeds, readings, ..answer })
+        let mut answer = answer;
+        if seeds > 1 {
+            answer = seeds::with_seeds(suited, answer, seeds, &ended)?;
+        }
+        if !devices.is_empty() {
+            answer.readings = Some(readings::readings(suited, &answer, devices, &ended)?);
+        }
+        Ok(answer)
     }
 }

@@ -8,7 +8,9 @@ mod rests;
 mod seeds;
 
 pub use super::equality::EQUAL_WITHIN;
-pub use question::{GoalsMet, Question, Wanted};
+pub use crate::answer::goal::GoalsMet;
+pub use crate::answer::verdict::ComparedFigure;
+pub use question::{Question, Wanted};
 pub use readings::{Decider, Ranking, Readings};
 pub use rests::Rests;
 pub use seeds::{Comparison, Seeds, Verdict};

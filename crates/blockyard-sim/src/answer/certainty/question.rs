@@ -1,11 +1,10 @@
 //! What an answer was made from, to ask it again.
 
-use crate::answer::goal::Goal;
-use crate::answer::{Answer, JobFigures, Stream};
+use crate::answer::goal::{Goal, GoalsMet};
+use crate::answer::{Answer, JobFigures, Row, Stream, Verdict};
 use crate::job::JobFile;
 use crate::profile::{Design, Device};
 use crate::simulate::{Conditions, Simulation, SimulationError};
-use serde::Serialize;
 
 /// What an answer was made from.
 #[derive(Clone, Copy, Debug)]
@@ -31,33 +30,25 @@ pub struct Wanted {
     pub readings: u32,
 }
 
-/// In how many runs a design meets all goals.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct GoalsMet {
-    /// The design.
-    pub design: String,
-    /// The number of runs.
-    pub met: u32,
-}
-
-/// What a run says: the IOPS of each [`Stream`], and whether it meets all goals.
+/// A run: what each [`Stream`] did, and whether it meets all goals.
 pub(super) struct Run {
-    pub(super) iops: Vec<f64>,
-    pub(super) meets: bool,
+    streams: Vec<Stream>,
+    meets: bool,
 }
 
 impl Wanted {
-    /// Fills in defaults. Without a number of readings there are 8 if the answer has several designs, a figure that may
-    /// vary, and at most 200,000 I/Os; otherwise none.
+    /// Fills in defaults. Without a number of seeds there are 8, and without a number of readings 8 if a figure of the device may
+    /// vary, for an answer with several designs whose runs have at most 200,000 I/Os together; otherwise none. So the runs that
+    /// nobody asked for have at most 3 million I/Os, and equal questions get equal answers on every machine.
     #[must_use]
     pub fn of(seeds: Option<u32>, readings: Option<u32>, answer: &Answer) -> Self {
         const FEW: u32 = 8;
         const IOS_MAX: u64 = 200_000;
         let ios: u64 = answer.designs.iter().map(|of| of.figures.ios).sum();
-        let tells = answer.designs.len() > 1 && answer.rests.varied > 0;
-        let usual = if tells && ios <= IOS_MAX { FEW } else { 0 };
-        Self { seeds: seeds.unwrap_or_default(), readings: readings.unwrap_or(usual) }
+        let is_cheap = answer.designs.len() > 1 && ios <= IOS_MAX;
+        let usual = if is_cheap { FEW } else { 0 };
+        let usual_readings = if answer.rests.varied > 0 { usual } else { 0 };
+        Self { seeds: seeds.unwrap_or(usual), readings: readings.unwrap_or(usual_readings) }
     }
 
     /// Returns the number of runs that this takes for `answer`.
@@ -68,7 +59,8 @@ impl Wanted {
 }
 
 impl Question<'_> {
-    /// Runs the jobs on `device` under `design`, with this seed.
+    /// Runs the jobs on `device` under `design`, with this seed. Another seed than that of the answer draws other offsets too, even
+    /// for jobs whose draws repeat: an interval has to hold for other offsets of the same distribution.
     pub(super) fn run(
         &self,
         device: &Device,
@@ -76,11 +68,13 @@ impl Question<'_> {
         seed: u64,
     ) -> Result<Run, SimulationError> {
         let conditions = Conditions { seed, ..*self.conditions };
-        let report = Simulation::under(self.jobs, device, design, conditions)?.finish()?;
+        let fresh = (seed != self.conditions.seed).then(|| self.jobs.with_fresh_draws());
+        let jobs = fresh.as_ref().unwrap_or(self.jobs);
+        let report = Simulation::under(jobs, device, design, conditions)?.finish()?;
         let figures: Vec<_> = report.jobs.iter().map(JobFigures::of).collect();
         let streams = Stream::all(&figures);
         let meets = self.goals.iter().all(|goal| goal.is_met(&streams));
-        Ok(Run { iops: streams.into_iter().map(|stream| stream.figures.iops).collect(), meets })
+        Ok(Run { streams, meets })
     }
 
     /// Counts the runs that meet all goals under each design; empty without goals. `runs` has a run of each design for each
@@ -95,5 +89,14 @@ impl Question<'_> {
             met: u32::try_from(count(at)).expect("a count of runs"),
         };
         self.designs.iter().enumerate().map(of_design).collect()
+    }
+
+    /// Returns the rows of `runs`, one run of each design.
+    pub(super) fn rows(&self, runs: &[Run]) -> Vec<Row> {
+        debug_assert_eq!(runs.len(), self.designs.len(), "a run of each design");
+        let named = self.designs.iter().zip(runs);
+        let named: Vec<_> =
+            named.map(|(design, run)| (design.name.as_str(), run.streams.clone())).collect();
+        Verdict::rows(&named)
     }
 }

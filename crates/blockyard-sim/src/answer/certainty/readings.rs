@@ -1,9 +1,10 @@
 //! Other readings of a device: how often the ranking of the designs holds if assumed figures are others.
 
-use super::question::{GoalsMet, Question, Run};
+use super::question::{Question, Run};
+use crate::answer::goal::GoalsMet;
 use super::seeds::ratio;
-use crate::answer::Answer;
-use crate::answer::equality::EQUAL_WITHIN;
+use crate::answer::verdict::ComparedFigure;
+use crate::answer::{Answer, Row};
 use crate::parallel::each;
 use crate::profile::Device;
 use crate::simulate::SimulationError;
@@ -28,15 +29,17 @@ pub struct Readings {
 pub struct Ranking {
     /// The job, and its direction if it has several; empty if there is one job and direction.
     pub job: String,
-    /// The design that is faster with the figures as the profile states them, or named first if both are equal.
+    /// The figure that is compared.
+    pub figure: ComparedFigure,
+    /// The design that is better with the figures as the profile states them, or named first if both are equal.
     pub first: String,
     /// The other design.
     pub second: String,
-    /// In how many readings the first is faster by more than 2 %.
+    /// In how many readings the first has more IOPS by more than 2 %, or a p99 shorter by more than 10 %.
     pub faster: u32,
-    /// In how many readings they are within 2 % of each other.
+    /// In how many readings they are that near to each other.
     pub equal: u32,
-    /// In how many readings the first is slower by more than 2 %.
+    /// In how many readings the first is worse by more than that.
     pub slower: u32,
     /// The figure that decides, if the readings differ.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,34 +88,56 @@ pub(super) fn readings(
     });
     let found: Vec<Run> = found.into_iter().collect::<Result<_, _>>()?;
     let by_reading: Vec<_> = found.chunks(designs.len()).collect();
+    let rows: Vec<_> = by_reading.iter().map(|runs| question.rows(runs)).collect();
     let mut ranked = Vec::new();
     for (at, row) in answer.verdict.rows.iter().enumerate() {
-        let mut order: Vec<usize> = (0..designs.len()).collect();
-        order.sort_by(|a, b| row.designs[*b].iops.total_cmp(&row.designs[*a].iops));
-        ranked.extend(order.windows(2).map(|pair| {
-            let ratios: Vec<f64> = by_reading
-                .iter()
-                .map(|of| ratio(of[pair[0]].iops[at], of[pair[1]].iops[at]))
-                .collect();
-            let names = [pair[0], pair[1]].map(|design| designs[design].name.as_str());
-            ranking(&row.label, names, &ratios, devices)
-        }));
+        for figure in ComparedFigure::of(row) {
+            let cell = |design: usize| figure.in_cell(&row.designs[design]);
+            let mut order: Vec<usize> = (0..designs.len()).collect();
+            order.sort_by(|a, b| match figure {
+                ComparedFigure::Iops => cell(*b).total_cmp(&cell(*a)),
+                ComparedFigure::P99 => cell(*a).total_cmp(&cell(*b)),
+            });
+            ranked.extend(order.windows(2).map(|pair| {
+                let in_reading =
+                    |rows: &Vec<Row>, design: usize| figure.in_cell(&rows[at].designs[design]);
+                let ratios = rows.iter().map(|rows| {
+                    ratio(in_reading(rows, pair[0]), in_reading(rows, pair[1]))
+                });
+                let names = [pair[0], pair[1]].map(|design| designs[design].name.as_str());
+                ranking(row, figure, names, &ratios.collect::<Vec<_>>(), devices)
+            }));
+        }
     }
     let count = u32::try_from(devices.len()).expect("a count of readings");
     Ok(Readings { count, ranking: ranked, goals: question.goals_met(&by_reading) })
 }
 
+/// Counts the readings in which the first of two designs is better. `ratios` has the figure of the first relative to that of the
+/// second in each reading.
 #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
-fn ranking(job: &str, [first, second]: [&str; 2], ratios: &[f64], devices: &[Device]) -> Ranking {
-    let count = |is: fn(f64) -> bool| {
+fn ranking(
+    row: &Row,
+    figure: ComparedFigure,
+    [first, second]: [&str; 2],
+    ratios: &[f64],
+    devices: &[Device],
+) -> Ranking {
+    let within = figure.equal_within();
+    let count = |is: &dyn Fn(f64) -> bool| {
         let found = ratios.iter().filter(|ratio| is(**ratio)).count();
         u32::try_from(found).expect("a count of readings")
     };
-    let faster = count(|ratio| ratio > 1.0 + EQUAL_WITHIN);
-    let slower = count(|ratio| ratio < 1.0 - EQUAL_WITHIN);
-    let equal = count(|_| true) - faster - slower;
+    let more = count(&|ratio| ratio > 1.0 + within);
+    let less = count(&|ratio| ratio < 1.0 - within);
+    let equal = count(&|_| true) - more - less;
+    let [faster, slower] = match figure {
+        ComparedFigure::Iops => [more, less],
+        ComparedFigure::P99 => [less, more],
+    };
     let ranking = Ranking {
-        job: job.to_owned(),
+        job: row.label.clone(),
+        figure,
         first: first.to_owned(),
         second: second.to_owned(),
         faster,
@@ -120,14 +145,14 @@ fn ranking(job: &str, [first, second]: [&str; 2], ratios: &[f64], devices: &[Dev
         slower,
         decider: None,
     };
-    let decider = if ranking.is_decided() { None } else { decider(ratios, devices) };
+    let decider = if ranking.is_decided() { None } else { decider(figure, ratios, devices) };
     Ranking { decider, ..ranking }
 }
 
 /// Returns the figure whose places order the readings most like the ratios do, by Kendall's rank correlation. Returns
 /// `None` if chance could make one of the figures so alike: if the sum of agreements is below four times its deviation
 /// among independent orders, which is at 0.5 of all pairs for 32 readings, and never exceeded by 8.
-fn decider(ratios: &[f64], devices: &[Device]) -> Option<Decider> {
+fn decider(figure: ComparedFigure, ratios: &[f64], devices: &[Device]) -> Option<Decider> {
     let figures = &devices.first()?.figures;
     let count = i64::try_from(ratios.len()).expect("a count of readings");
     let variance_by_18 = count * (count - 1) * (2 * count + 5);
@@ -146,7 +171,7 @@ fn decider(ratios: &[f64], devices: &[Device]) -> Option<Decider> {
     let (at, sum) = varied.map(|at| (at, correlation(at))).max_by_key(|(_, sum)| sum.abs())?;
     let is_strong = 18 * sum * sum >= 16 * variance_by_18;
     let range = figures[at].range.clone().filter(|_| is_strong)?;
-    Some(Decider { key: figures[at].key.clone(), range, more_favours_first: sum > 0 })
+    Some(Decider { key: figures[at].key.clone(), range, more_favours_first: (sum > 0) == (figure == ComparedFigure::Iops) })
 }
 
 #[cfg(test)]
@@ -166,6 +191,11 @@ mod tests {
         devices.expect("readings of a sound profile")
     }
 
+    fn row() -> Row {
+        let (job, direction, label) = (String::new(), "read".to_owned(), String::new());
+        Row { job, direction, label, designs: Vec::new() }
+    }
+
     #[test]
     fn the_figure_that_orders_the_readings_decides() {
         let devices = devices(32);
@@ -173,7 +203,7 @@ mod tests {
         let at = at.expect("a figure with a range");
         let place = |device: &Device| f64::from(device.figures[at].place.expect("a reading"));
         let rising: Vec<f64> = devices.iter().map(|device| 0.5 + place(device) / 256.0).collect();
-        let of = ranking("", ["a", "b"], &rising, &devices);
+        let of = ranking(&row(), ComparedFigure::Iops, ["a", "b"], &rising, &devices);
         assert!(of.faster > 0 && of.slower > 0 && !of.is_decided(), "{of:?}");
         let decider = of.decider.expect("a figure that decides");
         assert_eq!(
@@ -181,7 +211,7 @@ mod tests {
             ("null.completion-time", true)
         );
         let falling: Vec<f64> = rising.iter().map(|ratio| 2.0 - ratio).collect();
-        let decider = ranking("", ["a", "b"], &falling, &devices).decider.expect("the same figure");
+        let decider = ranking(&row(), ComparedFigure::Iops, ["a", "b"], &falling, &devices).decider.expect("the same figure");
         assert!(!decider.more_favours_first);
     }
 
@@ -189,10 +219,10 @@ mod tests {
     fn few_readings_name_no_figure_and_agreeing_ones_decide() {
         let few = devices(8);
         let ratios: Vec<f64> = (0..8).map(|n| 0.6 + f64::from(n) / 10.0).collect();
-        assert_eq!(ranking("", ["a", "b"], &ratios, &few).decider, None);
-        let of = ranking("", ["a", "b"], &[1.5; 8], &few);
+        assert_eq!(ranking(&row(), ComparedFigure::Iops, ["a", "b"], &ratios, &few).decider, None);
+        let of = ranking(&row(), ComparedFigure::Iops, ["a", "b"], &[1.5; 8], &few);
         assert_eq!((of.faster, of.equal, of.slower, of.is_decided()), (8, 0, 0, true));
-        let of = ranking("", ["a", "b"], &[1.019; 8], &few);
+        let of = ranking(&row(), ComparedFigure::Iops, ["a", "b"], &[1.019; 8], &few);
         assert_eq!((of.equal, of.is_decided()), (8, true));
     }
 }

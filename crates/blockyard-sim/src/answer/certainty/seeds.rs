@@ -1,8 +1,10 @@
-//! Runs with several seeds: an interval of the ratio of two designs.
+//! Runs with several seeds: intervals of the ratios of two designs, in IOPS and in p99.
 
-use super::question::{GoalsMet, Question, Run};
-use crate::answer::Answer;
-use crate::answer::equality::EQUAL_WITHIN;
+use super::question::{Question, Run};
+use crate::answer::goal::GoalsMet;
+use crate::answer::number::approximate;
+use crate::answer::verdict::ComparedFigure;
+use crate::answer::{self, Answer, Row};
 use crate::measure::Interval;
 use crate::parallel::each;
 use crate::simulate::SimulationError;
@@ -14,7 +16,7 @@ use serde::Serialize;
 pub struct Seeds {
     /// The number of seeds, from the seed of the answer on.
     pub count: u32,
-    /// For each job and direction, each design but the first, compared with the first.
+    /// For each job, direction and figure, each design but the first, compared with the first.
     pub comparisons: Vec<Comparison>,
     /// With how many seeds each design meets all goals, if there are goals.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,51 +31,60 @@ pub struct Comparison {
     pub job: String,
     /// The design.
     pub design: String,
-    /// The ratio of the job's IOPS to those under the first design.
+    /// The figure that is compared.
+    pub figure: ComparedFigure,
+    /// The ratio of the figure to that under the first design.
     pub ratio: Interval,
     /// What follows.
     pub verdict: Verdict,
 }
 
-/// Whether a design is faster than another.
+/// Whether a design is better than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// By more than 2 %.
+    /// More IOPS, or a shorter p99.
     Faster,
-    /// By more than 2 %.
+    /// Fewer IOPS, or a longer p99.
     Slower,
-    /// Within 2 %.
+    /// Within the bound of equality.
     Equal,
     /// The interval holds more than one of these.
     Undecided,
 }
 
 impl Verdict {
-    /// What the interval of a ratio says.
+    /// What the interval of the ratio of a figure says.
     #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
     #[must_use]
-    pub fn of(ratio: Interval) -> Self {
-        let (below, above) = (1.0 - EQUAL_WITHIN, 1.0 + EQUAL_WITHIN);
+    pub fn of(figure: ComparedFigure, ratio: Interval) -> Self {
+        let within = figure.equal_within();
+        let (more, less) = match figure {
+            ComparedFigure::Iops => (Self::Faster, Self::Slower),
+            ComparedFigure::P99 => (Self::Slower, Self::Faster),
+        };
         match ratio {
-            Interval { low, .. } if low > above => Self::Faster,
-            Interval { high, .. } if high < below => Self::Slower,
-            Interval { low, high, .. } if low >= below && high <= above => Self::Equal,
+            Interval { low, .. } if low > 1.0 + within => more,
+            Interval { high, .. } if high < 1.0 - within => less,
+            Interval { low, high, .. } if low >= 1.0 - within && high <= 1.0 + within => {
+                Self::Equal
+            }
             _ => Self::Undecided,
         }
     }
 }
 
-/// Asks `question` with `count` seeds, from its own on. `answer` is that with the first seed, which is not asked again.
-pub(super) fn seeds(
+/// Asks `question` with `count` seeds, from its own on, and adds the result to `answer`, which is that with the first seed. The
+/// verdict of the answer then rests on all seeds.
+pub(super) fn with_seeds(
     question: Question<'_>,
-    answer: &Answer,
+    answer: Answer,
     count: u32,
     ended: impl Fn() + Sync,
-) -> Result<Seeds, SimulationError> {
+) -> Result<Answer, SimulationError> {
     debug_assert!(count > 1, "an interval needs two seeds");
-    let (designs, stated) = (question.designs, &answer.verdict);
+    let designs = question.designs;
     let runs: Vec<_> =
         (1..count).flat_map(|nth| designs.iter().map(move |design| (nth, design))).collect();
     let found = each(&runs, |(nth, design)| {
@@ -83,27 +94,67 @@ pub(super) fn seeds(
         run
     });
     let found: Vec<Run> = found.into_iter().collect::<Result<_, _>>()?;
-    let first = (0..designs.len()).map(|at| Run {
-        iops: stated.rates(at),
-        meets: answer.goals.iter().all(|goal| goal.designs[at].met),
-    });
-    let first: Vec<_> = first.collect();
-    let by_seed: Vec<_> =
-        [first.as_slice()].into_iter().chain(found.chunks(designs.len())).collect();
-    let compared = |row: usize, at: usize| {
-        let ratios: Vec<f64> =
-            by_seed.iter().map(|of| ratio(of[at].iops[row], of[0].iops[row])).collect();
-        let ratio = Interval::of(&ratios);
-        let (job, design) = (stated.rows[row].label.clone(), designs[at].name.clone());
-        Comparison { job, design, ratio, verdict: Verdict::of(ratio) }
-    };
-    let rows = 0..stated.rows.len();
-    let comparisons = rows.flat_map(|row| (1..designs.len()).map(move |at| (row, at)));
-    let comparisons = comparisons.map(|(row, at)| compared(row, at)).collect();
-    Ok(Seeds { count, comparisons, goals: question.goals_met(&by_seed) })
+    let by_seed: Vec<_> = found.chunks(designs.len()).collect();
+    let rows: Vec<Vec<Row>> = by_seed.iter().map(|runs| question.rows(runs)).collect();
+    let goals = with_answer(question.goals_met(&by_seed), &answer);
+    let mut stated = answer.verdict.rows;
+    let comparisons = compared(&stated, &rows);
+    for (at, row) in stated.iter_mut().enumerate() {
+        for (design, cell) in row.designs.iter_mut().enumerate() {
+            let others = rows.iter().map(|rows| approximate(rows[at].designs[design].p99_ns));
+            let all: Vec<_> = [approximate(cell.p99_ns)].into_iter().chain(others).collect();
+            let Interval { low, high, .. } = Interval::of(&all);
+            cell.p99_within_ns = [low, high].map(whole);
+        }
+    }
+    let verdict = answer::Verdict::judged(stated, &rows);
+    let reasons = answer::explanation::reasons(&answer.designs, &verdict.rows);
+    Ok(Answer { verdict, reasons, seeds: Some(Seeds { count, comparisons, goals }), ..answer })
 }
 
-/// The ratio of two rates; of two that are 0, it is 1.
+/// Adds the answered run to the counts of the others.
+fn with_answer(goals: Vec<GoalsMet>, answer: &Answer) -> Vec<GoalsMet> {
+    let in_answer =
+        |at: usize| u32::from(answer.goals.iter().all(|goal| goal.designs[at].met));
+    let counted = goals.into_iter().enumerate();
+    counted.map(|(at, of)| GoalsMet { met: of.met + in_answer(at), ..of }).collect()
+}
+
+/// Compares each design but the first with the first, for each row of the answered run and its figures.
+fn compared(stated: &[Row], seeds: &[Vec<Row>]) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for (at, row) in stated.iter().enumerate() {
+        for figure in ComparedFigure::of(row) {
+            for (design, cell) in row.designs.iter().enumerate().skip(1) {
+                let of = |row: &Row| {
+                    ratio(figure.in_cell(&row.designs[design]), figure.in_cell(&row.designs[0]))
+                };
+                let others = seeds.iter().map(|rows| of(&rows[at]));
+                let ratio = Interval::of(&[of(row)].into_iter().chain(others).collect::<Vec<_>>());
+                comparisons.push(Comparison {
+                    job: row.label.clone(),
+                    design: cell.design.clone(),
+                    figure,
+                    ratio,
+                    verdict: Verdict::of(figure, ratio),
+                });
+            }
+        }
+    }
+    comparisons
+}
+
+/// Returns nanoseconds as a whole number; an interval may reach below 0.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a latency is below 2^63 ns, and 0 at least here"
+)]
+fn whole(ns: f64) -> u64 {
+    ns.max(0.0) as u64
+}
+
+/// The ratio of two figures; of two that are 0, it is 1.
 #[expect(clippy::float_arithmetic, reason = "one division")]
 pub(super) fn ratio(of: f64, to: f64) -> f64 {
     if of == to { 1.0 } else { of / to }
@@ -115,12 +166,21 @@ mod tests {
 
     #[test]
     fn a_verdict_needs_the_whole_interval() {
-        let verdict = |low, high| Verdict::of(Interval { low, mean: 1.0, high });
+        let verdict = |low, high| Verdict::of(ComparedFigure::Iops, Interval { low, mean: 1.0, high });
         assert_eq!(verdict(1.021, 1.5), Verdict::Faster);
         assert_eq!(verdict(1.02, 1.5), Verdict::Undecided);
         assert_eq!(verdict(0.5, 0.979), Verdict::Slower);
         assert_eq!(verdict(0.5, 0.98), Verdict::Undecided);
         assert_eq!(verdict(0.98, 1.02), Verdict::Equal);
         assert_eq!(verdict(0.97, 1.01), Verdict::Undecided);
+    }
+
+    #[test]
+    fn a_shorter_p99_is_faster_and_its_bound_is_a_tenth() {
+        let verdict = |low, high| Verdict::of(ComparedFigure::P99, Interval { low, mean: 1.0, high });
+        assert_eq!(verdict(0.5, 0.89), Verdict::Faster);
+        assert_eq!(verdict(1.11, 3.0), Verdict::Slower);
+        assert_eq!(verdict(0.91, 1.09), Verdict::Equal);
+        assert_eq!(verdict(0.5, 0.91), Verdict::Undecided);
     }
 }

@@ -12,11 +12,10 @@
 
 use super::bottleneck::bottleneck;
 use super::evidence::{Bottleneck, Evidence, Explanation, Factor, LongestStage, Pair};
-use super::run::{EQUAL, MUCH_SLOWER, Run, USED_UP};
+use super::run::{EQUAL, Run, USED_UP};
 use super::{host, pmem};
 use crate::answer::figures::Figures;
 use crate::answer::life::{Life, LifeStage};
-use crate::answer::number::approximate;
 use crate::profile::{Device, DeviceModel};
 
 /// Why `runs` of one job on `device` differ.
@@ -36,7 +35,7 @@ pub(super) fn explain(device: &Device, runs: &[Run<'_>]) -> Explanation {
     }
     if distance(first, other) < EQUAL {
         let evidence = [limit(device, first)].into_iter().chain(host::idle(first, other));
-        let evidence = evidence.chain(longest_stage(first, None)).chain(tail_latency(runs));
+        let evidence = evidence.chain(longest_stage(first, None)).chain(never_held(runs));
         return explanation(first, Some(other), Factor::Equal, evidence.collect());
     }
     let (low, high) = if other.1.iops < first.1.iops { (other, first) } else { (first, other) };
@@ -49,6 +48,7 @@ pub(super) fn explain(device: &Device, runs: &[Run<'_>]) -> Explanation {
     } else {
         larger_factor(device, low, high)
     };
+    let evidence = evidence.into_iter().chain(never_held(runs)).collect();
     explanation(low, Some(high), factor, evidence)
 }
 
@@ -156,17 +156,10 @@ fn longest(life: &Life) -> (LifeStage, f64) {
     longest.expect("a life has parts")
 }
 
-/// Where latency differs between `runs` though their rates do not.
-fn tail_latency(runs: &[Run<'_>]) -> Option<Evidence> {
-    let p99_9 = |run: &&Run<'_>| run.1.lat_ns.p99_9;
-    let (short, long) = (runs.iter().min_by_key(p99_9)?, runs.iter().max_by_key(p99_9)?);
-    let (short_ns, long_ns) = (p99_9(&short), p99_9(&long));
-    (approximate(long_ns) >= approximate(short_ns) * MUCH_SLOWER).then(|| Evidence::TailLatency {
-        short: short.0.to_owned(),
-        short_ns,
-        long: long.0.to_owned(),
-        long_ns,
-    })
+/// Says so if no request of any of `runs` ever waited for the device in a scheduler. On persistent memory there is no device to wait for.
+fn never_held(runs: &[Run<'_>]) -> Option<Evidence> {
+    let is_free = |run: &Run<'_>| run.1.holds.are_none() && run.1.pmem.is_none();
+    runs.iter().all(is_free).then_some(Evidence::NeverHeld)
 }
 
 /// How far apart the rates of two runs are, as a factor of at least 1.

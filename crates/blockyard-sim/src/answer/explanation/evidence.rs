@@ -97,7 +97,7 @@ pub enum Evidence {
         /// The design that it is compared with.
         high: IdleTime,
     },
-    /// What limits a design.
+    /// The resource that limits a design.
     Bottleneck {
         /// The design.
         design: String,
@@ -121,17 +121,8 @@ pub enum Evidence {
         /// The same of the design that it is compared with.
         other: Option<LongestStage>,
     },
-    /// The 99.9th percentiles of designs that do the same differ.
-    TailLatency {
-        /// The design with the shorter one.
-        short: String,
-        /// Its 99.9th percentile.
-        short_ns: u64,
-        /// The design with the longer one.
-        long: String,
-        /// Its 99.9th percentile.
-        long_ns: u64,
-    },
+    /// No hardware queue was ever held under any of the designs: a scheduler never had a choice.
+    NeverHeld,
     /// The CPU time of an I/O on persistent memory differs.
     CpuTime {
         /// The CPU time of an I/O.

@@ -2,13 +2,14 @@
 //!
 //! It knows no design: the same counters would give the same explanation. `difference` compares two
 //! designs, `bottleneck` says what limits one, `depth`, `host`, `medium` and `pmem` add what queues, MMC hosts, the
-//! media of drives and persistent memory have of their own, `evidence` is the data, and `text` writes it as sentences.
+//! media of drives and persistent memory have of their own, `jobs` has the reason of each job, `evidence` is the data, and `text` writes it as sentences.
 
 mod bottleneck;
 mod depth;
 mod difference;
 mod evidence;
 mod host;
+mod jobs;
 mod medium;
 mod pmem;
 mod run;
@@ -16,6 +17,10 @@ mod text;
 
 #[cfg(test)]
 mod tests;
+
+pub use jobs::JobReason;
+
+pub(super) use jobs::reasons;
 
 pub use evidence::{
     Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, LongestStage,

@@ -14,7 +14,7 @@ use super::medium;
 use super::pmem::WAITING_NS;
 use super::run::USED_UP;
 use crate::answer::life::LifeStage;
-use crate::answer::number::{digits, nanoseconds, percent, time};
+use crate::answer::number::{digits, nanoseconds, percent};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,11 +90,9 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
                 against.unwrap_or_default()
             )
         }
-        Evidence::TailLatency { short, short_ns, long, long_ns } => format!(
-            "Tail latency differs: p99.9 is {} under {long} and {} under {short}.",
-            time(*long_ns),
-            time(*short_ns)
-        ),
+        Evidence::NeverHeld => {
+            "No request ever waited in a scheduler: the device took each one when it came.".to_owned()
+        }
         Evidence::CpuTime { io_ns, parts } => cpu_time(io_ns, parts),
         Evidence::CpuParts { design, io_ns, percent: parts, path_percent, channels_percent } => {
             let parts = parts.iter().map(|(name, share)| format!("{} for {name}", percent(*share)));
@@ -289,12 +287,25 @@ fn cpu_time(io_ns: &Pair, parts: &[PartTime]) -> String {
     format!("{begin} The additional {more} include {}.", listed(parts.iter().map(part)))
 }
 
+/// The bottlenecks of two designs in one sentence. If they are the same, it is named once.
 fn both_bottlenecks(low: (&str, &Bottleneck), high: (&str, &Bottleneck)) -> String {
-    let [of_low, of_high] = [low, high].map(|(_, bottleneck)| is_bottleneck(bottleneck));
+    let of_low = is_bottleneck(low.1);
+    let of_high = is_bottleneck(high.1);
     if of_low == of_high {
         return format!("Under both {} and {}, {of_low}.", low.0, high.0);
     }
-    format!("Under {}, {of_low}; under {}, {of_high}.", low.0, high.0)
+    // Each clause ends with its figures: `the link is the bottleneck (97 % in use)`.
+    let parts = of_low.split_once(" (").zip(of_high.split_once(" ("));
+    match parts {
+        Some(((what, low_figures), (other, high_figures))) if what == other => format!(
+            "Under both {} and {}, {what} ({}; {}).",
+            low.0,
+            high.0,
+            low_figures.trim_end_matches(')'),
+            high_figures.trim_end_matches(')'),
+        ),
+        _ => format!("Under {}, {of_low}; under {}, {of_high}.", low.0, high.0),
+    }
 }
 
 /// A clause that says what the bottleneck is.

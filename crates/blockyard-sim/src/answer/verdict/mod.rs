@@ -1,12 +1,17 @@
 //! The verdict: each job and direction under each design, and who gains what and who pays for it.
 
+mod judge;
 mod words;
+
+pub use judge::{ComparedFigure, P99_IOS_MIN};
 
 pub(super) use words::listed;
 
 use serde::{Deserialize, Serialize};
 
-use super::equality::EQUAL_WITHIN;
+use judge::Evidence;
+
+use super::direction::Direction;
 use super::latency::Latency;
 use super::number::approximate;
 use super::outcome::Outcome;
@@ -16,8 +21,11 @@ use super::stream::Stream;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
-    /// The verdict in sentences: who is fastest, then each design against the first.
+    /// The verdict in sentences: the latency of syncs, the fastest design, then each design against the first.
     pub sentences: Vec<String>,
+    /// The comparisons that the runs do not support, in sentences, with the run time that they need.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<String>,
     /// A row for each job, or group of jobs that reports as one, and direction.
     pub rows: Vec<Row>,
 }
@@ -28,7 +36,7 @@ pub struct Verdict {
 pub struct Row {
     /// The name of the job; for a group, of its first job.
     pub job: String,
-    /// `read`, `write` or `trim`.
+    /// `sync`, `read`, `write` or `trim`.
     pub direction: String,
     /// The job, and its direction if the job has several: how sentences call the row. Empty if there is one row.
     pub label: String,
@@ -54,12 +62,18 @@ pub struct Cell {
     pub p50_ns: u64,
     /// 99 % of the I/Os took at most this long.
     pub p99_ns: u64,
+    /// The interval of 95 % that holds the p99 of such runs: of its mean over the seeds, if there are several; otherwise by its rank
+    /// in this run, where a hundred I/Os in a row count as one, because they often wait for the same cause.
+    pub p99_within_ns: [u64; 2],
     /// 99.9 % of the I/Os took at most this long.
     pub p99_9_ns: u64,
     /// The longest latency.
     pub max_ns: u64,
     /// IOPS relative to those under the first design; null if these are 0.
     pub ratio: Option<f64>,
+    /// Whether these IOPS are known to differ from those under the first design.
+    #[serde(default)]
+    pub differs: bool,
 }
 
 impl Verdict {
@@ -74,21 +88,40 @@ impl Verdict {
     /// Returns the verdict on the streams of each design, given with its name.
     #[must_use]
     pub fn on(designs: &[(&str, Vec<Stream>)]) -> Self {
-        let mut names: Vec<(&str, crate::job::Op, usize)> = Vec::new();
+        Self::judged(Self::rows(designs), &[])
+    }
+
+    /// Returns the verdict on `rows`, with the rows of further seeds as evidence: the same jobs, directions and designs.
+    pub(super) fn judged(mut rows: Vec<Row>, seeds: &[Vec<Row>]) -> Self {
+        let evidence = Evidence { rows: &rows, seeds };
+        let sentences = words::sentences(evidence);
+        let undecided = words::undecided(evidence);
+        let differs: Vec<Vec<bool>> = (0..rows.len())
+            .map(|row| (0..rows[row].designs.len()).map(|at| evidence.differs(row, at)).collect())
+            .collect();
+        for (row, differs) in rows.iter_mut().zip(differs) {
+            row.designs.iter_mut().zip(differs).for_each(|(cell, differs)| cell.differs = differs);
+        }
+        Self { sentences, undecided, rows }
+    }
+
+    /// Returns the rows of the streams of each design, given with its name.
+    pub(super) fn rows(designs: &[(&str, Vec<Stream>)]) -> Vec<Row> {
+        let mut names: Vec<(&str, Direction, usize)> = Vec::new();
         for (_, streams) in designs {
             for (at, stream) in streams.iter().enumerate() {
                 let nth = nth_of_name(streams, at);
-                let name = (stream.job.as_str(), stream.op, nth);
+                let name = (stream.job.as_str(), stream.direction, nth);
                 if !names.contains(&name) {
                     names.push(name);
                 }
             }
         }
         let labels = labels(&names);
-        let rows = names.iter().zip(labels).map(|((job, op, nth), label)| {
+        let rows = names.iter().zip(labels).map(|((job, direction, nth), label)| {
             let found = |streams: &[Stream]| {
                 let mut of_name =
-                    streams.iter().filter(|of| of.job == *job && of.op == *op).skip(*nth);
+                    streams.iter().filter(|of| of.job == *job && of.direction == *direction).skip(*nth);
                 of_name.next().cloned()
             };
             let found: Vec<_> =
@@ -98,35 +131,30 @@ impl Verdict {
             let cells =
                 found.iter().map(|(design, stream)| Cell::of(design, stream.as_ref(), first_iops));
             let designs = cells.collect();
-            Row { job: (*job).to_owned(), direction: op.name().to_owned(), label, designs }
+            Row { job: (*job).to_owned(), direction: direction.name().to_owned(), label, designs }
         });
         let rows: Vec<_> = rows.collect();
         debug_assert!(
             rows.iter().all(|row| row.designs.len() == designs.len()),
             "a row has a cell for each design"
         );
-        Self { sentences: words::sentences(&rows), rows }
-    }
-
-    /// The IOPS of each row under the design `at`.
-    pub(super) fn rates(&self, at: usize) -> Vec<f64> {
-        self.rows.iter().map(|row| row.designs[at].iops).collect()
+        rows
     }
 }
 
 /// Returns how many streams before the one `at` have its name and direction. They are of other reporting groups.
 fn nth_of_name(streams: &[Stream], at: usize) -> usize {
-    let same = |of: &&Stream| of.job == streams[at].job && of.op == streams[at].op;
+    let same = |of: &&Stream| of.job == streams[at].job && of.direction == streams[at].direction;
     streams[..at].iter().filter(same).count()
 }
 
-fn labels(names: &[(&str, crate::job::Op, usize)]) -> Vec<String> {
-    let label = |(job, op, nth): &(&str, crate::job::Op, usize)| {
+fn labels(names: &[(&str, Direction, usize)]) -> Vec<String> {
+    let label = |(job, direction, nth): &(&str, Direction, usize)| {
         let directions = names.iter().filter(|(other, _, of)| other == job && of == nth).count();
         let number = if *nth == 0 { String::new() } else { format!(" {}", nth + 1) };
         match directions {
             1 => format!("{job}{number}"),
-            _ => format!("{job}{number} {}", op.name()),
+            _ => format!("{job}{number} {}", direction.name()),
         }
     };
     if names.len() == 1 { vec![String::new()] } else { names.iter().map(label).collect() }
@@ -147,20 +175,19 @@ impl Cell {
             mean_ns: latency.mean,
             p50_ns: latency.p50,
             p99_ns: latency.p99,
+            p99_within_ns: latency.p99_interval(),
             p99_9_ns: latency.p99_9,
             max_ns: latency.max,
             ratio: (first_iops > 0.0).then(|| iops / first_iops),
+            differs: false,
         }
     }
 }
 
 impl Row {
-    /// Whether the design `at` reaches the highest IOPS of the row, within 2 %.
-    #[expect(clippy::float_arithmetic, reason = "the bounds of equality")]
-    fn is_best(&self, at: usize) -> bool {
-        debug_assert!(at < self.designs.len(), "design {at} of {}", self.designs.len());
-        let best = self.designs.iter().map(|cell| cell.iops).fold(0.0, f64::max);
-        self.designs[at].iops >= best * (1.0 - EQUAL_WITHIN)
+    /// Whether the row is one of syncs.
+    pub(super) fn is_sync(&self) -> bool {
+        self.direction == Direction::Sync.name()
     }
 }
 

@@ -2,44 +2,71 @@
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
+use super::judge::{Evidence, Judged, P99_IOS_MIN};
 use super::{Cell, Row, quotient};
 use crate::answer::equality::EQUAL_WITHIN;
-use crate::answer::number::{digits, time};
+use crate::answer::number::{approximate, digits, time};
 
-/// A 99th percentile that differs by less than this share is not worth words.
-const P99_EQUAL_WITHIN: f64 = 0.1;
 /// The largest number of jobs that a sentence lists.
 const LISTED_MAX: usize = 6;
+/// The verdict on rows without an I/O.
+const NOTHING: &str = "No I/O ended while it was measured: there is nothing to compare.";
 
-/// Returns a sentence on who is fastest, one on each group of designs that differs from the first, and one on those that do not.
-pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
-    let Some(first) = rows.first() else {
-        return vec!["No I/O ended while it was measured: there is nothing to compare.".to_owned()];
-    };
+/// Returns the commit latency of each job that syncs, a sentence on the fastest design, one on each group of designs that differs
+/// from the first, and one on those that do not.
+pub(super) fn sentences(evidence: Evidence<'_>) -> Vec<String> {
+    let rows = evidence.rows;
+    let any_io = rows.iter().flat_map(|row| &row.designs).any(|cell| cell.ios > 0);
+    let Some(first) = rows.first().filter(|_| any_io) else { return vec![NOTHING.to_owned()] };
+    let mut sentences: Vec<_> = rows.iter().filter_map(commits).collect();
     if first.designs.len() < 2 {
-        return Vec::new();
+        return sentences;
     }
-    let groups = groups(rows);
-    let name = |at: usize| first.designs[at].design.as_str();
-    let names = |of: &[usize]| listed(&of.iter().map(|at| name(*at)).collect::<Vec<_>>());
-    let mut sentences = vec![fastest(rows)];
+    let groups = groups(evidence);
+    let names = |of: &[usize]| {
+        listed(&of.iter().map(|at| first.designs[*at].design.as_str()).collect::<Vec<_>>())
+    };
+    sentences.push(fastest(evidence));
     for group in &groups[1..] {
-        let words = against_first(rows, group[0]);
-        sentences.push(format!("{} against {}: {words}.", names(group), name(0)));
+        let words = against_first(evidence, group[0]);
+        sentences.push(format!("{} against {}: {words}.", names(group), names(&[0])));
     }
     if let [_, same @ ..] = groups[0].as_slice()
         && !same.is_empty()
     {
-        sentences.push(format!("{}: no difference from {}.", names(same), name(0)));
+        sentences.push(format!("{}: no difference from {}.", names(same), names(&[0])));
     }
     sentences
 }
 
+/// Says how long the syncs of a job take under each design; `None` if the row is not one of syncs, or none ended.
+fn commits(row: &Row) -> Option<String> {
+    let ended: Vec<_> = row.designs.iter().filter(|cell| cell.ios > 0).collect();
+    if !row.is_sync() || ended.is_empty() {
+        return None;
+    }
+    let has_p99 = ended.iter().all(|cell| cell.has_p99());
+    let figure = if has_p99 { "p99" } else { "median" };
+    let of_cell = |cell: &&Cell| {
+        let [low, high] = cell.p99_within_ns.map(time);
+        let latency = match has_p99 {
+            true => format!("{} ({low} to {high})", time(cell.p99_ns)),
+            false => time(cell.p50_ns),
+        };
+        if row.designs.len() == 1 { latency } else { format!("{latency} under {}", cell.design) }
+    };
+    let each: Vec<_> = ended.iter().map(of_cell).collect();
+    let job = row.label.strip_suffix(" sync").unwrap_or(&row.job);
+    Some(format!("{job} waits for its syncs: {figure} {}.", each.join(", ")))
+}
+
 /// Returns the designs in groups. Those of a group do not differ in any row; the first group has the first design.
-fn groups(rows: &[Row]) -> Vec<Vec<usize>> {
+fn groups(evidence: Evidence<'_>) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    for at in 0..rows[0].designs.len() {
-        let same = |of: usize| rows.iter().all(|row| change(row, of, at).is_none());
+    for at in 0..evidence.rows[0].designs.len() {
+        let same = |of: usize| {
+            (0..evidence.rows.len()).all(|row| change(evidence, row, of, at).is_none())
+        };
         match groups.iter_mut().find(|group| same(group[0])) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),
@@ -49,43 +76,81 @@ fn groups(rows: &[Row]) -> Vec<Vec<usize>> {
 }
 
 /// Says which design reaches the highest IOPS.
-fn fastest(rows: &[Row]) -> String {
-    let count = rows[0].designs.len();
+fn fastest(evidence: Evidence<'_>) -> String {
+    let rows: Vec<_> =
+        (0..evidence.rows.len()).filter(|row| !evidence.rows[*row].is_sync()).collect();
+    let designs = &evidence.rows[0].designs;
     let every = if rows.len() > 1 { " for every job" } else { "" };
-    let is_best = |at: &usize| rows.iter().all(|row| row.is_best(*at));
-    let best: Vec<_> = (0..count).filter(is_best).collect();
-    let all_tails_equal = (0..count).all(|at| rows.iter().all(|row| p99(row, 0, at).is_none()));
-    let is_alone = |row: &Row| (0..count).filter(|at| row.is_best(*at)).count() == 1;
-    let names: Vec<_> = best.iter().map(|at| rows[0].designs[*at].design.as_str()).collect();
+    let best: Vec<_> = (0..designs.len())
+        .filter(|at| rows.iter().all(|row| is_best(evidence, *row, *at)))
+        .collect();
+    let is_alone = |row: &usize| best_of(evidence, *row).len() == 1;
+    let names: Vec<_> = best.iter().map(|at| designs[*at].design.as_str()).collect();
+    let are_equal = best.iter().all(|at| {
+        rows.iter().all(|row| matches!(evidence.rate(*row, best[0], *at), Judged::Equal))
+    });
     match best.len() {
-        all if all == count && all_tails_equal => {
-            format!("All designs are equal{every}: IOPS within 2 %, p99 within 10 %.")
+        all if all == designs.len() && are_equal => all_equal(evidence, every),
+        all if all == designs.len() && rows.len() > 1 => {
+            "No design is known to be faster for any job.".to_owned()
         }
-        all if all == count => {
-            format!("All designs reach the same IOPS within 2 %{every}; latency differs.")
-        }
+        all if all == designs.len() => "No design is known to be faster.".to_owned(),
         1 if rows.iter().all(is_alone) => format!("{} is fastest{every}.", names[0]),
         1 => format!("{} is fastest, or within 2 % of the fastest,{every}.", names[0]),
         0 => {
-            let of_row = |row: &Row| format!("{} for {}", best_of(row), row.label);
+            let of_row =
+                |row: &usize| format!("{} for {}", winners(evidence, *row), evidence.rows[*row].label);
             let mut winners: Vec<_> = rows.iter().take(LISTED_MAX).map(of_row).collect();
             winners.extend(left_out(rows.len()));
             format!("No design is fastest for every job: {}.", winners.join("; "))
         }
-        _ => format!("{} are fastest{every}, within 2 % of each other.", listed(&names)),
+        _ if are_equal => {
+            format!("{} are fastest{every}, within 2 % of each other.", listed(&names))
+        }
+        _ => format!("{} are fastest{every}; their order is undecided.", listed(&names)),
     }
 }
 
-/// Returns the designs that reach the highest IOPS of `row`.
-fn best_of(row: &Row) -> String {
-    let (best, others): (Vec<_>, Vec<_>) = (0..row.designs.len()).partition(|at| row.is_best(*at));
-    let names = |of: Vec<usize>| {
-        listed(&of.into_iter().map(|at| row.designs[at].design.as_str()).collect::<Vec<_>>())
+/// The verdict on designs whose IOPS are equal.
+fn all_equal(evidence: Evidence<'_>, every: &str) -> String {
+    let designs = evidence.rows[0].designs.len();
+    let pairs = (0..evidence.rows.len()).flat_map(|row| (1..designs).map(move |at| (row, at)));
+    let tails: Vec<_> = pairs.map(|(row, at)| evidence.p99(row, 0, at)).collect();
+    let words = if tails.iter().any(|tail| matches!(tail, Judged::Differs(_))) {
+        "; latency differs"
+    } else if tails.iter().all(|tail| *tail == Judged::Equal) {
+        return format!("All designs are equal{every}: IOPS within 2 %, p99 within 10 %.");
+    } else {
+        "; whether p99 differs is undecided"
     };
+    format!("All designs reach the same IOPS within 2 %{every}{words}.")
+}
+
+/// Whether no design is faster for the row than the design `at`.
+fn is_best(evidence: Evidence<'_>, row: usize, at: usize) -> bool {
+    let designs = &evidence.rows[row].designs;
+    debug_assert!(at < designs.len(), "design {at} of {}", designs.len());
+    (0..designs.len())
+        .all(|other| !matches!(evidence.rate(row, other, at), Judged::Differs(ratio) if ratio < 1.0))
+}
+
+/// Returns the designs than which none is faster for the row.
+fn best_of(evidence: Evidence<'_>, row: usize) -> Vec<usize> {
+    let designs = 0..evidence.rows[row].designs.len();
+    designs.filter(|at| is_best(evidence, row, *at)).collect()
+}
+
+/// Names the designs that reach the highest IOPS of a row.
+fn winners(evidence: Evidence<'_>, row: usize) -> String {
+    let best = best_of(evidence, row);
+    let designs = &evidence.rows[row].designs;
+    let name = |at: &usize| designs[*at].design.as_str();
+    let others: Vec<_> =
+        (0..designs.len()).filter(|at| !best.contains(at)).map(|at| name(&at)).collect();
     match (best.len(), others.len()) {
         (_, 0) => "all designs".to_owned(),
-        (best_count, 1) if best_count > 1 => format!("all but {}", names(others)),
-        _ => names(best),
+        (best_count, 1) if best_count > 1 => format!("all but {}", listed(&others)),
+        _ => listed(&best.iter().map(name).collect::<Vec<_>>()),
     }
 }
 
@@ -99,8 +164,11 @@ pub(in crate::answer) fn listed(names: &[&str]) -> String {
 }
 
 /// Says what each job gains or pays under the design `at` instead of the first.
-fn against_first(rows: &[Row], at: usize) -> String {
-    let changes = || rows.iter().map(|row| (row.label.as_str(), change(row, 0, at)));
+fn against_first(evidence: Evidence<'_>, at: usize) -> String {
+    let changes = || {
+        let rows = evidence.rows.iter().enumerate();
+        rows.map(|(row, of)| (of.label.as_str(), change(evidence, row, 0, at)))
+    };
     let changed = || changes().filter_map(|(label, change)| Some((label, change?)));
     let mut words: Vec<_> = changed()
         .take(LISTED_MAX)
@@ -121,39 +189,49 @@ fn left_out(count: usize) -> Option<String> {
     (count > LISTED_MAX).then(|| format!("{} more in the table", count - LISTED_MAX))
 }
 
-/// Returns how the row differs under the design `at` from the design `from`; `None` if it does not.
-fn change(row: &Row, from: usize, at: usize) -> Option<String> {
-    let (first, other) = (&row.designs[from], &row.designs[at]);
-    let parts: Vec<_> = [rate(first, other), p99(row, from, at)].into_iter().flatten().collect();
+/// Returns how the row differs under the design `at` from the design `from`; `None` if it does not. Syncs differ by their latency
+/// alone: their rate is that of the writes.
+fn change(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
+    let rate = || rate(evidence, row, from, at);
+    let rate = if evidence.rows[row].is_sync() { None } else { rate() };
+    let parts: Vec<_> = [rate, p99(evidence, row, from, at)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Returns how the rates differ. IOPS and MiB/s are one number unless they disagree.
-fn rate(first: &Cell, other: &Cell) -> Option<String> {
-    let only = |of: &Cell| Some(format!("has I/Os only under {}", of.design));
+fn rate(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
+    let [first, other] = [from, at].map(|at| &evidence.rows[row].designs[at]);
     if first.iops <= 0.0 || other.iops <= 0.0 {
         return match (first.iops > 0.0, other.iops > 0.0) {
-            (true, false) => only(first),
-            (false, true) => only(other),
+            (true, false) => Some(format!("has I/Os only under {}", first.design)),
+            (false, true) => Some(format!("has I/Os only under {}", other.design)),
             _ => None,
         };
     }
-    let iops = other.iops / first.iops;
-    let bytes = quotient(other.bytes_per_s, first.bytes_per_s).unwrap_or(iops);
+    let iops = match evidence.rate(row, from, at) {
+        Judged::Undecided(interval) => {
+            let [low, high] = [interval.low, interval.high].map(digits);
+            return Some(format!("IOPS undecided ({low} to {high} times)"));
+        }
+        Judged::Differs(ratio) => Some(ratio),
+        Judged::Equal | Judged::Unknown => None,
+    };
+    let ratio = other.iops / first.iops;
+    let bytes = quotient(other.bytes_per_s, first.bytes_per_s).unwrap_or(ratio);
     let is_equal = |ratio: f64| (ratio - 1.0).abs() <= EQUAL_WITHIN;
-    let disagree = !is_equal(iops / bytes);
-    match (is_equal(iops), is_equal(bytes)) {
-        (true, true) => None,
-        _ if disagree => Some(format!("IOPS {} but MiB/s {}", gain(iops), gain(bytes))),
-        _ => Some(gain(iops)),
+    match iops {
+        _ if !is_equal(ratio / bytes) => {
+            Some(format!("IOPS {} but MiB/s {}", gain(ratio), gain(bytes)))
+        }
+        Some(iops) => Some(gain(iops)),
+        None => None,
     }
 }
 
-/// Returns the two 99th percentiles if they differ by more than 10 %.
-fn p99(row: &Row, from: usize, at: usize) -> Option<String> {
-    let (first, other) = (&row.designs[from], &row.designs[at]);
-    let ratio = quotient(other.p99_ns, first.p99_ns)?;
-    let differs = other.ios > 0 && (ratio - 1.0).abs() > P99_EQUAL_WITHIN;
+/// Returns the two 99th percentiles if they are known to differ by more than 10 %.
+fn p99(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
+    let [first, other] = [from, at].map(|at| &evidence.rows[row].designs[at]);
+    let differs = matches!(evidence.p99(row, from, at), Judged::Differs(_));
     differs.then(|| format!("p99 {} -> {}", time(first.p99_ns), time(other.p99_ns)))
 }
 
@@ -163,6 +241,56 @@ fn gain(ratio: f64) -> String {
         _ if ratio >= 2.0 => format!("{} times", digits(ratio)),
         _ => format!("{:+.0} %", 100.0 * (ratio - 1.0)),
     }
+}
+
+/// Says which 99th percentiles were not compared, and how long their jobs must run, and which are undecided.
+pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
+    let mut sentences: Vec<_> = too_few(evidence.rows).into_iter().collect();
+    let mut unsure = Vec::new();
+    for (row, of) in evidence.rows.iter().enumerate() {
+        for (at, cell) in of.designs.iter().enumerate().skip(1) {
+            if let Judged::Undecided(interval) = evidence.p99(row, 0, at) {
+                let [low, high] = [interval.low, interval.high].map(digits);
+                let job = if of.label.is_empty() { String::new() } else { format!("{}, ", of.label) };
+                unsure.push(format!("{job}{} {low} to {high} times", cell.design));
+            }
+        }
+    }
+    if let Some(first) = evidence.rows.first().filter(|_| !unsure.is_empty()) {
+        let more = left_out(unsure.len());
+        let shown: Vec<_> = unsure.into_iter().take(LISTED_MAX).chain(more).collect();
+        let first = &first.designs[0].design;
+        sentences.push(format!("p99 is undecided against {first}: {}.", shown.join("; ")));
+    }
+    sentences
+}
+
+/// Says which rows have too few I/Os for their p99, and how long the job must run to have enough under each design.
+fn too_few(rows: &[Row]) -> Option<String> {
+    let short = |row: &Row| {
+        let with_io = row.designs.iter().filter(|cell| cell.ios > 0);
+        let fewest = with_io.min_by_key(|cell| cell.ios)?;
+        if fewest.has_p99() {
+            return None;
+        }
+        // 320 I/Os at 32 IOPS: 1,000 take 31.3 s.
+        let seconds = approximate(P99_IOS_MIN) / fewest.iops;
+        let needed = format!("{} in {}; 1,000 take {seconds:.1} s", fewest.ios, duration(fewest));
+        let job = if row.label.is_empty() { String::new() } else { format!("{} ", row.label) };
+        Some(format!("{job}({needed})"))
+    };
+    let all: Vec<_> = rows.iter().filter_map(short).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let more = left_out(all.len());
+    let shown: Vec<_> = all.into_iter().take(LISTED_MAX).chain(more).collect();
+    Some(format!("Too few I/Os to compare p99: {}.", shown.join(", ")))
+}
+
+/// The time that the I/Os of a cell took, in seconds.
+fn duration(cell: &Cell) -> String {
+    format!("{:.1} s", approximate(cell.ios) / cell.iops)
 }
 
 #[cfg(test)]
@@ -181,12 +309,18 @@ mod tests {
                 mean_ns: 0,
                 p50_ns: 0,
                 p99_ns: p99_ms * 1_000_000,
+                p99_within_ns: [p99_ms * 1_000_000; 2],
                 p99_9_ns: 0,
                 max_ns: 0,
                 ratio: (first > 0.0).then(|| iops / first),
+                differs: false,
             });
         let (job, direction) = (label.to_owned(), "read".to_owned());
         Row { job, direction, label: label.to_owned(), designs: cells.collect() }
+    }
+
+    fn told(rows: &[Row]) -> Vec<String> {
+        sentences(Evidence { rows, seeds: &[] })
     }
 
     #[test]
@@ -196,7 +330,7 @@ mod tests {
             row("reader", &[(126.0, 126, 35), (16.0, 16, 139)]),
         ];
         assert_eq!(
-            sentences(&rows),
+            told(&rows),
             [
                 "No design is fastest for every job: b for log; a for reader.",
                 "b against a: log +4 %; reader -87 %, p99 35.0 ms -> 139 ms.",
@@ -208,7 +342,7 @@ mod tests {
     fn iops_and_bytes_that_disagree_are_both_told() {
         let rows = [row("", &[(100.0, 933, 7), (268.0, 614, 7)])];
         assert_eq!(
-            sentences(&rows),
+            told(&rows),
             ["b is fastest.", "b against a: IOPS 2.68 times but MiB/s -34 %."]
         );
     }
@@ -217,19 +351,19 @@ mod tests {
     fn designs_that_are_equal_are_called_equal() {
         let equal = [row("", &[(100.0, 100, 100), (101.0, 101, 105), (99.0, 99, 100)])];
         assert_eq!(
-            sentences(&equal)[0],
+            told(&equal)[0],
             "All designs are equal: IOPS within 2 %, p99 within 10 %."
         );
-        assert_eq!(sentences(&equal)[1], "b and c: no difference from a.");
+        assert_eq!(told(&equal)[1], "b and c: no difference from a.");
         let tails = [row("", &[(100.0, 100, 100), (101.0, 101, 50), (100.0, 100, 100)])];
         assert_eq!(
-            sentences(&tails)[0],
+            told(&tails)[0],
             "All designs reach the same IOPS within 2 %; latency differs."
         );
-        assert_eq!(sentences(&tails)[1], "b against a: p99 100 ms -> 50.0 ms.");
+        assert_eq!(told(&tails)[1], "b against a: p99 100 ms -> 50.0 ms.");
         let two = [row("", &[(50.0, 50, 9), (101.0, 101, 9), (100.0, 100, 9)])];
-        assert_eq!(sentences(&two)[0], "b and c are fastest, within 2 % of each other.");
-        assert_eq!(sentences(&two)[1], "b and c against a: 2.02 times.");
+        assert_eq!(told(&two)[0], "b and c are fastest, within 2 % of each other.");
+        assert_eq!(told(&two)[1], "b and c against a: 2.02 times.");
     }
 
     #[test]
@@ -239,7 +373,7 @@ mod tests {
             row("backup", &[(100.0, 100, 9), (99.0, 99, 9), (80.0, 80, 9)]),
         ];
         assert_eq!(
-            sentences(&rows),
+            told(&rows),
             [
                 "b is fastest, or within 2 % of the fastest, for every job.",
                 "b against a: db +3 %; backup no difference.",
@@ -247,14 +381,90 @@ mod tests {
             ]
         );
         let rows = [row("", &[(100.0, 100, 9), (50.0, 50, 9), (50.5, 50, 9)])];
-        assert_eq!(sentences(&rows), ["a is fastest.", "b and c against a: -50 %."]);
+        assert_eq!(told(&rows), ["a is fastest.", "b and c against a: -50 %."]);
     }
 
     #[test]
     fn nothing_to_compare_says_so() {
-        assert_eq!(sentences(&[]).len(), 1);
-        assert!(sentences(&[row("", &[(1.0, 1, 1)])]).is_empty());
+        assert_eq!(told(&[]).len(), 1);
+        assert!(told(&[row("", &[(1.0, 1, 1)])]).is_empty());
         let idle = [row("", &[(0.0, 0, 0), (5.0, 5, 1)])];
-        assert_eq!(sentences(&idle), ["b is fastest.", "b against a: has I/Os only under b."]);
+        assert_eq!(told(&idle), ["b is fastest.", "b against a: has I/Os only under b."]);
+    }
+
+    /// A row of syncs with these numbers and median and 99th percentile in ms.
+    fn syncs(figures: &[(u64, u64)]) -> Row {
+        let row = row("log sync", &figures.iter().map(|(_, ms)| (5.0, 0, *ms)).collect::<Vec<_>>());
+        let designs = row.designs.into_iter().zip(figures);
+        let cell = |(cell, (ios, ms)): (Cell, &(u64, u64))| Cell {
+            ios: *ios,
+            p50_ns: ms * 500_000,
+            ..cell
+        };
+        let designs = designs.map(cell).collect();
+        Row { job: "log".to_owned(), direction: "sync".to_owned(), designs, ..row }
+    }
+
+    /// A job that syncs waits for its syncs. The first lines said nothing of them, and compared designs by the latency of writes.
+    #[test]
+    fn the_latency_of_syncs_comes_first() {
+        let writes = row("log write", &[(5.0, 1, 1), (5.0, 1, 1)]);
+        let rows = [syncs(&[(2000, 173), (2000, 417)]), writes.clone()];
+        assert_eq!(
+            told(&rows),
+            [
+                "log waits for its syncs: p99 173 ms (173 ms to 173 ms) under a, 417 ms (417 ms to 417 ms) under b.",
+                "All designs reach the same IOPS within 2 %; latency differs.",
+                "b against a: log sync p99 173 ms -> 417 ms; log write no difference.",
+            ]
+        );
+        let few = [syncs(&[(58, 173), (24, 417)]), writes];
+        assert_eq!(
+            told(&few)[0],
+            "log waits for its syncs: median 86.5 ms under a, 208 ms under b."
+        );
+        assert!(!told(&few).concat().contains("p99 173"), "{:?}", told(&few));
+    }
+
+    /// [p99-needs-a-thousand]. The answer about an SD card named the p99 of 320 I/Os, which another seed reversed.
+    #[test]
+    fn a_p99_of_few_is_not_compared_and_the_run_time_that_it_needs_is_named() {
+        let mut few = row("log", &[(32.0, 2, 2), (32.0, 2, 9)]);
+        few.designs.iter_mut().for_each(|cell| cell.ios = 320);
+        let rows = [few, row("lookup", &[(1880.0, 7, 2), (1880.0, 7, 2)])];
+        let evidence = Evidence { rows: &rows, seeds: &[] };
+        assert!(!sentences(evidence).concat().contains("p99 2"), "{:?}", sentences(evidence));
+        assert_eq!(
+            undecided(evidence),
+            ["Too few I/Os to compare p99: log (320 in 10.0 s; 1,000 take 31.2 s)."]
+        );
+    }
+
+    /// [claims-have-intervals]. A difference that other seeds do not confirm is not claimed.
+    #[test]
+    fn a_difference_that_other_seeds_reverse_is_undecided() {
+        let rows = [row("", &[(100.0, 100, 10), (104.0, 104, 20)])];
+        let seed = |iops: f64, p99: u64| vec![row("", &[(100.0, 100, 10), (iops, 100, p99)])];
+        let confirmed = [seed(104.1, 21), seed(103.9, 20), seed(104.0, 19)];
+        let of = |seeds: &[Vec<Row>]| {
+            let evidence = Evidence { rows: &rows, seeds };
+            [sentences(evidence), undecided(evidence)].concat()
+        };
+        assert_eq!(
+            of(&confirmed),
+            ["b is fastest.", "b against a: +4 %, p99 10.0 ms -> 20.0 ms."]
+        );
+        let reversed = [seed(96.0, 5), seed(104.0, 22), seed(97.0, 8)];
+        let told = of(&reversed);
+        assert_eq!(told[0], "No design is known to be faster.");
+        assert!(told[1].starts_with("b against a: IOPS undecided ("), "{told:?}");
+        assert!(told[2].starts_with("p99 is undecided against a: b "), "{told:?}");
+    }
+
+    #[test]
+    fn a_run_without_an_io_has_no_equal_designs() {
+        let mut idle = row("", &[(0.0, 0, 0), (0.0, 0, 0)]);
+        idle.designs.iter_mut().for_each(|cell| cell.ios = 0);
+        assert_eq!(told(&[idle]), [NOTHING]);
     }
 }

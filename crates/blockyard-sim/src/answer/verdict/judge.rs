@@ -1,0 +1,151 @@
+//! The judgement of differences: whether one design is better than another for a job, or whether that is not known.
+//!
+//! # Rules
+//!
+//! - **[p99-needs-a-thousand]** A p99 is compared only where each design has at least 1,000 I/Os: of 320, three decide it.
+//! - **[claims-have-intervals]** A difference is claimed only if the whole interval of the ratio lies beyond the bound of equality,
+//!   and if the answered run shows it too. Several seeds give the interval of the mean ratio; a single run gives the interval
+//!   in which its p99 lies. The rate of a single run is taken as it is.
+
+#![expect(
+    clippy::float_arithmetic,
+    reason = "four operations and a root, which all machines round alike"
+)]
+
+use super::{Cell, Row};
+use crate::answer::equality::{EQUAL_WITHIN, P99_EQUAL_WITHIN};
+use crate::answer::number::approximate;
+use crate::measure::Interval;
+use serde::Serialize;
+
+/// The smallest number of I/Os whose 99th percentile is compared ([p99-needs-a-thousand]).
+pub const P99_IOS_MIN: u64 = 1000;
+
+/// A figure of a job by which designs are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ComparedFigure {
+    /// I/Os per second. Larger is better; two are equal within 2 %.
+    Iops,
+    /// The 99th percentile of latency. Smaller is better; two are equal within 10 %.
+    P99,
+}
+
+impl ComparedFigure {
+    /// Returns the figures by which the designs of `row` are compared. Syncs are compared by their latency alone, and a p99 only if
+    /// each design has enough I/Os ([p99-needs-a-thousand]).
+    pub(in crate::answer) fn of(row: &Row) -> Vec<Self> {
+        let has_p99 = row.designs.iter().all(Cell::has_p99);
+        let iops = (!row.is_sync()).then_some(Self::Iops);
+        iops.into_iter().chain(has_p99.then_some(Self::P99)).collect()
+    }
+
+    /// The figure in a cell.
+    pub(in crate::answer) fn in_cell(self, cell: &Cell) -> f64 {
+        match self {
+            Self::Iops => cell.iops,
+            Self::P99 => approximate(cell.p99_ns),
+        }
+    }
+
+    /// How far a ratio may be from 1 to be called equal.
+    pub(in crate::answer) const fn equal_within(self) -> f64 {
+        match self {
+            Self::Iops => EQUAL_WITHIN,
+            Self::P99 => P99_EQUAL_WITHIN,
+        }
+    }
+}
+
+/// The relation of a figure under one design to the same figure under another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Judged {
+    /// Within the bound of equality.
+    Equal,
+    /// Beyond it. The ratio is that of the answered run.
+    Differs(f64),
+    /// The interval of the ratio holds several of these.
+    Undecided(Interval),
+    /// There are too few I/Os, or there is no ratio.
+    Unknown,
+}
+
+/// The rows of the answered run, and those of further seeds, which have the same jobs, directions and designs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) rows: &'a [Row],
+    pub(super) seeds: &'a [Vec<Row>],
+}
+
+impl Evidence<'_> {
+    /// Judges the IOPS of a row under the design `at` against those under `from`.
+    pub(super) fn rate(&self, row: usize, from: usize, at: usize) -> Judged {
+        self.judge(ComparedFigure::Iops, row, [from, at])
+    }
+
+    /// Whether the IOPS of a row under the design `at` are known to differ from those under the first.
+    pub(super) fn differs(&self, row: usize, at: usize) -> bool {
+        matches!(self.rate(row, 0, at), Judged::Differs(_)) && !self.rows[row].is_sync()
+    }
+
+    /// Judges the p99 of a row under the design `at` against that under `from`.
+    pub(super) fn p99(&self, row: usize, from: usize, at: usize) -> Judged {
+        let cells = &self.rows[row].designs;
+        if !(cells[from].has_p99() && cells[at].has_p99()) {
+            return Judged::Unknown;
+        }
+        self.judge(ComparedFigure::P99, row, [from, at])
+    }
+
+    fn judge(&self, figure: ComparedFigure, row: usize, [from, at]: [usize; 2]) -> Judged {
+        let ratio = |row: &Row| {
+            let [first, other] = [from, at].map(|at| figure.in_cell(&row.designs[at]));
+            (first > 0.0).then(|| other / first)
+        };
+        let others = self.seeds.iter().map(|rows| ratio(&rows[row]));
+        let ratios = [ratio(&self.rows[row])].into_iter().chain(others);
+        let Some(ratios) = ratios.collect::<Option<Vec<f64>>>() else { return Judged::Unknown };
+        let interval = match ratios.as_slice() {
+            [own] => self.alone(figure, row, [from, at], *own),
+            _ => Interval::of(&ratios),
+        };
+        judged(ratios[0], interval, figure.equal_within())
+    }
+
+    /// The interval of a ratio if only one run is known, in which it is `own`.
+    fn alone(
+        &self,
+        figure: ComparedFigure,
+        row: usize,
+        [from, at]: [usize; 2],
+        own: f64,
+    ) -> Interval {
+        let cells = &self.rows[row].designs;
+        let [first, other] = [from, at].map(|at| cells[at].p99_within_ns.map(approximate));
+        match figure {
+            ComparedFigure::Iops => Interval { low: own, mean: own, high: own },
+            ComparedFigure::P99 => {
+                Interval { low: other[0] / first[1], mean: own, high: other[1] / first[0] }
+            }
+        }
+    }
+}
+
+/// Judges an interval of a ratio, of which the answered run has the value `own` ([claims-have-intervals]).
+fn judged(own: f64, interval: Interval, equal_within: f64) -> Judged {
+    let Interval { low, high, .. } = interval;
+    match equal_within {
+        within if low > 1.0 + within && own > 1.0 + within => Judged::Differs(own),
+        within if high < 1.0 - within && own < 1.0 - within => Judged::Differs(own),
+        within if low >= 1.0 - within && high <= 1.0 + within => Judged::Equal,
+        _ => Judged::Undecided(interval),
+    }
+}
+
+impl Cell {
+    /// Returns whether the cell has enough I/Os to compare its p99.
+    pub(super) const fn has_p99(&self) -> bool {
+        self.ios >= P99_IOS_MIN
+    }
+}
