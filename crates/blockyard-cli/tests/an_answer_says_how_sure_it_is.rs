@@ -42,7 +42,7 @@ fn the_first_lines_say_what_the_figures_rest_on() {
 #[test]
 fn a_design_is_equal_to_itself() {
     let text = whatif("emmc-hs400", "hsq,hsq", "--seeds 5 --readings 6");
-    assert_eq!(line(&text, "hsq: 1"), "hsq: 1.000 to 1.000, equal within 2 %.");
+    assert!(line(&text, "Equal within 2 %").contains("hsq"), "{text}");
     assert_eq!(line(&text, "hsq ="), "hsq = hsq within 2 % in all 6.");
 }
 
@@ -83,12 +83,24 @@ fn an_answer_as_data_has_the_counts() {
     assert_eq!((&pair["first"], &pair["faster"]), (&"cqe".into(), &4.into()), "{pair}");
 }
 
+/// The p99 of 320 I/Os of a log was compared, and other seeds reversed it. Several seeds run by default where they are cheap, and
+/// what they do not support is not claimed.
 #[test]
-fn fewer_than_two_seeds_are_refused() {
+fn cheap_answers_rest_on_several_seeds() {
+    let cheap = whatif("emmc-hs400", "mmc-blkmq,hsq", "");
+    assert!(cheap.contains("with 8 seeds, in intervals of 95 %"), "{cheap}");
+    let one = whatif("emmc-hs400", "mmc-blkmq,hsq", "--seeds 1");
+    assert!(!one.contains("seeds,"), "{one}");
+    let many = whatif("null", "mq-none,mq-deadline", "");
+    assert!(!many.contains("seeds,"), "{many}");
+}
+
+#[test]
+fn no_seed_at_all_is_refused() {
     let blockyard = env!("CARGO_BIN_EXE_blockyard");
-    let args = ["whatif", "--device", "null", "--design", "mq-none", "--seeds", "1"];
+    let args = ["whatif", "--device", "null", "--design", "mq-none", "--seeds", "0"];
     let output = Command::new(blockyard).args(args).output().expect("the program");
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8(output.stderr).expect("text");
-    assert!(told.contains("--seeds") && told.contains("2..=10000"), "{told}");
+    assert!(told.contains("--seeds") && told.contains("1..=10000"), "{told}");
 }

@@ -1,6 +1,6 @@
 //! Figures as rows of a table: one for each job, or group of jobs, and direction.
 
-use blockyard_sim::answer::{DirectionFigures, JobFigures, Outcome};
+use blockyard_sim::answer::{Direction, DirectionFigures, JobFigures, Outcome};
 use serde::Serialize;
 
 /// What a job did in one direction, and the run around it.
@@ -8,7 +8,7 @@ use serde::Serialize;
 pub(crate) struct Row {
     job: String,
     group: u32,
-    /// `read`, `write` or `trim`.
+    /// `sync`, `read`, `write` or `trim`.
     direction: &'static str,
     ios: u64,
     bytes: u64,
@@ -45,11 +45,11 @@ pub(crate) fn of_design(outcome: &Outcome) -> impl Iterator<Item = DesignRow<'_>
     of(outcome).map(move |row| DesignRow { design, ratio, row })
 }
 
-/// Returns the rows of a run. Each job has one for each direction that its options name, with I/O or without.
+/// Returns the rows of a run. Each job has one for each direction that its options name, with I/O or without; syncs are one.
 pub(crate) fn of(outcome: &Outcome) -> impl Iterator<Item = Row> {
     outcome.jobs.iter().flat_map(move |job| {
-        let all = [("read", &job.read), ("write", &job.write), ("trim", &job.trim)];
-        all.into_iter().filter_map(|(name, of)| Some(Row::new(outcome, job, name, of.as_ref()?)))
+        let all = Direction::ALL.into_iter();
+        all.filter_map(|of| Some(Row::new(outcome, job, of.name(), job.direction(of)?)))
     })
 }
 

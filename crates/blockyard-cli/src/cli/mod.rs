@@ -210,8 +210,9 @@ pub(crate) struct Run {
 pub(crate) struct Demands {
     /// A figure that a design must reach: reader.read.p99<20ms, log.write.bw>=20MiB/s
     ///
-    /// [JOB.][DIRECTION.]FIGURE, a bound and a value. FIGURE is iops, bw, mean, max or a percentile of latency (p99.9). Without
-    /// a job or a direction, every job and direction must reach it. The option can be repeated.
+    /// [JOB.][DIRECTION.]FIGURE, a bound and a value. DIRECTION is sync, read, write or trim; FIGURE is iops, bw, mean, max or a
+    /// percentile of latency (p99.9). Without a job or a direction, every job and direction must reach it, for latencies syncs too.
+    /// The option can be repeated.
     #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
@@ -223,11 +224,11 @@ pub(crate) struct Demands {
     #[arg(long)]
     pub(crate) details: bool,
 
-    /// Run each design with N seeds, and say whether the designs differ by more than chance
+    /// Run each design with N seeds, and say whether the designs differ by more than chance, in IOPS and in p99
     ///
-    /// As in fio, a job draws the same offsets with every seed unless it has randrepeat=0. On a device without chance of its
-    /// own all seeds then give the same result.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    /// Each further seed draws other offsets, for jobs with randrepeat=1 or a randseed too. Without this option, 8 seeds if there are
+    /// several designs that issue at most 200,000 I/Os together, otherwise 1. With 1, no chance is judged.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) seeds: Option<u32>,
 
     /// Vary what the device's profile assumes, N times, and say how often the ranking holds

@@ -52,7 +52,7 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
 
 /// Says how each design compares with the `first` over all seeds, by IOPS and by p99.
 fn with_seeds(seeds: &Seeds, first: &str, command: &str) -> Vec<String> {
-    if is_repeated(&seeds.comparisons) {
+    if seeds.all_alike {
         return vec![REPEATED.to_owned()];
     }
     let mut lines = Vec::new();
@@ -90,13 +90,6 @@ fn goals_met(of: &[GoalsMet], count: u32, within: &str, runs: &str) -> Option<St
 /// The sentence for a job and a device of which no seed changes anything.
 const REPEATED: &str =
     "All seeds gave the same result: nothing in this job and device is left to chance.";
-/// Whether every seed gave the same ratios. Means of equal numbers are equal but for their last digits.
-#[expect(clippy::float_arithmetic, reason = "the width of an interval")]
-fn is_repeated(comparisons: &[Comparison]) -> bool {
-    let width = |one: &Comparison| one.ratio.high - one.ratio.low;
-    !comparisons.is_empty() && comparisons.iter().all(|one| width(one).abs() < 1e-12)
-}
-
 const fn readings_of(count: u32) -> &'static str {
     if count == 1 { "reading" } else { "readings" }
 }
@@ -203,23 +196,38 @@ mod tests {
         );
     }
 
+    fn seeds(all_alike: bool, compared: &[(ComparedFigure, f64, f64)]) -> Seeds {
+        let comparisons = compared.iter().map(|&(figure, low, high)| {
+            let ratio = Interval { low, mean: low, high };
+            let verdict = Verdict::of(figure, ratio);
+            let (job, design) = ("log".to_owned(), "hsq".to_owned());
+            Comparison { job, design, figure, ratio, verdict }
+        });
+        Seeds { count: 8, all_alike, comparisons: comparisons.collect(), goals: Vec::new() }
+    }
+
     #[test]
     fn an_answer_says_so_if_no_seed_made_a_difference() {
-        let lines_of = |intervals: &[(f64, f64)]| {
-            let compared = intervals.iter().map(|&(low, high)| {
-                let ratio = Interval { low, mean: low, high };
-                let (job, design) = (String::new(), "hsq".to_owned());
-                let figure = ComparedFigure::Iops;
-                let verdict = Verdict::of(figure, ratio);
-                Comparison { job, design, figure, ratio, verdict }
-            });
-            let seeds = Seeds { count: 3, comparisons: compared.collect(), goals: Vec::new() };
+        let told = |all_alike| {
+            let seeds = seeds(all_alike, &[(ComparedFigure::Iops, 1.0, 1.0)]);
             lines(&Answer { seeds: Some(seeds), ..samples::answer() }, "fio x").join("\n")
         };
-        let repeated = |intervals: &[(f64, f64)]| lines_of(intervals).contains("All seeds gave the same result");
-        assert!(repeated(&[(0.9, 0.9), (1.1, 1.1 + 1e-15)]));
-        assert!(!repeated(&[(0.9, 0.9), (1.1, 1.2)]));
-        assert!(!repeated(&[]), "a single design is compared with nothing");
+        assert!(told(true).contains("All seeds gave the same result"), "{}", told(true));
+        assert!(told(false).contains("Equal within 2 %: log, hsq."), "{}", told(false));
+    }
+
+    #[test]
+    fn rates_and_tails_are_compared_apart() {
+        let compared = [(ComparedFigure::Iops, 1.1, 1.2), (ComparedFigure::P99, 1.1001, 3.0)];
+        assert_eq!(
+            with_seeds(&seeds(false, &compared), "cqe", "fio x"),
+            [
+                "IOPS against cqe, with 8 seeds, in intervals of 95 %:",
+                "log, hsq: 1.100 to 1.200, faster.",
+                "p99 against cqe, with 8 seeds, in intervals of 95 %:",
+                "log, hsq: 1.100 to 3.000, longer.",
+            ]
+        );
     }
 
     #[test]

@@ -16,7 +16,7 @@ Job = str | os.PathLike[str]
 SetValue = str | int | float | bool | list[Any]
 
 SEED_MAX = 2**64 - 1
-SEEDS = range(2, 10_001)
+SEEDS = range(1, 10_001)
 READINGS = range(0, 10_001)
 DISKS = range(1, 1025)
 

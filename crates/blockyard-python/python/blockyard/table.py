@@ -17,8 +17,9 @@ class Table(list[Row]):
 
     Columns that every table has:
 
-    - ``job``, ``group``, ``direction``: the section of the job file, its reporting group from 0, and ``"read"``,
-      ``"write"`` or ``"trim"``.
+    - ``job``, ``group``, ``direction``: the section of the job file, its reporting group from 0, and ``"sync"``,
+      ``"read"``, ``"write"`` or ``"trim"``. A job that syncs has a row ``"sync"``, first of all: its ``ios`` are the
+      syncs, its ``bytes`` 0, and its latencies those of ``fsync`` and ``fdatasync``. Under ``sync=`` each write is one.
     - ``ios``, ``bytes``, ``iops``, ``bytes_per_s``: what ended, as a sum and per second of the job's run time.
     - ``lat_min_ns``, ``lat_mean_ns``, ``lat_p50_ns``, ``lat_p99_ns``, ``lat_p99.9_ns``, ``lat_max_ns``: latency from
       submission to end, in nanoseconds.

@@ -58,7 +58,8 @@ impl Stop {
         let after = time(self.span_ns);
         match self.why {
             Stopped::Steady => format!(
-                "{name}: stopped after {after} of virtual time: each job's rate is known within 1 %"
+                "{name}: stopped after {after} of virtual time: each job's rate is known within 1 %, \
+                 and its p99 within 10 %"
             ),
             Stopped::Interrupted => {
                 format!(

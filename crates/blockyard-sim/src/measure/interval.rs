@@ -1,5 +1,6 @@
 //! Intervals of means, from samples.
 
+use blockyard::stats::Histogram;
 use serde::Serialize;
 
 /// An interval that holds the mean of a random number in 95 of 100 cases, if it is normally distributed.
@@ -37,6 +38,21 @@ impl Interval {
         let student = STUDENT[(values.len() - 2).min(STUDENT.len() - 1)];
         Self { low: mean - student * deviation, mean, high: mean + student * deviation }
     }
+}
+
+/// Returns the ranks, in thousandths of a percent, between which the 99th percentile of `count` I/Os lies in 95 of 100 cases. A hundred
+/// I/Os in a row count as one, because they often wait for the same cause.
+///
+/// Of 100,000 I/Os, a thousand count: their 99th percentile lies within 0.62 percent points of 99 %, 1.96 standard
+/// deviations of the binomial distribution. Of 1,000, ten count: it lies between the 93rd percentile and the maximum.
+#[must_use]
+pub fn p99_ranks(count: u64) -> [u32; 2] {
+    const P99: u32 = 99_000;
+    /// The square of 1.96 deviations of one I/O, for ranks in thousandths of a percent: 3.8416 * 0.99 * 0.01 * 10^10.
+    const SQUARE: u64 = 380_318_400;
+    let independent = (count / 100).max(1);
+    let half = u32::try_from((SQUARE / independent).isqrt()).expect("a share of 19,501 at most");
+    [P99 - half, (P99 + half).min(Histogram::WHOLE)]
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ pub struct Report {
 pub enum Stopped {
     /// [`Conditions::stop`] was set.
     Interrupted,
-    /// The rates of all jobs were known within 1 %: see [`Conditions::until_steady`].
+    /// The rates of all jobs were known within 1 %, and their 99th percentiles within 10 %: see [`Conditions::until_steady`].
     Steady,
 }
 
@@ -145,7 +145,8 @@ pub struct Conditions<'a> {
     /// Whether the logs that the jobs request are written.
     pub logs: bool,
     /// Whether the run stops when the rate of each job in each direction is known within 1 %: when an interval of 95 % of the
-    /// mean of at least 20 batches of at least 100 ms of virtual time is so narrow.
+    /// mean of at least 20 batches of at least 100 ms of virtual time is so narrow. The 99th percentile of each job, and of its
+    /// syncs, must rest on at least 1,000 I/Os then and be known within 10 %.
     pub until_steady: bool,
     /// Stops the run when it is requested. The report then has what was measured so far.
     pub stop: Option<&'a Stop>,

@@ -1,10 +1,13 @@
-//! Decides when the rates of all jobs are known well enough.
+//! Decides when the rates and the 99th percentiles of all jobs are known well enough.
 
-use crate::measure::{Interval, JobStats};
+use crate::measure::{Interval, JobStats, p99_ranks};
+use blockyard::stats::Histogram;
 use blockyard::time::{Duration, Instant};
 
 /// A rate is known well enough if its interval of 95 % reaches this share of the mean to both sides.
 const WITHIN: f64 = 0.01;
+/// The fewest I/Os of which a 99th percentile is known.
+const P99_IOS_MIN: u64 = 1000;
 /// The fewest batches from which an interval is computed.
 const BATCHES_MIN: usize = 20;
 /// The most batches. Then two become one, which makes batches more independent of each other.
@@ -36,14 +39,15 @@ impl Steady {
         now >= self.next
     }
 
-    /// Ends a batch at `now`. `entries` are the measurements with the job of each. Returns whether all rates are known.
+    /// Ends a batch at `now`. `entries` are the measurements with the job of each. Returns whether all rates and 99th percentiles are
+    /// known, those of syncs too.
     pub(super) fn batch<'a>(
         &mut self,
         now: Instant,
-        entries: impl Iterator<Item = (usize, &'a JobStats)>,
+        entries: impl Iterator<Item = (usize, &'a JobStats)> + Clone,
     ) -> bool {
         let mut counts: Vec<u64> = Vec::new();
-        for (job, stats) in entries {
+        for (job, stats) in entries.clone() {
             for (at, of_op) in stats.ops.each().into_iter().enumerate() {
                 let Some(measured) = of_op else { continue };
                 let place = 3 * job + at;
@@ -65,7 +69,7 @@ impl Steady {
             self.batch = self.batch + self.batch;
         }
         self.next = now + self.batch;
-        self.is_steady()
+        self.is_steady() && entries.map(|(_, stats)| stats).all(are_p99s_known)
     }
 
     #[expect(
@@ -94,6 +98,20 @@ impl Steady {
         }
         any
     }
+}
+
+/// Whether each 99th percentile of an entry is known: of I/Os and of syncs, as far as there are any.
+fn are_p99s_known(stats: &JobStats) -> bool {
+    let of_ios = stats.measured().map(|measured| &measured.lat_ns);
+    let mut all = of_ios.chain(stats.sync_lat_ns.as_deref()).filter(|values| values.count() > 0);
+    all.all(is_p99_known)
+}
+
+/// Whether the interval that holds the 99th percentile lies within 10 % of it.
+fn is_p99_known(values: &Histogram) -> bool {
+    let [low, high] = p99_ranks(values.count()).map(|rank| values.percentile(rank));
+    let p99 = values.percentile(99_000);
+    values.count() >= P99_IOS_MIN && 10 * (p99 - low) <= p99 && 10 * (high - p99) <= p99
 }
 
 #[cfg(test)]
@@ -136,5 +154,26 @@ mod tests {
     #[test]
     fn a_job_without_ios_is_not_steady() {
         assert_eq!(steady_after(|_| 0), None);
+    }
+
+    /// `--until steady` judged rates only, which are steady at once for a job that is held to one. What its verdict claims is a p99.
+    #[test]
+    fn a_p99_that_rests_on_few_ios_is_not_known() {
+        let mut stats = JobStats::new(&[Op::Write]);
+        let mut add = |count: u64, ns: u64| {
+            let values = &mut stats.op_mut(Op::Write).expect("writes").lat_ns;
+            (0..count).for_each(|_| values.record(ns));
+            are_p99s_known(&stats)
+        };
+        assert!(!add(999, 1_000_000));
+        assert!(add(1, 1_000_000), "1,000 equal ones");
+        // One in fifty takes ten times as long. The interval of a thousand begins at the 93rd percentile, before the step.
+        assert!(!add(20, 10_000_000));
+        // That of 101,020 begins at 98.4 %, behind the step at 98.04 %.
+        add(98_000, 1_000_000);
+        assert!(add(2_000, 10_000_000), "a hundred thousand");
+        let syncs = stats.sync_lat_ns.get_or_insert_default();
+        (0..50).for_each(|_| syncs.record(30_000_000));
+        assert!(!are_p99s_known(&stats), "50 syncs");
     }
 }

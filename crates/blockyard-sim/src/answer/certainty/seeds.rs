@@ -16,6 +16,8 @@ use serde::Serialize;
 pub struct Seeds {
     /// The number of seeds, from the seed of the answer on.
     pub count: u32,
+    /// Whether all seeds gave the same rates and latencies: nothing in job and device is left to chance.
+    pub all_alike: bool,
     /// For each job, direction and figure, each design but the first, compared with the first.
     pub comparisons: Vec<Comparison>,
     /// With how many seeds each design meets all goals, if there are goals.
@@ -99,6 +101,7 @@ pub(super) fn with_seeds(
     let goals = with_answer(question.goals_met(&by_seed), &answer);
     let mut stated = answer.verdict.rows;
     let comparisons = compared(&stated, &rows);
+    let all_alike = rows.iter().all(|rows| are_alike(&stated, rows));
     for (at, row) in stated.iter_mut().enumerate() {
         for (design, cell) in row.designs.iter_mut().enumerate() {
             let others = rows.iter().map(|rows| approximate(rows[at].designs[design].p99_ns));
@@ -109,7 +112,16 @@ pub(super) fn with_seeds(
     }
     let verdict = answer::Verdict::judged(stated, &rows);
     let reasons = answer::explanation::reasons(&answer.designs, &verdict.rows);
-    Ok(Answer { verdict, reasons, seeds: Some(Seeds { count, comparisons, goals }), ..answer })
+    Ok(Answer { verdict, reasons, seeds: Some(Seeds { count, all_alike, comparisons, goals }), ..answer })
+}
+
+/// Whether two runs have the same rates and latencies.
+fn are_alike(one: &[Row], other: &[Row]) -> bool {
+    let cells = |rows: &[Row]| {
+        let cells = rows.iter().flat_map(|row| &row.designs);
+        cells.map(|cell| (cell.iops, cell.mean_ns, cell.p99_ns, cell.max_ns)).collect::<Vec<_>>()
+    };
+    cells(one) == cells(other)
 }
 
 /// Adds the answered run to the counts of the others.
