@@ -203,6 +203,9 @@ fn answer(
     if let Some(error) = first_error.filter(|_| outcomes.is_empty()) {
         return Err(error);
     }
+    if outcomes.len() > 1 && outcomes.iter().any(Outcome::is_partial) {
+        outcomes.iter_mut().for_each(|of| of.ratio = f64::NAN);
+    }
     let explanation = Explanation::of(device, &outcomes);
     let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
     Ok(Answer {

@@ -18,7 +18,7 @@ use crate::simulate::{Conditions, Report, Stopped};
 pub struct Outcome {
     /// The name of the design.
     pub name: String,
-    /// IOPS relative to those of the first design; null if these are 0.
+    /// IOPS relative to those of the first design; null if these are 0, or if one of several runs was interrupted.
     pub ratio: f64,
     /// The figures of the whole run.
     #[serde(flatten)]
@@ -52,6 +52,12 @@ pub struct Stop {
 }
 
 impl Stop {
+    /// Whether the run ended before its jobs did or their rates were known.
+    #[must_use]
+    pub fn is_partial(self) -> bool {
+        self.why == Stopped::Interrupted
+    }
+
     /// Says of the design `name` that it was stopped, when and why.
     #[must_use]
     pub fn words(&self, name: &str) -> String {
@@ -70,6 +76,12 @@ impl Stop {
 }
 
 impl Outcome {
+    /// Whether the run was interrupted, so that its figures are those of a part of it.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.stopped.is_some_and(Stop::is_partial)
+    }
+
     /// The outcome of `report`, the run of `jobs` under the design `name` and `conditions`; `first_iops`
     /// are those of the first design, or `None` if this is the first.
     #[expect(clippy::float_arithmetic, reason = "the ratio is for reading, and orders nothing")]

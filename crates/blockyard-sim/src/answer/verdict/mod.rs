@@ -1,5 +1,6 @@
 //! The verdict: each job and direction under each design, and who gains what and who pays for it.
 
+mod partial;
 mod words;
 
 pub(super) use words::listed;
@@ -20,6 +21,9 @@ pub struct Verdict {
     pub sentences: Vec<String>,
     /// A row for each job, or group of jobs that reports as one, and direction.
     pub rows: Vec<Row>,
+    /// Whether a run was interrupted, so that nothing is ranked.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub partial: bool,
 }
 
 /// A job, or group of jobs that reports as one, in one direction.
@@ -58,7 +62,7 @@ pub struct Cell {
     pub p99_9_ns: u64,
     /// The longest latency.
     pub max_ns: u64,
-    /// IOPS relative to those under the first design; null if these are 0.
+    /// IOPS relative to those under the first design; null if these are 0, or if one of several runs was interrupted.
     pub ratio: Option<f64>,
 }
 
@@ -68,7 +72,8 @@ impl Verdict {
     pub fn of(outcomes: &[Outcome]) -> Self {
         let jobs: Vec<_> =
             outcomes.iter().map(|of| (of.name.as_str(), Stream::all(&of.jobs))).collect();
-        Self::on(&jobs)
+        let runs: Vec<_> = outcomes.iter().map(|of| (of.name.as_str(), of.stopped)).collect();
+        Self::on(&jobs).unless_partial(&runs)
     }
 
     /// Returns the verdict on the streams of each design, given with its name.
@@ -105,7 +110,7 @@ impl Verdict {
             rows.iter().all(|row| row.designs.len() == designs.len()),
             "a row has a cell for each design"
         );
-        Self { sentences: words::sentences(&rows), rows }
+        Self { sentences: words::sentences(&rows), rows, partial: false }
     }
 
     /// The IOPS of each row under the design `at`.
