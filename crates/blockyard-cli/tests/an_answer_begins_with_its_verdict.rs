@@ -233,8 +233,7 @@ fn await_handler(child: &Child) {
 
 /// Runs the program until it has read its job and simulates, and then sends SIGINT. Returns what it says.
 fn interrupted(args: &[&str]) -> Output {
-    let child =
-        command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_handler(&child);
     std::thread::sleep(core::time::Duration::from_millis(300));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -273,7 +272,8 @@ fn an_interrupted_answer_is_partial_and_ranks_nothing() {
 fn a_saved_answer_of_interrupted_runs_is_not_ranked_against_another() {
     let folder = Folder::new("partial");
     let job = ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--time_based"];
-    let whatif = ["whatif", "--device=null", "--design=mq-none,mq-deadline", "--output-format=json"];
+    let whatif =
+        ["whatif", "--device=null", "--design=mq-none,mq-deadline", "--output-format=json"];
     let part = interrupted(&[&whatif[..], &job[..], &["--runtime=30d"]].concat());
     let part = String::from_utf8(part.stdout).unwrap();
     let answer: Value = serde_json::from_str(&part).unwrap();

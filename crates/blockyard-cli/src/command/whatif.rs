@@ -29,7 +29,7 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     }
     let conditions = Conditions { replay: given.replay.as_ref(), ..subject.conditions() };
     let answer = runs(args, &given, &device, &designs, conditions)?;
-    note_ends(&given, conditions.verify, &answer.designs);
+    note_ends(conditions.verify, &answer.designs);
     let goals = &args.demands.goals;
     let answer = with_goals(goals, Answer { job: given.name.clone(), ..answer })?;
     let question = Question {

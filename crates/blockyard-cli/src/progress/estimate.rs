@@ -88,7 +88,9 @@ impl Runs {
         };
         match self.left(at) {
             Some(left) => format!("{so_far}, about {left:.0} s left"),
-            None if !self.begun.is_empty() && self.begun.iter().all(|run| run.prepared.is_none()) => {
+            None if !self.begun.is_empty()
+                && self.begun.iter().all(|run| run.prepared.is_none()) =>
+            {
                 format!("{so_far}, preparing the device")
             }
             None => so_far,

@@ -15,7 +15,7 @@ use blockyard_sim::output::Recorder;
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError, Stopped};
 
-use crate::job::{Given, note_lateness};
+use crate::job::Given;
 use crate::log;
 use crate::message::{note, warning};
 use crate::terminal::ProgressLine;
@@ -127,14 +127,11 @@ pub(crate) fn simulate(
     }
 }
 
-/// Tells what the runs leave unsaid: power cuts after the end, I/Os that were late, why a run was stopped.
-pub(crate) fn note_ends(given: &Given, verify: Option<&Verify>, outcomes: &[Outcome]) {
+/// Tells what the runs leave unsaid: power cuts after the end, why a run was stopped.
+pub(crate) fn note_ends(verify: Option<&Verify>, outcomes: &[Outcome]) {
     for outcome in outcomes {
         if let Some(verify) = verify {
             warn_of_late_cuts(verify, outcome);
-        }
-        if let Some(replay) = &given.replay {
-            note_lateness(replay, &outcome.name, outcome.late_ns.as_ref());
         }
         let Some(stop) = outcome.stopped else { continue };
         let tell = if stop.why == Stopped::Steady { note } else { warning };

@@ -68,6 +68,7 @@ pub(super) fn outcome(name: &str, iops: f64, ratio: f64) -> Outcome {
         figures: figures(iops),
         jobs: Vec::new(),
         series: Series::default(),
+        latency_from: None,
         late_ns: None,
         faults: None,
         verified: None,

@@ -42,7 +42,7 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     text + &wrapped(&format!("{more}`blockyard whatif --help` explains the columns."), width) + "\n"
 }
 
-/// Says which runs were stopped early, and in which I/Os failed. That one of several was interrupted, the verdict says.
+/// Says which runs were stopped early, in which I/Os failed, and how late those of a trace were. That one of several was interrupted, the verdict says.
 pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
     let said = designs.len() > 1 && designs.iter().any(Outcome::is_partial);
     let stopped = designs.iter().filter(|_| !said);
@@ -51,7 +51,10 @@ pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
         let errors: u64 = of.jobs.iter().map(|job| job.errors).sum();
         (errors > 0).then(|| format!("{}: {errors} I/Os failed.", of.name))
     });
-    stopped.chain(failed).collect()
+    let late = designs.iter().filter_map(|of| Some(of.lateness()? + "."));
+    let any_late = designs.iter().find_map(Outcome::lateness);
+    let counted = any_late.map(|_| "Latencies count from the recorded instants.".to_owned());
+    stopped.chain(failed).chain(late).chain(counted).collect()
 }
 
 /// Returns why the designs differ, and of what that is said: an explanation does not look at single jobs.

@@ -42,7 +42,7 @@ pub use job_time::JobTime;
 pub use latency::{Buckets, Latency};
 pub use life::{Held, Holds, Life, LifeStage};
 pub use locks::{HoldFigures, HolderFigures, LockFigures};
-pub use outcome::{Outcome, Stop};
+pub use outcome::{LatencyFrom, Outcome, Stop};
 pub use pmem::{PmemFigures, PmemParts};
 pub use saved::{Pair as SavedPair, Saved, SavedDesign};
 pub use stream::Stream;
