@@ -14,7 +14,6 @@ use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Speed, Trace};
 
 use crate::cli::{Addresses, Job, Playback, Setting, Variables};
 use crate::message::{Failure, note, warning};
-use blockyard_sim::answer::Latency;
 use blockyard_sim::answer::number::{mebibytes, time};
 
 /// A job or a trace, with its name.
@@ -164,18 +163,6 @@ fn described(trace: &Trace) -> String {
         plural(all.disks.len(), "disk"),
         names.join(", "),
     )
-}
-
-/// Notes how much later than recorded the I/Os of a trace were issued under `design`.
-pub(crate) fn note_lateness(replay: &Replay, design: &str, late_ns: Option<&Latency>) {
-    let open = replay.options().pace == Pace::Open;
-    let Some(late_ns) = late_ns.filter(|late_ns| open && late_ns.count > 0) else { return };
-    note(&format!(
-        "{design}: I/Os were issued later than recorded: {} (median), {} (p99), {} (max)",
-        time(late_ns.p50),
-        time(late_ns.p99),
-        time(late_ns.max),
-    ));
 }
 
 fn from_standard_input(source: &dyn jobs::Source) -> Result<JobFile, Failure> {

@@ -231,25 +231,65 @@ fn await_handler(child: &Child) {
     }
 }
 
-#[test]
-fn an_interrupted_answer_is_partial() {
-    let job =
-        ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--time_based", "--runtime=30d"];
-    let args = [&["whatif", "--device=null", "--design=mq-none,mq-deadline"], &job[..]].concat();
-    let mut command = command(&args);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+/// Runs the program until it has read its job and simulates, and then sends SIGINT. Returns what it says.
+fn interrupted(args: &[&str]) -> Output {
+    let child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     await_handler(&child);
     std::thread::sleep(core::time::Duration::from_millis(300));
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
-    let output = child.wait_with_output().unwrap();
+    child.wait_with_output().unwrap()
+}
+
+/// Ctrl-C once ranked designs that had run for different virtual times: "kyber is fastest: 2.57 times" of 39 ms against 1.52 s.
+#[test]
+fn an_interrupted_answer_is_partial_and_ranks_nothing() {
+    let job =
+        ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--time_based", "--runtime=30d"];
+    let goal = ["--goal", "x.iops>1", "--check"];
+    let whatif = ["whatif", "--device=null", "--design=mq-none,mq-deadline"];
+    let args = [&whatif[..], &job[..], &goal[..]].concat();
+    let output = interrupted(&args);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{errors}");
     assert_eq!(errors.matches("its figures are partial").count(), 2, "{errors}");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\nmq-none ") && text.contains("\nmq-deadline "), "{text}");
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let second = text.lines().nth(1).unwrap();
-    assert!(second.starts_with("mq-none: interrupted after "), "the answer itself says so: {text}");
+    assert!(second.starts_with("Interrupted: the designs are not ranked, because "), "{text}");
+    assert!(words.contains("different virtual times: mq-none "), "{text}");
+    assert!(words.contains("No goal is judged by a part of a run."), "{text}");
+    for ranks in ["fastest", "equal", "meet", "against", "reaches", "ranking."] {
+        assert!(!words.contains(ranks), "{ranks}: {text}");
+    }
+    let ratios = text.lines().filter(|line| line.starts_with("mq-") && line.ends_with(" -"));
+    assert_eq!(ratios.count(), 2, "no ratio: {text}");
+}
+
+/// A saved part of a run was once compared with whole ones as if it were whole.
+#[test]
+fn a_saved_answer_of_interrupted_runs_is_not_ranked_against_another() {
+    let folder = Folder::new("partial");
+    let job = ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--time_based"];
+    let whatif =
+        ["whatif", "--device=null", "--design=mq-none,mq-deadline", "--output-format=json"];
+    let part = interrupted(&[&whatif[..], &job[..], &["--runtime=30d"]].concat());
+    let part = String::from_utf8(part.stdout).unwrap();
+    let answer: Value = serde_json::from_str(&part).unwrap();
+    assert_eq!(answer["verdict"]["partial"], true);
+    assert_eq!(answer["explanation"]["factor"], "partial");
+    let ratios: Vec<_> =
+        answer["designs"].as_array().unwrap().iter().map(|of| &of["ratio"]).collect();
+    assert_eq!(ratios, [&Value::Null, &Value::Null]);
+    let whole = said(&[&whatif[..], &job[..], &["--runtime=1ms", "--readings=0"]].concat(), 0);
+    let (part, whole) = (folder.file("part.json", &part), folder.file("whole.json", &whole));
+    for files in [[&part, &whole], [&whole, &part]] {
+        let text = said(&["compare", files[0], files[1]], 0);
+        assert_eq!(text.matches("Interrupted: the designs are not ranked").count(), 2, "{text}");
+        assert!(text.contains("whole to its end"), "{text}");
+        assert!(!text.contains("fastest") && !text.contains(" against first"), "{text}");
+    }
 }
 
 #[test]

@@ -497,10 +497,19 @@ fn a_trace_is_answered_like_a_job() {
         told.contains(sniffed) && told.contains("on 1 disk (8,0), all with completions"),
         "{told}"
     );
-    assert!(told.contains("mq-none: I/Os were issued later than recorded: "), "{told}");
+    assert!(
+        told.contains("mq-none: I/Os were issued ") && told.contains("later than recorded"),
+        "{told}"
+    );
     assert_eq!(replay(&["run", "--replay", &trace, "--device=null"]).0, run);
     let designs = "--design=mq-none,mq-deadline";
+    // Only an open loop has recorded instants.
+    let (open, _) = replay(&["replay", &trace, designs]);
+    let words = open.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("mq-deadline: I/Os were issued "), "{open}");
+    assert!(words.contains("Latencies count from the recorded instants."), "{open}");
     let (table, _) = replay(&["replay", &trace, designs, "--pace=think"]);
+    assert!(!table.contains("recorded"), "{table}");
     for row in ["database.blktrace.0, read\n  mq-none ", "\n  mq-deadline "] {
         assert!(table.contains(row), "{table}");
     }

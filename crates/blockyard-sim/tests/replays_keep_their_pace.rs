@@ -185,3 +185,55 @@ fn a_process_ahead_of_its_trace_causes_no_more_events() {
     let events = report.totals.events;
     assert!(events < 10 * 4000, "{events}");
 }
+
+/// Reads of one process that take 100 us on a disk with room for one, recorded 50 us apart.
+fn burst(count: u64) -> Vec<Io> {
+    (0..count).map(|n| Io { took_us: 30, ..Io::new(n * 50, Op::Read, n * 1000, 8) }).collect()
+}
+
+/// A device that does one request after the other, each in 100 us, on a machine without costs.
+fn slow() -> Device {
+    let costs = free::steps();
+    let text = format!(
+        "base = \"null\"\n[null]\ncompletion = \"timer\"\ncompletion-time = \"100us\"\ndepth = 1\n[cpu]\n{costs}"
+    );
+    Device::parse("slow", &text).unwrap()
+}
+
+fn latencies(report: &Report) -> &blockyard::stats::Histogram {
+    &report.jobs[0].stats.ops.read.as_deref().unwrap().lat_ns
+}
+
+/// Latency once counted from the issue, so that it left out how long an I/O had waited for its turn to be issued: p99 of a
+/// replay at four times the speed was that of an idle disk. I/O number n is due at 50 n us and ends at 100 (n + 1) us, so it
+/// takes 100 + 50 n us.
+#[test]
+fn latency_in_an_open_loop_counts_from_the_recorded_instant() {
+    let report = simulate(&blkparse(&burst(40)), at(Pace::Open, "1x"), &slow());
+    let lat = latencies(&report);
+    assert_eq!((lat.min(), lat.max()), (100_000, (100 + 50 * 39) * 1000));
+    let sum: u64 = (0..40).map(|n| (100 + 50 * n) * 1000).sum();
+    assert_eq!((lat.count(), lat.sum()), (40, u128::from(sum)));
+    // At half the speed, each is due when the one before has ended.
+    let report = simulate(&blkparse(&burst(40)), at(Pace::Open, "0.5x"), &slow());
+    assert_eq!((latencies(&report).min(), latencies(&report).max()), (100_000, 100_000));
+}
+
+/// With think time, an I/O is due when what it waits for has happened and the recorded pause has passed. In the trace each read
+/// ends 20 us before the next. A slower disk delays all that follow, and none of them is late.
+#[test]
+fn latency_with_think_time_counts_from_the_end_of_the_pause() {
+    let report = simulate(&blkparse(&burst(40)), at(Pace::Think, "1x"), &slow());
+    let lat = latencies(&report);
+    assert_eq!((lat.min(), lat.max()), (100_000, 100_000));
+    assert_eq!(report.span.as_ns(), (40 * 100 + 39 * 20) * 1000);
+    // They are behind the trace all the same.
+    assert_eq!(report.late_ns.unwrap().max(), 39 * 70 * 1000);
+}
+
+/// A closed loop has no instants: latency counts from the issue.
+#[test]
+fn latency_in_a_closed_loop_counts_from_the_issue() {
+    let report = simulate(&blkparse(&burst(40)), at(Pace::Closed(1), "1x"), &slow());
+    assert_eq!((latencies(&report).min(), latencies(&report).max()), (100_000, 100_000));
+}

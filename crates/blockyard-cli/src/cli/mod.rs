@@ -464,6 +464,12 @@ Paces:
              device gets more I/Os per second. If a trace has no completions,
              the times between issues are kept.
 
+The latency of an I/O counts until its end: with `open` from its recorded
+instant, however late it was issued; with `think` from the end of its pause, so
+that a slow device delays the I/Os that follow, and those are not late; with
+`closed` from its issue. With one design, `lat` counts so, while `slat` and
+`clat` count from the issue. The answer says how late I/Os were.
+
 One design, mq-none without any, is summarised as `run` does. With several the
 answer is that of `whatif`: the formats are normal and json, and logs and
 --blktrace are not available. --goal, --details, --seeds and --readings need

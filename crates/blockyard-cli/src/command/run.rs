@@ -9,7 +9,7 @@ use blockyard_sim::simulate::{Conditions, Report};
 
 use super::posted;
 use crate::cli::{JobLogs, Run, RunFormat};
-use crate::message::Failure;
+use crate::message::{Failure, note};
 use crate::progress::{Progress, note_ends, simulate};
 use crate::render;
 use crate::{fio, job, terminal, trace, verdict};
@@ -21,7 +21,8 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let subject = args.setting.read()?;
     let mut given = job::read(&args.job, &args.setting, &device)?;
     ask_for(&args.outputs.logs, &mut given.jobs);
-    let conditions = Conditions { logs: true, ..subject.conditions() };
+    let replay = given.replay.as_ref();
+    let conditions = Conditions { logs: true, replay, ..subject.conditions() };
     let progress = Progress::of(&given.jobs, 1);
     let report =
         trace::recorded(args.setting.trace.as_ref(), args.outputs.blktrace.as_ref(), |recorder| {
@@ -29,7 +30,10 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
         })?;
     drop(progress);
     let outcome = Outcome::of(&design.name, &given.jobs, &report, &conditions, None);
-    note_ends(&given, conditions.verify, core::slice::from_ref(&outcome));
+    note_ends(conditions.verify, core::slice::from_ref(&outcome));
+    if let Some(late) = outcome.lateness() {
+        note(&format!("{late}; `lat` counts from the recorded instants, `clat` from the issue"));
+    }
     let text = text(&args.outputs.output_format, &given.jobs, &device.name, &report, &outcome);
     args.setting.answer.deliver(&text, out)?;
     if let Some(file) = &args.setting.html {

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use blockyard_sim::answer::certainty::{Question, Wanted};
 use blockyard_sim::answer::goal::{Goal, GoalResult};
-use blockyard_sim::answer::{Answer, whatif_each, whatif_in_turn};
+use blockyard_sim::answer::{Answer, Outcome, whatif_each, whatif_in_turn};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 
@@ -29,10 +29,9 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     }
     let conditions = Conditions { replay: given.replay.as_ref(), ..subject.conditions() };
     let answer = runs(args, &given, &device, &designs, conditions)?;
-    note_ends(&given, conditions.verify, &answer.designs);
+    note_ends(conditions.verify, &answer.designs);
     let goals = &args.demands.goals;
-    let judged = goals.iter().map(|goal| judged(goal, &answer)).collect::<Result<_, _>>()?;
-    let answer = Answer { job: given.name.clone(), goals: judged, ..answer };
+    let answer = with_goals(goals, Answer { job: given.name.clone(), ..answer })?;
     let question = Question {
         jobs: &given.jobs,
         device: &device,
@@ -54,6 +53,17 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     if args.demands.check { verdict::on_goals(&answer) } else { Ok(()) }
 }
 
+/// Adds what each design reaches of each goal. A part of a run tells nothing about goals.
+fn with_goals(goals: &[Goal], answer: Answer) -> Result<Answer, Failure> {
+    if !goals.is_empty() && answer.designs.iter().any(Outcome::is_partial) {
+        let mut verdict = answer.verdict;
+        verdict.sentences.push("No goal is judged by a part of a run.".to_owned());
+        return Ok(Answer { verdict, ..answer });
+    }
+    let judged = goals.iter().map(|goal| judged(goal, &answer)).collect::<Result<_, _>>()?;
+    Ok(Answer { goals: judged, ..answer })
+}
+
 /// Returns what each design reaches of `goal`.
 fn judged(goal: &Goal, answer: &Answer) -> Result<GoalResult, Failure> {
     let judged = goal.judge(&answer.designs);
@@ -68,12 +78,13 @@ fn runs(
     designs: &[Design],
     conditions: Conditions<'_>,
 ) -> Result<Answer, Failure> {
-    let progress = Progress::of(&given.jobs, designs.len());
     let Some(trace) = args.setting.trace.as_ref() else {
+        let progress = Progress::of(&given.jobs, designs.len());
         return Ok(whatif_each(&given.jobs, device, designs, &conditions, |design| {
             simulate(given, device, design, conditions, None, &progress)
         })?);
     };
+    let progress = Progress::in_turn(&given.jobs, designs.len());
     trace::recorded(Some(trace), None, |mut recorder| {
         whatif_in_turn(&given.jobs, device, designs, &conditions, |design| {
             simulate(given, device, design, conditions, recorder.as_deref_mut(), &progress)
@@ -90,7 +101,7 @@ fn sure(args: &Whatif, question: Question<'_>, answer: Answer) -> Result<Answer,
     }
     let devices = args.setting.readings(&args.device, wanted.readings)?;
     let progress = Progress::of(question.jobs, runs);
-    let surer = question.ask_again(answer, wanted.seeds, &devices, || progress.add_run(0))?;
+    let surer = question.ask_again(answer, wanted.seeds, &devices, || progress.add_run())?;
     if interrupt::has_come() {
         note("interrupted: what other seeds and readings say is left out");
         return Ok(Answer { seeds: None, readings: None, ..surer });

@@ -85,11 +85,7 @@ fn sections(of: &Page<'_>, points_max: usize) -> Markup {
         }
         h2 { "Each job under each design" }
         (verdict(of.verdict, of.unsuited))
-        @for row in of.verdict.rows.iter().take(CHARTED_MAX) {
-            h3 { (row.job) ", " (row.direction) }
-            (rates(row))
-        }
-        (left_out(of.verdict.rows.len()))
+        @if !of.verdict.partial { (bars(of.verdict)) }
         h2 { "How far to trust it" }
         @for sentence in &of.trust { p { (sentence) } }
         (curves(of, points_max))
@@ -101,6 +97,17 @@ fn sections(of: &Page<'_>, points_max: usize) -> Markup {
             (texts(&of.texts))
             p class="dim" { "blockyard " (env!("CARGO_PKG_VERSION")) ": modelled devices in virtual time." }
         }
+    }
+}
+
+/// Draws what each design reaches for each job. Partial runs have no bars: they are not compared.
+fn bars(verdict: &Verdict) -> Markup {
+    html! {
+        @for row in verdict.rows.iter().take(CHARTED_MAX) {
+            h3 { (row.job) ", " (row.direction) }
+            (rates(row))
+        }
+        (left_out(verdict.rows.len()))
     }
 }
 

@@ -70,6 +70,7 @@ pub(super) fn outcome(name: &str, iops: f64, ratio: f64) -> Outcome {
         figures: figures(iops),
         jobs: Vec::new(),
         series: Series::default(),
+        latency_from: None,
         late_ns: None,
         faults: None,
         verified: None,
@@ -83,7 +84,7 @@ pub(super) fn answer() -> Answer {
         device: "srp".to_owned(),
         rests: Rests { fitted: 9, stated: 4, assumed: 20, varied: 18 },
         seed: 1,
-        verdict: Verdict { sentences: Vec::new(), undecided: Vec::new(), rows: Vec::new() },
+        verdict: Verdict::default(),
         goals: Vec::new(),
         unsuited: Vec::new(),
         designs: vec![

@@ -46,7 +46,7 @@ fn with(verdict: &Verdict, unsuited: &[Unsuited], columns: &[Column]) -> Table {
         }
         for of in &row.designs {
             let mut cells: Vec<Cell> = columns.iter().map(|(.., cell)| cell(of).into()).collect();
-            if let Some(ratio) = cells.last_mut() {
+            if let Some(ratio) = cells.last_mut().filter(|_| of.ratio.is_some()) {
                 ratio.style = colour::of(of.iops, row.designs.iter().map(|of| of.iops));
             }
             let indent = if alone { "" } else { "  " };

@@ -42,20 +42,25 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     text + &wrapped(&format!("{more}`blockyard whatif --help` explains the columns."), width) + "\n"
 }
 
-/// Says which runs were stopped early, and in which I/Os failed.
+/// Says which runs were stopped early, in which I/Os failed, and how late those of a trace were. That one of several was interrupted, the verdict says.
 pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
-    let stopped = designs.iter().filter_map(|of| Some(of.stopped?.words(&of.name) + "."));
+    let said = designs.len() > 1 && designs.iter().any(Outcome::is_partial);
+    let stopped = designs.iter().filter(|_| !said);
+    let stopped = stopped.filter_map(|of| Some(of.stopped?.words(&of.name) + "."));
     let failed = designs.iter().filter_map(|of| {
         let errors: u64 = of.jobs.iter().map(|job| job.errors).sum();
         (errors > 0).then(|| format!("{}: {errors} I/Os failed.", of.name))
     });
-    stopped.chain(failed).collect()
+    let late = designs.iter().filter_map(|of| Some(of.lateness()? + "."));
+    let any_late = designs.iter().find_map(Outcome::lateness);
+    let counted = any_late.map(|_| "Latencies count from the recorded instants.".to_owned());
+    stopped.chain(failed).chain(late).chain(counted).collect()
 }
 
 /// Returns the reason of each job that differs, and why the designs differ for all jobs together.
 pub(crate) fn why(answer: &Answer) -> Vec<String> {
     let whole = match answer.why.strip_prefix("All designs") {
-        _ if answer.verdict.rows.len() < 2 => answer.why.clone(),
+        _ if answer.verdict.rows.len() < 2 || answer.verdict.partial => answer.why.clone(),
         Some(rest) => format!("All jobs together, all designs{rest}"),
         None => format!("All jobs together: {}", answer.why),
     };
@@ -99,7 +104,7 @@ mod tests {
         let sentences = vec!["legacy-deadline is fastest.".to_owned()];
         let unsuited =
             vec![Unsuited { design: "hsq".to_owned(), why: "needs eMMC or SD".to_owned() }];
-        Answer { verdict: Verdict { sentences, undecided: Vec::new(), rows }, unsuited, ..answer() }
+        Answer { verdict: Verdict { sentences, rows, ..Verdict::default() }, unsuited, ..answer() }
     }
 
     fn shown(answer: &Answer, width: usize, details: bool) -> String {

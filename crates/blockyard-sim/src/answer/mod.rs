@@ -44,7 +44,7 @@ pub use job_time::JobTime;
 pub use latency::{Buckets, Latency};
 pub use life::{Held, Holds, Life, LifeStage};
 pub use locks::{HoldFigures, HolderFigures, LockFigures};
-pub use outcome::{Outcome, Stop};
+pub use outcome::{LatencyFrom, Outcome, Stop};
 pub use pmem::{PmemFigures, PmemParts};
 pub use saved::{Pair as SavedPair, Saved, SavedDesign};
 pub use stream::Stream;
@@ -223,6 +223,9 @@ fn answer(
     }
     if let Some(error) = first_error.filter(|_| outcomes.is_empty()) {
         return Err(error);
+    }
+    if outcomes.len() > 1 && outcomes.iter().any(Outcome::is_partial) {
+        outcomes.iter_mut().for_each(|of| of.ratio = f64::NAN);
     }
     let explanation = Explanation::of(device, &outcomes);
     let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();

@@ -10,6 +10,7 @@ use super::verified::Verified;
 use crate::device::stack::FaultCount;
 use crate::job::JobFile;
 use crate::measure::series::Series;
+use crate::replay::Pace;
 use crate::simulate::{Conditions, Report, Stopped};
 
 /// What one design made of the job.
@@ -18,7 +19,7 @@ use crate::simulate::{Conditions, Report, Stopped};
 pub struct Outcome {
     /// The name of the design.
     pub name: String,
-    /// IOPS relative to those of the first design; null if these are 0.
+    /// IOPS relative to those of the first design; null if these are 0, or if one of several runs was interrupted.
     pub ratio: f64,
     /// The figures of the whole run.
     #[serde(flatten)]
@@ -30,7 +31,11 @@ pub struct Outcome {
     pub stopped: Option<Stop>,
     /// Rates and depths over time.
     pub series: Series,
-    /// For a replay: how much later than recorded the I/Os were issued.
+    /// For a replay: from when the latency of an I/O counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_from: Option<LatencyFrom>,
+    /// For a replay: how much later than recorded the I/Os were issued. Latencies contain it if they count from the recorded
+    /// instants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_ns: Option<Latency>,
     /// How often each fault rule matched a request and fired, if there are fault rules.
@@ -39,6 +44,29 @@ pub struct Outcome {
     /// What was found on the media, if the run was verified.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
+}
+
+/// From when the latency of an I/O of a trace counts, until its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum LatencyFrom {
+    /// From the instant at which the trace issued it, at the replay's speed: an open loop.
+    RecordedInstant,
+    /// From when all had happened that it waits for, and its pause had passed: think time.
+    EndOfPause,
+    /// From its issue: a closed loop has no instants.
+    Issue,
+}
+
+impl From<Pace> for LatencyFrom {
+    fn from(pace: Pace) -> Self {
+        match pace {
+            Pace::Open => Self::RecordedInstant,
+            Pace::Think => Self::EndOfPause,
+            Pace::Closed(_) => Self::Issue,
+        }
+    }
 }
 
 /// How a run was stopped before its jobs ended.
@@ -52,6 +80,12 @@ pub struct Stop {
 }
 
 impl Stop {
+    /// Whether the run ended before its jobs did or their rates were known.
+    #[must_use]
+    pub fn is_partial(self) -> bool {
+        self.why == Stopped::Interrupted
+    }
+
     /// Says of the design `name` that it was stopped, when and why.
     #[must_use]
     pub fn words(&self, name: &str) -> String {
@@ -71,6 +105,24 @@ impl Stop {
 }
 
 impl Outcome {
+    /// Whether the run was interrupted, so that its figures are those of a part of it.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.stopped.is_some_and(Stop::is_partial)
+    }
+
+    /// Says how late the I/Os of a trace were, if latencies count from the recorded instants.
+    #[must_use]
+    pub fn lateness(&self) -> Option<String> {
+        let counts = self.latency_from == Some(LatencyFrom::RecordedInstant);
+        let late_ns = self.late_ns.as_ref().filter(|late_ns| counts && late_ns.count > 0)?;
+        let [median, p99, longest] = [late_ns.p50, late_ns.p99, late_ns.max].map(time);
+        Some(format!(
+            "{}: I/Os were issued {median} (median), {p99} (p99) and {longest} (max) later than recorded",
+            self.name
+        ))
+    }
+
     /// The outcome of `report`, the run of `jobs` under the design `name` and `conditions`; `first_iops`
     /// are those of the first design, or `None` if this is the first.
     #[expect(clippy::float_arithmetic, reason = "the ratio is for reading, and orders nothing")]
@@ -92,6 +144,7 @@ impl Outcome {
             jobs: report.jobs.iter().map(JobFigures::of).collect(),
             stopped: report.stopped.map(|why| Stop { why, span_ns: report.span.as_ns() }),
             series: report.series.clone(),
+            latency_from: conditions.replay.map(|replay| replay.options().pace.into()),
             late_ns: report.late_ns.as_ref().map(Latency::from),
             faults: conditions.faults.map(|_| report.faults.clone()),
             verified: report.verified.as_ref().map(Verified::from),

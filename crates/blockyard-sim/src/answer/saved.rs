@@ -76,7 +76,8 @@ impl Saved {
             };
             let labels = [named(0), named(1)];
             let streams = [0, 1].map(|at| (labels[at].as_str(), Stream::all(&designs[at].jobs)));
-            Pair { designs, verdict: Verdict::on(&streams) }
+            let runs = [0, 1].map(|at| (labels[at].as_str(), designs[at].stopped));
+            Pair { designs, verdict: Verdict::on(&streams).unless_partial(&runs) }
         };
         pairs.into_iter().map(with_verdict).collect()
     }

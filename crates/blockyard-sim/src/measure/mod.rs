@@ -31,7 +31,7 @@ pub struct Measured {
     pub slat_ns: Histogram,
     /// Completion latency in nanoseconds: from the return of the call until the job has the result.
     pub clat_ns: Histogram,
-    /// Total latency in nanoseconds: the sum of both.
+    /// Total latency in nanoseconds: the sum of both, and of the time by which an I/O of a trace was issued later than due.
     pub lat_ns: Histogram,
     /// The latencies of a job whose I/Os differ in priority, by priority in Linux's encoding; otherwise empty.
     pub by_priority: BTreeMap<u16, Latencies>,

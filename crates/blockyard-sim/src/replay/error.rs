@@ -137,6 +137,8 @@ pub enum TraceFault {
     },
     /// This first word does not begin a blktrace record.
     BadMagic(u32),
+    /// This blktrace record has the other byte order than those before it in its file.
+    OtherByteOrder,
     /// The range ends beyond the largest byte offset.
     Beyond,
     /// More disks than [`DISKS_MAX`].
@@ -200,6 +202,10 @@ impl fmt::Display for TraceFault {
             Self::BadMagic(found) => {
                 write!(f, "no blktrace record begins here: its first word is {found:#010x}")
             }
+            Self::OtherByteOrder => f.write_str(
+                "this blktrace record has the other byte order than those before it: it was recorded on a machine of the other \
+                 byte order. A file of either order can be replayed, but not both in one file",
+            ),
             Self::Beyond => f.write_str("the range ends beyond the largest byte offset"),
             Self::TooManyDisks => write!(f, "more than {DISKS_MAX} disks"),
             Self::TooManySubmitters => write!(

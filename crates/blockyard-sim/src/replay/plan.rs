@@ -205,8 +205,10 @@ impl Replay {
         let longest = self.disks().map(|(_, disk)| disk.len_bytes_max).max().unwrap_or(0);
         let path = self.trace.name();
         let name = path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path);
+        // The percentiles of completion latency leave out by how much I/Os were late; those of total latency have it.
         let args = [
             format!("--name={name}"),
+            "--lat_percentiles=1".to_owned(),
             "--direct=1".to_owned(),
             "--ioengine=libaio".to_owned(),
             format!("--iodepth={depth}"),

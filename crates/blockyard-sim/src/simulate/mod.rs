@@ -312,11 +312,9 @@ impl<O: Observer> Simulation<O> {
         }
         let more = self.world.has_jobs();
         self.check_progress(max)?;
-        if self.stop.as_ref().is_some_and(Stop::is_requested) {
-            self.stopped = Some(Stopped::Interrupted);
-        }
         self.world.logs.write_due()?;
-        if more && self.stopped == Some(Stopped::Interrupted) {
+        if more && self.stop.as_ref().is_some_and(Stop::is_requested) {
+            self.stopped = Some(Stopped::Interrupted);
             self.world.cut_measuring();
         } else if more || self.begin_wave() {
             return Ok(true);

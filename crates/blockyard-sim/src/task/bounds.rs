@@ -66,7 +66,7 @@ impl Watch {
 
     /// Notes an I/O that was reaped at `now`.
     pub(super) fn took(&mut self, op: Op, taken: &Taken, now: Instant) -> Option<Violation> {
-        let took = taken.slat + taken.clat;
+        let took = taken.lat();
         let most = Duration::from_ns(*self.bounds.latency_max_ns.of(op));
         if most > Duration::ZERO && took > most {
             return Some(Violation::Latency { took, most });

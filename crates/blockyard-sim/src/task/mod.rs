@@ -72,6 +72,8 @@ struct Slot {
     op: Option<Op>,
     len_bytes: u32,
     offset_bytes: u64,
+    /// When a trace wanted the I/O to be issued, if that is earlier than `begun`, which it otherwise equals.
+    due: Instant,
     begun: Instant,
     submitted: Instant,
     completed: Instant,
@@ -139,6 +141,8 @@ pub struct Taken {
     pub len_bytes: u32,
     /// Offset in its file, bytes.
     pub offset_bytes: u64,
+    /// How much later than due an I/O of a trace was issued.
+    pub late: Duration,
     /// Submission latency.
     pub slat: Duration,
     /// Completion latency.
@@ -149,6 +153,15 @@ pub struct Taken {
     pub status: Status,
     /// The priority of the I/O, if it is not that of its job.
     pub priority: Option<Priority>,
+}
+
+impl Taken {
+    /// Returns the total latency. It counts from the instant at which the I/O was due: an I/O of a trace that could not be
+    /// issued then has waited, too.
+    #[must_use]
+    pub fn lat(&self) -> Duration {
+        self.late + self.slat + self.clat
+    }
 }
 
 /// One instance of a job.
@@ -285,6 +298,7 @@ impl Task {
             op: None,
             len_bytes: 0,
             offset_bytes: 0,
+            due: Instant::ZERO,
             begun: Instant::ZERO,
             submitted: Instant::ZERO,
             completed: Instant::ZERO,
@@ -558,6 +572,7 @@ impl Task {
             op: slot.op,
             len_bytes: slot.len_bytes,
             offset_bytes: slot.offset_bytes,
+            late: slot.begun.since(slot.due),
             slat: slot.submitted.since(slot.begun),
             clat: now.since(slot.submitted),
             completed: slot.completed,
@@ -643,16 +658,20 @@ impl Task {
         let ask = self.drawn.take().expect("a submitted bio should come from `next_bio`");
         let at = self.free.pop().expect("a submitted bio should have a slot");
         self.last_queue = ask.queue;
-        match &mut self.source {
-            Source::Generated(generated) => generated.submitted(&ask),
-            Source::Recorded(recorded) => recorded.submitted(now),
-        }
+        let due = match &mut self.source {
+            Source::Generated(generated) => {
+                generated.submitted(&ask);
+                begun
+            }
+            Source::Recorded(recorded) => recorded.submitted(&ask, now).min(begun),
+        };
         let polled = ask.bio.flags.contains(Flags::POLLED);
         self.polled += u32::from(polled);
         self.slots[at as usize] = Slot {
             op: ask.kind,
             len_bytes: ask.len_bytes,
             offset_bytes: ask.offset_bytes,
+            due,
             begun,
             submitted: now,
             completed: now,

@@ -236,6 +236,8 @@ pub(super) struct Recorded {
     /// For each index, the instant when the number in flight last fell to it.
     fell_to: Vec<Instant>,
     latest_issue: Instant,
+    /// When the latest call was due.
+    call_due: Instant,
 }
 
 impl Recorded {
@@ -248,6 +250,7 @@ impl Recorded {
             in_flight: 0,
             fell_to: vec![Instant::ZERO; depth as usize],
             latest_issue: Instant::ZERO,
+            call_due: Instant::ZERO,
         }
     }
 
@@ -296,13 +299,23 @@ impl Recorded {
         self.ended && self.inbox.is_empty()
     }
 
-    pub(super) const fn submitted(&mut self, now: Instant) {
+    /// Notes that `ask` was submitted. Returns the instant from which its latency counts: in an open loop, that of the trace;
+    /// with think time, when all had happened that it waits for, and the recorded time had passed since; `now` in a closed
+    /// loop, in which nothing is late. I/Os of one call are due together.
+    pub(super) fn submitted(&mut self, ask: &Ask, now: Instant) -> Instant {
         debug_assert!(
             (self.in_flight as usize) < self.fell_to.len(),
             "I/Os in flight must not exceed the depth"
         );
+        let due = match ask.when {
+            When::Recorded(Due::AtOnce) | When::Paced => now,
+            When::Recorded(Due::Joined) => self.call_due,
+            When::Recorded(due @ (Due::At(_) | Due::After { .. })) => self.due(due).unwrap_or(now),
+        };
+        self.call_due = due;
         self.in_flight += 1;
         self.latest_issue = now;
+        due
     }
 
     pub(super) fn completed(&mut self, now: Instant) {

@@ -14,7 +14,7 @@ impl Task {
 
     /// Notes the latency of an I/O that was reaped at `now`. Returns the bound that it violates, if any.
     pub fn took(&mut self, op: Op, taken: &Taken, now: Instant) -> Option<Violation> {
-        let took = taken.slat + taken.clat;
+        let took = taken.lat();
         if self.search.as_mut().is_some_and(|search| search.took(took)) {
             let most = self.search.as_ref().map_or(Duration::ZERO, |search| search.target());
             return Some(Violation::Latency { took, most });

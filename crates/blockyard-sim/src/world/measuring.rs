@@ -76,6 +76,7 @@ impl<O: Observer> World<O> {
         }
         debug_assert!(taken.completed <= self.now, "{taken:?} is reaped before it completes");
         let (slat, clat) = (taken.slat.as_ns(), taken.clat.as_ns());
+        let lat = taken.lat().as_ns();
         let stats = &mut self.stats[task.stats];
         if failed {
             stats.errors += 1;
@@ -83,7 +84,7 @@ impl<O: Observer> World<O> {
             return;
         }
         let Some(op) = taken.op else {
-            stats.sync_lat_ns.get_or_insert_default().record(slat + clat);
+            stats.sync_lat_ns.get_or_insert_default().record(lat);
             return;
         };
         let Some(measured) = stats.op_mut(op) else { return };
@@ -92,13 +93,13 @@ impl<O: Observer> World<O> {
         measured.bytes += u64::from(taken.len_bytes);
         measured.slat_ns.record(slat);
         measured.clat_ns.record(clat);
-        measured.lat_ns.record(slat + clat);
+        measured.lat_ns.record(lat);
         if let Some(of_job) = task.priority_of_job() {
             let priority =
                 taken.priority.map_or(of_job, |(class, level)| encoded(class, Some(level)));
             let latencies = measured.by_priority.entry(priority).or_default();
             latencies.clat_ns.record(clat);
-            latencies.lat_ns.record(slat + clat);
+            latencies.lat_ns.record(lat);
         }
         let from_begin = self.now.since(task.measured_from());
         self.sample(id, self.now);

@@ -37,6 +37,8 @@ pub enum Factor {
     Alone,
     /// Under one of the designs no I/O ended.
     NothingEnded,
+    /// One of the runs was interrupted: nothing is compared.
+    Partial,
     /// The designs do the same within 2 %.
     Equal,
     /// I/Os per command.

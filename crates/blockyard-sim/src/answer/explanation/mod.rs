@@ -38,7 +38,23 @@ impl Explanation {
     /// If there is no outcome.
     #[must_use]
     pub fn of(device: &Device, outcomes: &[Outcome]) -> Self {
+        if let [first, second, ..] = outcomes
+            && outcomes.iter().any(Outcome::is_partial)
+        {
+            return Self::partial(&first.name, &second.name);
+        }
         let runs = outcomes.iter().map(|outcome| (outcome.name.as_str(), &outcome.figures));
         difference::explain(device, &runs.collect::<Vec<_>>())
+    }
+
+    /// Explains nothing, because one of the runs was interrupted.
+    fn partial(first: &str, second: &str) -> Self {
+        Self {
+            low: first.to_owned(),
+            high: Some(second.to_owned()),
+            factor: Factor::Partial,
+            share: f64::NAN,
+            evidence: Vec::new(),
+        }
     }
 }

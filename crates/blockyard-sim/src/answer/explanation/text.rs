@@ -28,6 +28,9 @@ impl fmt::Display for Explanation {
                 return f
                     .write_str("No I/O ended while it was measured: there is nothing to compare.");
             }
+            Factor::Partial => {
+                return f.write_str("Runs that were interrupted are not compared.");
+            }
             Factor::Equal => f.write_str("All designs are within 2 % of each other: ")?,
             Factor::Merging | Factor::CommandRate | Factor::CpuTime => {
                 write!(f, "{low} reaches {} of {high}'s IOPS: ", percent(100.0 * share))?;

@@ -1,6 +1,7 @@
 //! The verdict: each job and direction under each design, and who gains what and who pays for it.
 
 mod judge;
+mod partial;
 mod words;
 
 pub use judge::{ComparedFigure, P99_IOS_MIN};
@@ -18,7 +19,7 @@ use super::outcome::Outcome;
 use super::stream::Stream;
 
 /// What the designs do to each job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// The verdict in sentences: the latency of syncs, the fastest design, then each design against the first.
@@ -28,6 +29,9 @@ pub struct Verdict {
     pub undecided: Vec<String>,
     /// A row for each job, or group of jobs that reports as one, and direction.
     pub rows: Vec<Row>,
+    /// Whether a run was interrupted, so that nothing is ranked.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub partial: bool,
 }
 
 /// A job, or group of jobs that reports as one, in one direction.
@@ -69,7 +73,7 @@ pub struct Cell {
     pub p99_9_ns: u64,
     /// The longest latency.
     pub max_ns: u64,
-    /// IOPS relative to those under the first design; null if these are 0.
+    /// IOPS relative to those under the first design; null if these are 0, or if one of several runs was interrupted.
     pub ratio: Option<f64>,
     /// Whether these IOPS are known to differ from those under the first design.
     #[serde(default)]
@@ -82,7 +86,8 @@ impl Verdict {
     pub fn of(outcomes: &[Outcome]) -> Self {
         let jobs: Vec<_> =
             outcomes.iter().map(|of| (of.name.as_str(), Stream::all(&of.jobs))).collect();
-        Self::on(&jobs)
+        let runs: Vec<_> = outcomes.iter().map(|of| (of.name.as_str(), of.stopped)).collect();
+        Self::on(&jobs).unless_partial(&runs)
     }
 
     /// Returns the verdict on the streams of each design, given with its name.
@@ -102,7 +107,7 @@ impl Verdict {
         for (row, differs) in rows.iter_mut().zip(differs) {
             row.designs.iter_mut().zip(differs).for_each(|(cell, differs)| cell.differs = differs);
         }
-        Self { sentences, undecided, rows }
+        Self { sentences, undecided, rows, partial: false }
     }
 
     /// Returns the rows of the streams of each design, given with its name.

@@ -257,11 +257,12 @@ impl OneFile {
                 return Err(self.fault(TraceFault::Truncated { needed, left }));
             }
             let magic = *bytes.first_chunk().expect("a record should begin with its magic");
-            let order = self.order.or_else(|| ByteOrder::of(magic));
-            let Some(order) = order.filter(|order| ByteOrder::of(magic) == Some(*order)) else {
+            let Some(order) = ByteOrder::of(magic) else {
                 return Err(self.fault(TraceFault::BadMagic(u32::from_be_bytes(magic))));
             };
-            self.order = Some(order);
+            if *self.order.get_or_insert(order) != order {
+                return Err(self.fault(TraceFault::OtherByteOrder));
+            }
             let raw = Raw::parse(order, &bytes);
             if raw.magic & 0xff != VERSION {
                 let (format, known) = ("blktrace", "7");

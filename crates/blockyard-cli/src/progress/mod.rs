@@ -1,11 +1,13 @@
 //! Runs simulations and shows how far they are: in a line of a terminal, or in a line every 30 s if standard error is none.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+mod estimate;
+
+use core::num::NonZeroUsize;
 use core::time::Duration;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
 
 use blockyard_sim::answer::Outcome;
-use blockyard_sim::answer::number::approximate;
 use blockyard_sim::data::verify::Verify;
 use blockyard_sim::job::JobFile;
 use blockyard_sim::observe::Observer;
@@ -13,10 +15,11 @@ use blockyard_sim::output::Recorder;
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError, Stopped};
 
-use crate::job::{Given, note_lateness};
+use crate::job::Given;
 use crate::log;
 use crate::message::{note, warning};
 use crate::terminal::ProgressLine;
+use estimate::Runs;
 
 /// The number of events between two updates of the line.
 const SLICE: u64 = 1 << 16;
@@ -28,68 +31,76 @@ const BETWEEN_LINES: Duration = Duration::from_secs(30);
 /// The clock affects only what is shown, never a simulation.
 pub(crate) struct Progress {
     line: ProgressLine,
-    /// The virtual time of one run in ns; `None` if time does not end it.
-    run_ns: Option<u64>,
-    /// What all runs take: virtual time in ns, or their number.
-    all: u64,
-    done: AtomicU64,
+    runs: Mutex<Runs>,
     /// When the last line was printed, from the start.
     printed: Mutex<Duration>,
 }
 
+/// A run that has begun. It has ended when this is dropped.
+struct Run<'a> {
+    progress: &'a Progress,
+    number: usize,
+}
+
 impl Progress {
-    /// Shows `runs` runs of `jobs`.
+    /// Shows `runs` runs of `jobs`, of which each processor does one at a time.
     pub(crate) fn of(jobs: &JobFile, runs: usize) -> Self {
-        let run_ns = expected_ns(jobs);
-        let runs = u64::try_from(runs).unwrap_or(u64::MAX);
-        let all = runs.saturating_mul(run_ns.unwrap_or(1)).max(1);
-        let line = ProgressLine::new("{msg}", Some(all), log::has_notes());
-        Self { line, run_ns, all, done: AtomicU64::new(0), printed: Mutex::default() }
+        let processors = available_parallelism().map_or(1, NonZeroUsize::get);
+        Self::at_a_time(jobs, runs, processors)
     }
 
-    /// Adds `ns` of virtual time to what is done.
-    fn add_time(&self, ns: u64) {
-        if self.run_ns.is_some() {
-            self.done.fetch_add(ns, Ordering::Relaxed);
-        }
-        self.show();
+    /// Shows `runs` runs of `jobs`, one after the other.
+    pub(crate) fn in_turn(jobs: &JobFile, runs: usize) -> Self {
+        Self::at_a_time(jobs, runs, 1)
     }
 
-    /// Adds a whole run, of which `shown_ns` have been added before.
-    pub(crate) fn add_run(&self, shown_ns: u64) {
-        let rest = self.run_ns.map_or(1, |run_ns| run_ns.saturating_sub(shown_ns));
-        self.done.fetch_add(rest, Ordering::Relaxed);
-        self.show();
+    fn at_a_time(jobs: &JobFile, runs: usize, at_a_time: usize) -> Self {
+        let line = ProgressLine::new("{msg}", None, log::has_notes());
+        let runs = Mutex::new(Runs::new(expected_ns(jobs), runs, at_a_time));
+        Self { line, runs, printed: Mutex::default() }
     }
 
-    fn show(&self) {
-        let bar = self.line.bar();
-        let elapsed = bar.elapsed();
-        let words = || self.words(elapsed);
+    fn begin(&self) -> Run<'_> {
+        let mut number = 0;
+        self.note(|runs, at| number = runs.begin(at));
+        Run { progress: self, number }
+    }
+
+    /// Adds a whole run of which nothing was told before.
+    pub(crate) fn add_run(&self) {
+        self.note(|runs, _| runs.end_untold());
+    }
+
+    /// Changes what is known of the runs, and shows it.
+    fn note(&self, change: impl FnOnce(&mut Runs, Duration)) {
+        let elapsed = self.line.bar().elapsed();
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut runs, elapsed);
         if self.line.is_seen() {
-            bar.set_message(words());
+            self.line.bar().set_message(runs.words(elapsed));
             return;
         }
         let Ok(mut printed) = self.printed.try_lock() else { return };
         if elapsed >= *printed + BETWEEN_LINES {
             *printed = elapsed;
-            note(&words());
+            note(&runs.words(elapsed));
         }
     }
+}
 
-    #[expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
-    fn words(&self, elapsed: Duration) -> String {
-        let done = self.done.load(Ordering::Relaxed).min(self.all);
-        let share = approximate(done) / approximate(self.all);
-        let so_far = match self.run_ns {
-            Some(_) => format!("{:.0} % done", 100.0 * share),
-            None => format!("{done} of {} runs done", self.all),
-        };
-        if done == 0 {
-            return so_far;
-        }
-        let left = elapsed.mul_f64((1.0 - share) / share);
-        format!("{so_far}, about {} s left", left.as_secs())
+impl Run<'_> {
+    fn is_prepared(&self) {
+        self.progress.note(|runs, at| runs.prepared(self.number, at));
+    }
+
+    fn has_reached(&self, ns: u64) {
+        self.progress.note(|runs, at| runs.reached(self.number, ns, at));
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.progress.note(|runs, at| runs.end(self.number, at));
     }
 }
 
@@ -106,23 +117,21 @@ pub(crate) fn simulate(
 ) -> Result<Report, SimulationError> {
     let Given { jobs, replay, .. } = given;
     let conditions = Conditions { replay: replay.as_ref(), ..conditions };
+    let run = progress.begin();
     match recorder {
-        None => finish(Simulation::under(jobs, device, design, conditions)?, progress, |()| false),
+        None => finish(Simulation::under(jobs, device, design, conditions)?, &run, |()| false),
         Some(recorder) => {
             let simulation = Simulation::observed(jobs, device, design, conditions, recorder)?;
-            finish(simulation, progress, |recorder| recorder.is_broken())
+            finish(simulation, &run, |recorder| recorder.is_broken())
         }
     }
 }
 
-/// Tells what the runs leave unsaid: power cuts after the end, I/Os that were late, why a run was stopped.
-pub(crate) fn note_ends(given: &Given, verify: Option<&Verify>, outcomes: &[Outcome]) {
+/// Tells what the runs leave unsaid: power cuts after the end, why a run was stopped.
+pub(crate) fn note_ends(verify: Option<&Verify>, outcomes: &[Outcome]) {
     for outcome in outcomes {
         if let Some(verify) = verify {
             warn_of_late_cuts(verify, outcome);
-        }
-        if let Some(replay) = &given.replay {
-            note_lateness(replay, &outcome.name, outcome.late_ns.as_ref());
         }
         let Some(stop) = outcome.stopped else { continue };
         let tell = if stop.why == Stopped::Steady { note } else { warning };
@@ -145,19 +154,17 @@ fn warn_of_late_cuts(verify: &Verify, outcome: &Outcome) {
 /// Runs `simulation` to its end, or until its observer stops it.
 fn finish<O: Observer>(
     mut simulation: Simulation<O>,
-    progress: &Progress,
+    run: &Run<'_>,
     is_pointless: impl Fn(&O) -> bool,
 ) -> Result<Report, SimulationError> {
-    let mut shown_ns = 0;
+    run.is_prepared();
     while simulation.advance(SLICE)? {
         if is_pointless(simulation.observer()) {
             break;
         }
-        let now_ns = simulation.world().now().as_ns();
-        progress.add_time(now_ns - shown_ns);
-        shown_ns = now_ns;
+        run.has_reached(simulation.world().now().as_ns());
     }
-    progress.add_run(shown_ns);
+    run.has_reached(simulation.world().now().as_ns());
     Ok(simulation.report())
 }
 
@@ -170,7 +177,8 @@ fn expected_ns(jobs: &JobFile) -> Option<u64> {
         }
         let runtime = job.runtime_ns.filter(|_| job.time_based)?;
         let wave = waves.last_mut()?;
-        *wave = runtime.saturating_add(job.ramp_time_ns).max(*wave);
+        let (_, delay) = job.startdelay_ns;
+        *wave = runtime.saturating_add(job.ramp_time_ns).saturating_add(delay).max(*wave);
     }
     Some(waves.iter().sum())
 }
