@@ -92,6 +92,10 @@ impl Evidence<'_> {
     /// Judges the p99 of a row under the design `at` against that under `from`.
     pub(super) fn p99(&self, row: usize, from: usize, at: usize) -> Judged {
         let cells = &self.rows[row].designs;
+        // Runs with the same latencies did the same: there is nothing to decide, however few I/Os there were.
+        if cells[from].latencies() == cells[at].latencies() && cells[at].ios > 0 {
+            return Judged::Equal;
+        }
         if !(cells[from].has_p99() && cells[at].has_p99()) {
             return Judged::Unknown;
         }
@@ -144,6 +148,11 @@ fn judged(own: f64, interval: Interval, equal_within: f64) -> Judged {
 }
 
 impl Cell {
+    /// The figures of its latencies.
+    const fn latencies(&self) -> [u64; 6] {
+        [self.ios, self.mean_ns, self.p50_ns, self.p99_ns, self.p99_9_ns, self.max_ns]
+    }
+
     /// Returns whether the cell has enough I/Os to compare its p99.
     pub(super) const fn has_p99(&self) -> bool {
         self.ios >= P99_IOS_MIN

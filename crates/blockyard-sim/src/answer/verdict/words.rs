@@ -245,7 +245,7 @@ fn gain(ratio: f64) -> String {
 
 /// Says which 99th percentiles were not compared, and how long their jobs must run, and which are undecided.
 pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
-    let mut sentences: Vec<_> = too_few(evidence.rows).into_iter().collect();
+    let mut sentences: Vec<_> = too_few(evidence).into_iter().collect();
     let mut unsure = Vec::new();
     for (row, of) in evidence.rows.iter().enumerate() {
         for (at, cell) in of.designs.iter().enumerate().skip(1) {
@@ -266,8 +266,13 @@ pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
 }
 
 /// Says which rows have too few I/Os for their p99, and how long the job must run to have enough under each design.
-fn too_few(rows: &[Row]) -> Option<String> {
-    let short = |row: &Row| {
+fn too_few(evidence: Evidence<'_>) -> Option<String> {
+    let short = |at: usize| {
+        let row = &evidence.rows[at];
+        let alike = |other: usize| evidence.p99(at, 0, other) == Judged::Equal;
+        if row.designs.len() > 1 && (1..row.designs.len()).all(alike) {
+            return None;
+        }
         let with_io = row.designs.iter().filter(|cell| cell.ios > 0);
         let fewest = with_io.min_by_key(|cell| cell.ios)?;
         if fewest.has_p99() {
@@ -279,7 +284,7 @@ fn too_few(rows: &[Row]) -> Option<String> {
         let job = if row.label.is_empty() { String::new() } else { format!("{} ", row.label) };
         Some(format!("{job}({needed})"))
     };
-    let all: Vec<_> = rows.iter().filter_map(short).collect();
+    let all: Vec<_> = (0..evidence.rows.len()).filter_map(short).collect();
     if all.is_empty() {
         return None;
     }
