@@ -342,8 +342,7 @@ impl Task {
             refused: None,
             started: Instant::ZERO,
             measured_from: Instant::ZERO,
-            ramp: (job.ramp_time_ns > 0)
-                .then(|| Box::new(JobStats::new(job.pattern.mix.ops()))),
+            ramp: (job.ramp_time_ns > 0).then(|| Box::new(JobStats::new(job.pattern.mix.ops()))),
             stop_at: Instant::MAX,
             think: Think::of(job),
             pause: None,

@@ -1,7 +1,7 @@
 //! The offset and length of the next I/O in a file.
 
 use crate::job::{
-    Distribution, FileRange, FileService, Job, Mix, Op, PerOp, Resolved, Sequencer, Units, Visits,
+    Distribution, FileRange, FileService, Job, Op, PerOp, Resolved, Sequencer, Units, Visits,
 };
 
 use super::distribution::Sampler;
@@ -30,7 +30,6 @@ pub(super) struct FileCursor {
     /// Whether a random I/O that finds all blocks visited begins anew.
     begins_anew: bool,
     random: Option<Random>,
-    zone: Option<Zone>,
 }
 
 /// Random offsets.
@@ -81,30 +80,22 @@ impl FileCursor {
         let range = resolved.files[file];
         let is_endless = resolved.passes == u64::MAX;
         let is_alone = resolved.files.len() == 1;
-        let writes = matches!(job.pattern.mix, Mix::Write | Mix::ReadWrite | Mix::TrimWrite);
-        let writes_again = writes && resolved.io_bytes > resolved.size_bytes;
-        // fio forgets about zones if several files are open at once.
-        let zone = if is_alone || job.open_files == 1 { Zone::of(&job.strides) } else { None };
-        let drawn_bytes = zone.as_ref().map_or(range.len_bytes, Zone::range_bytes);
+        let drawn_bytes = Zone::of(job).map_or(range.len_bytes, |zone| zone.range_bytes());
         Self {
             range,
             base: range.start_bytes,
             last_end: PerOp::all(range.start_bytes),
             last_start: PerOp::all(None),
             skip_bytes: job.pattern.skip_bytes,
-            goes_around: (is_endless && is_alone) || writes_again,
+            goes_around: is_endless && is_alone,
             begins_anew: is_endless || matches!(job.file_service, FileService::Skewed(_)),
             random: job.pattern.random.then(|| Random::new(job, drawn_bytes, prng)),
-            zone,
         }
     }
 
     /// Begins a pass at the start of the region.
     pub(super) fn start_pass(&mut self) {
         self.base = self.range.start_bytes;
-        if let Some(zone) = &mut self.zone {
-            zone.start_pass();
-        }
         if let Some(random) = &mut self.random {
             random.start_pass();
         }
@@ -128,9 +119,10 @@ impl FileCursor {
         moves: bool,
         lengths: &Lengths,
         draws: &mut Prng,
+        zone: Option<&mut Zone>,
     ) -> Option<(u64, u32)> {
-        if self.zone.is_some() {
-            self.enter_zone(op);
+        if let Some(zone) = zone {
+            self.enter_zone(op, zone);
         }
         let Start { at, marks } = self.start(op, moves)?;
         if at >= self.range.len_bytes {
@@ -146,17 +138,13 @@ impl FileCursor {
         if marks && let Some(random) = &mut self.random {
             len_bytes = random.cut(at, len_bytes);
         }
-        if let Some(zone) = &mut self.zone {
-            zone.count(len_bytes);
-        }
         *self.last_start.of_mut(op) = Some(offset);
         *self.last_end.of_mut(op) = offset + u64::from(len_bytes);
         Some((offset, len_bytes))
     }
 
     /// Goes to the next zone if the current one has had its I/O.
-    fn enter_zone(&mut self, op: Op) {
-        let Some(zone) = &mut self.zone else { return };
+    fn enter_zone(&mut self, op: Op, zone: &mut Zone) {
         let last_end = self.last_end.of_mut(op);
         if let Some(step_bytes) = zone.leave() {
             self.base = self.base.saturating_add(step_bytes);

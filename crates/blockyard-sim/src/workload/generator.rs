@@ -7,6 +7,7 @@ use super::length::Lengths;
 use super::prng::Prng;
 use super::progress::Progress;
 use super::turns::{Turn, Turns};
+use super::zone::Zone;
 
 /// The operation of an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +66,7 @@ pub struct Generator {
     draws_of_pass: Option<Prng>,
     lengths: PerOp<Lengths>,
     turns: Turns,
+    zone: Option<Zone>,
     progress: Progress,
     /// I/Os for each random offset, and how many have yet to use the last one.
     ios_per_offset: u32,
@@ -110,6 +112,7 @@ impl Generator {
                 trim: lengths(Op::Trim),
             },
             turns,
+            zone: Zone::of(job),
             progress: Progress::new(job, resolved),
             ios_per_offset: job.pattern.ios_per_offset,
             ios_at_offset: 0,
@@ -146,6 +149,9 @@ impl Generator {
         let goes_on = self.progress.start_pass(self.turns.are_over());
         if goes_on {
             self.turns.start_pass();
+            if let Some(zone) = &mut self.zone {
+                zone.start_pass();
+            }
             self.files.iter_mut().for_each(FileCursor::start_pass);
             if let Some(draws) = &self.draws_of_pass {
                 self.draws = draws.clone();
@@ -173,7 +179,8 @@ impl Generator {
             let sizes = if self.mix == Mix::TrimWrite { Op::Write } else { op };
             let moves = self.moves_on();
             let lengths = self.lengths.of(sizes);
-            let place = self.files[file].next(op, moves, lengths, &mut self.draws);
+            let zone = self.zone.as_mut();
+            let place = self.files[file].next(op, moves, lengths, &mut self.draws, zone);
             if let Some((offset_bytes, len_bytes)) = place {
                 return Some(self.issued(Io {
                     op: op.into(),
@@ -207,6 +214,9 @@ impl Generator {
     fn issued(&mut self, io: Io) -> Io {
         debug_assert!(io.len_bytes > 0, "[io-in-its-file]: an I/O without bytes");
         self.progress.count(io.len_bytes);
+        if let Some(zone) = &mut self.zone {
+            zone.count(io.len_bytes);
+        }
         if self.mix == Mix::TrimWrite {
             self.write_after = Some(Io { op: IoOp::Write, ..io });
         } else if io.op == IoOp::Write {

@@ -99,7 +99,7 @@ fn pass_bytes(job: &Job, resolved: &Resolved, limit_bytes: u64) -> u64 {
     }
     let Resolved { size_bytes, io_bytes, .. } = *resolved;
     let writes = matches!(job.pattern.mix, Mix::Write | Mix::ReadWrite | Mix::TrimWrite);
-    let overwrites = writes && (!job.pattern.random || job.norandommap);
+    let overwrites = writes && job.pattern.random && job.norandommap;
     let bytes = if overwrites { size_bytes.max(io_bytes) } else { size_bytes };
     match job.pattern.mix {
         // A trim and its write are one I/O here, and two of fio's.

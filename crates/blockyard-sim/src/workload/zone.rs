@@ -1,8 +1,8 @@
 //! Zones with gaps between them (`zonemode=strided`).
 
-use crate::job::Strides;
+use crate::job::{Job, Strides};
 
-/// The current zone of a file.
+/// The progress of a job in its zones. As in fio, all its files count together.
 #[derive(Clone, Debug)]
 pub(super) struct Zone {
     /// Bytes of I/O in a zone, before the next one begins.
@@ -16,10 +16,16 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    pub(super) fn of(strides: &Strides) -> Option<Self> {
-        let Strides { on, zone_bytes, range_bytes, gap_bytes } = *strides;
+    /// Returns the zones of `job`, if it has any. fio forgets about them if the job asks for several open files.
+    pub(super) fn of(job: &Job) -> Option<Self> {
+        let Strides { on, zone_bytes, range_bytes, gap_bytes } = job.strides;
         let range_bytes = if range_bytes == 0 { zone_bytes } else { range_bytes };
-        on.then_some(Self { zone_bytes, range_bytes, gap_bytes, done_bytes: 0 })
+        (on && job.open_files <= 1).then_some(Self {
+            zone_bytes,
+            range_bytes,
+            gap_bytes,
+            done_bytes: 0,
+        })
     }
 
     pub(super) const fn range_bytes(&self) -> u64 {
