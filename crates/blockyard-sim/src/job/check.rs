@@ -113,22 +113,16 @@ fn mapping(job: &Job) -> Result<(), JobError> {
     fail(job, "ioengine", Fault::Unsupported { option: "ioengine", reason })
 }
 
-/// Checks that zones are those of one sequential pass.
+/// Checks that a job with zones says so, and how long they are.
 fn strides(job: &Job) -> Result<(), JobError> {
-    let Strides { on, zone_bytes, range_bytes, .. } = job.strides;
-    if !on {
-        return Ok(());
-    }
-    let refuse = |option, reason| fail(job, option, Fault::Unsupported { option, reason });
-    if job.pattern.random || job.pattern.skip_bytes != 0 {
-        return refuse("zonemode", "strided zones are modelled for I/O in plain order only");
-    }
-    if zone_bytes == 0 {
+    let Strides { on, zone_bytes, .. } = job.strides;
+    if on && zone_bytes == 0 {
         let reason = "strided zones need a size";
         return contradiction(job, "zonemode", "zonesize", reason);
     }
-    if range_bytes != 0 && range_bytes < zone_bytes {
-        return refuse("zonerange", "I/O that goes around in a zone is not modelled");
+    if !on && zone_bytes > 0 {
+        let reason = "there are zones only with zonemode=strided";
+        return contradiction(job, "zonesize", "zonemode", reason);
     }
     Ok(())
 }
@@ -155,6 +149,7 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
     const NO_WINDOW: &str = "steadystate_duration is not set";
     const NO_TARGET: &str = "latency_target is not set";
     const ONE: &str = "a synchronous engine has one I/O in flight";
+    let sized = job.size.is_some_and(|size| !matches!(size, Amount::Bytes(0)));
     let moot = [
         ("iodepth", !job.engine.is_async() && job.iodepth > 1, ONE),
         ("invalidate", job.direct, NO_CACHE),
@@ -166,7 +161,8 @@ pub(super) fn remarks(job: &Job) -> Vec<Note> {
         ("latency_percentile", job.targets.latency.target_ns == 0, NO_TARGET),
         ("latency_run", job.targets.latency.target_ns == 0, NO_TARGET),
         ("rate_cycle", !job.targets.bounds.any(), "it only matters to rate_min"),
-        ("size", job.fill_device, "fill_device goes to the end of the device"),
+        ("fill_device", job.fill_device && sized, "size says how much of the device is covered"),
+        ("openfiles", job.files() == 1, "the job has one file"),
     ];
     let set = |option: &str| job.places.0.get(option).map(|set| set.place.clone());
     let moot = moot.into_iter().filter(|(_, moot, _)| *moot);
@@ -226,7 +222,8 @@ fn sizes(job: &Job) -> Result<(), JobError> {
     let files = job.files() as u64;
     let (option, size_bytes) = match (job.filesize_bytes, job.size) {
         (Some(bytes), _) => ("filesize", bytes),
-        (None, Some(Amount::Bytes(bytes))) => ("size", bytes / files),
+        // 0 is the whole device.
+        (None, Some(Amount::Bytes(bytes))) if bytes > 0 => ("size", bytes / files),
         _ => return Ok(()),
     };
     if size_bytes < block_bytes {

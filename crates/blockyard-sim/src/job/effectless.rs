@@ -114,7 +114,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("overwrite", &[], NO_FILES, boolean),
     ignored("filetype", &[], NO_FILES, text),
     ignored("fallocate", &[], NO_FILES, text),
-    ignored("openfiles", &[], NO_FILES, number),
     ignored("lockfile", &[], NO_FILES, text),
     ignored("unique_filename", &[], NO_FILES, boolean),
     ignored("softrandommap", &[], NO_MAP, boolean),

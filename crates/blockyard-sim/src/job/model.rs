@@ -153,7 +153,7 @@ pub enum Distribution {
     Zipf {
         /// Above 0 and not 1.
         theta: f64,
-        /// The place of the hottest block, 0 to 1 of the region; `None`: the seed decides.
+        /// The place of the hottest block, 0 to 1 of the region; `None`: the seed decides. The others are scattered.
         center: Option<f64>,
     },
     /// Pareto (self-similar) with power h.
@@ -163,11 +163,11 @@ pub enum Distribution {
         /// As for `Zipf`.
         center: Option<f64>,
     },
-    /// Normal around the centre.
+    /// fio's: the mean of twelve uniform ranks, plus a uniform deviation, scattered over the region.
     Normal {
-        /// Standard deviation in percent of the region, 0 to below 100.
+        /// The width of the deviation in percent of the region, 0 to below 100.
         deviation_percent: f64,
-        /// As for `Zipf`; 0.5 if not given.
+        /// The place of the first rank, plus a half; 0.5 if not given.
         center: f64,
     },
     /// Consecutive zones, each with a uniform distribution: shares of the accesses (sum 100) and
@@ -177,6 +177,13 @@ pub enum Distribution {
     ZonedAbs(Vec<Zone>),
     /// These blocks, over and over.
     Sequence(Vec<u64>),
+}
+
+impl Distribution {
+    /// Whether some blocks are far likelier than others, by a law rather than by zones.
+    pub const fn is_skewed(&self) -> bool {
+        matches!(self, Self::Zipf { .. } | Self::Pareto { .. } | Self::Normal { .. })
+    }
 }
 
 /// One zone of a zoned distribution.
@@ -276,7 +283,7 @@ pub enum ExitWhat {
 }
 
 /// The choice of the file of the next I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum FileService {
     /// Files take turns, with this many I/Os each.
     RoundRobin(u32),
@@ -284,6 +291,8 @@ pub enum FileService {
     Random(u32),
     /// Each file is used to its end before the next.
     Sequential,
+    /// Files are drawn from this distribution (zipf, pareto or normal), and begin anew at their end.
+    Skewed(Distribution),
 }
 
 /// The advice of a job to the page cache about its reads (`fadvise_hint`).
@@ -403,7 +412,7 @@ pub struct Job {
     pub iodepth: u32,
     /// I/Os submitted at a time; 0 means `iodepth`; default 1.
     pub iodepth_batch_submit: u32,
-    /// Minimum number of completions to reap at a time; 0 means poll; default 1.
+    /// Minimum number of completions to reap at a time; 0 means poll, see [`Job::waits_for_each`]; default 1.
     pub iodepth_batch_complete_min: u32,
     /// Maximum number of completions to reap at a time; `None` means the minimum.
     pub iodepth_batch_complete_max: Option<u32>,
@@ -446,17 +455,19 @@ pub struct Job {
     /// The names of the files if none is named, with `$jobname`, `$jobnum`, `$filenum` and `$clientuid`; files with the
     /// same name are one. Default: each instance has its own files.
     pub filename_format: Option<String>,
-    /// The job covers its files to the end of the device, whatever `size` says; default false.
+    /// The job covers its files to the end of the device if it has no `size`; default false.
     pub fill_device: bool,
-    /// Zones with gaps between them, which a sequential job covers one after another.
+    /// Zones with gaps between them, which a job covers one after another.
     pub strides: Strides,
     /// Number of files if no file is named; default 1.
     pub nrfiles: u16,
     /// Default: round robin, one I/O each.
     pub file_service: FileService,
+    /// Number of files that are open at once, so that they take turns; 0, the default, means all.
+    pub open_files: u16,
     /// Bytes over all files, or percent of each device; `None` means the device.
     pub size: Option<Amount>,
-    /// Bytes of each file. It overrides the division of `size`.
+    /// Bytes of each file. `size` then says only how much is moved, as `io_size` does.
     pub filesize_bytes: Option<u64>,
     /// Bytes to transfer, or percent of `size`; `None` means `size`.
     pub io_size: Option<Amount>,
@@ -464,7 +475,7 @@ pub struct Job {
     pub offset: Amount,
     /// Increment of the offset per instance, in bytes or percent of the device; default 0.
     pub offset_increment: Amount,
-    /// Alignment of an offset given in percent, bytes; 0 means the shortest block.
+    /// Offsets given in percent are rounded up to a multiple of this many bytes; 0 means the shortest block.
     pub offset_align_bytes: u64,
     /// Maximum number of I/Os of an instance per loop; `None` means no limit.
     pub number_ios: Option<u64>,
@@ -590,6 +601,7 @@ impl Job {
             strides: Strides::default(),
             nrfiles: 1,
             file_service: FileService::RoundRobin(1),
+            open_files: 0,
             size: None,
             filesize_bytes: None,
             io_size: None,
@@ -651,10 +663,17 @@ impl Job {
         elsewhere == *other
     }
 
-    /// Returns the maximum number of I/Os in flight: `iodepth`, or 1 for a synchronous engine.
+    /// Returns the maximum number of I/Os in flight: `iodepth`, or 1 for a synchronous engine and for a job that polls.
     pub const fn depth(&self) -> u32 {
         debug_assert!(self.iodepth > 0, "the parser refuses iodepth=0");
-        if self.engine.is_async() { self.iodepth } else { 1 }
+        if self.engine.is_async() && !self.waits_for_each() { self.iodepth } else { 1 }
+    }
+
+    /// Whether the job waits for a completion after each I/O, whatever its depth: in fio, `iodepth_batch_complete_min=0` without a
+    /// maximum means that.
+    pub const fn waits_for_each(&self) -> bool {
+        self.iodepth_batch_complete_min == 0
+            && matches!(self.iodepth_batch_complete_max, None | Some(0))
     }
 
     /// Returns the number of files of an instance.

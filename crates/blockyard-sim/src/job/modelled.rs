@@ -189,7 +189,8 @@ modelled_options! {
     "iodepth", "I/Os in flight": set iodepth = |v| v.count_u32(1, DEPTH_MAX);
     "iodepth_batch" | "iodepth_batch_submit", "I/Os submitted at a time":
         set iodepth_batch_submit = |v| v.count_u32(0, DEPTH_MAX);
-    "iodepth_batch_complete_min" | "iodepth_batch_complete", "completions to wait for":
+    "iodepth_batch_complete_min" | "iodepth_batch_complete",
+        "completions to wait for; 0 without a maximum: one after each I/O":
         set iodepth_batch_complete_min = |v| v.count_u32(0, DEPTH_MAX);
     "iodepth_batch_complete_max", "completions to reap at once":
         set iodepth_batch_complete_max = |v| v.count_u32(0, DEPTH_MAX).map(Some);
@@ -234,7 +235,7 @@ modelled_options! {
     "directory", "prefix of the files": set directory = |v| owned(v).map(Some);
     "filename_format", "names of the files; files with the same name are one":
         set filename_format = |v| owned(v).map(Some);
-    "fill_device" | "fill_fs", "cover the device to its end, whatever size says":
+    "fill_device" | "fill_fs", "cover the device to its end, if there is no size":
         set fill_device = Value::boolean;
     "zonemode", "strided: zones with gaps between them": set strides.on = strided;
     "zonesize", "bytes of I/O in each zone": set strides.zone_bytes = |v| v.count(0, COUNT_MAX);
@@ -243,8 +244,10 @@ modelled_options! {
     "nrfiles" | "nr_files", "files per instance":
         set nrfiles = |v| v.count(1, 4096).map(|n| u16::try_from(n).unwrap_or(u16::MAX));
     "file_service_type", "order of the files": set file_service = structured::file_service;
+    "openfiles", "files that are open at once, and so take turns; 0 for all":
+        set open_files = |v| v.count(0, 1 << 32).map(|n| u16::try_from(n).unwrap_or(u16::MAX));
     "size", "bytes over all files, or percent of the device": set size = |v| v.amount().map(Some);
-    "filesize", "bytes of each file": set filesize_bytes = |v| structured::file_size(v).map(Some);
+    "filesize", "bytes of each file; size then limits what is moved": set filesize_bytes = |v| structured::file_size(v).map(Some);
     "io_size" | "io_limit", "bytes to transfer, or percent of size":
         set io_size = |v| v.amount().map(Some);
     "offset" | "fileoffset", "start of the region": set offset = Value::amount;

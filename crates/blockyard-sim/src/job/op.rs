@@ -47,6 +47,15 @@ impl<T> PerOp<T> {
         }
     }
 
+    /// Returns the value for `op`, to change it.
+    pub const fn of_mut(&mut self, op: Op) -> &mut T {
+        match op {
+            Op::Read => &mut self.read,
+            Op::Write => &mut self.write,
+            Op::Trim => &mut self.trim,
+        }
+    }
+
     /// Returns the three values, reads first.
     pub fn each(&self) -> [&T; 3] {
         [&self.read, &self.write, &self.trim]

@@ -13,6 +13,8 @@ pub struct FileRange {
     pub start_bytes: u64,
     /// The length: at least one block.
     pub len_bytes: u64,
+    /// The length of the whole file, or of the device. A file without a name ends where its region ends.
+    pub file_bytes: u64,
 }
 
 impl FileRange {
@@ -27,13 +29,20 @@ impl FileRange {
 pub struct Resolved {
     /// The region in each of its files; at least one.
     pub files: Vec<FileRange>,
-    /// Bytes of one pass over all files. After a pass the instance starts over.
-    pub pass_bytes: u64,
-    /// The minimum number of passes. With `u64::MAX` only time ends the instance.
-    pub passes: u64,
-    /// The minimum number of bytes. The instance makes more passes if necessary. With 0 only `passes`
-    /// counts.
+    /// `size`: the bytes that one pass moves, unless `io_bytes` says otherwise.
+    pub size_bytes: u64,
+    /// `io_size`: the bytes that the instance moves, in as many passes as that takes; 0 if not given.
     pub io_bytes: u64,
+    /// The number of passes (`loops`). With `u64::MAX` only time ends the instance.
+    pub passes: u64,
+}
+
+impl Resolved {
+    /// Returns the bytes that the instance moves; `u64::MAX` if only time ends it.
+    pub fn moved_bytes(&self) -> u64 {
+        let wanted_bytes = if self.io_bytes > 0 { self.io_bytes } else { self.size_bytes };
+        wanted_bytes.saturating_mul(self.passes)
+    }
 }
 
 impl Job {
@@ -53,17 +62,23 @@ impl Job {
         debug_assert!(file.end_bytes() <= device_bytes, "{file:?} on {device_bytes} bytes");
         self.check_maps(file)?;
         let files = vec![file; self.files()];
-        let all_bytes = file.len_bytes.saturating_mul(files.len() as u64);
-        let io_bytes = match self.io_size {
-            Some(Amount::Bytes(bytes)) => bytes,
-            Some(Amount::Percent(percent)) => percent_of(percent, all_bytes),
-            None => 0,
+        let count = files.len() as u64;
+        // fio lets a share in `io_size` shrink `size`.
+        let (moved_bytes, io_bytes) = match self.io_size {
+            Some(Amount::Bytes(bytes)) => (file.len_bytes, bytes),
+            Some(Amount::Percent(percent)) if percent > 0 => {
+                (percent_of(percent, file.len_bytes), 0)
+            }
+            _ => (file.len_bytes, 0),
         };
-        let pass_bytes = if io_bytes == 0 { all_bytes } else { io_bytes.min(all_bytes) };
-        debug_assert!(pass_bytes <= all_bytes, "a pass of {pass_bytes} in {all_bytes} bytes");
+        let all_bytes = moved_bytes.saturating_mul(count);
+        let size_bytes = match self.size {
+            Some(Amount::Bytes(bytes)) if bytes > 0 => bytes.min(all_bytes),
+            _ => all_bytes,
+        };
         let endless = self.time_based && self.runtime_ns.is_some();
         let passes = if endless { u64::MAX } else { self.loops.max(1) };
-        Ok(Resolved { files, pass_bytes, passes, io_bytes })
+        Ok(Resolved { files, size_bytes, io_bytes, passes })
     }
 
     /// Checks that the random maps of all instances fit in memory. Each instance has one for each of its files.
@@ -80,50 +95,53 @@ impl Job {
     }
 
     fn region(&self, instance: u32, device_bytes: u64) -> Result<FileRange, JobError> {
-        let start = self
-            .increment(device_bytes)
-            .saturating_mul(instance.into())
-            .saturating_add(self.place_in(self.offset, device_bytes));
+        let start = self.start(instance, device_bytes);
         let left = device_bytes.saturating_sub(start);
+        let block_bytes = u64::from(self.min_block_bytes());
         let (option, len) = match (self.filesize_bytes, self.size) {
-            _ if self.fill_device => ("fill_device", left),
-            (Some(bytes), _) => ("filesize", bytes),
+            (Some(bytes), _) => ("filesize", bytes.saturating_sub(start)),
             (None, Some(Amount::Bytes(bytes))) if bytes > 0 => {
                 ("size", bytes / self.files() as u64)
             }
-            (None, Some(Amount::Percent(percent))) => {
-                ("size", percent_of(percent, device_bytes).min(left))
+            // As in fio, 0 % is the whole device, and so is 100 %, even if that is no multiple of the block.
+            (None, Some(Amount::Percent(percent @ 1..100))) => {
+                let len = percent_of(percent, device_bytes).min(left);
+                ("size", len - len % block_bytes.max(1))
             }
+            _ if self.fill_device => ("fill_device", left),
             _ => ("offset", left),
         };
         let needed_bytes = start.saturating_add(len);
-        let block_bytes = u64::from(self.min_block_bytes());
         let fault = if needed_bytes > device_bytes {
             Fault::DeviceTooSmall { needed_bytes, device_bytes }
         } else if len < block_bytes {
             Fault::SmallerThanBlock { size_bytes: len, block_bytes }
         } else {
-            return Ok(FileRange { start_bytes: start, len_bytes: len });
+            // A name is a disk. Other files are as long as their job needs.
+            let file_bytes = if self.filenames.is_empty() { needed_bytes } else { device_bytes };
+            return Ok(FileRange { start_bytes: start, len_bytes: len, file_bytes });
         };
         Err(JobError { place: self.place_of(option).clone(), fault })
     }
 
-    fn increment(&self, device_bytes: u64) -> u64 {
-        self.place_in(self.offset_increment, device_bytes)
-    }
-
-    /// Returns an offset in bytes. An offset in percent is aligned: up to `offset_align` if that is set, else
-    /// down to the shortest block.
-    fn place_in(&self, offset: Amount, device_bytes: u64) -> u64 {
-        let percent = match offset {
-            Amount::Bytes(bytes) => return bytes,
-            Amount::Percent(percent) => percent,
+    /// Returns where instance number `instance` begins in its files. If a part of that is in percent, it is rounded up to
+    /// `offset_align`, or to the shortest block.
+    fn start(&self, instance: u32, device_bytes: u64) -> u64 {
+        let bytes_of = |amount| match amount {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Percent(percent) => percent_of(percent, device_bytes),
         };
-        let bytes = percent_of(percent, device_bytes);
-        match (self.offset_align_bytes, u64::from(self.min_block_bytes())) {
-            (0, block) => bytes - bytes % block.max(1),
-            (align, _) => bytes.div_ceil(align).saturating_mul(align),
+        let increment = bytes_of(self.offset_increment).saturating_mul(instance.into());
+        let start = bytes_of(self.offset).saturating_add(increment);
+        let share = |amount| matches!(amount, Amount::Percent(1..));
+        if !share(self.offset) && !share(self.offset_increment) {
+            return start;
         }
+        let align = match self.offset_align_bytes {
+            0 => u64::from(self.min_block_bytes()).max(1),
+            align => align,
+        };
+        start.div_ceil(align).saturating_mul(align)
     }
 }
 
@@ -162,18 +180,41 @@ mod tests {
         assert_eq!(range("size=1m\noffset_increment=1m\nnumjobs=4", 3), (3 * MIB, MIB));
         assert_eq!(range("size=1m\nnrfiles=4", 0), (0, MIB / 4));
         assert_eq!(range("size=1m\nfilesize=2m\nnrfiles=4", 0), (0, 2 * MIB));
+        // fio 3.33 and 3.42: a file of `filesize` ends there, wherever the region begins.
+        assert_eq!(range("filesize=2m\noffset=512k", 0), (MIB / 2, MIB + MIB / 2));
+        // fio 3.33 and 3.42: 0 and 0 % are the whole device, and a size wins over fill_device.
+        for whole in ["size=0", "size=0%", "offset=0%", "fill_device=1", "fill_device=1\nsize=0"] {
+            assert_eq!(range(whole, 0), (0, 64 * MIB), "{whole}");
+        }
+        assert_eq!(range("fill_device=1\nsize=1m", 0), (0, MIB));
+    }
+
+    /// fio 3.33 and 3.42: an offset in percent is rounded up to a block, a size in percent down.
+    #[test]
+    fn percentages_are_rounded_to_blocks() {
+        let third = 64 * MIB * 33 / 100;
+        assert_eq!(third % 16384, 11_141);
+        let up = third - 11_141 + 16384;
+        assert_eq!(range("bs=16k\nsize=33%\noffset=33%", 0), (up, third - 11_141));
+        assert_eq!(range("bs=16k\noffset=33%\noffset_align=1m", 0).0, 22 * MIB);
+        let one = 64 * MIB / 100;
+        assert_eq!(
+            range("offset_increment=1%\nnumjobs=3\nsize=4k", 2).0,
+            (2 * one).div_ceil(4096) * 4096
+        );
     }
 
     #[test]
-    fn passes_follow_from_size_io_size_and_loops() {
-        let passes = |options: &str| {
+    fn amounts_follow_from_size_io_size_and_loops() {
+        let amounts = |options: &str| {
             let resolved = resolve(options, 0).unwrap();
-            (resolved.pass_bytes >> 10, resolved.passes, resolved.io_bytes >> 10)
+            (resolved.size_bytes >> 10, resolved.passes, resolved.io_bytes >> 10)
         };
-        assert_eq!(passes("size=64k\nio_size=128k"), (64, 1, 128));
-        assert_eq!(passes("size=64k\nio_size=50%"), (32, 1, 32));
-        assert_eq!(passes("size=64k\nfilesize=16k\nnrfiles=2\nloops=3"), (32, 3, 0));
-        assert_eq!(passes("size=64k\ntime_based\nruntime=1"), (64, u64::MAX, 0));
+        assert_eq!(amounts("size=64k\nio_size=128k"), (64, 1, 128));
+        assert_eq!(amounts("size=64k\nio_size=50%"), (32, 1, 0));
+        assert_eq!(amounts("size=64k\nfilesize=16k\nnrfiles=2\nloops=3"), (32, 3, 0));
+        assert_eq!(amounts("size=64k\nfilesize=128k\nnrfiles=2"), (64, 1, 0));
+        assert_eq!(amounts("size=64k\ntime_based\nruntime=1"), (64, u64::MAX, 0));
     }
 
     /// A job with blocks of 1 to 4 KiB took a map of 32 GiB on a device of 1 TiB when the shortest block had four

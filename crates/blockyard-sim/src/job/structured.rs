@@ -40,34 +40,43 @@ pub(super) fn block_range(value: Value<'_>) -> Parsed<BlockSizes> {
     Ok(BlockSizes::Range { min_bytes: bytes(min), max_bytes: bytes(max) })
 }
 
-/// Reads `4k/50:8k/50`; blank percentages share the rest of 100.
+/// Reads `4k/50:8k/50`, as fio does. Blank percentages, and those of 0, share the rest of 100. If the sum is another one, the
+/// lengths count in order of their percentages, up to 100, and the last one has what is missing: `4k/60:8k/30` is 70 to 30, and
+/// `4k/60:8k/70` is 60 to 40.
 pub(super) fn block_split(value: Value<'_>) -> Parsed<BlockSizes> {
-    let entries = shares(value, 64, true, |v| v.count(1, BLOCK_BYTES_MAX.into()))?;
-    let bytes = |n| u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX);
-    Ok(BlockSizes::Split(entries.into_iter().map(|(size, share)| (bytes(size), share)).collect()))
-}
-
-/// Reads a list of `first/second` separated by colons. One of the two is a percentage, and `parse` reads the
-/// other. Blank percentages share the rest of 100 evenly. The sum must be 100. Another blank second is 0.
-fn shares(
-    value: Value<'_>,
-    max: usize,
-    percent_second: bool,
-    parse: impl Fn(Value<'_>) -> Parsed<u64>,
-) -> Parsed<Vec<(u64, u8)>> {
-    let entries = value.list(&[':'], max, |entry| {
-        let (first, second) = entry.pair()?;
-        if percent_second {
-            return Ok((parse(first)?, second.map(Value::percent).transpose()?));
-        }
-        Ok((second.map_or(Ok(0), &parse)?, Some(first.percent()?)))
+    let entries = value.list(&[':'], 64, |entry| {
+        let (size, share) = entry.pair()?;
+        let share = share.map(Value::percent).transpose()?.filter(|share| *share > 0);
+        Ok((size.count(1, BLOCK_BYTES_MAX.into())?, share))
     })?;
     let given: u64 = entries.iter().filter_map(|(_, share)| *share).map(u64::from).sum();
     let blanks = entries.iter().filter(|(_, share)| share.is_none()).count() as u64;
-    if given > 100 || (blanks == 0 && given != 100) {
-        return Err(ValueFault::NotAHundred { sum: given });
+    let blank = match blanks {
+        0 => 0,
+        // fio's arithmetic gives everything to a single blank beyond 100.
+        1 if given > 100 => 100,
+        _ if given > 100 => return Err(ValueFault::NotAHundred { sum: given }),
+        _ => (100 - given) / blanks,
+    };
+    let alone = blanks == 1 && given > 100;
+    let mut shares: Vec<u64> = entries
+        .iter()
+        .map(|(_, share)| share.map_or(blank, |s| if alone { 0 } else { s.into() }))
+        .collect();
+    let mut ascending: Vec<usize> = (0..shares.len()).collect();
+    ascending.sort_by_key(|at| shares[*at]);
+    let mut left = 100;
+    for at in &ascending {
+        shares[*at] = shares[*at].min(left);
+        left -= shares[*at];
     }
-    Ok(fill_blanks(entries, 100 - given, blanks))
+    if let Some(last) = ascending.last() {
+        shares[*last] += left;
+    }
+    debug_assert_eq!(shares.iter().sum::<u64>(), 100, "the percentages of a split");
+    let bytes = |n| u32::try_from(n).unwrap_or(BLOCK_BYTES_MAX);
+    let sizes = entries.iter().map(|(size, _)| bytes(*size));
+    Ok(BlockSizes::Split(sizes.zip(shares.into_iter().map(small)).collect()))
 }
 
 /// Gives each of the `blanks` an equal part of `left`. If `left` does not divide evenly, the first blanks get
@@ -118,6 +127,16 @@ pub(super) fn distribution(value: Value<'_>) -> Parsed<Distribution> {
     };
     Ok(match law {
         Law::Uniform => return Err(ValueFault::Unsupported("a parameter of `random`")),
+        Law::Zipf | Law::Pareto | Law::Normal => skewed(law, tail)?,
+        Law::Zoned => Distribution::Zoned(zones(tail)?),
+        Law::ZonedAbs => Distribution::ZonedAbs(zones_abs(tail)?),
+        Law::Sequence => Distribution::Sequence(tail.list(&[','], 64, |v| v.count(0, 1 << 32))?),
+    })
+}
+
+/// Reads the parameters of zipf, pareto or normal.
+fn skewed(law: Law, tail: Value<'_>) -> Parsed<Distribution> {
+    Ok(match law {
         Law::Zipf => {
             let (theta, center) = law_parameters(tail, "above 0, at most 100 and not 1", |x| {
                 x > 0.0 && x <= 100.0 && x != 1.0
@@ -129,14 +148,11 @@ pub(super) fn distribution(value: Value<'_>) -> Parsed<Distribution> {
                 law_parameters(tail, "between 0 and 1, both excluded", |x| x > 0.0 && x < 1.0)?;
             Distribution::Pareto { h, center }
         }
-        Law::Normal => {
+        _ => {
             let (deviation_percent, center) =
                 law_parameters(tail, "from 0 to below 100", |x| x < 100.0)?;
             Distribution::Normal { deviation_percent, center: center.unwrap_or(0.5) }
         }
-        Law::Zoned => Distribution::Zoned(zones(tail)?),
-        Law::ZonedAbs => Distribution::ZonedAbs(zones_abs(tail)?),
-        Law::Sequence => Distribution::Sequence(tail.list(&[','], 64, |v| v.count(0, 1 << 32))?),
     })
 }
 
@@ -183,12 +199,19 @@ fn zones_abs(value: Value<'_>) -> Parsed<Vec<Zone>> {
     Ok(zones)
 }
 
+/// Reads a list of `share/width` separated by colons. The shares must sum to 100. A blank width is 0.
 fn zone_list(value: Value<'_>, width: impl Fn(Value<'_>) -> Parsed<u64>) -> Parsed<Vec<Zone>> {
-    let entries = shares(value, 256, false, |v| match width(v)? {
-        0 => Err(ValueFault::Incomplete("zones that are wider than 0")),
-        width => Ok(width),
+    let zones = value.list(&[':'], 256, |entry| {
+        let (share, second) = entry.pair()?;
+        let access_percent = share.percent()?;
+        let width = second.map_or(Ok(None), |v| width(v).map(Some))?;
+        if width == Some(0) {
+            return Err(ValueFault::Incomplete("zones that are wider than 0"));
+        }
+        Ok(Zone { access_percent, width: width.unwrap_or(0) })
     })?;
-    Ok(entries.into_iter().map(|(width, access_percent)| Zone { access_percent, width }).collect())
+    let sum: u64 = zones.iter().map(|zone| u64::from(zone.access_percent)).sum();
+    if sum == 100 { Ok(zones) } else { Err(ValueFault::NotAHundred { sum }) }
 }
 
 /// `a:b`, with `\:` for a colon within a name.
@@ -216,20 +239,50 @@ fn push(names: &mut [String], letter: char) {
     }
 }
 
-/// `roundrobin:8`, `random`, `sequential`.
+#[derive(Clone, Copy)]
+enum Service {
+    RoundRobin,
+    Random,
+    Sequential,
+    Skewed(Law),
+}
+
+const SERVICES: &[(&str, Service)] = &[
+    ("roundrobin", Service::RoundRobin),
+    ("random", Service::Random),
+    ("sequential", Service::Sequential),
+    ("zipf", Service::Skewed(Law::Zipf)),
+    ("pareto", Service::Skewed(Law::Pareto)),
+    ("normal", Service::Skewed(Law::Normal)),
+    ("gauss", Service::Skewed(Law::Normal)),
+];
+
+/// `roundrobin:8`, `random`, `sequential`, `zipf:1.2`, `gauss`.
 pub(super) fn file_service(value: Value<'_>) -> Parsed<FileService> {
     let (word, tail) = value.head_and_tail()?;
+    let service = word.word(SERVICES)?;
+    if let Service::Skewed(law) = service {
+        return match tail {
+            Some(tail) => skewed(law, tail),
+            None => skewed(law, Value { text: Some(default_parameter(law)), ..value }),
+        }
+        .map(FileService::Skewed);
+    }
     let count = tail.map_or(Ok(1), |v| v.count_u32(1, u32::MAX))?;
-    let words = [
-        ("roundrobin", Some(FileService::RoundRobin(count))),
-        ("random", Some(FileService::Random(count))),
-        ("sequential", Some(FileService::Sequential)),
-        ("zipf", None),
-        ("pareto", None),
-        ("normal", None),
-        ("gauss", None),
-    ];
-    word.word(&words)?.ok_or(ValueFault::Unsupported("a skewed choice of files"))
+    Ok(match service {
+        Service::RoundRobin => FileService::RoundRobin(count),
+        Service::Random => FileService::Random(count),
+        Service::Sequential | Service::Skewed(_) => FileService::Sequential,
+    })
+}
+
+/// Returns fio's parameter of a law that chooses files, for a job that gives none.
+const fn default_parameter(law: Law) -> &'static str {
+    match law {
+        Law::Zipf => "1.1",
+        Law::Pareto => "0.2",
+        _ => "0",
+    }
 }
 
 /// Reads one size. A range would require random sizes.
@@ -290,11 +343,23 @@ mod tests {
         let split = |text| block_split(value(text));
         let sizes = |entries: &[(u32, u8)]| Ok(BlockSizes::Split(entries.to_vec()));
         assert_eq!(split("4k/50:1k/:32k"), sizes(&[(4096, 50), (1024, 25), (32768, 25)]));
-        assert_eq!(split("1k:2k:3k"), sizes(&[(1024, 34), (2048, 33), (3072, 33)]));
+        assert_eq!(split("1k:2k:3k"), sizes(&[(1024, 33), (2048, 33), (3072, 34)]));
         assert_eq!(split("4k"), sizes(&[(4096, 100)]));
-        assert_eq!(split("4k/60:8k/60"), Err(ValueFault::NotAHundred { sum: 120 }));
-        assert_eq!(split("4k/60:8k/30"), Err(ValueFault::NotAHundred { sum: 90 }));
         assert!(split("0/100").is_err());
+    }
+
+    /// fio 3.33 and 3.42: in order of their percentages, and the last one has what is missing.
+    #[test]
+    fn a_split_need_not_sum_to_100() {
+        let split = |text| block_split(value(text));
+        let sizes = |entries: &[(u32, u8)]| Ok(BlockSizes::Split(entries.to_vec()));
+        assert_eq!(split("4k/60:8k/60"), sizes(&[(4096, 60), (8192, 40)]));
+        assert_eq!(split("4k/60:8k/30"), sizes(&[(4096, 70), (8192, 30)]));
+        assert_eq!(split("4k/10:8k/20:16k/30"), sizes(&[(4096, 10), (8192, 20), (16384, 70)]));
+        assert_eq!(split("4k/0:8k/50"), sizes(&[(4096, 50), (8192, 50)]));
+        assert_eq!(split("4k/100:8k/"), sizes(&[(4096, 100), (8192, 0)]));
+        assert_eq!(split("4k/70:8k/70:16k"), sizes(&[(4096, 0), (8192, 0), (16384, 100)]));
+        assert_eq!(split("4k/70:8k/70:16k:1k"), Err(ValueFault::NotAHundred { sum: 140 }));
     }
 
     #[test]

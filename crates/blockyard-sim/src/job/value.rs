@@ -94,14 +94,11 @@ impl<'a> Value<'a> {
         Ok(u8::try_from(digits.count(0, 100)?).unwrap_or(100))
     }
 
-    /// Reads bytes, or a percentage from 1 to 100.
+    /// Reads bytes, or a percentage.
     pub(super) fn amount(self) -> Parsed<Amount> {
         let text = self.text()?;
         if text.ends_with('%') {
-            return match self.percent()? {
-                0 => Err(ValueFault::OutOfRange { text: text.to_owned(), min: 1, max: 100 }),
-                percent => Ok(Amount::Percent(percent)),
-            };
+            return self.percent().map(Amount::Percent);
         }
         if text.ends_with(['z', 'Z']) {
             return Err(ValueFault::Unsupported("a size in zones"));

@@ -24,6 +24,17 @@ impl Depths {
         self.submit[batch_class(ios)] += 1;
     }
 
+    /// Adds `other`.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, others) in [
+            (&mut self.level, &other.level),
+            (&mut self.submit, &other.submit),
+            (&mut self.complete, &other.complete),
+        ] {
+            mine.iter_mut().zip(others).for_each(|(mine, others)| *mine += others);
+        }
+    }
+
     /// Whether never more than one I/O was in flight.
     #[must_use]
     pub fn one_at_a_time(&self) -> bool {

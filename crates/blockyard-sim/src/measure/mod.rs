@@ -50,6 +50,22 @@ pub struct Latencies {
     pub lat_ns: Histogram,
 }
 
+impl Measured {
+    /// Adds what `other` counted. The samples over time stay as they are.
+    fn add(&mut self, other: &Self) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.slat_ns.merge(&other.slat_ns);
+        self.clat_ns.merge(&other.clat_ns);
+        self.lat_ns.merge(&other.lat_ns);
+        for (priority, latencies) in &other.by_priority {
+            let mine = self.by_priority.entry(*priority).or_default();
+            mine.clat_ns.merge(&latencies.clat_ns);
+            mine.lat_ns.merge(&latencies.lat_ns);
+        }
+    }
+}
+
 /// The measurements of one instance, or of a group that reports as one.
 #[derive(Clone, Debug)]
 pub struct JobStats {
@@ -106,6 +122,24 @@ impl JobStats {
         let kinds = [Op::Read, Op::Write, Op::Trim];
         let kinds: Vec<_> = kinds.into_iter().filter(|op| self.ops.of(*op).is_some()).collect();
         *self = Self { started: now, steady: self.steady.take(), ..Self::new(&kinds) };
+    }
+
+    /// Adds what `other` counted, which is of the same kinds. The samples over time stay as they are.
+    pub fn add(&mut self, other: &Self) {
+        for op in Op::ALL {
+            if let (Some(mine), Some(others)) = (self.op_mut(op), other.ops.of(op)) {
+                mine.add(others);
+            }
+        }
+        self.cpu_ns += other.cpu_ns;
+        self.spent.add(&other.spent);
+        self.context_switches += other.context_switches;
+        self.depths.add(&other.depths);
+        if let Some(syncs) = &other.sync_lat_ns {
+            self.sync_lat_ns.get_or_insert_default().merge(syncs);
+        }
+        self.errors += other.errors;
+        self.first_error = self.first_error.or(other.first_error);
     }
 
     /// Adds the kinds in `ops`.

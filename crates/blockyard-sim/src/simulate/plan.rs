@@ -87,8 +87,7 @@ fn fewest_ios(job: &Job, resolved: &Resolved) -> u64 {
     }
     let sizes = job.pattern.mix.ops().iter().map(|op| job.block.of(*op).max_bytes());
     let longest = u64::from(sizes.max().unwrap_or(1).max(1));
-    let bytes = resolved.pass_bytes.saturating_mul(resolved.passes).max(resolved.io_bytes);
-    bytes / longest
+    resolved.moved_bytes() / longest
 }
 
 /// Plans the submitters of a replay. All begin at once and share one entry.

@@ -21,6 +21,7 @@ use crate::job::{
     ContinueOnError, Engine, ExitWhat, Job, Op, Priority, Resolved, ThinktimeBlocks, encoded,
 };
 use crate::machine::cpu::TaskId;
+use crate::measure::JobStats;
 use crate::measure::meter::Meter;
 use crate::measure::spent::Rest;
 use crate::measure::steady::SteadyWatch;
@@ -221,6 +222,8 @@ pub struct Task {
     started: Instant,
     /// Completions from this instant on are measured.
     measured_from: Instant,
+    /// What a job with a ramp time measures until then. It is reported if the job ends before.
+    ramp: Option<Box<JobStats>>,
     stop_at: Instant,
     think: Think,
     /// A pause that is due: the task reaps results one by one, and issues nothing, until none is left, and then pauses.
@@ -353,6 +356,7 @@ impl Task {
             refused: None,
             started: Instant::ZERO,
             measured_from: Instant::ZERO,
+            ramp: (job.ramp_time_ns > 0).then(|| Box::new(JobStats::new(job.pattern.mix.ops()))),
             stop_at: Instant::MAX,
             think: Think::of(job),
             pause: None,
@@ -382,6 +386,17 @@ impl Task {
             watch.begin(now);
         }
         self.stop_at = limit.map_or(Instant::MAX, |limit| self.measured_from + limit);
+    }
+
+    /// Returns when the instance began.
+    #[must_use]
+    pub const fn begun(&self) -> Instant {
+        self.started
+    }
+
+    /// Returns what is measured until measurement begins, if there is a ramp time.
+    pub fn ramp_mut(&mut self) -> Option<&mut JobStats> {
+        self.ramp.as_deref_mut()
     }
 
     /// Returns when measurement begins.

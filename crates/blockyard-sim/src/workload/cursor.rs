@@ -1,75 +1,57 @@
-//! The offset of the next I/O in a file.
+//! The offset and length of the next I/O in a file.
 
-use crate::job::{Distribution, FileRange, Job, Op, PerOp, Sequencer, Strides, Units, Visits};
+use crate::job::{
+    Distribution, FileRange, FileService, Job, Op, PerOp, Resolved, Sequencer, Units, Visits,
+};
 
 use super::distribution::Sampler;
+use super::length::Lengths;
 use super::permutation::Permutation;
 use super::prng::Prng;
 use super::random_map::RandomMap;
+use super::zone::Zone;
 
-/// The offsets in the region of one file.
+/// The offsets in one file. They follow fio's rules, which distinguish the end of the region (offset plus size) from the end of
+/// the file: an I/O that *begins* at or behind the end of its region, or would reach beyond the end of its file, is not issued,
+/// and the file is done.
 #[derive(Clone, Debug)]
 pub(super) struct FileCursor {
     range: FileRange,
-    /// The next sequential offset of each kind of I/O, from the start of the region.
-    follow: PerOp<u64>,
-    /// The signed gap after an I/O. An offset before the region counts from the region's end.
+    /// The start of the region, or of the current zone of it. Offsets below count from here.
+    base: u64,
+    /// The end of the last I/O of each kind in the file.
+    last_end: PerOp<u64>,
+    /// The start of the last I/O of each kind in the file.
+    last_start: PerOp<Option<u64>>,
+    /// The signed gap after an I/O.
     skip_bytes: i64,
+    /// Whether I/O in order goes back to the start at the end of the region.
+    goes_around: bool,
+    /// Whether a random I/O that finds all blocks visited begins anew.
+    begins_anew: bool,
     random: Option<Random>,
-    zone: Option<Zone>,
-}
-
-/// The zone of a sequential pass over zones with gaps between them (`zonemode=strided`).
-#[derive(Clone, Debug)]
-struct Zone {
-    /// Bytes of I/O in a zone, and the distance between two zones.
-    zone_bytes: u64,
-    stride_bytes: u64,
-    /// The start of the current zone, and the bytes of I/O in it so far.
-    start: u64,
-    done: u64,
-}
-
-impl Zone {
-    fn of(strides: &Strides) -> Option<Self> {
-        let Strides { on, zone_bytes, range_bytes, gap_bytes } = *strides;
-        let stride_bytes = zone_bytes.max(range_bytes).saturating_add(gap_bytes);
-        on.then_some(Self { zone_bytes, stride_bytes, start: 0, done: 0 })
-    }
-
-    /// Returns the start of the next zone if the current one has had its I/O. Counts an I/O of `len_bytes`.
-    fn moves_on(&mut self, len_bytes: u32, region_bytes: u64) -> Option<u64> {
-        let moves = self.done >= self.zone_bytes;
-        if moves {
-            let next = self.start.saturating_add(self.stride_bytes);
-            self.start = if next < region_bytes { next } else { 0 };
-            self.done = 0;
-        }
-        self.done += u64::from(len_bytes);
-        moves.then_some(self.start)
-    }
 }
 
 /// Random offsets.
 #[derive(Clone, Debug)]
 struct Random {
     prng: Prng,
+    /// The state of `prng` at the start of each pass, if passes repeat their offsets.
+    prng_of_pass: Option<Prng>,
     /// The unit of positions in bytes; block numbers are below `blocks`.
     unit_bytes: u64,
     blocks: u64,
     choice: Choice,
     align_bytes: PerOp<u64>,
+    /// The last offset of each kind at which the shortest I/O fits.
+    last_bytes: PerOp<u64>,
     percent: PerOp<u8>,
-    ios_per_offset: u32,
     identical: bool,
-    /// The I/Os that still follow the last random offset, and that offset.
-    ios_left: PerOp<u32>,
-    last: PerOp<u64>,
 }
 
 #[derive(Clone, Debug)]
 enum Choice {
-    /// Visits each block once, then again in another order ([each-block-once]).
+    /// Visits each block once ([each-block-once]).
     Each {
         order: Permutation,
         index: u64,
@@ -85,77 +67,154 @@ enum Choice {
     },
 }
 
-/// Where the next I/O of a job with random offsets starts.
+/// Where the next I/O begins, and whether its blocks count as visited.
 #[derive(Clone, Copy, Debug)]
-enum Place {
-    /// At this offset, which was drawn now.
-    Drawn(u64),
-    /// At this offset, which was drawn before. The I/O keeps its length, visited blocks or not.
-    Again(u64),
-    /// Behind the previous I/O.
-    Follow,
+struct Start {
+    at: u64,
+    marks: bool,
 }
 
 impl FileCursor {
-    pub(super) fn new(job: &Job, range: FileRange, prng: Prng) -> Self {
-        let random = job.pattern.random.then(|| Random::new(job, range.len_bytes, prng));
-        let (follow, zone) = (PerOp::all(0), Zone::of(&job.strides));
-        Self { range, follow, skip_bytes: job.pattern.skip_bytes, random, zone }
-    }
-
-    pub(super) fn len_bytes(&self) -> u64 {
-        self.range.len_bytes
-    }
-
-    /// Starts a new pass at the start of the region.
-    pub(super) fn start_over(&mut self) {
-        self.follow = PerOp::all(0);
-        if let Some(zone) = &mut self.zone {
-            (zone.start, zone.done) = (0, 0);
+    /// Returns the offsets of `job` in file `file` of `resolved`.
+    pub(super) fn new(job: &Job, resolved: &Resolved, file: usize, prng: Prng) -> Self {
+        let range = resolved.files[file];
+        let is_endless = resolved.passes == u64::MAX;
+        let is_alone = resolved.files.len() == 1;
+        let drawn_bytes = Zone::of(job).map_or(range.len_bytes, |zone| zone.range_bytes());
+        Self {
+            range,
+            base: range.start_bytes,
+            last_end: PerOp::all(range.start_bytes),
+            last_start: PerOp::all(None),
+            skip_bytes: job.pattern.skip_bytes,
+            goes_around: is_endless && is_alone,
+            begins_anew: is_endless || matches!(job.file_service, FileService::Skewed(_)),
+            random: job.pattern.random.then(|| Random::new(job, drawn_bytes, prng)),
         }
+    }
+
+    /// Begins a pass at the start of the region.
+    pub(super) fn start_pass(&mut self) {
+        self.base = self.range.start_bytes;
         if let Some(random) = &mut self.random {
-            random.start_over();
+            random.start_pass();
         }
     }
 
-    /// Returns the offset in the file and the length of the next I/O `op`. The I/O is shortened to end
-    /// within the region ([io-in-its-region]), but not below `min_bytes`.
+    /// Forgets the earlier I/Os, as fio does when it opens the file.
+    pub(super) fn open(&mut self) {
+        self.last_end = PerOp::all(self.base);
+        self.last_start = PerOp::all(None);
+        if let Some(random) = &mut self.random {
+            random.forget();
+        }
+    }
+
+    /// Returns the offset in the file and the length of the next I/O `op`; `None` if the file is done. If it `moves`, a random
+    /// offset is drawn.
     #[inline]
-    pub(super) fn next(&mut self, op: Op, len_bytes: u32, min_bytes: u32) -> (u64, u32) {
-        let follow = match op {
-            Op::Read => &mut self.follow.read,
-            Op::Write => &mut self.follow.write,
-            Op::Trim => &mut self.follow.trim,
-        };
-        let place = self.random.as_mut().map_or(Place::Follow, |random| random.next(op));
-        let region = self.range.len_bytes;
-        if let Some(start) = self.zone.as_mut().and_then(|zone| zone.moves_on(len_bytes, region)) {
-            *follow = start;
+    pub(super) fn next(
+        &mut self,
+        op: Op,
+        moves: bool,
+        lengths: &Lengths,
+        draws: &mut Prng,
+        zone: Option<&mut Zone>,
+    ) -> Option<(u64, u32)> {
+        if let Some(zone) = zone {
+            self.enter_zone(op, zone);
         }
-        let mut at = match place {
-            Place::Drawn(at) | Place::Again(at) => at,
-            Place::Follow => *follow,
-        };
-        if region.saturating_sub(at) < min_bytes.into() {
-            // At the end, go back to the start; a random offset moves to the last place that fits.
-            let last = region.saturating_sub(min_bytes.into());
-            at = if matches!(place, Place::Follow) { 0 } else { last };
+        let Start { at, marks } = self.start(op, moves)?;
+        if at >= self.range.len_bytes {
+            return None;
         }
-        debug_assert!(at <= region, "[io-in-its-region]");
-        let room = region - at;
-        let len_bytes = match u32::try_from(room) {
-            Ok(room) if room < len_bytes => (room - room % min_bytes).max(room.min(min_bytes)),
-            _ => len_bytes,
+        let offset = self.base + at;
+        let room = self.range.end_bytes().saturating_sub(offset);
+        let mut len_bytes = lengths.draw(room, draws)?;
+        // [io-in-its-file]
+        if offset + u64::from(len_bytes) > self.range.file_bytes {
+            return None;
+        }
+        if marks && let Some(random) = &mut self.random {
+            len_bytes = random.cut(at, len_bytes);
+        }
+        *self.last_start.of_mut(op) = Some(offset);
+        *self.last_end.of_mut(op) = offset + u64::from(len_bytes);
+        Some((offset, len_bytes))
+    }
+
+    /// Goes to the next zone if the current one has had its I/O.
+    fn enter_zone(&mut self, op: Op, zone: &mut Zone) {
+        let last_end = self.last_end.of_mut(op);
+        if let Some(step_bytes) = zone.leave() {
+            self.base = self.base.saturating_add(step_bytes);
+            if self.base >= self.range.file_bytes {
+                self.base = self.range.start_bytes;
+            }
+            *last_end = self.base;
+        }
+        if *last_end >= self.base.saturating_add(zone.range_bytes()) {
+            *last_end = self.base;
+        }
+        if zone.begins_range() {
+            self.open();
+        }
+    }
+
+    /// Returns where the next I/O `op` begins; `None` if the file is done.
+    #[inline]
+    fn start(&mut self, op: Op, moves: bool) -> Option<Start> {
+        let Some(random) = &mut self.random else {
+            return self.follow(op).map(|at| Start { at, marks: false });
         };
-        debug_assert!(u64::from(len_bytes) <= room, "[io-in-its-region]");
-        let len_bytes = match (&mut self.random, place) {
-            (Some(random), Place::Drawn(_)) => random.cut(at, len_bytes),
-            _ => len_bytes,
+        if moves && random.is_random(op) {
+            return self.draw(op).map(|at| Start { at, marks: true });
+        }
+        let at = if !moves && random.identical {
+            self.last_start.of(op).map_or(0, |start| start - self.base)
+        } else {
+            // A sequence that meets the end of its file goes on at a random place.
+            self.follow(op).or_else(|| self.draw(op))?
         };
-        let end = at.saturating_add(len_bytes.into());
-        let next = end.checked_add_signed(self.skip_bytes);
-        *follow = next.unwrap_or_else(|| region.saturating_add_signed(self.skip_bytes));
-        (self.range.start_bytes + at, len_bytes)
+        Some(Start { at, marks: false })
+    }
+
+    fn draw(&mut self, op: Op) -> Option<u64> {
+        let drawn = self.random.as_mut()?.draw(op);
+        if drawn.is_some() || !self.begins_anew {
+            return drawn;
+        }
+        self.open();
+        self.random.as_mut()?.draw(op)
+    }
+
+    /// Returns the place behind the last I/O `op`; `None` at the end of the file.
+    #[inline]
+    fn follow(&mut self, op: Op) -> Option<u64> {
+        let FileRange { len_bytes, file_bytes, .. } = self.range;
+        let mut last_end = *self.last_end.of(op);
+        if self.goes_around && last_end >= self.range.end_bytes() {
+            last_end = self.base;
+        }
+        if last_end >= file_bytes {
+            return None;
+        }
+        let back_from = len_bytes.min(file_bytes);
+        // fio begins backward I/O at the start of a region with offset 0, and otherwise at `size`, whatever the offset.
+        if self.skip_bytes < 0 && last_end == self.base && self.base > 0 {
+            last_end = back_from;
+        }
+        let at = last_end.wrapping_sub(self.base);
+        if at == 0 || self.skip_bytes == 0 {
+            return Some(at);
+        }
+        // A place before the region is a large number.
+        let skipped = at.wrapping_add_signed(self.skip_bytes);
+        if skipped < file_bytes {
+            return Some(skipped);
+        }
+        let forward = self.skip_bytes > 0;
+        Some(if forward { self.base } else { back_from.wrapping_add_signed(self.skip_bytes) })
     }
 }
 
@@ -175,22 +234,41 @@ impl Random {
                 Choice::Any(Sampler::new(&job.distribution, blocks, unit_bytes, &mut prng))
             }
         };
+        let last = |op| {
+            let room = region_bytes.saturating_sub(job.block.of(op).min_bytes().into());
+            room - room % align_bytes.of(op).max(&1)
+        };
+        // fio repeats its uniform draws only: a skewed distribution goes on.
+        let repeats = job.randrepeat && !job.distribution.is_skewed();
         Self {
+            prng_of_pass: repeats.then(|| prng.clone()),
             prng,
             unit_bytes,
             blocks,
             choice,
+            last_bytes: PerOp {
+                read: last(Op::Read),
+                write: last(Op::Write),
+                trim: last(Op::Trim),
+            },
             align_bytes,
             percent: job.percentage_random,
-            ios_per_offset: job.pattern.ios_per_offset,
             identical: job.sequencer == Sequencer::Identical,
-            ios_left: PerOp::all(0),
-            last: PerOp::all(0),
         }
     }
 
-    fn start_over(&mut self) {
-        self.ios_left = PerOp::all(0);
+    fn start_pass(&mut self) {
+        if let Some(prng) = &self.prng_of_pass {
+            self.prng = prng.clone();
+            // The order of the blocks repeats, too.
+            if let Choice::Each { index, .. } = &mut self.choice {
+                *index = 0;
+            }
+        }
+    }
+
+    /// Forgets which blocks were visited.
+    fn forget(&mut self) {
         match &mut self.choice {
             Choice::Each { order, index } if *index > 0 => {
                 *order = Permutation::new(self.blocks, &mut self.prng);
@@ -208,23 +286,16 @@ impl Random {
         u32::try_from(taken * self.unit_bytes).map_or(len_bytes, |taken| taken.min(len_bytes))
     }
 
+    /// Whether the next I/O `op` has a random offset rather than follow the last one.
     #[inline]
-    fn next(&mut self, op: Op) -> Place {
-        let (ios_left, last) = match op {
-            Op::Read => (&mut self.ios_left.read, &mut self.last.read),
-            Op::Write => (&mut self.ios_left.write, &mut self.last.write),
-            Op::Trim => (&mut self.ios_left.trim, &mut self.last.trim),
-        };
-        if *ios_left > 0 {
-            *ios_left -= 1;
-            return if self.identical { Place::Again(*last) } else { Place::Follow };
-        }
+    fn is_random(&mut self, op: Op) -> bool {
         let percent = *self.percent.of(op);
-        if percent < 100 && self.prng.below(100) >= percent.into() {
-            return Place::Follow;
-        }
-        debug_assert!(self.ios_per_offset > 0, "a random offset must be used at least once");
-        *ios_left = self.ios_per_offset - 1;
+        percent >= 100 || self.prng.below(100) < percent.into()
+    }
+
+    /// Returns a random offset; `None` if all blocks were visited.
+    #[inline]
+    fn draw(&mut self, op: Op) -> Option<u64> {
         let block = match &mut self.choice {
             Choice::Any(sampler) => sampler.draw(&mut self.prng),
             Choice::Sequence { blocks, strides, index } => {
@@ -235,22 +306,15 @@ impl Random {
                 *index += 1;
                 (turn + blocks[at]) % self.blocks
             }
-            Choice::Map(map) => map.draw(&mut self.prng).unwrap_or_else(|| {
-                map.free_all();
-                map.draw(&mut self.prng).expect("a map with blocks")
-            }),
+            Choice::Map(map) => map.draw(&mut self.prng)?,
+            Choice::Each { index, .. } if *index == self.blocks => return None,
             Choice::Each { order, index } => {
-                if *index == self.blocks {
-                    *order = Permutation::new(self.blocks, &mut self.prng);
-                    *index = 0;
-                }
                 *index += 1;
                 order.at(*index - 1)
             }
         };
         debug_assert!(block < self.blocks, "block {block} of {}", self.blocks);
         let offset = block * self.unit_bytes;
-        *last = offset - offset % self.align_bytes.of(op);
-        Place::Drawn(*last)
+        Some((offset - offset % self.align_bytes.of(op)).min(*self.last_bytes.of(op)))
     }
 }

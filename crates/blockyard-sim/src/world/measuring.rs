@@ -4,8 +4,9 @@ use super::{Event, FailedIo, Failure, Totals, World};
 use crate::job::encoded;
 use crate::machine::cpu::TaskId;
 use crate::machine::lock::Contended;
+use crate::measure::JobStats;
 use crate::observe::Observer;
-use crate::task::Taken;
+use crate::task::{Taken, Task};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 
@@ -19,10 +20,36 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Resets the counts if all jobs have ended before measurement began.
+    /// Ends the measurement. If all jobs have ended before it began, the whole run counts.
     pub fn end_measuring(&mut self) {
         if self.now < self.measure_from {
-            self.forget();
+            let begun = self.tasks.iter().map(Task::begun).min();
+            self.measure_from = begun.unwrap_or(self.now).min(self.now);
+        }
+    }
+
+    /// Returns where task `id` counts what happens at `at`: in its ramp time apart, and nowhere without one.
+    pub(super) fn stats_at(&mut self, id: TaskId, at: Instant) -> Option<&mut JobStats> {
+        let task = &mut self.tasks[id.0 as usize];
+        if at >= task.measured_from() {
+            return Some(&mut self.stats[task.stats]);
+        }
+        task.ramp_mut()
+    }
+
+    /// Reports a task that has ended at `end`, before its ramp time was over, as a whole, as fio does.
+    pub(super) fn report_ramp(&mut self, id: TaskId, end: Instant) {
+        let task = &mut self.tasks[id.0 as usize];
+        let begun = task.begun();
+        if end >= task.measured_from() || begun > end {
+            return;
+        }
+        let Some(ramp) = task.ramp_mut() else { return };
+        ramp.spent.alive += end.since(begun);
+        let stats = &mut self.stats[task.stats];
+        stats.started = stats.started.min(begun);
+        if let Some(ramp) = task.ramp_mut() {
+            stats.add(ramp);
         }
     }
 
@@ -42,18 +69,24 @@ impl<O: Observer> World<O> {
     /// Charges a task for polling from `begin` to `end`.
     pub(super) fn charge(&mut self, id: TaskId, begin: Instant, end: Instant) {
         debug_assert!(begin <= end, "{id:?} polled from {begin} to {end}");
-        let task = &self.tasks[id.0 as usize];
-        let measured = end.since(begin.max(task.measured_from()));
-        let stats = &mut self.stats[task.stats];
-        stats.cpu_ns += measured.as_ns();
-        stats.spent.in_calls += measured;
+        let from = self.tasks[id.0 as usize].measured_from();
+        let begin = if end < from { begin } else { begin.max(from) };
+        if let Some(stats) = self.stats_at(id, end) {
+            let measured = end.since(begin);
+            stats.cpu_ns += measured.as_ns();
+            stats.spent.in_calls += measured;
+        }
     }
 
     /// Ends the sleep of a task that runs again.
     pub(super) fn end_rest(&mut self, id: TaskId) {
         let task = &mut self.tasks[id.0 as usize];
         let Some(rest) = task.rest.take() else { return };
-        self.stats[task.stats].spent.rested(rest, task.measured_from(), self.now);
+        let (now, from) = (self.now, task.measured_from());
+        let from = if now < from { task.begun() } else { from };
+        if let Some(stats) = self.stats_at(id, now) {
+            stats.spent.rested(rest, from, now);
+        }
     }
 
     pub(super) fn count(&mut self, id: TaskId, taken: &Taken) {
@@ -70,14 +103,13 @@ impl<O: Observer> World<O> {
         {
             self.failure.get_or_insert(Failure::Bound(id, violation));
         }
-        let task = &self.tasks[id.0 as usize];
-        if taken.completed < task.measured_from() {
-            return;
-        }
         debug_assert!(taken.completed <= self.now, "{taken:?} is reaped before it completes");
         let (slat, clat) = (taken.slat.as_ns(), taken.clat.as_ns());
         let lat = taken.lat().as_ns();
-        let stats = &mut self.stats[task.stats];
+        let of_job = self.tasks[id.0 as usize].priority_of_job();
+        let from = self.tasks[id.0 as usize].measured_from();
+        let now = self.now;
+        let Some(stats) = self.stats_at(id, taken.completed) else { return };
         if failed {
             stats.errors += 1;
             stats.first_error.get_or_insert(taken.status);
@@ -88,20 +120,23 @@ impl<O: Observer> World<O> {
             return;
         };
         let Some(measured) = stats.op_mut(op) else { return };
-        self.totals.not_reaped += self.now.since(taken.completed);
         measured.ios += 1;
         measured.bytes += u64::from(taken.len_bytes);
         measured.slat_ns.record(slat);
         measured.clat_ns.record(clat);
         measured.lat_ns.record(lat);
-        if let Some(of_job) = task.priority_of_job() {
+        if let Some(of_job) = of_job {
             let priority =
                 taken.priority.map_or(of_job, |(class, level)| encoded(class, Some(level)));
             let latencies = measured.by_priority.entry(priority).or_default();
             latencies.clat_ns.record(clat);
             latencies.lat_ns.record(lat);
         }
-        let from_begin = self.now.since(task.measured_from());
+        if taken.completed < from {
+            return;
+        }
+        self.totals.not_reaped += now.since(taken.completed);
+        let from_begin = now.since(from);
         self.sample(id, self.now);
         self.tasks[id.0 as usize].meter.add(op, taken.len_bytes);
         self.logs.io(id, op, taken, from_begin);
@@ -133,6 +168,7 @@ impl<O: Observer> World<O> {
             let stats = &mut self.stats[stats];
             stats.ended = stats.ended.max(now);
             stats.spent.alive += now.since(from.min(now));
+            self.report_ramp(id, now);
             self.end_measuring_of(id, now);
         }
         for stats in &mut self.stats {

@@ -90,9 +90,10 @@ impl<O: Observer> World<O> {
         }
         self.totals.context_switches += 1;
         if let Work::Step(task) | Work::Copy(task) | Work::Look(task) = *work {
-            let task = &self.tasks[task.0 as usize];
-            let counts = self.now >= task.measured_from();
-            self.stats[task.stats].context_switches += u64::from(counts);
+            let now = self.now;
+            if let Some(stats) = self.stats_at(task, now) {
+                stats.context_switches += 1;
+            }
         }
         if switch == Switch::FromThread { self.machine.context_switch } else { Duration::ZERO }
     }

@@ -26,8 +26,9 @@ impl<O: Observer> World<O> {
             task.reader().open(&mut self.cache);
             task.begin_read(self.now);
             cost += self.machine.syscall;
-            if self.now >= task.measured_from() {
-                self.stats[task.stats].depths.submitted(1, 1, task.outstanding());
+            let outstanding = task.outstanding();
+            if let Some(stats) = self.stats_at(id, self.now) {
+                stats.depths.submitted(1, 1, outstanding);
             }
             self.took_turn(id);
         }

@@ -46,9 +46,8 @@ impl<O: Observer> World<O> {
             self.count(id, &taken);
             results += 1;
         }
-        let task = &self.tasks[at];
-        if self.now >= task.measured_from() {
-            self.stats[task.stats].depths.completed(results);
+        if let Some(stats) = self.stats_at(id, self.now) {
+            stats.depths.completed(results);
         }
         if self.tasks[at].is_async() { self.machine.syscall } else { Duration::ZERO }
     }
@@ -97,11 +96,12 @@ impl<O: Observer> World<O> {
                 }
             }
         }
-        let task = &self.tasks[at];
-        if submitted > 0 && self.now >= task.measured_from() {
-            let depths = &mut self.stats[task.stats].depths;
+        let outstanding = self.tasks[at].outstanding();
+        if submitted > 0
+            && let Some(stats) = self.stats_at(id, self.now)
+        {
             debug_assert!(syncs <= submitted, "{syncs} flushes of {submitted} I/Os");
-            depths.submitted(submitted, submitted - syncs, task.outstanding());
+            stats.depths.submitted(submitted, submitted - syncs, outstanding);
         }
         if let Some(queue) = used.filter(|_| plugs) {
             self.queues[queue.index()].unplug(&mut self.host, cpu, self.now);
@@ -154,18 +154,18 @@ impl<O: Observer> World<O> {
         let reads = self.plan_reading(id, end);
         let has_turn = self.has_turn(id);
         let task = &mut self.tasks[id.0 as usize];
-        let stats = &mut self.stats[task.stats];
         let plan = match reads {
             _ if task.waits_for_tag() || task.is_in_driver() => Plan::AwaitCompletions,
             Some(plan) => plan,
             None => task.plan(end, has_turn),
         };
         let spin = task.take_spin();
-        if self.now >= task.measured_from() {
+        if let Some(stats) = self.stats_at(id, self.now) {
             stats.cpu_ns += (cost + spin).as_ns();
             stats.spent.thinking += spin;
             stats.spent.in_calls += cost;
         }
+        let task = &mut self.tasks[id.0 as usize];
         let paced = task.keeps_pace();
         let rests = |until| Some(Rest { since: end + spin, until, paced });
         match plan {
@@ -192,12 +192,14 @@ impl<O: Observer> World<O> {
             }
             Plan::End => {
                 task.is_over = true;
+                let stats = &mut self.stats[task.stats];
                 stats.depth_found = task.depth_found().or(stats.depth_found);
                 stats.ended = stats.ended.max(end);
                 stats.spent.alive += end.since(task.measured_from().min(end));
                 debug_assert!(self.alive > 0, "{id:?} ended after all tasks");
                 self.alive -= 1;
                 self.last_end = self.last_end.max(end);
+                self.report_ramp(id, end);
                 self.end_with(id, end);
                 self.leave_flow(id);
                 self.end_measuring_of(id, end);
