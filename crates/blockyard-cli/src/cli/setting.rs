@@ -11,6 +11,7 @@ use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
 use blockyard_sim::simulate::Conditions;
 use clap::{Args, ValueEnum};
 
+use super::JobChoice;
 use crate::message::Failure;
 use crate::{interrupt, log};
 
@@ -22,6 +23,9 @@ pub(crate) struct Setting {
 
     #[command(flatten)]
     pub(crate) variables: Variables,
+
+    #[command(flatten)]
+    pub(crate) choice: JobChoice,
 
     /// The number of disks on the device's host, which share its tags
     ///

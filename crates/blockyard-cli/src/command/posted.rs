@@ -94,7 +94,8 @@ fn texts(job: &Job, device: &str, designs: &[&str]) -> Vec<(String, String)> {
         if let Ok(text) = fs::read_to_string(path) {
             texts.push((format!("Job: {path}"), text));
         }
-    } else if !job.options.is_empty() {
+    }
+    if !job.options.is_empty() {
         texts.push(("Job".to_owned(), job.options.join("\n")));
     }
     if let Ok(text) = Device::text(device) {

@@ -9,17 +9,26 @@ use blockyard_sim::simulate::{Conditions, Report};
 
 use super::posted;
 use crate::cli::{JobLogs, Run, RunFormat};
-use crate::message::Failure;
+use crate::message::{Failure, note};
 use crate::progress::{Progress, note_ends, simulate};
 use crate::render;
 use crate::{fio, job, terminal, trace, verdict};
 
+/// The device of a run for which none is named.
+pub(super) const DEVICE: &str = "null";
+
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     args.setting.begin()?;
-    let device = args.setting.device(&args.device)?;
+    let device = args.setting.device(args.device.as_deref().unwrap_or(DEVICE))?;
     let design = Design::lookup(&args.design)?;
     let subject = args.setting.read()?;
     let mut given = job::read(&args.job, &args.setting, &device)?;
+    if args.setting.choice.parse_only {
+        return Ok(());
+    }
+    if args.device.is_none() {
+        note("without --device the job runs on `null`, which takes no time: `blockyard list devices` has others");
+    }
     ask_for(&args.outputs.logs, &mut given.jobs);
     let conditions = Conditions { logs: true, ..subject.conditions() };
     let progress = Progress::of(&given.jobs, 1);
@@ -30,10 +39,15 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     drop(progress);
     let outcome = Outcome::of(&design.name, &given.jobs, &report, &conditions, None);
     note_ends(&given, conditions.verify, core::slice::from_ref(&outcome));
-    let text = text(&args.outputs.output_format, &given.jobs, &device.name, &report, &outcome);
+    let formats = args.outputs.formats();
+    let seed = args.setting.answer.seed;
+    let mut text = text(&formats, &given.jobs, &device.name, &report, &outcome);
+    if *formats == [RunFormat::Normal] {
+        text.insert_str(0, &format!("{} on {}, {}, seed {seed}\n\n", given.name, device.name, design.name));
+    }
     args.setting.answer.deliver(&text, out)?;
     if let Some(file) = &args.setting.html {
-        posted::of_run(file, &args.job, &device, &outcome, args.setting.answer.seed)?;
+        posted::of_run(file, &args.job, &device, &outcome, seed)?;
     }
     verdict::of([&outcome])
 }

@@ -38,11 +38,11 @@ fn flag(_: &mut Job, value: Value<'_>) -> Parsed<()> {
 }
 
 fn text(_: &mut Job, value: Value<'_>) -> Parsed<()> {
-    value.text().map(drop)
+    value.free_text().map(drop)
 }
 
 fn text_or_nothing(_: &mut Job, value: Value<'_>) -> Parsed<()> {
-    if value.text.is_some() { value.text().map(drop) } else { Ok(()) }
+    if value.text.is_some() { value.free_text().map(drop) } else { Ok(()) }
 }
 
 fn number(_: &mut Job, value: Value<'_>) -> Parsed<()> {

@@ -27,6 +27,7 @@ mod effectless;
 mod engines;
 mod error;
 mod expand;
+mod instead;
 mod limits;
 mod logging;
 mod model;
@@ -44,7 +45,7 @@ mod targets;
 mod units;
 mod value;
 
-pub use build::{JobFile, parse_args, parse_bytes, parse_file};
+pub use build::{Input, JobFile, parse, parse_args, parse_bytes, parse_file};
 pub use error::{Buffered, Fault, JobError, Note, Place, Remark, ValueFault};
 pub use limits::{
     BLOCK_BYTES_MAX, CPUS_MAX, DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX,
@@ -58,11 +59,12 @@ pub use model::{
 };
 pub use op::{Op, PerOp};
 pub use option::{Effect, OptionDef};
+pub use reader::option_word;
 pub(crate) use priority::encoded;
 pub use priority::{CommandPriority, Priority, PriorityClass, PriorityShare};
 pub use resolve::{FileRange, Resolved};
 pub use source::{NoSource, Source, SystemSource};
-pub use table::options;
+pub use table::{find, options};
 pub use targets::{Bounds, LatencyTarget, Steady, SteadyCriterion, SteadyState, Targets};
 pub(crate) use units::{Units, Visits};
 pub use value::Amount;
