@@ -72,11 +72,7 @@ pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Give
 }
 
 /// Reads the job from its file, standard input or its options.
-fn parsed(
-    job: &Job,
-    choice: &JobChoice,
-    source: &Environment<'_>,
-) -> Result<Given, Failure> {
+fn parsed(job: &Job, choice: &JobChoice, source: &Environment<'_>) -> Result<Given, Failure> {
     let path = job.file.as_deref();
     let bytes = match path {
         Some("-") => from_standard_input()?,
@@ -89,7 +85,10 @@ fn parsed(
     let writes = |job: &&jobs::Job| job.pattern.mix.ops().iter().any(|op| *op != Op::Read);
     if let Some(job) = jobs.jobs.iter().find(writes).filter(|_| choice.readonly) {
         let place = job.place_of("rw");
-        return Err(Failure::Input(format!("{place}: job `{}` writes or trims: --readonly forbids it", job.name)));
+        return Err(Failure::Input(format!(
+            "{place}: job `{}` writes or trims: --readonly forbids it",
+            job.name
+        )));
     }
     let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
     let name = path.map_or_else(|| names.join(","), str::to_owned);

@@ -180,7 +180,10 @@ mod tests {
         assert_eq!(bytes[4088..4096], ITS_CHECKSUM.to_le_bytes());
         assert_eq!(bytes[4096..4104], [0, 2, 0, 0, 1, 0, 0, 0]);
         // In a pool of libpmemblk, the address of the data is greater by 8192 than the address of the pool.
-        assert_eq!((&bytes[4104..4112], &bytes[4128..4136]), (&[0; 8][..], &[0, 32, 0, 0, 0, 0, 0, 0][..]));
+        assert_eq!(
+            (&bytes[4104..4112], &bytes[4128..4136]),
+            (&[0; 8][..], &[0, 32, 0, 0, 0, 0, 0, 0][..])
+        );
         assert_eq!(Pool::parse(&bytes), Some(Ok(pool)));
     }
 

@@ -23,6 +23,11 @@ pub enum Unfit {
         /// Bytes per logical block.
         block_bytes: u64,
     },
+    /// Lengths may be any number of bytes.
+    AnyLength {
+        /// Bytes per logical block.
+        block_bytes: u64,
+    },
     /// The job trims, and the device does not support discards.
     NoDiscard {
         /// The option that requires it.
@@ -57,6 +62,10 @@ impl fmt::Display for Unfit {
                      use {next}"
                 )
             }
+            Self::AnyLength { block_bytes } => write!(
+                f,
+                "`bs_unaligned` makes lengths of any number of bytes, and the device has blocks of {block_bytes}"
+            ),
             Self::NoDiscard { option, device } => write!(
                 f,
                 "`{option}` trims, and device `{device}` does not discard: give it `max-discard-sectors` in \
@@ -96,6 +105,12 @@ pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Pla
         let place = job.place_of(option).clone();
         return Err((place, Unfit::Misaligned { given, bytes, block_bytes }));
     }
+    let ops = job.pattern.mix.ops();
+    let has_ranges = |op: &Op| matches!(job.block.of(*op), BlockSizes::Range { .. });
+    if job.block_unaligned && ops.iter().any(has_ranges) {
+        let place = job.place_of("bs_unaligned").clone();
+        return Err((place, Unfit::AnyLength { block_bytes }));
+    }
     let trims = job.pattern.mix.ops().contains(&Op::Trim);
     if trims && limits.max_discard_sectors == 0 {
         let option = "rw";
@@ -118,10 +133,6 @@ fn misaligned(
     if let Some(bytes) = lengths.find(partial) {
         return Some((&["bs", "bsrange", "bssplit"], bytes));
     }
-    let has_ranges = |op: &Op| matches!(job.block.of(*op), BlockSizes::Range { .. });
-    if job.block_unaligned && ops.iter().any(has_ranges) {
-        return Some((&["bs_unaligned"], 1));
-    }
     if let Some(bytes) = ops.iter().filter_map(|op| *job.block_align_bytes.of(*op)).find(partial) {
         return Some((&["ba"], bytes));
     }
@@ -136,7 +147,9 @@ fn misaligned(
 fn lengths(sizes: &BlockSizes) -> Vec<u64> {
     match sizes {
         BlockSizes::Fixed(bytes) => vec![(*bytes).into()],
-        BlockSizes::Range { min_bytes, max_bytes } => vec![(*min_bytes).into(), (*max_bytes).into()],
+        BlockSizes::Range { min_bytes, max_bytes } => {
+            vec![(*min_bytes).into(), (*max_bytes).into()]
+        }
         BlockSizes::Split(entries) => entries.iter().map(|(bytes, _)| (*bytes).into()).collect(),
     }
 }

@@ -245,8 +245,8 @@ impl Outputs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = JOB_HELP,
-    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{LOGS}\n\n{FIO_LAYOUT}")
+    after_help = format!("{RUN_EXAMPLES}\n\n{JOB_HELP}"),
+    after_long_help = format!("{RUN_EXAMPLES}\n\n{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{LOGS}\n\n{FIO_LAYOUT}")
 )]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -302,8 +302,8 @@ pub(crate) struct Demands {
 #[derive(Debug, Args)]
 #[command(
     override_usage = WHATIF_USAGE,
-    after_help = JOB_HELP,
-    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}")
+    after_help = format!("{WHATIF_EXAMPLES}\n\n{JOB_HELP}"),
+    after_long_help = format!("{WHATIF_EXAMPLES}\n\n{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}")
 )]
 pub(crate) struct Whatif {
     #[command(flatten)]
@@ -438,6 +438,23 @@ fn goal(text: &str) -> Result<Goal, String> {
 const WHATIF_USAGE: &str = "\
 blockyard whatif [OPTIONS] --device <DEVICE> [--design <DESIGN,...>]
                         <JOB|--name=NAME --OPTION=VALUE|--replay <TRACE>>";
+
+const WHATIF_EXAMPLES: &str = "\
+Examples:
+  blockyard whatif job.fio --device nvme-tlc
+  blockyard whatif job.fio --device sd-a2 --scheduler none,mq-deadline \\
+      --host blkmq,cqe --details
+  blockyard whatif --device sata-ssd --design none,mq-deadline,kyber \\
+      --goal 'db.read.p99<2ms' --check --name=db --filename=/dev/sda --direct=1 \\
+      --ioengine=libaio --rw=randrw --bs=8k --iodepth=32 --runtime=2 --time_based
+  blockyard whatif --replay disk.blktrace.0 --device hdd-7200 --pace think";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  blockyard run job.fio --device nvme-tlc --design mq-deadline
+  blockyard run job.fio --section=log --device sd-a1 --output-format=json
+  blockyard run --device hdd-7200 --name=copy --filename=/dev/sda --direct=1 \\
+      --rw=read --bs=1m --size=1g";
 
 const JOB_HELP: &str = "\
 A job given as options needs a --name; every option that is not listed here then

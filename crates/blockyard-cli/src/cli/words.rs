@@ -181,7 +181,9 @@ mod tests {
     #[test]
     fn switches_of_fio_are_dropped_or_refused() {
         assert_eq!(
-            split("blockyard run --eta=never --eta-newline 1 job.fio --append-terse --warnings-fatal"),
+            split(
+                "blockyard run --eta=never --eta-newline 1 job.fio --append-terse --warnings-fatal"
+            ),
             "blockyard run job.fio --append-terse"
         );
         assert_eq!(

@@ -27,7 +27,9 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
         return Ok(());
     }
     if args.device.is_none() {
-        note("without --device the job runs on `null`, which takes no time: `blockyard list devices` has others");
+        note(
+            "without --device the job runs on `null`, which takes no time: `blockyard list devices` has others",
+        );
     }
     ask_for(&args.outputs.logs, &mut given.jobs);
     let conditions = Conditions { logs: true, ..subject.conditions() };
@@ -43,7 +45,10 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let seed = args.setting.answer.seed;
     let mut text = text(&formats, &given.jobs, &device.name, &report, &outcome);
     if *formats == [RunFormat::Normal] {
-        text.insert_str(0, &format!("{} on {}, {}, seed {seed}\n\n", given.name, device.name, design.name));
+        text.insert_str(
+            0,
+            &format!("{} on {}, {}, seed {seed}\n\n", given.name, device.name, design.name),
+        );
     }
     args.setting.answer.deliver(&text, out)?;
     if let Some(file) = &args.setting.html {

@@ -303,9 +303,14 @@ mod tests {
     /// 60 us, and refuses the comment behind a word.
     #[test]
     fn what_follows_a_number_is_dropped_with_a_note_where_it_looks_like_a_comment() {
-        let file = parse("[a]\ndirect=1\nbs=8k,16k // two\nsize=2m    // bytes\nnumjobs=2 (jobs)\n").unwrap();
+        let file =
+            parse("[a]\ndirect=1\nbs=8k,16k // two\nsize=2m    // bytes\nnumjobs=2 (jobs)\n")
+                .unwrap();
         let job = &file.jobs[0];
-        assert_eq!((job.block.read.min_bytes(), job.size, job.numjobs), (8192, Some(Amount::Bytes(2 << 20)), 2));
+        assert_eq!(
+            (job.block.read.min_bytes(), job.size, job.numjobs),
+            (8192, Some(Amount::Bytes(2 << 20)), 2)
+        );
         assert_eq!(file.notes.len(), 3);
         let told = file.notes[1].to_string();
         assert!(told.starts_with("f:4: `size`: ") && told.contains("begin with ; or #"), "{told}");
@@ -323,7 +328,10 @@ mod tests {
     #[test]
     fn blanks_at_the_head_belong_to_texts_only() {
         let job = &jobs("[a]\nname= Size\nfilename= x\ndirect=1\n")[0];
-        assert_eq!((job.name.as_str(), job.filenames.as_slice()), (" Size", &[" x".to_owned()][..]));
+        assert_eq!(
+            (job.name.as_str(), job.filenames.as_slice()),
+            (" Size", &[" x".to_owned()][..])
+        );
         for line in ["rw= read", "bs= 8k", "thread= 1"] {
             let error = parse(&format!("[a]\n{line}\n")).unwrap_err();
             assert!(error.contains("write the value right after `=`"), "{error}");
@@ -333,7 +341,9 @@ mod tests {
     /// fio 3.33 and 3.42 take any number for a flag, and only 0 and 1 for other switches.
     #[test]
     fn a_flag_takes_any_number() {
-        let thread = |value| parse(&format!("[a]\ndirect=1\nthread={value}\n")).map(|file| file.jobs[0].thread);
+        let thread = |value| {
+            parse(&format!("[a]\ndirect=1\nthread={value}\n")).map(|file| file.jobs[0].thread)
+        };
         assert_eq!([thread("32"), thread("0"), thread("-5")], [Ok(true), Ok(false), Ok(true)]);
         assert!(thread("x").is_err());
         assert!(parse("[a]\ndirect=2\n").unwrap_err().contains("out of range"));
@@ -348,7 +358,9 @@ mod tests {
         };
         let told = notes("bs=4KiB\n");
         assert!(told[0].starts_with("f:3: `bs` is 4000 bytes: "), "{told:?}");
-        assert!(notes("size=64m\nbsrange=4k-8KiB\n")[0].starts_with("f:4: `bsrange` is 8000 bytes: "));
+        assert!(
+            notes("size=64m\nbsrange=4k-8KiB\n")[0].starts_with("f:4: `bsrange` is 8000 bytes: ")
+        );
         assert_eq!(notes("name=4KiB\nbs=4k\n"), [""; 0]);
         assert_eq!(notes("kb_base=1000\nbs=4KiB\n"), [""; 0]);
     }
@@ -364,7 +376,8 @@ mod tests {
             super::parse(input, &NoSource).map_err(|error| error.to_string())
         };
         let chosen = read(&["b", "a"]).unwrap().jobs;
-        let bs: Vec<_> = chosen.iter().map(|job| (job.name.as_str(), job.min_block_bytes())).collect();
+        let bs: Vec<_> =
+            chosen.iter().map(|job| (job.name.as_str(), job.min_block_bytes())).collect();
         assert_eq!(bs, [("a", 4096), ("b", 8192)]);
         assert_eq!(read(&["d"]), Err("f: there is no section [d]".to_owned()));
     }

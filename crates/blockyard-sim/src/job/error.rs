@@ -281,7 +281,10 @@ impl fmt::Display for Fault {
                 word.trim_start_matches('$')
             ),
             Self::NotAnOption(text) => {
-                write!(f, "`{text}` is not an option; write --option, --option=value or --option value; the value of a flag needs the `=`")
+                write!(
+                    f,
+                    "`{text}` is not an option; write --option, --option=value or --option value; the value of a flag needs the `=`"
+                )
             }
             Self::UnknownOption { name, nearest } => {
                 write!(f, "unknown option `{name}`")?;
@@ -408,7 +411,17 @@ impl fmt::Display for ValueFault {
             }
             Self::Comment => write!(f, "a comment follows the number; comments begin with ; or #"),
             Self::OutOfRange { text, min, max } => {
-                write!(f, "{text} is out of range: at least {min}, at most {max}")
+                let bound =
+                    |bound| match text.ends_with(|letter: char| letter.is_ascii_alphabetic()) {
+                        true => instead::size(bound),
+                        false => bound.to_string(),
+                    };
+                write!(
+                    f,
+                    "{text} is out of range: at least {}, at most {}",
+                    bound(*min),
+                    bound(*max)
+                )
             }
             Self::BadFraction { text, allowed } => write!(f, "`{text}` is not {allowed}"),
             Self::NotOneOf { text, allowed } => {

@@ -5,8 +5,8 @@ const SIZES: &[(&str, u32)] = &[("k", 1), ("m", 2), ("g", 3), ("t", 4), ("p", 5)
 
 /// The units of times in ns, as fio writes them, and other spellings of each.
 const TIMES: &[(&str, u64, &[&str])] = &[
-    ("us", 1_000, &["\u{b5}s", "\u{3bc}s", "usecs", "microsecond", "microseconds"]),
-    ("ms", 1_000_000, &["msecs", "millisecond", "milliseconds"]),
+    ("us", 1_000, &["usec", "\u{b5}s", "\u{3bc}s", "usecs", "microsecond", "microseconds"]),
+    ("ms", 1_000_000, &["msec", "msecs", "millisecond", "milliseconds"]),
     ("s", 1_000_000_000, &["sec", "secs", "second", "seconds"]),
     ("m", 60_000_000_000, &["min", "mins", "minute", "minutes"]),
     ("h", 3_600_000_000_000, &["hr", "hrs", "hour", "hours"]),
@@ -15,17 +15,22 @@ const TIMES: &[(&str, u64, &[&str])] = &[
 
 const COMMENTS: &str = "comments begin with ; or #";
 
-/// Returns the end of the message about `text`, which is no number.
-pub(super) fn of_number(text: &str) -> String {
+/// Returns the size that `text` may mean, as fio and the command line read it: `1536m` for `1.5g`.
+#[must_use]
+pub fn size_hint(text: &str) -> Option<String> {
     let (number, unit) = split(text);
     let unit = unit.to_lowercase();
     let letter = unit.strip_suffix("ytes").or(unit.strip_suffix("yte")).unwrap_or(&unit);
     let letter = letter.strip_suffix('b').unwrap_or(letter);
     let power = SIZES.iter().find(|(name, _)| *name == letter).map(|(_, power)| *power);
     let power = if letter.is_empty() { Some(0) } else { power };
-    let written = power.and_then(|power| scaled(number, 1024_u64.pow(power)));
-    match written {
-        Some(bytes) => format!("; write {}", size(bytes)),
+    power.and_then(|power| scaled(number, 1024_u64.pow(power))).map(size)
+}
+
+/// Returns the end of the message about `text`, which is no number.
+pub(super) fn of_number(text: &str) -> String {
+    match size_hint(text) {
+        Some(written) => format!("; write {written}"),
         None if text.contains(char::is_whitespace) => {
             format!("; a number ends at a blank; {COMMENTS}")
         }
@@ -37,8 +42,9 @@ pub(super) fn of_number(text: &str) -> String {
 pub(super) fn of_time(text: &str) -> String {
     let (number, unit) = split(text);
     let unit = unit.to_lowercase();
-    let is_meant =
-        |(name, _, others): &&(&str, u64, &[&str])| *name == unit || others.contains(&unit.as_str());
+    let is_meant = |(name, _, others): &&(&str, u64, &[&str])| {
+        *name == unit || others.contains(&unit.as_str())
+    };
     let found = TIMES.iter().find(is_meant);
     let written = found.and_then(|(_, factor, _)| scaled(number, *factor)).and_then(time);
     match written {
@@ -71,7 +77,7 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
 }
 
 /// Returns `bytes` in the largest unit in which they are whole.
-fn size(bytes: u64) -> String {
+pub(super) fn size(bytes: u64) -> String {
     let whole = |(_, power): &&(&str, u32)| bytes.is_multiple_of(1024_u64.pow(*power));
     match SIZES.iter().rev().find(whole) {
         Some((unit, power)) if bytes > 0 => format!("{}{unit}", bytes / 1024_u64.pow(*power)),
@@ -97,7 +103,17 @@ fn time(ns: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::ValueFault;
     use super::*;
+
+    #[test]
+    fn bounds_are_in_units_if_the_value_is() {
+        let message = |text: &str| {
+            ValueFault::OutOfRange { text: text.to_owned(), min: 1, max: 16 << 20 }.to_string()
+        };
+        assert_eq!(message("1g"), "1g is out of range: at least 1, at most 16m");
+        assert_eq!(message("0"), "0 is out of range: at least 1, at most 16777216");
+    }
 
     #[test]
     fn usual_spellings_are_shown_as_fio_reads_them() {

@@ -47,6 +47,7 @@ mod value;
 
 pub use build::{Input, JobFile, parse, parse_args, parse_bytes, parse_file};
 pub use error::{Buffered, Fault, JobError, Note, Place, Remark, ValueFault};
+pub use instead::size_hint;
 pub use limits::{
     BLOCK_BYTES_MAX, CPUS_MAX, DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX,
     INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, MAPPED_BLOCKS_MAX, SETTINGS_MAX,
@@ -59,9 +60,9 @@ pub use model::{
 };
 pub use op::{Op, PerOp};
 pub use option::{Effect, OptionDef};
-pub use reader::option_word;
 pub(crate) use priority::encoded;
 pub use priority::{CommandPriority, Priority, PriorityClass, PriorityShare};
+pub use reader::option_word;
 pub use resolve::{FileRange, Resolved};
 pub use source::{NoSource, Source, SystemSource};
 pub use table::{find, options};

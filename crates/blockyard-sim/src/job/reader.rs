@@ -290,8 +290,13 @@ mod tests {
             let sections = read_args(line.split(' '), &Tree).map_err(|e| e.to_string())?;
             let words = |section: Section| {
                 let settings = section.settings.into_iter();
-                let words = settings.map(|s| format!("{}={}", s.option, s.value.unwrap_or_default()));
-                format!("[{}] {}", section.name.unwrap_or_default(), words.collect::<Vec<_>>().join(" "))
+                let words =
+                    settings.map(|s| format!("{}={}", s.option, s.value.unwrap_or_default()));
+                format!(
+                    "[{}] {}",
+                    section.name.unwrap_or_default(),
+                    words.collect::<Vec<_>>().join(" ")
+                )
             };
             Ok::<_, String>(sections.into_iter().map(words).collect::<Vec<_>>().join(" "))
         };

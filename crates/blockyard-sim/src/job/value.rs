@@ -76,7 +76,8 @@ impl<'a> Value<'a> {
         if before_comment(text).is_some() {
             return Err(ValueFault::Comment);
         }
-        if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+        if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        {
             return Err(ValueFault::OutOfRange { text: text.to_owned(), min, max });
         }
         let value = number(text, |suffix| size_factor(suffix, self.kb_base))?;

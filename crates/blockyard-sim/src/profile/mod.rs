@@ -83,7 +83,7 @@ pub use overrides::Override;
 pub use pcie::PcieProfile;
 pub use platters::{CommandOrder, DiskCacheProfile, PlattersProfile, SeekProfile};
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
-pub use quantity::{rate, time};
+pub use quantity::{rate, read_time, time};
 pub(crate) use quantity::{rounded, scaled_decimal};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};
