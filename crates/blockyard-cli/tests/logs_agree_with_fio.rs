@@ -27,7 +27,12 @@ fn logs(folder: &Folder) -> BTreeMap<String, String> {
 fn run(folder: &Folder, job: &str, args: &[&str]) -> Output {
     fs::write(folder.0.join("job.fio"), job).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-    command.args(["run", "job.fio"]).args(args).current_dir(&folder.0).output().unwrap()
+    command
+        .args(["run", "job.fio", "--device=null"])
+        .args(args)
+        .current_dir(&folder.0)
+        .output()
+        .unwrap()
 }
 
 /// Runs `job` with its logs in `folder`, and returns the JSON answer.

@@ -3,6 +3,7 @@
 mod btt;
 mod ctl;
 mod designs;
+mod job;
 mod serve;
 mod setting;
 mod size;
@@ -24,6 +25,8 @@ pub(crate) use btt::{
 };
 pub(crate) use ctl::{Ctl, CtlCommand};
 pub(crate) use designs::Designs;
+use job::{FIO, JOB_OPTIONS};
+pub(crate) use job::{Job, JobChoice};
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting, Variables};
 pub(crate) use usage::one_line;
@@ -80,57 +83,6 @@ pub(crate) enum Command {
     /// Print the manual page of blockyard, or of one of its commands
     Man(Man),
 }
-
-/// The job.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = true)]
-pub(crate) struct Job {
-    /// A fio job file; `-` for standard input
-    #[arg(value_name = "JOB")]
-    pub(crate) file: Option<String>,
-
-    /// A job as on fio's command line: --name=x --rw=read --bs=4k ...
-    #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
-    pub(crate) options: Vec<String>,
-
-    /// A trace in place of a job; see `blockyard replay --help`
-    #[arg(long, value_name = "TRACE", conflicts_with_all = ["file", JOB_OPTIONS])]
-    pub(crate) replay: Option<String>,
-}
-
-impl Job {
-    /// Checks that the job is a file, which options without a `--name` may precede, or options.
-    fn check(&self) -> Result<(), Failure> {
-        match &self.file {
-            Some(file) if self.options.iter().any(|word| words::is_name(word)) => {
-                Err(Failure::Input(format!(
-                    "the job is the file `{file}` or has a --name: run one after the other"
-                )))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-const JOB_OPTIONS: &str = "options";
-
-/// The part of a job that is used, as fio's switches choose it.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct JobChoice {
-    /// Only run this section of the job file, besides [global]; may be repeated
-    #[arg(long, value_name = "SECTION", help_heading = FIO)]
-    pub(crate) section: Vec<String>,
-
-    /// Refuse jobs that write or trim
-    #[arg(long, help_heading = FIO)]
-    pub(crate) readonly: bool,
-
-    /// Read the job, and do not run it
-    #[arg(long, help_heading = FIO)]
-    pub(crate) parse_only: bool,
-}
-
-const FIO: &str = "As in fio";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
@@ -445,8 +397,8 @@ Examples:
   blockyard whatif job.fio --device sd-a2 --scheduler none,mq-deadline \\
       --host blkmq,cqe --details
   blockyard whatif --device sata-ssd --design none,mq-deadline,kyber \\
-      --goal 'db.read.p99<2ms' --check --name=db --filename=/dev/sda --direct=1 \\
-      --ioengine=libaio --rw=randrw --bs=8k --iodepth=32 --runtime=2 --time_based
+      --goal 'db.read.p99<2ms' --check --name=db --filename=/dev/sda \\
+      --direct=1 --ioengine=libaio --rw=randrw --bs=8k --iodepth=32 --size=1g
   blockyard whatif --replay disk.blktrace.0 --device hdd-7200 --pace think";
 
 const RUN_EXAMPLES: &str = "\

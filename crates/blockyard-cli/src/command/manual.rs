@@ -19,8 +19,6 @@ pub(super) fn completions(args: &Completions, out: &mut dyn Write) -> Result<(),
 /// Returns `command` with the built-in names as the possible values of the options that take them, for a shell to offer.
 /// Such an option also takes a path, so the command line itself is not restricted to them.
 fn with_names(command: Command) -> Command {
-    let names = |builtins: &'static [Builtin]| builtins.iter().map(|builtin| builtin.name);
-    let all = || names(builtin_devices()).chain(names(builtin_designs()));
     command.mut_subcommands(|command| {
         command.mut_args(|arg| match arg.get_id().as_str() {
             "device" | "behaves_as" => offered(arg, names(builtin_devices())),
@@ -28,10 +26,14 @@ fn with_names(command: Command) -> Command {
             "scheduler" => offered(arg, ["none", "mq-deadline", "kyber"]),
             "host" => offered(arg, ["blkmq", "hsq", "cqe"]),
             "pace" => offered(arg, ["open", "think", "closed:1"]),
-            "name" => offered(arg, all()),
+            "name" => offered(arg, names(builtin_devices()).chain(names(builtin_designs()))),
             _ => arg,
         })
     })
+}
+
+fn names(builtins: &'static [Builtin]) -> impl Iterator<Item = &'static str> {
+    builtins.iter().map(|builtin| builtin.name)
 }
 
 fn offered(arg: Arg, names: impl IntoIterator<Item = &'static str>) -> Arg {

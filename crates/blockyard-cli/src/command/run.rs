@@ -43,13 +43,8 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     note_ends(&given, conditions.verify, core::slice::from_ref(&outcome));
     let formats = args.outputs.formats();
     let seed = args.setting.answer.seed;
-    let mut text = text(&formats, &given.jobs, &device.name, &report, &outcome);
-    if *formats == [RunFormat::Normal] {
-        text.insert_str(
-            0,
-            &format!("{} on {}, {}, seed {seed}\n\n", given.name, device.name, design.name),
-        );
-    }
+    let heading = format!("{} on {}, {}, seed {seed}", given.name, device.name, design.name);
+    let text = text(&formats, &heading, &given.jobs, &device.name, &report, &outcome);
     args.setting.answer.deliver(&text, out)?;
     if let Some(file) = &args.setting.html {
         posted::of_run(file, &args.job, &device, &outcome, seed)?;
@@ -73,9 +68,10 @@ fn ask_for(logs: &JobLogs, jobs: &mut JobFile) {
     }
 }
 
-/// Formats the report in each of `formats`, in fio's order.
+/// Formats the report in each of `formats`, in fio's order; for people below `heading`.
 fn text(
     formats: &[RunFormat],
+    heading: &str,
     jobs: &JobFile,
     device: &str,
     report: &Report,
@@ -91,6 +87,7 @@ fn text(
     }
     if wanted(RunFormat::Normal) {
         text += if text.is_empty() { "" } else { "\n" };
+        text += &format!("{heading}\n\n");
         text += &fio::text(jobs, report);
         let (alone, width) = ([(None, outcome)], terminal::width());
         text += &render::device::hosts(&alone, width);

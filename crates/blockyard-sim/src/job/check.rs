@@ -14,6 +14,7 @@ const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
     ("registerfiles", &[Engine::IoUring]),
     ("nonvectored", &[Engine::IoUring]),
     ("userspace_reap", &[Engine::Libaio]),
+    ("libaio_vectored", &[Engine::Libaio]),
     ("force_async", &[Engine::IoUring]),
     ("cmdprio_percentage", &[Engine::Libaio, Engine::IoUring]),
     ("cmdprio_bssplit", &[Engine::Libaio, Engine::IoUring]),

@@ -411,17 +411,9 @@ impl fmt::Display for ValueFault {
             }
             Self::Comment => write!(f, "a comment follows the number; comments begin with ; or #"),
             Self::OutOfRange { text, min, max } => {
-                let bound =
-                    |bound| match text.ends_with(|letter: char| letter.is_ascii_alphabetic()) {
-                        true => instead::size(bound),
-                        false => bound.to_string(),
-                    };
-                write!(
-                    f,
-                    "{text} is out of range: at least {}, at most {}",
-                    bound(*min),
-                    bound(*max)
-                )
+                let min = instead::bound(*min, text);
+                let max = instead::bound(*max, text);
+                write!(f, "{text} is out of range: at least {min}, at most {max}")
             }
             Self::BadFraction { text, allowed } => write!(f, "`{text}` is not {allowed}"),
             Self::NotOneOf { text, allowed } => {

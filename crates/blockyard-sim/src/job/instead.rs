@@ -77,12 +77,18 @@ fn scaled(number: &str, factor: u64) -> Option<u64> {
 }
 
 /// Returns `bytes` in the largest unit in which they are whole.
-pub(super) fn size(bytes: u64) -> String {
+fn size(bytes: u64) -> String {
     let whole = |(_, power): &&(&str, u32)| bytes.is_multiple_of(1024_u64.pow(*power));
     match SIZES.iter().rev().find(whole) {
         Some((unit, power)) if bytes > 0 => format!("{}{unit}", bytes / 1024_u64.pow(*power)),
         _ => bytes.to_string(),
     }
+}
+
+/// Returns a bound of a number in the manner of `text`, the number as written: `16m` if it is `1g`.
+pub(super) fn bound(bound: u64, text: &str) -> String {
+    let has_unit = text.ends_with(|letter: char| letter.is_ascii_alphabetic());
+    if has_unit { size(bound) } else { bound.to_string() }
 }
 
 /// Returns `bytes` for a message: `64m`, or `4000 bytes` where no unit fits.
