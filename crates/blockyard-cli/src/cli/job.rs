@@ -2,9 +2,6 @@
 
 use clap::Args;
 
-use super::words;
-use crate::message::Failure;
-
 /// The job.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
@@ -20,20 +17,6 @@ pub(crate) struct Job {
     /// A trace in place of a job; see `blockyard replay --help`
     #[arg(long, value_name = "TRACE", conflicts_with_all = ["file", JOB_OPTIONS])]
     pub(crate) replay: Option<String>,
-}
-
-impl Job {
-    /// Checks that the job is a file, which options without a `--name` may precede, or options.
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        match &self.file {
-            Some(file) if self.options.iter().any(|word| words::is_name(word)) => {
-                Err(Failure::Input(format!(
-                    "the job is the file `{file}` or has a --name: run one after the other"
-                )))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 /// The name of [`Job::options`].

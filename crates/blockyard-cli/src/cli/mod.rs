@@ -694,9 +694,19 @@ pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure
         _ => Failure::Input(usage::with_help(&error, &Cli::command(), &argv)),
     })?;
     if let Command::Run(Run { job, .. }) | Command::Whatif(Whatif { job, .. }) = &cli.command {
-        job.check()?;
+        check_job(job)?;
     }
     Ok(cli)
+}
+
+/// Checks that a job is a file, which options without a `--name` may precede, or options.
+fn check_job(job: &Job) -> Result<(), Failure> {
+    match &job.file {
+        Some(file) if job.options.iter().any(|word| words::is_name(word)) => Err(Failure::Input(
+            format!("the job is the file `{file}` or has a --name: run one after the other"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

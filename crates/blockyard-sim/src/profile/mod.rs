@@ -73,6 +73,7 @@ pub(crate) use flash::{
 pub use flash::{Choice, FlashProfile};
 pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
+pub use instead::read_time;
 pub use machine::MachineProfile;
 pub use mmc::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,
@@ -83,7 +84,7 @@ pub use overrides::Override;
 pub use pcie::PcieProfile;
 pub use platters::{CommandOrder, DiskCacheProfile, PlattersProfile, SeekProfile};
 pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
-pub use quantity::{rate, read_time, time};
+pub use quantity::{rate, time};
 pub(crate) use quantity::{rounded, scaled_decimal};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};

@@ -1,6 +1,5 @@
 //! Quantities: decimal numbers with units.
 
-use super::instead;
 use blockyard::time::Duration;
 
 /// The units of times.
@@ -14,18 +13,6 @@ pub(super) const HOUR_NS: u64 = 3_600_000_000_000;
 #[must_use]
 pub fn time(text: &str) -> Option<Duration> {
     whole_units(text, TIME_UNITS).filter(|ns| *ns <= HOUR_NS).map(Duration::from_ns)
-}
-
-/// Reads the time in `text` as [`time`] does.
-///
-/// # Errors
-///
-/// Returns the message for any other text, with what to write instead or else with `examples`.
-pub fn read_time(text: &str, examples: &str) -> Result<Duration, String> {
-    time(text).ok_or_else(|| match instead::time(text) {
-        Some(times) => format!("expected a time with its unit: write {}", times.replace('"', "")),
-        None => format!("expected a time with its unit: {examples}"),
-    })
 }
 
 /// The units of sizes.
@@ -123,18 +110,6 @@ mod tests {
         assert_eq!(whole_units("99999999999999999999ns", UNITS), None);
         assert_eq!(whole_units("99999999999999999us", UNITS), None);
         assert_eq!(whole_units("0.000000000000000000000000us", UNITS), None);
-    }
-
-    #[test]
-    fn a_message_about_a_time_says_what_to_write() {
-        let error = |text| read_time(text, "20us, 2s").unwrap_err();
-        assert_eq!(
-            error("900"),
-            "expected a time with its unit: write 900ns or 900us or 900ms or 900s"
-        );
-        assert_eq!(error("900 usec"), "expected a time with its unit: write 900us");
-        assert_eq!(error("soon"), "expected a time with its unit: 20us, 2s");
-        assert_eq!(read_time("2s", ""), Ok(Duration::from_secs(2)));
     }
 
     #[test]
