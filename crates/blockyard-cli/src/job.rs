@@ -6,13 +6,13 @@ use std::io::{self, Read};
 
 use blockyard::time::Duration;
 use blockyard_sim::job::{
-    self as jobs, FILE_BYTES_MAX, JobFile, SystemSource, parse_args, parse_bytes, parse_file,
+    self as jobs, FILE_BYTES_MAX, Input, JobFile, Op, Source as _, SystemSource,
 };
 
 use blockyard_sim::profile::Device;
 use blockyard_sim::replay::{Map, Options, Pace, Replay, Source, Speed, Trace};
 
-use crate::cli::{Addresses, Job, Playback, Setting, Variables};
+use crate::cli::{Addresses, Job, JobChoice, Playback, Setting, Variables};
 use crate::message::{Failure, note, warning};
 use blockyard_sim::answer::number::{mebibytes, time};
 
@@ -39,7 +39,14 @@ const STEADY_AT_LAST: Duration = Duration::from_secs(600);
 pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Given, Failure> {
     let playback = &setting.playback;
     if let Some(path) = &job.replay {
-        let of_jobs = [("runtime", setting.runtime.is_some()), ("until", setting.until.is_some())];
+        let choice = &setting.choice;
+        let of_jobs = [
+            ("runtime", setting.runtime.is_some()),
+            ("until", setting.until.is_some()),
+            ("section", !choice.section.is_empty()),
+            ("readonly", choice.readonly),
+            ("parse-only", choice.parse_only),
+        ];
         if let Some((option, _)) = of_jobs.iter().find(|(_, given)| *given) {
             return Err(Failure::Input(format!("--{option} is for jobs: a trace ends by itself")));
         }
@@ -49,15 +56,7 @@ pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Give
         return Err(Failure::Input(format!("--{option} is for traces: add --replay TRACE")));
     }
     let source = Environment { given: &setting.variables, taken: RefCell::default() };
-    let mut given = match job.file.as_deref() {
-        Some("-") => Given::job("-".to_owned(), from_standard_input(&source)?),
-        Some(path) => Given::job(path.to_owned(), parse_file(path, &source)?),
-        None => {
-            let jobs = parse_args(job.options.iter().map(String::as_str), &source)?;
-            let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
-            Given::job(names.join(","), jobs)
-        }
-    };
+    let mut given = parsed(job, &setting.choice, &source)?;
     for (name, value) in source.taken.take() {
         note(&format!("${{{name}}} is `{value}`, from the environment; --env sets it"));
     }
@@ -69,6 +68,36 @@ pub(crate) fn read(job: &Job, setting: &Setting, device: &Device) -> Result<Give
         }
     }
     Ok(given)
+}
+
+/// Reads the job from its file, standard input or its options.
+fn parsed(job: &Job, choice: &JobChoice, source: &Environment<'_>) -> Result<Given, Failure> {
+    let path = job.file.as_deref();
+    let bytes = match path {
+        Some("-") => from_standard_input()?,
+        Some(path) => source.read(path).map_err(|kind| unreadable(path, kind))?,
+        None => Vec::new(),
+    };
+    let file = path.map(|path| (path, bytes.as_slice()));
+    let input = Input { options: &job.options, file, sections: &choice.section };
+    let jobs = jobs::parse(input, source)?;
+    let writes = |job: &&jobs::Job| job.pattern.mix.ops().iter().any(|op| *op != Op::Read);
+    if let Some(job) = jobs.jobs.iter().find(writes).filter(|_| choice.readonly) {
+        let place = job.place_of("rw");
+        return Err(Failure::Input(format!(
+            "{place}: job `{}` writes or trims: --readonly forbids it",
+            job.name
+        )));
+    }
+    let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
+    let name = path.map_or_else(|| names.join(","), str::to_owned);
+    Ok(Given::job(name, jobs))
+}
+
+/// The failure to read the job file at `path`.
+fn unreadable(path: &str, kind: io::ErrorKind) -> Failure {
+    let place = jobs::Place { file: path.into(), line: 0 };
+    jobs::JobError { place, fault: jobs::Fault::Unreadable(kind) }.into()
 }
 
 /// The files of this machine, and the variables of `--env` and of this process.
@@ -165,14 +194,14 @@ fn described(trace: &Trace) -> String {
     )
 }
 
-fn from_standard_input(source: &dyn jobs::Source) -> Result<JobFile, Failure> {
+fn from_standard_input() -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let limit = FILE_BYTES_MAX as u64 + 1;
     io::stdin()
         .take(limit)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::Input(format!("standard input: {error}")))?;
-    Ok(parse_bytes("-", &bytes, source)?)
+    Ok(bytes)
 }
 
 /// Returns the job as a command for fio.

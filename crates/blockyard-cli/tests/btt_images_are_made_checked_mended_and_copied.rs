@@ -126,6 +126,33 @@ fn check_exits_by_damage_and_repair_needs_yes() {
     assert!(gone.contains("none: "), "{gone}");
 }
 
+/// A file without a BTT was "broken, data at risk".
+#[test]
+fn a_file_without_a_btt_is_not_a_damaged_one() {
+    let folder = Folder::new("no-btt");
+    let file = folder.file("x");
+    for contents in [vec![0; 32 << 20], vec![7; 32 << 20], vec![0; 100]] {
+        fs::write(&file, contents).expect("space on the test disk");
+        for command in [&["check"][..], &["repair", "--yes"]] {
+            let words = fails(&[command, &[&file]].concat(), 2);
+            assert!(words.contains("x: no BTT: there is no info block"), "{words}");
+        }
+        assert!(answers(&["check", &file, "--container", "namespace"], 4).contains(": broken: "));
+    }
+    for (version, first) in [("1.1", 4096), ("2.0", 0)] {
+        fs::remove_file(&file).expect("the file should exist");
+        // As `--size` takes it.
+        answers(
+            &["create", &file, "--size", "20m", "--sector-size", "4k", "--version", version],
+            0,
+        );
+        assert!(answers(&["info", &file], 0).contains("sector size  4096"));
+        put(&file, first + 20, &[0xff]);
+        put(&file, (20 << 20) - 4096, &[0; 16]);
+        assert!(answers(&["check", &file], 4).contains(": broken: "), "version {version}");
+    }
+}
+
 #[test]
 fn repair_unmark_makes_a_broken_arena_writable() {
     let folder = Folder::new("marked");

@@ -195,6 +195,119 @@ fn list_names_every_option_of_a_job_and_its_effect() {
     assert!(line("verify_backlog").contains("not supported yet: "));
 }
 
+/// `run` without a device printed 731k IOPS, and said neither of what nor under which design.
+#[test]
+fn a_summary_names_job_device_design_and_seed_and_null_is_noted() {
+    let job = ["--name=x", "--direct=1", "--size=64k"];
+    let output = blockyard(
+        &[&["run", "--device=nvme-tlc", "--design=kyber", "--seed=7"], &job[..]].concat(),
+    );
+    assert_eq!(text(&output.stdout).lines().next(), Some("x on nvme-tlc, kyber, seed 7"));
+    assert_eq!(text(&output.stderr), "");
+    let output = blockyard(&[&["run"], &job[..]].concat());
+    assert_eq!(text(&output.stdout).lines().next(), Some("x on null, mq-none, seed 1"));
+    assert!(text(&output.stderr).contains("without --device the job runs on `null`"));
+}
+
+/// Command lines that people post for fio: it reads them with `getopt_long_only`.
+#[test]
+fn a_command_line_of_fio_is_taken_as_it_is() {
+    let lines = [
+        "-filename=/dev/vdb -direct=1 -iodepth 32 -thread -rw=randwrite -ioengine=psync -bs=16k -size=20M -name=x",
+        "--name x --rw randread --bs 4k --direct 1 --size 16m --eta always --eta-newline=1",
+        "--bs=4k --rw=read --direct=1 --size=1m --name=x --status-interval 1 --append-terse --warnings-fatal",
+    ];
+    for line in lines {
+        let args: Vec<_> =
+            ["run", "--device", "nvme-dc"].into_iter().chain(line.split(' ')).collect();
+        let output = blockyard(&args);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("x: (groupid=0, jobs=1)"), "{line}");
+    }
+}
+
+#[test]
+fn switches_of_fio_choose_from_a_job_file() {
+    let path = std::env::temp_dir().join(format!("blockyard-sections-{}.fio", std::process::id()));
+    let jobs = "[global]\ndirect=1\nsize=1m\n[a]\nbs=4k\n[b]\nrw=write\n";
+    std::fs::write(&path, jobs).unwrap();
+    let file = path.to_str().unwrap();
+    let run = |args: &[&str]| blockyard(&[&["run", file, "--device=null"], args].concat());
+    let b = run(&["--section=b", "--output-format=json", "--bs=64k"]);
+    let answer: serde_json::Value = serde_json::from_slice(&b.stdout).unwrap();
+    assert_eq!(answer["jobs"].as_array().unwrap().len(), 1);
+    assert_eq!(answer["jobs"][0]["write"]["total_ios"], 16, "options precede the file");
+    let terse = run(&["--minimal"]);
+    assert!(text(&terse.stdout).lines().all(|line| line.starts_with("3;")), "{terse:?}");
+    let silent = run(&["--parse-only"]);
+    assert_eq!((silent.status.code(), text(&silent.stdout)), (Some(0), ""));
+    assert_eq!(run(&["--section=a", "--readonly"]).status.code(), Some(0));
+    for (args, words) in [
+        (&["--readonly"][..], ":7: job `b` writes or trims: --readonly forbids it"),
+        (&["--section=c"], ": there is no section [c]"),
+        (&["--client=host"], "fio's --client is not supported: jobs run here"),
+        (&["--terse-version=5"], "only version 3 of fio's terse format is supported"),
+        (&["--name=x"], "has a --name"),
+    ] {
+        let output = run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
+/// Each message says what to write instead.
+#[test]
+fn a_message_about_a_value_has_the_value_and_what_to_write() {
+    let job = ["run", "--device=null", "--name=a", "--direct=1"];
+    for (args, words) in [
+        (
+            &["--bs=2500"][..],
+            "`bs=2500`: an offset or length of 2500 bytes is no multiple of the device's 512; use 2560",
+        ),
+        (&["--bsrange=512-1000"], "`bsrange=512-1000`: an offset or length of 1000 bytes is no"),
+        (&["--bs=4KiB"], "`bs` is 4000 bytes: as in fio, KiB"),
+        (&["--size=4KiB"], "size too small: 4000 bytes per file hold no block of 4k"),
+        (&["--bs=4.5k"], "`4.5k` is not a number with a known unit; write 4608"),
+        (&["--thinktime=900 usec"], "`900 usec` is not a time with a known unit; write 900us"),
+        (&["--flow=-1"], "`-1` is not modelled: in old versions of fio a negative flow"),
+    ] {
+        let output = blockyard(&[&job[..], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
+    for (args, words) in [
+        (&["run", "x.fio", "--power-cut=900"][..], "write 900ns or 900us or 900ms or 900s"),
+        (&["serve", "null:1.5g"], "\"1.5g\" is not a size: write 1536m"),
+        (&["run", "x.fio", "--disks=1k"], "expected a whole number"),
+    ] {
+        let output = blockyard(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
+}
+
+/// The examples of `--help` are whole commands, with devices and designs that exist.
+#[test]
+fn examples_of_the_help_can_be_run() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/fsync.fio");
+    for command in ["run", "whatif"] {
+        let help = blockyard(&[command, "--help"]);
+        let help = text(&help.stdout).replace("\\\n", " ");
+        let examples = help.lines().filter_map(|line| line.trim().strip_prefix("blockyard "));
+        let examples: Vec<_> = examples.filter(|line| line.starts_with(command)).collect();
+        assert!(examples.len() >= 3, "{help}");
+        for example in examples.iter().filter(|line| !line.contains("--replay")) {
+            let words = example.split_whitespace().filter(|word| !word.starts_with("--section"));
+            let words = words.map(|word| word.trim_matches('\''));
+            let args: Vec<_> =
+                words.map(|word| if word == "job.fio" { file } else { word }).collect();
+            let output = blockyard(&[&args[..], &["--parse-only"]].concat());
+            assert_eq!(output.status.code(), Some(0), "{example}: {}", text(&output.stderr));
+        }
+    }
+}
+
 /// A variable of the environment counts as in fio, and a note says so. One of the command line comes first.
 #[test]
 fn variables_of_a_job_are_given_or_taken_from_the_environment() {
@@ -241,7 +354,9 @@ fn completions_and_man_pages_cover_the_commands() {
     for shell in ["bash", "zsh", "fish"] {
         let completions = blockyard(&["completions", shell]);
         assert_eq!(completions.status.code(), Some(0), "{shell}");
-        assert!(text(&completions.stdout).contains("whatif"), "{shell}");
+        for word in ["whatif", "nvme-tlc", "mq-deadline", "blkmq"] {
+            assert!(text(&completions.stdout).contains(word), "{shell}: {word}");
+        }
     }
     let page = blockyard(&["man"]);
     assert!(text(&page.stdout).contains(".TH blockyard 1"), "{}", text(&page.stdout));
@@ -253,7 +368,7 @@ fn completions_and_man_pages_cover_the_commands() {
 /// `blockyard list | head -1` must not print an error.
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    let run = &["run", "--name=x", "--direct=1", "--size=64k"];
+    let run = &["run", "--device=null", "--name=x", "--direct=1", "--size=64k"];
     for args in [&["list"][..], &["show", "srp"], &["--help"], run] {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);

@@ -26,8 +26,16 @@ fn logs(folder: &Folder) -> BTreeMap<String, String> {
 /// Runs `job` in `folder`.
 fn run(folder: &Folder, job: &str, args: &[&str]) -> Output {
     fs::write(folder.0.join("job.fio"), job).unwrap();
+    let has_device = args.iter().any(|arg| arg.starts_with("--device"));
+    let device = (!has_device).then_some("--device=null");
     let mut command = Command::new(env!("CARGO_BIN_EXE_blockyard"));
-    command.args(["run", "job.fio"]).args(args).current_dir(&folder.0).output().unwrap()
+    command
+        .args(["run", "job.fio"])
+        .args(device)
+        .args(args)
+        .current_dir(&folder.0)
+        .output()
+        .unwrap()
 }
 
 /// Runs `job` with its logs in `folder`, and returns the JSON answer.

@@ -3,7 +3,7 @@
 //! The facts come from pools that libpmemblk 1.12 made. A header has the signature, version 1 of the format, the
 //! features that libpmemblk sets, the UUIDs of the pool, of this part, of the parts before and after it, and of the
 //! first part, the time and the machine of its creation, and a checksum like that of an info block over its first half.
-//! The sector size follows the header of the first part. The parts form a ring; a pool in one file is a ring of one part.
+//! The sector size follows the header of the first part, and after it the offset of the data. The parts form a ring; a pool in one file is a ring of one part.
 
 use blockyard_btt::Uuid;
 use blockyard_btt::info_block::{InfoBytes, checksum};
@@ -23,6 +23,8 @@ const MACHINE: [u8; 16] =
     [0x10, 0x73, 0x77, 0x37, 0xf7, 0x07, 0, 0, 0x02, 0x01, 0, 0, 0, 0, 0x3e, 0];
 const CHECKED_BYTES: usize = 2048;
 pub(crate) const HEADER_BYTES: usize = 4096;
+/// The place of the address of the data after the header of the first part.
+const DATA_ADDRESS_AT: usize = 32;
 
 const _: () = assert!(HEADER_BYTES as u64 == INFO_BYTES && POOL_BYTES == 2 * HEADER_BYTES);
 const _: () = assert!(CHECKED_BYTES * 2 == HEADER_BYTES, "the checksum covers the first half");
@@ -69,6 +71,9 @@ impl Pool {
         put(128, &MACHINE);
         put(HEADER_BYTES, &self.sector_bytes.to_le_bytes());
         put(HEADER_BYTES + 4, &u32::from(self.blank).to_le_bytes());
+        // libpmemblk keeps addresses of its mapping here. `pmempool info` takes the distance between the one at 8, which
+        // stays 0, and the one at 32 for the offset of the data.
+        put(HEADER_BYTES + DATA_ADDRESS_AT, &(POOL_BYTES as u64).to_le_bytes());
         let sum = header_checksum(&bytes);
         bytes[HEADER_BYTES - 8..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -174,6 +179,11 @@ mod tests {
         assert!(bytes[144..4088].iter().all(|&byte| byte == 0));
         assert_eq!(bytes[4088..4096], ITS_CHECKSUM.to_le_bytes());
         assert_eq!(bytes[4096..4104], [0, 2, 0, 0, 1, 0, 0, 0]);
+        // In a pool of libpmemblk, the address of the data is greater by 8192 than the address of the pool.
+        assert_eq!(
+            (&bytes[4104..4112], &bytes[4128..4136]),
+            (&[0; 8][..], &[0, 32, 0, 0, 0, 0, 0, 0][..])
+        );
         assert_eq!(Pool::parse(&bytes), Some(Ok(pool)));
     }
 

@@ -9,7 +9,7 @@ use blockyard_btt::find::find;
 use blockyard_btt::flog::SlotLayout;
 use blockyard_btt::{Container, IoError, MapEntry, Policy};
 use blockyard_pmem::{Image, ImageMemory, ImageOptions, NewImage};
-use libpmemblk::{check, file, is_there, open, peer, sector, write};
+use libpmemblk::{check, file, info, is_there, open, peer, sector, write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -62,6 +62,7 @@ fn our_pool_passes_libpmemblks_check_and_is_used_by_both() {
         let sectors = btt.sectors();
         drop(btt);
         check(&path);
+        info(&path, bytes);
         let btt = open(&path);
         (0_u8..200).for_each(|n| write(&btt, u64::from(n) * 7, n + 1));
         drop(btt);

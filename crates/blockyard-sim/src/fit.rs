@@ -16,8 +16,15 @@ pub const PLANNED_IOS_MAX: u64 = 1 << 34;
 pub enum Unfit {
     /// An offset or length is not a multiple of the logical block size.
     Misaligned {
-        /// The option that requires it.
-        option: &'static str,
+        /// The option that requires it, and its value as written: `bs=4KiB`.
+        given: String,
+        /// The offset or length in bytes.
+        bytes: u64,
+        /// Bytes per logical block.
+        block_bytes: u64,
+    },
+    /// Lengths may be any number of bytes.
+    AnyLength {
         /// Bytes per logical block.
         block_bytes: u64,
     },
@@ -47,9 +54,17 @@ pub enum Unfit {
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Misaligned { option, block_bytes } => write!(
+            Self::Misaligned { given, bytes, block_bytes } => {
+                let next = bytes.next_multiple_of(*block_bytes);
+                write!(
+                    f,
+                    "`{given}`: an offset or length of {bytes} bytes is no multiple of the device's {block_bytes}; \
+                     use {next}"
+                )
+            }
+            Self::AnyLength { block_bytes } => write!(
                 f,
-                "`{option}`: offsets and lengths must be multiples of the device's {block_bytes} bytes"
+                "`bs_unaligned` makes lengths of any number of bytes, and the device has blocks of {block_bytes}"
             ),
             Self::NoDiscard { option, device } => write!(
                 f,
@@ -84,9 +99,17 @@ impl fmt::Display for Unfit {
 pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Place, Unfit)> {
     let limits = &device.limits;
     let block_bytes = u64::from(limits.logical_block_sectors) * u64::from(SECTOR_BYTES);
-    if let Some(option) = misaligned(job, resolved, block_bytes) {
+    if let Some((options, bytes)) = misaligned(job, resolved, block_bytes) {
+        let (option, text) = job.last_written(options);
+        let given = if text.is_empty() { option.to_owned() } else { format!("{option}={text}") };
         let place = job.place_of(option).clone();
-        return Err((place, Unfit::Misaligned { option, block_bytes }));
+        return Err((place, Unfit::Misaligned { given, bytes, block_bytes }));
+    }
+    let ops = job.pattern.mix.ops();
+    let has_ranges = |op: &Op| matches!(job.block.of(*op), BlockSizes::Range { .. });
+    if job.block_unaligned && ops.iter().any(has_ranges) {
+        let place = job.place_of("bs_unaligned").clone();
+        return Err((place, Unfit::AnyLength { block_bytes }));
     }
     let trims = job.pattern.mix.ops().contains(&Op::Trim);
     if trims && limits.max_discard_sectors == 0 {
@@ -97,27 +120,36 @@ pub fn check(job: &Job, resolved: &Resolved, device: &Device) -> Result<(), (Pla
     Ok(())
 }
 
-/// Returns the first option that lets an I/O begin or end within a block.
-fn misaligned(job: &Job, resolved: &Resolved, block_bytes: u64) -> Option<&'static str> {
+/// Returns the first offset or length that lets an I/O begin or end within a block, and the options that can set it.
+fn misaligned(
+    job: &Job,
+    resolved: &Resolved,
+    block_bytes: u64,
+) -> Option<(&'static [&'static str], u64)> {
     assert!(block_bytes > 0, "a logical block must have a length");
-    let whole = |bytes: u64| bytes.is_multiple_of(block_bytes);
-    let lengths = |sizes: &BlockSizes| match sizes {
-        BlockSizes::Fixed(bytes) => whole((*bytes).into()),
-        BlockSizes::Range { min_bytes, max_bytes } => {
-            whole((*min_bytes).into()) && whole((*max_bytes).into()) && !job.block_unaligned
-        }
-        BlockSizes::Split(entries) => entries.iter().all(|(bytes, _)| whole((*bytes).into())),
-    };
+    let partial = |bytes: &u64| !bytes.is_multiple_of(block_bytes);
     let ops = job.pattern.mix.ops();
-    if !ops.iter().all(|op| lengths(job.block.of(*op))) {
-        return Some("bs");
+    let mut lengths = ops.iter().flat_map(|op| lengths(job.block.of(*op)));
+    if let Some(bytes) = lengths.find(partial) {
+        return Some((&["bs", "bsrange", "bssplit"], bytes));
     }
-    if !ops.iter().filter_map(|op| *job.block_align_bytes.of(*op)).all(whole) {
-        return Some("ba");
+    if let Some(bytes) = ops.iter().filter_map(|op| *job.block_align_bytes.of(*op)).find(partial) {
+        return Some((&["ba"], bytes));
     }
-    if !whole(job.pattern.skip_bytes.unsigned_abs()) {
-        return Some("rw");
+    if let Some(bytes) = Some(job.pattern.skip_bytes.unsigned_abs()).filter(partial) {
+        return Some((&["rw"], bytes));
     }
-    let starts_whole = resolved.files.iter().all(|file| whole(file.start_bytes));
-    (!starts_whole).then_some("offset")
+    let start = resolved.files.iter().map(|file| file.start_bytes).find(partial)?;
+    Some((&["offset", "offset_increment"], start))
+}
+
+/// Returns the lengths between which all I/Os of `sizes` lie, or all lengths.
+fn lengths(sizes: &BlockSizes) -> Vec<u64> {
+    match sizes {
+        BlockSizes::Fixed(bytes) => vec![(*bytes).into()],
+        BlockSizes::Range { min_bytes, max_bytes } => {
+            vec![(*min_bytes).into(), (*max_bytes).into()]
+        }
+        BlockSizes::Split(entries) => entries.iter().map(|(bytes, _)| (*bytes).into()).collect(),
+    }
 }

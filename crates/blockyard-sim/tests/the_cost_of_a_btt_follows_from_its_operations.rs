@@ -302,5 +302,5 @@ fn designs_and_devices_that_do_not_match_are_refused() {
         "`cqe` only works on eMMC and SD devices; `pmem-dram` is persistent memory"
     );
     let small = refusal("pmem-dram", "btt", "--rw=read --bs=512 --number_ios=1");
-    assert!(small.ends_with("must be multiples of the device's 4096 bytes"), "{small}");
+    assert!(small.ends_with("no multiple of the device's 4096; use 4096"), "{small}");
 }

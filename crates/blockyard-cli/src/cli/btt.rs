@@ -77,10 +77,10 @@ pub(crate) struct Create {
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub(crate) size: u64,
 
-    /// Bytes per sector: 512, 520, 528, 4096, 4104, 4160 or 4224
+    /// The size of a sector: 512, 520, 528, 4096 (or 4k), 4104, 4160 or 4224
     ///
-    /// In a pool any size up to 1048576 is possible.
-    #[arg(long, value_name = "BYTES", default_value_t = 512)]
+    /// In a pool any size up to 1m is possible.
+    #[arg(long, value_name = "SIZE", default_value = "512", value_parser = sector_bytes)]
     pub(crate) sector_size: u32,
 
     /// The version of the format, which determines the kind of namespace
@@ -92,8 +92,13 @@ pub(crate) struct Create {
     pub(crate) pmemblk_pool: bool,
 }
 
+/// Parses a size of at most 32 bits.
+fn sector_bytes(text: &str) -> Result<u32, String> {
+    u32::try_from(bytes(text)?).map_err(|_| format!("{text:?} is too large for a sector"))
+}
+
 /// A file to inspect.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Inspected {
     /// The file
     #[arg(value_name = "FILE")]
@@ -207,8 +212,9 @@ checksums of its data.
 An image in use is checked several times. Only damage that was found each time
 is printed and counted, because writes in progress look like damage.
 
-Exit codes: 0 clean, 3 repairable, 4 broken; 1 the check failed, 2 bad usage or
-a file that cannot be opened.";
+Exit codes: 0 clean, 3 repairable, 4 broken; 1 the check failed, 2 bad usage, a
+file that cannot be opened, or one without a BTT. Without --container, a file in
+which nothing looks like an info block has no BTT.";
 
 const REPAIR_HELP: &str = "\
 Only certain repairs are made: an info block is restored from its copy, or the

@@ -3,10 +3,12 @@
 mod btt;
 mod ctl;
 mod designs;
+mod job;
 mod serve;
 mod setting;
 mod size;
 mod usage;
+mod words;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,6 +25,8 @@ pub(crate) use btt::{
 };
 pub(crate) use ctl::{Ctl, CtlCommand};
 pub(crate) use designs::Designs;
+use job::{FIO, JOB_OPTIONS};
+pub(crate) use job::{Job, JobChoice};
 pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting, Variables};
 pub(crate) use usage::one_line;
@@ -80,25 +84,6 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// The job.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub(crate) struct Job {
-    /// A fio job file; `-` for standard input
-    #[arg(value_name = "JOB")]
-    pub(crate) file: Option<String>,
-
-    /// A job as on fio's command line: --name=x --rw=read --bs=4k ...
-    #[arg(id = JOB_OPTIONS, last = true, value_name = "--name=NAME --OPTION=VALUE")]
-    pub(crate) options: Vec<String>,
-
-    /// A trace in place of a job; see `blockyard replay --help`
-    #[arg(long, value_name = "TRACE")]
-    pub(crate) replay: Option<String>,
-}
-
-const JOB_OPTIONS: &str = "options";
-
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
     /// For people
@@ -115,9 +100,9 @@ pub(crate) struct Replay {
     #[arg(value_name = "TRACE")]
     pub(crate) recorded: String,
 
-    /// A device: its name or the path of its file
-    #[arg(long, value_name = "DEVICE", default_value = "null")]
-    pub(crate) device: String,
+    /// A device: its name or the path of its file; by default `null`, which takes no time
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
 
     // One design, mq-none without any, is summarised as `run` does; several are compared as `whatif` does.
     #[command(flatten)]
@@ -175,24 +160,53 @@ pub(crate) struct Outputs {
 
     /// How to print the answer; several formats are separated by commas
     #[arg(long, value_name = "FORMAT,...", value_delimiter = ',', default_value = "normal")]
-    pub(crate) output_format: Vec<RunFormat>,
+    output_format: Vec<RunFormat>,
+
+    /// The same as --output-format=terse
+    #[arg(long, help_heading = FIO)]
+    minimal: bool,
+
+    /// Print the terse format, too
+    #[arg(
+        long, help_heading = FIO, value_name = "ANY", num_args = 0..=1, require_equals = true,
+        default_missing_value = ""
+    )]
+    append_terse: Option<String>,
+
+    /// The version of the terse format: 3
+    #[arg(long, help_heading = FIO, value_name = "N", value_parser = terse_version)]
+    terse_version: Option<u32>,
 
     #[command(flatten)]
     pub(crate) logs: JobLogs,
 }
 
+impl Outputs {
+    /// Returns the formats to print.
+    pub(crate) fn formats(&self) -> Vec<RunFormat> {
+        let mut formats = self.output_format.clone();
+        if self.minimal {
+            formats = vec![RunFormat::Terse];
+        }
+        if self.append_terse.is_some() {
+            formats.push(RunFormat::Terse);
+        }
+        formats
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(
-    after_help = JOB_HELP,
-    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{LOGS}\n\n{FIO_LAYOUT}")
+    after_help = format!("{RUN_EXAMPLES}\n\n{JOB_HELP}"),
+    after_long_help = format!("{RUN_EXAMPLES}\n\n{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{LOGS}\n\n{FIO_LAYOUT}")
 )]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) job: Job,
 
-    /// A device: its name or the path of its file
-    #[arg(long, value_name = "DEVICE", default_value = "null")]
-    pub(crate) device: String,
+    /// A device: its name or the path of its file; by default `null`, which takes no time
+    #[arg(long, value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
 
     /// A design: its name or the path of its file
     #[arg(long, value_name = "DESIGN", default_value = "mq-none")]
@@ -241,8 +255,8 @@ pub(crate) struct Demands {
 #[derive(Debug, Args)]
 #[command(
     override_usage = WHATIF_USAGE,
-    after_help = JOB_HELP,
-    after_long_help = format!("{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}")
+    after_help = format!("{WHATIF_EXAMPLES}\n\n{JOB_HELP}"),
+    after_long_help = format!("{WHATIF_EXAMPLES}\n\n{JOB_HELP}\n\n{FAULTS}\n\n{VERIFY}\n\n{COLUMNS}")
 )]
 pub(crate) struct Whatif {
     #[command(flatten)]
@@ -366,6 +380,10 @@ pub(crate) struct Man {
     pub(crate) command: Option<String>,
 }
 
+fn terse_version(text: &str) -> Result<u32, &'static str> {
+    if text == "3" { Ok(3) } else { Err("only version 3 of fio's terse format is supported") }
+}
+
 fn goal(text: &str) -> Result<Goal, String> {
     Goal::parse(text).map_err(|error| error.to_string())
 }
@@ -374,11 +392,35 @@ const WHATIF_USAGE: &str = "\
 blockyard whatif [OPTIONS] --device <DEVICE> [--design <DESIGN,...>]
                         <JOB|--name=NAME --OPTION=VALUE|--replay <TRACE>>";
 
+const WHATIF_EXAMPLES: &str = "\
+Examples:
+  blockyard whatif job.fio --device nvme-tlc
+  blockyard whatif job.fio --device sd-a2 --scheduler none,mq-deadline \\
+      --host blkmq,cqe --details
+  blockyard whatif --device sata-ssd --design none,mq-deadline,kyber \\
+      --goal 'db.read.p99<2ms' --check --name=db --filename=/dev/sda \\
+      --direct=1 --ioengine=libaio --rw=randrw --bs=8k --iodepth=32 --size=1g
+  blockyard whatif --replay disk.blktrace.0 --device hdd-7200 --pace think";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  blockyard run job.fio --device nvme-tlc --design mq-deadline
+  blockyard run job.fio --section=log --device sd-a1 --output-format=json
+  blockyard run --device hdd-7200 --name=copy --filename=/dev/sda --direct=1 \\
+      --rw=read --bs=1m --size=1g";
+
 const JOB_HELP: &str = "\
 A job given as options needs a --name; every option that is not listed here then
-belongs to the job:
+belongs to the job. As for fio, one dash is as good as two, and a value may
+follow a blank; the value of a flag follows a `=`. Options without a --name come
+before those of a job file, which may override them:
 
-  --device=srp --name=x --rw=read --bs=4k --direct=1 --size=1g --iodepth=32
+  --device=srp --name=x --rw=read --bs=4k -direct=1 --size 1g -iodepth 32
+  --device=srp job.fio --bs=8k
+
+fio's switches --eta, --eta-interval, --eta-newline, --status-interval,
+--alloc-size, --max-jobs, --warnings-fatal and --aux-path change no answer, and
+are accepted.
 
 Without --direct=1, a job that only reads, with libaio or a synchronous engine
 (fio's default), reads through a page cache with Linux's read-ahead; other jobs
@@ -651,64 +693,32 @@ pub(crate) fn parse(argv: impl Iterator<Item = OsString>) -> Result<Cli, Failure
             .map_err(|arg| Failure::Input(format!("not UTF-8: {}", arg.to_string_lossy())))
     };
     let argv = argv.map(text).collect::<Result<Vec<_>, _>>()?;
-    let argv = job_options_last(argv);
-    Cli::try_parse_from(&argv).map_err(|error| match error.kind() {
+    let argv = words::job_options_last(argv).map_err(Failure::Input)?;
+    let cli = Cli::try_parse_from(&argv).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Failure::Help(error),
         _ => Failure::Input(usage::with_help(&error, &Cli::command(), &argv)),
-    })
+    })?;
+    if let Command::Run(Run { job, .. }) | Command::Whatif(Whatif { job, .. }) = &cli.command {
+        check_job(job)?;
+    }
+    Ok(cli)
 }
 
-/// Options of a command that jobs have too. In a job given by options, they are the job's.
-const OF_JOBS_TOO: [&str; 1] = ["runtime"];
-
-/// The command line with the options of a job moved behind a `--`.
-///
-/// A job given by options has a `--name`. Where there is one, every long option that is not the
-/// command's own, or is one of [`OF_JOBS_TOO`], belongs to the job, and so does every word after the first of them.
-fn job_options_last(argv: Vec<String>) -> Vec<String> {
-    let is_name = |arg: &String| arg == "--name" || arg.starts_with("--name=");
-    if argv.iter().any(|arg| arg == "--") || !argv.iter().any(is_name) {
-        return argv;
+/// Checks that a job is a file, which options without a `--name` may precede, or options.
+fn check_job(job: &Job) -> Result<(), Failure> {
+    match &job.file {
+        Some(file) if job.options.iter().any(|word| words::is_name(word)) => Err(Failure::Input(
+            format!("the job is the file `{file}` or has a --name: run one after the other"),
+        )),
+        _ => Ok(()),
     }
-    let mut cli = Cli::command();
-    cli.build();
-    let command = argv.get(1).and_then(|name| cli.find_subcommand(name));
-    let Some(command) = command.filter(|c| c.get_arguments().any(|a| a.get_id() == JOB_OPTIONS))
-    else {
-        return argv;
-    };
-    let mut ours = Vec::new();
-    let mut job = Vec::new();
-    let mut args = argv.into_iter();
-    ours.extend(args.by_ref().take(2));
-    while let Some(arg) = args.next() {
-        let long = arg.strip_prefix("--").map(|rest| rest.split_once('=').unwrap_or((rest, "")).0);
-        let is_own = long.is_some_and(|long| !OF_JOBS_TOO.contains(&long));
-        let own = command.get_arguments().find(|own| is_own && own.get_long() == long);
-        if let Some(own) = own {
-            let value_follows = own.get_action().takes_values() && !arg.contains('=');
-            ours.push(arg);
-            ours.extend(args.by_ref().take(usize::from(value_follows)));
-        } else if long.is_some() || !(job.is_empty() || arg == "-h") {
-            job.push(arg);
-        } else {
-            ours.push(arg);
-        }
-    }
-    ours.push("--".to_owned());
-    ours.extend(job);
-    ours
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn split(line: &str) -> String {
-        job_options_last(line.split(' ').map(str::to_owned).collect()).join(" ")
-    }
 
     #[test]
     fn the_definitions_are_sound() {
@@ -727,30 +737,6 @@ mod tests {
             command.get_subcommands().for_each(check);
         }
         check(&Cli::command());
-    }
-
-    #[test]
-    fn options_of_a_job_go_behind_those_of_the_command() {
-        assert_eq!(
-            split("blockyard run --direct=1 --name=x --device srp --runtime=3 --seed=3 --name=y"),
-            "blockyard run --device srp --seed=3 -- --direct=1 --name=x --runtime=3 --name=y"
-        );
-        assert_eq!(
-            split("blockyard whatif --name=x --rw read --design a,b --output-format json"),
-            "blockyard whatif --design a,b --output-format json -- --name=x --rw read"
-        );
-    }
-
-    #[test]
-    fn a_command_line_without_job_options_is_left_alone() {
-        for line in [
-            "blockyard run job.fio --devise srp",
-            "blockyard run --device srp -- --name=x --seed=3",
-            "blockyard show --name=x",
-            "blockyard --name=x",
-        ] {
-            assert_eq!(split(line), line);
-        }
     }
 
     #[test]

@@ -292,7 +292,7 @@ impl FromStr for ServedDisk {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let time = profile::time(text).ok_or("expected a time with its unit: 500ms, 10s")?;
+    let time = profile::read_time(text, "500ms, 10s")?;
     Ok(Duration::from_nanos(time.as_ns()))
 }
 
@@ -345,12 +345,10 @@ fn group(text: &str) -> Result<u32, String> {
 
 /// `TIME` or `TIME-TIME`.
 pub(super) fn extra(text: &str) -> Result<Extra, String> {
-    let time =
-        |text| profile::time(text).ok_or("expected a time with its unit, or two: 500us, 1ms-3ms");
-    let (least, most) = match text.split_once('-') {
-        None => (time(text)?, time(text)?),
-        Some((least, most)) => (time(least)?, time(most)?),
-    };
+    const EXAMPLES: &str = "500us, or two: 1ms-3ms";
+    let (least, most) = text.split_once('-').unwrap_or((text, text));
+    let least = profile::read_time(least, EXAMPLES)?;
+    let most = profile::read_time(most, EXAMPLES)?;
     if least > most {
         return Err("the first time must not be longer than the second".to_owned());
     }
@@ -365,8 +363,7 @@ pub(super) fn rates(text: &str) -> Result<Rates, String> {
     let mut rates = Rates::NONE;
     for part in text.split(',') {
         if let Some(time) = part.strip_prefix("burst=") {
-            rates.burst =
-                profile::time(time).ok_or("expected burst=TIME with a unit: burst=100ms")?;
+            rates.burst = profile::read_time(time, "burst=100ms")?;
         } else if let Some(count) = part.strip_suffix("iops") {
             let count = count.parse().ok().filter(|count| *count > 0);
             rates.requests_per_s =

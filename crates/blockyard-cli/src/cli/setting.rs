@@ -11,6 +11,7 @@ use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
 use blockyard_sim::simulate::Conditions;
 use clap::{Args, ValueEnum};
 
+use super::JobChoice;
 use crate::message::Failure;
 use crate::{interrupt, log};
 
@@ -23,16 +24,19 @@ pub(crate) struct Setting {
     #[command(flatten)]
     pub(crate) variables: Variables,
 
+    #[command(flatten)]
+    pub(crate) choice: JobChoice,
+
     /// The number of disks on the device's host, which share its tags
     ///
     /// Each file name of a job is a disk; files without a name take the disks in turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(DISKS_MAX)))]
     disks: Option<u16>,
 
-    /// The run time of each job, in place of the job's own: 10s
+    /// The run time of each job, in place of the job's own: 10s; a number alone is in seconds
     ///
     /// A job that would end earlier starts over.
-    #[arg(long, value_name = "TIME", value_parser = time_that_passes)]
+    #[arg(long, value_name = "TIME", value_parser = run_time)]
     pub(crate) runtime: Option<Duration>,
 
     /// When to stop before the jobs end
@@ -177,14 +181,23 @@ fn replaced(text: &str) -> Result<Override, &'static str> {
     Ok(Override { key: key.trim().to_owned(), value: value.trim().to_owned() })
 }
 
-fn time(text: &str) -> Result<Duration, &'static str> {
-    profile::time(text).ok_or("expected a time with its unit: 20us, 1.5ms, 2s")
+fn time(text: &str) -> Result<Duration, String> {
+    profile::read_time(text, "20us, 1.5ms, 2s")
 }
 
-fn time_that_passes(text: &str) -> Result<Duration, &'static str> {
-    time(text).and_then(|time| {
-        if time > Duration::ZERO { Ok(time) } else { Err("the time must be longer than 0") }
-    })
+fn time_that_passes(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("the time must be longer than 0".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// Parses a run time. As in fio, a number alone is in seconds.
+fn run_time(text: &str) -> Result<Duration, String> {
+    match text.parse::<u32>() {
+        Ok(seconds) => time_that_passes(&format!("{seconds}s")),
+        Err(_) => time_that_passes(text),
+    }
 }
 
 /// How a trace is replayed.

@@ -1,8 +1,13 @@
 //! Sizes on the command line.
 
+use blockyard_sim::job::size_hint;
+
 /// Parses a number of bytes. The suffixes k, m, g and t are powers of 1024, as in fio.
 pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a size: 512, 64k, 10m, 1g, 1GiB");
+    let wrong = || match size_hint(text.strip_suffix("/s").unwrap_or(text)) {
+        Some(instead) => format!("{text:?} is not a size: write {instead}"),
+        None => format!("{text:?} is not a size: 512, 64k, 10m, 1g, 1GiB"),
+    };
     let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
     let power = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 0,
@@ -28,6 +33,12 @@ mod tests {
         assert_eq!(bytes("77"), Ok(77));
         for wrong in ["", "g", "1x", "-1", "0", "99999999t", "1.5g", "1g1"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
+        }
+        for (wrong, instead) in
+            [("1.5g", "1536m"), ("20MB/s", "20m"), ("4 k", "4k"), ("512bytes", "512")]
+        {
+            let error = bytes(wrong).unwrap_err();
+            assert!(error.ends_with(&format!("write {instead}")), "{error}");
         }
     }
 }

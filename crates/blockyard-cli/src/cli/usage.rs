@@ -19,7 +19,9 @@ pub(super) fn with_help(error: &Error, cli: &Command, argv: &[String]) -> String
 /// clap's text has the message and its details in indented lines, then tips, then how the command is used. The tip to
 /// pass an unknown option as a value is wrong for most commands and left out.
 pub(crate) fn one_line(error: &Error) -> String {
-    let text = error.to_string();
+    // The words of Rust's library say nothing to those who do not write Rust.
+    let text =
+        error.to_string().replace("invalid digit found in string", "expected a whole number");
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut lines = lines.take_while(|line| {
         !line.starts_with("Usage: ") && !line.starts_with("For more information")

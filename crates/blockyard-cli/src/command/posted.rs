@@ -89,11 +89,12 @@ pub(super) fn command_line() -> String {
 /// Returns the texts of the job, the device and the designs, with their headings.
 fn texts(job: &Job, device: &str, designs: &[&str]) -> Vec<(String, String)> {
     let mut texts: Vec<(String, String)> = Vec::new();
-    if let Some(path) = job.file.as_deref().filter(|path| *path != "-") {
-        if let Ok(text) = fs::read_to_string(path) {
-            texts.push((format!("Job: {path}"), text));
-        }
-    } else if !job.options.is_empty() {
+    if let Some(path) = job.file.as_deref().filter(|path| *path != "-")
+        && let Ok(text) = fs::read_to_string(path)
+    {
+        texts.push((format!("Job: {path}"), text));
+    }
+    if !job.options.is_empty() {
         texts.push(("Job".to_owned(), job.options.join("\n")));
     }
     if let Ok(text) = Device::text(device) {

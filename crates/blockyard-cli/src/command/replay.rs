@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::{run, whatif};
 use crate::cli::{Demands, Job, JobLogs, OutputFormat, Replay, Run, RunFormat, Whatif};
-use crate::message::Failure;
+use crate::message::{Failure, note};
 
 pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> {
     let Replay { recorded, device, designs, demands, setting, outputs } = args.clone();
@@ -15,7 +15,11 @@ pub(super) fn replay(args: &Replay, out: &mut dyn Write) -> Result<(), Failure> 
         }
         return run::run(&Run { job, device, design, setting, outputs }, out);
     }
-    let output_format = match *outputs.output_format {
+    let device = device.unwrap_or_else(|| {
+        note("without --device the trace is replayed on `null`, which takes no time: `blockyard list devices` has others");
+        run::DEVICE.to_owned()
+    });
+    let output_format = match *outputs.formats() {
         [RunFormat::Normal] => OutputFormat::Normal,
         [RunFormat::Json] => OutputFormat::Json,
         _ => return Err(of_one_design("this --output-format")),

@@ -14,12 +14,23 @@ use crate::progress::{Progress, note_ends, simulate};
 use crate::render;
 use crate::{fio, job, terminal, trace, verdict};
 
+/// The device of a run for which none is named.
+pub(super) const DEVICE: &str = "null";
+
 pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     args.setting.begin()?;
-    let device = args.setting.device(&args.device)?;
+    let device = args.setting.device(args.device.as_deref().unwrap_or(DEVICE))?;
     let design = Design::lookup(&args.design)?;
     let subject = args.setting.read()?;
     let mut given = job::read(&args.job, &args.setting, &device)?;
+    if args.setting.choice.parse_only {
+        return Ok(());
+    }
+    if args.device.is_none() {
+        note(
+            "without --device the job runs on `null`, which takes no time: `blockyard list devices` has others",
+        );
+    }
     ask_for(&args.outputs.logs, &mut given.jobs);
     let replay = given.replay.as_ref();
     let conditions = Conditions { logs: true, replay, ..subject.conditions() };
@@ -34,10 +45,13 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     if let Some(late) = outcome.lateness() {
         note(&format!("{late}; `lat` counts from the recorded instants, `clat` from the issue"));
     }
-    let text = text(&args.outputs.output_format, &given.jobs, &device.name, &report, &outcome);
+    let formats = args.outputs.formats();
+    let seed = args.setting.answer.seed;
+    let heading = format!("{} on {}, {}, seed {seed}", given.name, device.name, design.name);
+    let text = text(&formats, &heading, &given.jobs, &device.name, &report, &outcome);
     args.setting.answer.deliver(&text, out)?;
     if let Some(file) = &args.setting.html {
-        posted::of_run(file, &args.job, &device, &outcome, args.setting.answer.seed)?;
+        posted::of_run(file, &args.job, &device, &outcome, seed)?;
     }
     verdict::of([&outcome])
 }
@@ -58,9 +72,10 @@ fn ask_for(logs: &JobLogs, jobs: &mut JobFile) {
     }
 }
 
-/// Formats the report in each of `formats`, in fio's order.
+/// Formats the report in each of `formats`, in fio's order; for people below `heading`.
 fn text(
     formats: &[RunFormat],
+    heading: &str,
     jobs: &JobFile,
     device: &str,
     report: &Report,
@@ -76,6 +91,7 @@ fn text(
     }
     if wanted(RunFormat::Normal) {
         text += if text.is_empty() { "" } else { "\n" };
+        text += &format!("{heading}\n\n");
         text += &fio::text(jobs, report);
         let (alone, width) = ([(None, outcome)], terminal::width());
         text += &render::device::hosts(&alone, width);

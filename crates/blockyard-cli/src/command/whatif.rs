@@ -24,6 +24,9 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
         names.iter().map(|name| Design::lookup(name)).collect::<Result<_, _>>()?;
     let subject = args.setting.read()?;
     let given = job::read(&args.job, &args.setting, &device)?;
+    if args.setting.choice.parse_only {
+        return Ok(());
+    }
     if given.jobs.jobs.iter().any(|job| job.reporting.logging.any()) {
         note("only `run` writes logs: several designs would overwrite each other's");
     }

@@ -98,6 +98,18 @@ pub fn check(path: &Path) {
     assert!(!words.contains("not consistent"), "pmempool check: {words}");
 }
 
+/// Asserts that `pmempool info` finds the BTT of the pool, with sectors of this size.
+pub fn info(path: &Path, sector_bytes: u32) {
+    let out =
+        Command::new("pmempool").arg("info").arg(path).output().expect("a program that starts");
+    let words = String::from_utf8_lossy(&out.stdout);
+    let errors = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "pmempool info: {errors}");
+    let is_size = |line: &&str| line.starts_with("External LBA size ");
+    let size = words.lines().find(is_size).and_then(|line| line.rsplit(' ').next());
+    assert_eq!(size, Some(sector_bytes.to_string().as_str()), "pmempool info: {words}");
+}
+
 pub fn sector(btt: &Btt<ImageMemory>, lba: u64) -> Result<u8, IoError> {
     let mut bytes = vec![0xee; btt.sector_bytes() as usize];
     btt.read(lba, &mut bytes)?;

@@ -14,6 +14,7 @@ const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
     ("registerfiles", &[Engine::IoUring]),
     ("nonvectored", &[Engine::IoUring]),
     ("userspace_reap", &[Engine::Libaio]),
+    ("libaio_vectored", &[Engine::Libaio]),
     ("force_async", &[Engine::IoUring]),
     ("cmdprio_percentage", &[Engine::Libaio, Engine::IoUring]),
     ("cmdprio_bssplit", &[Engine::Libaio, Engine::IoUring]),
@@ -95,7 +96,8 @@ fn buffering(job: &Job) -> Result<(), JobError> {
         );
     }
     if job.pre_read {
-        let reason = "it fills the page cache, which is not modelled";
+        let reason = "the reads that fill the page cache before the job begins are not modelled; let an \
+                      earlier job read the file, and give this one `stonewall` and `invalidate=0`";
         return fail(job, "pre_read", Fault::Unsupported { option: "pre_read", reason });
     }
     Ok(())

@@ -18,6 +18,7 @@ const TEXT_ONLY: &str = "it only changes how fio prints";
 const ONE_PATH: &str = "commands of all kinds of device take the same path";
 const NO_READ_CACHE: &str = "no modelled device has a cache that such a read would bypass";
 const NO_HINT: &str = "priority hints are not modelled, and no elevator of Linux uses them";
+const OBSOLETE: &str = "fio ignores it, too";
 const NO_ERRORS: &str = "continue_on_error decides what an I/O error ends";
 
 const fn ignored(
@@ -38,11 +39,11 @@ fn flag(_: &mut Job, value: Value<'_>) -> Parsed<()> {
 }
 
 fn text(_: &mut Job, value: Value<'_>) -> Parsed<()> {
-    value.text().map(drop)
+    value.free_text().map(drop)
 }
 
 fn text_or_nothing(_: &mut Job, value: Value<'_>) -> Parsed<()> {
-    if value.text.is_some() { value.text().map(drop) } else { Ok(()) }
+    if value.text.is_some() { value.free_text().map(drop) } else { Ok(()) }
 }
 
 fn number(_: &mut Job, value: Value<'_>) -> Parsed<()> {
@@ -99,6 +100,10 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("verify_interval", &[], NO_DATA, number),
     ignored("verify_offset", &[], NO_DATA, number),
     ignored("verify_pattern", &[], NO_DATA, text),
+    ignored("verify_pattern_interval", &[], NO_DATA, number),
+    ignored("verifysort", &[], OBSOLETE, text_or_nothing),
+    ignored("verifysort_nr", &[], OBSOLETE, text_or_nothing),
+    ignored("flow_watermark", &[], OBSOLETE, text_or_nothing),
     ignored("verify_state_save", &[], NO_DATA, boolean),
     ignored("verify_async", &[], NO_DATA, number),
     ignored("verify_async_cpus", &[], NO_DATA, text),
@@ -126,6 +131,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("gid", &[], NO_PROCESS, number),
     ignored("numa_cpu_nodes", &[], NO_PROCESS, text),
     ignored("numa_mem_policy", &[], NO_PROCESS, text),
+    ignored("comm", &[], NO_PROCESS, text),
     ignored("exec_prerun", &[], NO_PROCESS, text),
     ignored("exec_postrun", &[], NO_PROCESS, text),
     ignored("ioscheduler", &[], "the elevator is part of the design", text),
@@ -142,6 +148,7 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("log_unix_epoch", &[], NO_EPOCH, boolean),
     ignored("log_alternate_epoch", &[], NO_EPOCH, boolean),
     ignored("log_alternate_epoch_clock_id", &[], NO_EPOCH, number),
+    ignored("job_start_clock_id", &[], NO_EPOCH, number),
     ignored("unit_base", &[], TEXT_ONLY, number),
     ignored("significant_figures", &[], TEXT_ONLY, number),
     ignored("disk_util", &[], TEXT_ONLY, boolean),
@@ -160,5 +167,6 @@ pub(super) static OPTIONS: &[OptionDef] = &[
     ignored("readfua", &[], NO_READ_CACHE, boolean),
     ignored("priohint", &[], NO_HINT, number),
     ignored("cmdprio_hint", &[], NO_HINT, text),
+    ignored("libaio_vectored", &[], NOT_PRICED, boolean),
     ignored("userspace_reap", &[], NOT_PRICED, flag),
 ];

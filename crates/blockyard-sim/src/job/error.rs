@@ -1,5 +1,6 @@
 //! Errors and notes about jobs, each with its line.
 
+use super::instead;
 use super::limits;
 use crate::words::Words;
 use core::fmt;
@@ -75,6 +76,18 @@ pub enum Remark {
     },
     /// The data of the job is checked in another way than fio's.
     Verified,
+    /// The units KiB, MiB and so on count 1000 bytes each.
+    Thousands {
+        /// The option, as the table names it.
+        option: &'static str,
+        /// The bytes of the first such number.
+        bytes: u64,
+    },
+    /// A number ends at a blank, and what follows is dropped.
+    Comment {
+        /// The option, as the table names it.
+        option: &'static str,
+    },
 }
 
 impl fmt::Display for Note {
@@ -90,6 +103,17 @@ impl fmt::Display for Note {
                 f,
                 "{}: `verify` runs as --verify: reads and the final state of the device are checked, \
                  without fio's pass that reads everything again",
+                self.place
+            ),
+            Remark::Thousands { option, bytes } => write!(
+                f,
+                "{}: `{option}` is {bytes} bytes: as in fio, KiB, MiB and GiB go by 1000, and k, m and g by 1024 \
+                 (kb_base=1024)",
+                self.place
+            ),
+            Remark::Comment { option } => write!(
+                f,
+                "{}: `{option}`: what follows the number is dropped, as in fio; comments begin with ; or #",
                 self.place
             ),
             Remark::BufferedByDefault => write!(
@@ -120,8 +144,14 @@ pub enum Fault {
     FileTooLarge,
     /// The file holds a NUL byte or text that is not UTF-8.
     NotText,
+    /// The file begins with a byte-order mark.
+    ByteOrderMark,
+    /// The file is UTF-16.
+    Utf16,
     /// The file, or the command line, describes no job.
     NoJobs,
+    /// A section that was asked for by name does not exist.
+    NoSuchSection(String),
     /// The line, once expanded, is longer than [`LINE_BYTES_MAX`](super::LINE_BYTES_MAX).
     LineTooLong,
     /// More options than [`SETTINGS_MAX`](super::SETTINGS_MAX).
@@ -215,7 +245,16 @@ impl fmt::Display for Fault {
                 write!(f, "the file is larger than {} bytes", limits::FILE_BYTES_MAX)
             }
             Self::NotText => write!(f, "not a job file: binary data (NUL or invalid UTF-8)"),
-            Self::NoJobs => write!(f, "no jobs: a job file needs a section such as [job1]"),
+            Self::ByteOrderMark => write!(
+                f,
+                "the file begins with a byte-order mark (U+FEFF), which fio refuses: save it without one"
+            ),
+            Self::Utf16 => write!(f, "the file is UTF-16: save it as UTF-8"),
+            Self::NoJobs => write!(
+                f,
+                "no jobs: a job file needs a section such as [job1], and a command line a --name=NAME"
+            ),
+            Self::NoSuchSection(name) => write!(f, "there is no section [{name}]"),
             Self::LineTooLong => {
                 write!(f, "the line is longer than {} bytes", limits::LINE_BYTES_MAX)
             }
@@ -242,7 +281,10 @@ impl fmt::Display for Fault {
                 word.trim_start_matches('$')
             ),
             Self::NotAnOption(text) => {
-                write!(f, "`{text}` is not an option; write --option or --option=value")
+                write!(
+                    f,
+                    "`{text}` is not an option; write --option, --option=value or --option value; the value of a flag needs the `=`"
+                )
             }
             Self::UnknownOption { name, nearest } => {
                 write!(f, "unknown option `{name}`")?;
@@ -274,12 +316,15 @@ impl fmt::Display for Fault {
             ),
             Self::SmallerThanBlock { size_bytes, block_bytes } => write!(
                 f,
-                "size too small: {size_bytes} bytes per file hold no block of {block_bytes} bytes"
+                "size too small: {} per file hold no block of {}",
+                instead::size_words(*size_bytes),
+                instead::size_words(*block_bytes)
             ),
             Self::DeviceTooSmall { needed_bytes, device_bytes } => write!(
                 f,
-                "device smaller than the job: the job ends at byte {needed_bytes}, \
-                 the device at {device_bytes}"
+                "device smaller than the job: the job ends at {}, the device at {}",
+                instead::size_words(*needed_bytes),
+                instead::size_words(*device_bytes)
             ),
             Self::MapTooLarge { blocks } => write!(
                 f,
@@ -301,6 +346,10 @@ pub enum ValueFault {
     LeadingSpace,
     /// Not a number, or a number with a suffix that the option does not take.
     NotANumber(String),
+    /// Not a time, or a time in a unit that fio does not have.
+    NotATime(String),
+    /// A number, a blank, and what looks like a comment; [`before_comment`](super::value::before_comment) has the number.
+    Comment,
     /// A number outside the range.
     OutOfRange {
         /// The number as written.
@@ -351,13 +400,25 @@ impl fmt::Display for ValueFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => write!(f, "needs a value: write it after `=`"),
-            Self::LeadingSpace => write!(f, "white space between `=` and the value"),
-            Self::NotANumber(text) => write!(f, "`{text}` is not a number with a known unit"),
+            Self::LeadingSpace => {
+                write!(f, "a blank would be a part of the value: write the value right after `=`")
+            }
+            Self::NotANumber(text) => {
+                write!(f, "`{text}` is not a number with a known unit{}", instead::of_number(text))
+            }
+            Self::NotATime(text) => {
+                write!(f, "`{text}` is not a time with a known unit{}", instead::of_time(text))
+            }
+            Self::Comment => write!(f, "a comment follows the number; comments begin with ; or #"),
             Self::OutOfRange { text, min, max } => {
+                let min = instead::bound(*min, text);
+                let max = instead::bound(*max, text);
                 write!(f, "{text} is out of range: at least {min}, at most {max}")
             }
             Self::BadFraction { text, allowed } => write!(f, "`{text}` is not {allowed}"),
-            Self::NotOneOf { text, allowed } => write!(f, "`{text}` is not one of: {allowed}"),
+            Self::NotOneOf { text, allowed } => {
+                write!(f, "`{text}` is not one of: {allowed}{}", instead::of_word(text))
+            }
             Self::NotModelled { text, reason } => write!(f, "`{text}` is not modelled: {reason}"),
             Self::TooMany { max } => write!(f, "more than {max} parts"),
             Self::Incomplete(what) => write!(f, "needs {what}"),

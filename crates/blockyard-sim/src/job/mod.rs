@@ -27,6 +27,7 @@ mod effectless;
 mod engines;
 mod error;
 mod expand;
+mod instead;
 mod limits;
 mod logging;
 mod model;
@@ -44,8 +45,9 @@ mod targets;
 mod units;
 mod value;
 
-pub use build::{JobFile, parse_args, parse_bytes, parse_file};
+pub use build::{Input, JobFile, parse, parse_args, parse_bytes, parse_file};
 pub use error::{Buffered, Fault, JobError, Note, Place, Remark, ValueFault};
+pub use instead::size_hint;
 pub use limits::{
     BLOCK_BYTES_MAX, CPUS_MAX, DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, INCLUDE_DEPTH_MAX,
     INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, MAPPED_BLOCKS_MAX, SETTINGS_MAX,
@@ -60,9 +62,10 @@ pub use op::{Op, PerOp};
 pub use option::{Effect, OptionDef};
 pub(crate) use priority::encoded;
 pub use priority::{CommandPriority, Priority, PriorityClass, PriorityShare};
+pub use reader::option_word;
 pub use resolve::{FileRange, Resolved};
 pub use source::{NoSource, Source, SystemSource};
-pub use table::options;
+pub use table::{find, options};
 pub use targets::{Bounds, LatencyTarget, Steady, SteadyCriterion, SteadyState, Targets};
 pub(crate) use units::{Units, Visits};
 pub use value::Amount;

@@ -650,6 +650,13 @@ impl Job {
         self.places.0.get(option).map_or(&self.place, |set| &set.place)
     }
 
+    /// Returns the one of `options` that was set last, with its value as written; the first one if none was set.
+    pub(crate) fn last_written(&self, options: &[&'static str]) -> (&'static str, &str) {
+        let set = options.iter().filter_map(|option| Some((*option, self.places.0.get(option)?)));
+        let last = set.max_by_key(|(_, set)| set.place.line);
+        last.map_or((options[0], ""), |(option, set)| (option, &set.text))
+    }
+
     /// Returns the options that were set, in order of their names, each with its value as written and whether the job
     /// itself set it, rather than a `[global]` section.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, &str, bool)> {

@@ -124,7 +124,7 @@ fn set_ranges(
 }
 
 fn owned(value: Value<'_>) -> Parsed<String> {
-    value.text().map(str::to_owned)
+    value.free_text().map(str::to_owned)
 }
 
 /// Reads the prefix of a log. An option without a value means the name of the job.
@@ -160,6 +160,16 @@ fn steady_interval(value: Value<'_>) -> Parsed<u64> {
         ns if ns < 1_000_000_000 => Err(ValueFault::Incomplete("at least a second")),
         ns => Ok(ns),
     }
+}
+
+fn flow_weight(value: Value<'_>) -> Parsed<u32> {
+    let text = value.text()?;
+    if text.starts_with('-') {
+        let reason = "in old versions of fio a negative flow was the other side of a positive one; write \
+                      the share of each job in the I/Os of both, from 1 to 1000: flow=1 and flow=4";
+        return Err(ValueFault::NotModelled { text: text.to_owned(), reason });
+    }
+    value.count_u32(0, FLOW_WEIGHT_MAX)
 }
 
 fn block_bytes(value: Value<'_>) -> Parsed<u32> {
@@ -301,7 +311,7 @@ modelled_options! {
     "rate_ignore_thinktime", "do not catch up after thinking":
         set rate_ignore_thinktime = Value::boolean;
     "flow", "share of this job in the I/Os of its flow, as a weight; 0: in no flow":
-        set flow.weight = |v| v.count_u32(0, FLOW_WEIGHT_MAX);
+        set flow.weight = flow_weight;
     "flow_id", "number of the flow": set flow.id = |v| v.count_u32(0, u32::MAX);
     "flow_sleep", "pause of a job that is ahead of its share (us)":
         set flow.pause_ns = |v| v.time_ns(TimeUnit::Microsecond);

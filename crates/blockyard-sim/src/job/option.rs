@@ -1,5 +1,6 @@
 //! The definition of one option of a job file.
 
+use super::error::Place;
 use super::model::Job;
 use super::value::{Parsed, Value};
 
@@ -14,6 +15,26 @@ pub struct OptionDef {
     /// The effect of the option in Blockyard.
     pub effect: Effect,
     pub(super) apply: fn(&mut Job, Value<'_>) -> Parsed<()>,
+}
+
+impl OptionDef {
+    /// Whether the option is a flag, which may stand alone and has numbers only as its values: `thread`, `thread=1`.
+    ///
+    /// As in fio, a flag of a command line has its value after `=`. Any other option may have it in the next argument.
+    #[must_use]
+    pub fn is_flag(&self) -> bool {
+        self.accepts(None) && !self.accepts(Some("word"))
+    }
+
+    /// Whether the value is a text of any form.
+    pub(super) fn is_text(&self) -> bool {
+        self.accepts(Some(" any text"))
+    }
+
+    fn accepts(&self, text: Option<&str>) -> bool {
+        let mut scratch = Job::new("", Place { file: "".into(), line: 0 });
+        (self.apply)(&mut scratch, Value { text, kb_base: 1024 }).is_ok()
+    }
 }
 
 /// The effect of an option.

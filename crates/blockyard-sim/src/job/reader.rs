@@ -9,6 +9,7 @@ use super::limits::{
     FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUDES_MAX, INSTANCES_MAX, LINE_BYTES_MAX, SETTINGS_MAX,
 };
 use super::source::Source;
+use super::table::find;
 
 /// `[name]` or `--name=name`, and the settings that follow.
 pub(super) struct Section {
@@ -37,7 +38,9 @@ pub(super) fn read_file(
     Ok(reader.sections)
 }
 
-/// Reads command line arguments. `--name=x` opens a section; arguments before the first section are global.
+/// Reads command line arguments, as fio's `getopt_long_only` does: `--rw=read`, `-rw=read` or `--rw read`.
+///
+/// `--name=x` opens a section; arguments before the first section are global.
 pub(super) fn read_args<'a>(
     args: impl IntoIterator<Item = &'a str>,
     source: &dyn Source,
@@ -45,11 +48,34 @@ pub(super) fn read_args<'a>(
     let mut reader =
         Reader { source, sections: Vec::new(), open: Vec::new(), included: 0, count: 0 };
     let file: Arc<str> = Arc::from("command line");
-    for (arg, line) in args.into_iter().zip(1..) {
+    let mut args = args.into_iter().zip(1..).peekable();
+    while let Some((arg, line)) = args.next() {
         let place = Place { file: Arc::clone(&file), line };
-        reader.argument(arg, &place).map_err(|fault| JobError { place, fault })?;
+        let fail = |fault| JobError { place: place.clone(), fault };
+        let word =
+            option_word(arg).ok_or_else(|| fail(Fault::NotAnOption(clip(arg).to_owned())))?;
+        let (option, value) = split(word);
+        let value = match value {
+            // A flag has its value after `=`, and a word with a dash is the next option.
+            None if find(option).is_some_and(|known| !known.is_flag()) => {
+                args.next_if(|(next, _)| option_word(next).is_none()).map(|(next, _)| next)
+            }
+            _ => value,
+        };
+        reader.argument(option, value, &place).map_err(fail)?;
     }
     Ok(reader.sections)
+}
+
+/// Returns the argument without its dashes, if it is an option: `--rw=read` or `-rw=read`, but not `-1`.
+pub fn option_word(arg: &str) -> Option<&str> {
+    let word = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'))?;
+    word.starts_with(|first: char| first.is_ascii_alphabetic()).then_some(word)
+}
+
+/// Splits `option=value`.
+fn split(text: &str) -> (&str, Option<&str>) {
+    text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)))
 }
 
 struct Reader<'a> {
@@ -95,19 +121,18 @@ impl Reader<'_> {
             }
             return self.section(name, place);
         }
-        self.setting(line, place)
+        let (option, value) = split(line);
+        self.setting(option, value, place)
     }
 
-    fn argument(&mut self, arg: &str, place: &Place) -> Result<(), Fault> {
-        let option =
-            arg.strip_prefix("--").ok_or_else(|| Fault::NotAnOption(clip(arg).to_owned()))?;
-        match option.strip_prefix("name=") {
-            Some(name) => self.section(name, place),
-            None => {
+    fn argument(&mut self, option: &str, value: Option<&str>, place: &Place) -> Result<(), Fault> {
+        match (option, value) {
+            ("name", Some(name)) => self.section(name, place),
+            _ => {
                 if self.sections.is_empty() {
                     self.section("global", place)?;
                 }
-                self.setting(option, place)
+                self.setting(option, value, place)
             }
         }
     }
@@ -122,20 +147,17 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn setting(&mut self, text: &str, place: &Place) -> Result<(), Fault> {
-        if text.len() > LINE_BYTES_MAX {
+    fn setting(&mut self, option: &str, value: Option<&str>, place: &Place) -> Result<(), Fault> {
+        if option.len() + value.map_or(0, str::len) > LINE_BYTES_MAX {
             return Err(Fault::LineTooLong);
         }
         self.count += 1;
         if self.count > SETTINGS_MAX {
             return Err(Fault::TooManySettings);
         }
-        let (option, value) = match text.split_once('=') {
-            Some((option, value)) => (option, Some(value.to_owned())),
-            None => (text, None),
-        };
         let section = self.sections.last_mut().ok_or(Fault::OutsideSection)?;
         let option = option.trim_end().to_owned();
+        let value = value.map(str::to_owned);
         section.settings.push(Setting { option, value, place: place.clone() });
         Ok(())
     }
@@ -160,11 +182,21 @@ impl Reader<'_> {
     }
 }
 
+/// U+FEFF in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Returns the whole file as text.
 fn text_of(bytes: &[u8]) -> Result<&str, Fault> {
     // [any-bytes-are-safe]
     if bytes.len() > FILE_BYTES_MAX {
         return Err(Fault::FileTooLarge);
+    }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(Fault::Utf16);
+    }
+    // Editors of Windows put it at the head of a text. fio takes it for a part of the first line, and refuses that.
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        return Err(Fault::ByteOrderMark);
     }
     match str::from_utf8(bytes) {
         Ok(text) if !bytes.contains(&0) => Ok(text),
@@ -242,6 +274,42 @@ mod tests {
         assert_eq!(settings("[a]\ninclude section"), Err(Fault::SectionInInclude));
         assert_eq!(settings("[a]\ninclude none"), Err(Fault::Unreadable(io::ErrorKind::NotFound)));
         assert_eq!(settings("include d/b\n[a]"), Err(Fault::OutsideSection));
+    }
+
+    #[test]
+    fn the_encoding_of_a_file_that_is_not_plain_utf_8_is_named() {
+        assert_eq!(settings("\u{feff}[a]\nbs=4k"), Err(Fault::ByteOrderMark));
+        let utf16 = read_file("f", b"\xff\xfe[\0a\0]\0", &Tree).map(drop);
+        assert_eq!(utf16.map_err(|error| error.fault), Err(Fault::Utf16));
+    }
+
+    /// As fio 3.33 and 3.42 read them with `getopt_long_only`.
+    #[test]
+    fn arguments_have_one_dash_or_two_and_values_behind_a_sign_or_a_blank() {
+        let read = |line: &str| {
+            let sections = read_args(line.split(' '), &Tree).map_err(|e| e.to_string())?;
+            let words = |section: Section| {
+                let settings = section.settings.into_iter();
+                let words =
+                    settings.map(|s| format!("{}={}", s.option, s.value.unwrap_or_default()));
+                format!(
+                    "[{}] {}",
+                    section.name.unwrap_or_default(),
+                    words.collect::<Vec<_>>().join(" ")
+                )
+            };
+            Ok::<_, String>(sections.into_iter().map(words).collect::<Vec<_>>().join(" "))
+        };
+        let expected = "[] direct=1 iodepth=32 thread= [a] rw=randread flow=-1".to_owned();
+        for line in [
+            "--direct=1 --iodepth=32 --thread --name=a --rw=randread --flow=-1",
+            "-direct=1 -iodepth 32 -thread -name a -rw randread -flow -1",
+        ] {
+            assert_eq!(read(line), Ok(expected.clone()), "{line}");
+        }
+        assert_eq!(read("--name a --bs --rw=read"), Ok("[a] bs= rw=read".to_owned()));
+        let stray = read("--name a --thread 1").unwrap_err();
+        assert!(stray.starts_with("command line:4: `1` is not an option; write"), "{stray}");
     }
 
     /// [any-bytes-are-safe]

@@ -217,7 +217,7 @@ fn zone_list(value: Value<'_>, width: impl Fn(Value<'_>) -> Parsed<u64>) -> Pars
 /// `a:b`, with `\:` for a colon within a name.
 pub(super) fn filenames(value: Value<'_>) -> Parsed<Vec<String>> {
     let mut names = vec![String::new()];
-    let mut letters = value.text()?.chars().peekable();
+    let mut letters = value.free_text()?.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
             '\\' if letters.next_if_eq(&':').is_some() => push(&mut names, ':'),

@@ -9,7 +9,8 @@ pub fn options() -> impl Iterator<Item = &'static OptionDef> {
 }
 
 /// Returns the option with this name or alias.
-pub(super) fn find(name: &str) -> Option<&'static OptionDef> {
+#[must_use]
+pub fn find(name: &str) -> Option<&'static OptionDef> {
     options().find(|def| def.name == name || def.aliases.contains(&name))
 }
 
@@ -18,6 +19,11 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let spellings = options().flat_map(|def| def.aliases.iter().chain([&def.name]));
     let scored = spellings.map(|spelling| (strsim::damerau_levenshtein(name, spelling), *spelling));
     let near = name.len() / 3 + 1;
+    // fio's command line takes the beginning of a name for the name.
+    let mut begun = options().map(|def| def.name).filter(|spelling| spelling.starts_with(name));
+    if let (Some(only), None) = (begun.next(), begun.next()) {
+        return Some(only);
+    }
     scored.filter(|(distance, _)| *distance <= near).min().map(|(_, spelling)| spelling)
 }
 
@@ -38,5 +44,6 @@ mod tests {
         assert_eq!(nearest("iodpeth"), Some("iodepth"));
         assert_eq!(nearest("blocksiz"), Some("blocksize"));
         assert_eq!(nearest("xyzzyplugh"), None);
+        assert_eq!(nearest("numj"), Some("numjobs"));
     }
 }

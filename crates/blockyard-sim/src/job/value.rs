@@ -42,6 +42,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Returns the text with the blanks at its head, which belong to it as in fio.
+    pub(super) fn free_text(self) -> Parsed<&'a str> {
+        self.text.filter(|text| !text.is_empty()).ok_or(ValueFault::Missing)
+    }
+
     /// Returns a part of the text as a value.
     fn part(self, text: &'a str) -> Self {
         debug_assert!(
@@ -51,9 +56,12 @@ impl<'a> Value<'a> {
         Self { text: Some(text), ..self }
     }
 
-    /// Reads a boolean. An option without a value is true.
+    /// Reads a flag: without a value it is set, and any number but 0 sets it, as in fio.
     pub(super) fn flag(self) -> Parsed<bool> {
-        if self.text.is_none() { Ok(true) } else { self.boolean() }
+        if self.text.is_none() {
+            return Ok(true);
+        }
+        Ok(self.signed_count(u32::MAX.into())? != 0)
     }
 
     /// Reads 0 or 1.
@@ -65,6 +73,13 @@ impl<'a> Value<'a> {
     pub(super) fn count(self, min: u64, max: u64) -> Parsed<u64> {
         debug_assert!(min <= max, "a range must not be empty: {min} to {max}");
         let text = self.text()?;
+        if before_comment(text).is_some() {
+            return Err(ValueFault::Comment);
+        }
+        if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        {
+            return Err(ValueFault::OutOfRange { text: text.to_owned(), min, max });
+        }
         let value = number(text, |suffix| size_factor(suffix, self.kb_base))?;
         if (min..=max).contains(&value) {
             return Ok(value);
@@ -110,7 +125,12 @@ impl<'a> Value<'a> {
     /// `1m30s`.
     pub(super) fn time_ns(self, unit: TimeUnit) -> Parsed<u64> {
         let text = self.text()?;
-        let fault = || ValueFault::NotANumber(text.to_owned());
+        let fault = || ValueFault::NotATime(text.to_owned());
+        // fio loses the unit of a time before a comment, and reads `60s // x` as 60 us.
+        if let Some(time) = before_comment(text) {
+            let plain = time.bytes().all(|byte| byte.is_ascii_digit());
+            return Err(if plain { ValueFault::Comment } else { fault() });
+        }
         let ends: Vec<_> = text
             .match_indices(|c: char| c.is_ascii_alphabetic())
             .map(|(at, _)| at + 1)
@@ -118,7 +138,7 @@ impl<'a> Value<'a> {
             .collect();
         // The `x` of 0x10 is no unit.
         if ends.is_empty() || text.starts_with("0x") || text.starts_with("0X") {
-            return number(text, |suffix| time_factor(suffix, unit));
+            return number(text, |suffix| time_factor(suffix, unit)).map_err(|_| fault());
         }
         let (mut sum_ns, mut begin, mut longer) = (0_u64, 0, u64::MAX);
         for end in ends.into_iter().chain([text.len()]) {
@@ -127,7 +147,8 @@ impl<'a> Value<'a> {
             let suffix = part[digits..].to_ascii_lowercase();
             let factor = time_factor(&suffix, unit).filter(|factor| *factor < longer);
             longer = factor.ok_or_else(fault)?;
-            sum_ns = sum_ns.checked_add(number(part, |_| factor)?).ok_or_else(fault)?;
+            let ns = number(part, |_| factor).map_err(|_| fault())?;
+            sum_ns = sum_ns.checked_add(ns).ok_or_else(fault)?;
             begin = end;
         }
         Ok(sum_ns)
@@ -246,6 +267,14 @@ impl<'a> Value<'a> {
         target.trim = trim.unwrap_or_else(|| target.trim.clone());
         Ok(())
     }
+}
+
+/// Returns what stands before a blank and a comment of another language: `2m` of `2m // bytes`.
+pub(super) fn before_comment(text: &str) -> Option<&str> {
+    let (number, rest) = text.split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    let is_comment = ["//", "/*", "--", "("].iter().any(|sign| rest.starts_with(sign));
+    (is_comment && number.starts_with(|c: char| c.is_ascii_digit())).then_some(number)
 }
 
 /// Reads digits and a suffix that `factor` knows, or `0x` and hexadecimal digits.

@@ -1,6 +1,7 @@
 //! What to write instead of a value that is not in the form of its kind: `"1TiB"` for `1TB`, `50` for `"50%"`.
 
-use super::quantity::{RATE_UNITS, SIZE_UNITS, TIME_UNITS, scaled_decimal, whole_units};
+use super::quantity::{self, RATE_UNITS, SIZE_UNITS, TIME_UNITS, scaled_decimal, whole_units};
+use blockyard::time::Duration;
 
 /// The units of 1000 bytes each, by the letter that they begin with.
 const THOUSANDS: &[(&str, u64)] =
@@ -38,6 +39,18 @@ pub(super) fn time(text: &str) -> Option<String> {
         "min" | "minutes" => quantity(&scaled_decimal(number, 60)?.to_string(), "s", TIME_UNITS),
         _ => None,
     }
+}
+
+/// Reads the time in `text` as [`quantity::time`] does.
+///
+/// # Errors
+///
+/// Returns the message for any other text, with what to write instead or else with `examples`.
+pub fn read_time(text: &str, examples: &str) -> Result<Duration, String> {
+    quantity::time(text).ok_or_else(|| match time(text) {
+        Some(times) => format!("expected a time with its unit: write {}", times.replace('"', "")),
+        None => format!("expected a time with its unit: {examples}"),
+    })
 }
 
 /// Returns the sizes that `text` may mean. A unit such as `GB` counts 1024 bytes for some, as for fio, and 1000 for others.
@@ -149,6 +162,18 @@ mod tests {
         ] {
             assert_eq!(number(text), found, "{text}");
         }
+    }
+
+    #[test]
+    fn a_message_about_a_time_says_what_to_write() {
+        let error = |text| read_time(text, "20us, 2s").unwrap_err();
+        assert_eq!(
+            error("900"),
+            "expected a time with its unit: write 900ns or 900us or 900ms or 900s"
+        );
+        assert_eq!(error("900 usec"), "expected a time with its unit: write 900us");
+        assert_eq!(error("soon"), "expected a time with its unit: 20us, 2s");
+        assert_eq!(read_time("2s", ""), Ok(Duration::from_secs(2)));
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub(crate) use flash::{
 pub use flash::{Choice, FlashProfile};
 pub(crate) use host::asked;
 pub use host::{Ask, HostLines};
+pub use instead::read_time;
 pub use machine::MachineProfile;
 pub use mmc::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,

@@ -63,6 +63,8 @@ pub enum TraceFault {
     UnknownFormat,
     /// The file is compressed by this program.
     Compressed(&'static str),
+    /// The file begins with a byte-order mark.
+    ByteOrderMark,
     /// An unsupported version of a known format.
     Version {
         /// The format.
@@ -163,6 +165,9 @@ impl fmt::Display for TraceFault {
                  blkparse, or MSR-Cambridge CSV",
             ),
             Self::Compressed(by) => write!(f, "compressed by {by}: decompress it first"),
+            Self::ByteOrderMark => {
+                f.write_str("the file begins with a byte-order mark: save it as UTF-8 without one")
+            }
             Self::Version { format, found, known } => {
                 write!(f, "{format} has version {found}: the supported versions are {known}")
             }

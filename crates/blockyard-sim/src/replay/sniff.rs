@@ -16,6 +16,9 @@ const PACKED: &[(&[u8], &str)] = &[
     (b"PK\x03\x04", "zip"),
 ];
 
+/// U+FEFF in UTF-8 and in both forms of UTF-16, which editors of Windows put at the head of a text.
+const MARKS: &[&[u8]] = &[b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
+
 /// Detects the format of `part`.
 pub(super) fn sniff(part: &Part) -> Result<Format, TraceError> {
     let mut head = Vec::new();
@@ -27,6 +30,9 @@ pub(super) fn sniff(part: &Part) -> Result<Format, TraceError> {
 fn of_head(head: &[u8]) -> Result<Format, TraceFault> {
     if let Some((_, packer)) = PACKED.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Err(TraceFault::Compressed(packer));
+    }
+    if MARKS.iter().any(|mark| head.starts_with(mark)) {
+        return Err(TraceFault::ByteOrderMark);
     }
     if blktrace::begins_with_magic(head) {
         return Ok(Format::Blktrace);
@@ -54,6 +60,12 @@ fn of_head(head: &[u8]) -> Result<Format, TraceFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_named() {
+        assert_eq!(of_head(b"\xef\xbb\xbffio version 2 iolog\n"), Err(TraceFault::ByteOrderMark));
+        assert_eq!(of_head(b"\xff\xfef\0i\0"), Err(TraceFault::ByteOrderMark));
+    }
 
     #[test]
     fn a_format_is_known_by_its_first_line() {

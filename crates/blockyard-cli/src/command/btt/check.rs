@@ -5,11 +5,13 @@ use std::io::Write;
 use std::path::Path;
 use std::thread::sleep;
 
-use blockyard_btt::check::{Finding, Report, Severity};
+use blockyard_btt::Container;
+use blockyard_btt::check::{Finding, Problem, Report, Severity};
+use blockyard_btt::info_block::InfoError;
 use blockyard_pmem::Image;
 
-use super::{checked, failed, identify, is_unlaid, look_at, name};
-use crate::cli::{Check, Repair};
+use super::{checked, failed, identify, is_unlaid, look_at, name, unusable};
+use crate::cli::{Check, ContainerName, Inspected, Repair};
 use crate::message::Failure;
 use crate::progress::{share, show_share};
 
@@ -30,8 +32,33 @@ pub(super) fn check(args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
         return check_in_use(args, &image, out);
     }
     let (report, _) = checked(&image, args.findings).map_err(|error| failed(file, error))?;
+    refuse_other_files(&args.inspected, &report)?;
     tell(file, &report, out)?;
     verdict(&report)
+}
+
+/// Fails if nothing in the file looks like a BTT: in no container is there an info block or its copy, damaged or not. A
+/// --container asserts that there was one.
+fn refuse_other_files(args: &Inspected, report: &Report) -> Result<(), Failure> {
+    if args.container.is_some() || report.container != Container::Namespace || !is_bare(report) {
+        return Ok(());
+    }
+    let labelled = Inspected { container: Some(ContainerName::Labelled), ..args.clone() };
+    let other = identify(&labelled, true).ok().and_then(|image| checked(&image, 1).ok());
+    if other.is_some_and(|(other, _)| !is_bare(&other)) {
+        return Ok(());
+    }
+    let words = "no BTT: there is no info block, and no copy of one; if the file had a BTT, say in which --container";
+    Err(unusable(&args.file, words))
+}
+
+/// Whether a check found neither an info block nor anything like one.
+fn is_bare(report: &Report) -> bool {
+    const NONE: InfoError = InfoError::Signature;
+    let is_missing = |finding: &Finding| {
+        matches!(finding.problem, Problem::NoInfo { first: NONE, copy: NONE } | Problem::TooSmall)
+    };
+    report.arenas == 0 && report.findings().iter().all(is_missing)
 }
 
 /// Checks an image that another process writes. A write in progress can look like damage. Real damage persists, so only
@@ -71,6 +98,7 @@ pub(super) fn repair(args: &Repair, out: &mut dyn Write) -> Result<(), Failure> 
         return Ok(());
     }
     let (before, mut plan) = checked(&image, FINDINGS).map_err(|error| failed(file, error))?;
+    refuse_other_files(&args.inspected, &before)?;
     if args.unmark {
         plan.clear_error_marks();
     }
