@@ -82,7 +82,7 @@ pub(super) fn answer() -> Answer {
         device: "srp".to_owned(),
         rests: Rests { fitted: 9, stated: 4, assumed: 20, varied: 18 },
         seed: 1,
-        verdict: Verdict { sentences: Vec::new(), rows: Vec::new(), partial: false },
+        verdict: Verdict { sentences: Vec::new(), rows: Vec::new(), unranked: false },
         goals: Vec::new(),
         unsuited: Vec::new(),
         designs: vec![

@@ -60,7 +60,7 @@ pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
 /// Returns why the designs differ, and of what that is said: an explanation does not look at single jobs.
 pub(crate) fn why(answer: &Answer) -> String {
     match answer.why.strip_prefix("All designs") {
-        _ if answer.verdict.rows.len() < 2 || answer.verdict.partial => answer.why.clone(),
+        _ if answer.verdict.rows.len() < 2 || answer.verdict.unranked => answer.why.clone(),
         Some(rest) => format!("All jobs together, all designs{rest}"),
         None => format!("All jobs together: {}", answer.why),
     }
@@ -101,7 +101,7 @@ mod tests {
         let sentences = vec!["legacy-deadline is fastest.".to_owned()];
         let unsuited =
             vec![Unsuited { design: "hsq".to_owned(), why: "needs eMMC or SD".to_owned() }];
-        Answer { verdict: Verdict { sentences, rows, partial: false }, unsuited, ..answer() }
+        Answer { verdict: Verdict { sentences, rows, unranked: false }, unsuited, ..answer() }
     }
 
     fn shown(answer: &Answer, width: usize, details: bool) -> String {

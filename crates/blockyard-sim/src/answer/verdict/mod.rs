@@ -1,6 +1,6 @@
 //! The verdict: each job and direction under each design, and who gains what and who pays for it.
 
-mod partial;
+mod unranked;
 mod words;
 
 pub(super) use words::listed;
@@ -21,9 +21,9 @@ pub struct Verdict {
     pub sentences: Vec<String>,
     /// A row for each job, or group of jobs that reports as one, and direction.
     pub rows: Vec<Row>,
-    /// Whether a run was interrupted, so that nothing is ranked.
+    /// Whether the designs are not ranked, because a run was interrupted or because they have no counterpart.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub partial: bool,
+    pub unranked: bool,
 }
 
 /// A job, or group of jobs that reports as one, in one direction.
@@ -110,7 +110,7 @@ impl Verdict {
             rows.iter().all(|row| row.designs.len() == designs.len()),
             "a row has a cell for each design"
         );
-        Self { sentences: words::sentences(&rows), rows, partial: false }
+        Self { sentences: words::sentences(&rows), rows, unranked: false }
     }
 
     /// The IOPS of each row under the design `at`.
