@@ -11,8 +11,8 @@ use super::ticks::Axis;
 
 /// The height of the area of a chart.
 const HEIGHT: f64 = 220.0;
-/// The left end of the area of a chart: there is room for `99.999 %` before it.
-const LEFT: f64 = 8.0 * LETTER;
+/// The left end of the area of a chart: there is room for `99.9999 %` before it.
+const LEFT: f64 = 9.5 * LETTER;
 /// The distance of the names of lines from the area.
 const BELOW: f64 = 48.0;
 

@@ -10,7 +10,7 @@ use super::charts::{bars, latencies, over_time, share, stages};
 
 const STYLE: &str = include_str!("page.css");
 /// The hash of [`STYLE`], which a browser compares.
-const STYLE_HASH: &str = "sha256-OVqZqoC6xm2BgEHkxbbbg1CkZOp1gDNRzqB0ix28tOE=";
+const STYLE_HASH: &str = "sha256-pR4Zp2ZvEZYwaXIJAmnEPr1nTBunJF2SSyUseTKa7m8=";
 /// The number of jobs that have charts. The table has all.
 const CHARTED_MAX: usize = 8;
 /// The number of points of all curves of latencies together. It bounds the size of the page.
