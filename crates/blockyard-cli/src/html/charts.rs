@@ -129,7 +129,8 @@ fn tail(cell: &Cell) -> String {
 fn horizontal(label: &str, names: &[&str], bars: &[(f64, String)]) -> Markup {
     const ROW: f64 = 30.0;
     let longest = bars.iter().map(|(value, _)| *value).fold(0.0, f64::max).max(1e-9);
-    let (left, right) = (room_for(names), WIDTH - 18.0 * LETTER);
+    let left = room_for(names);
+    let right = WIDTH - 18.0 * LETTER;
     let content = html! {
         @for (at, (name, (value, words))) in names.iter().zip(bars).enumerate() {
             @let y = ROW * approximate(at as u64);
@@ -188,7 +189,8 @@ pub(super) fn over_time(
 pub(super) fn stages(designs: &[(&str, &Life)]) -> Markup {
     let longest = designs.iter().map(|(_, life)| life.total()).fold(0.0, f64::max).max(1e-9);
     let drawn: Vec<_> = designs.iter().map(|(name, _)| *name).collect();
-    let (left, right) = (room_for(&drawn), WIDTH - 8.0 * LETTER);
+    let left = room_for(&drawn);
+    let right = WIDTH - 8.0 * LETTER;
     let top = |at: usize| 30.0 * approximate(at as u64);
     let below = top(designs.len()) + 14.0;
     let names: Vec<_> =

@@ -18,7 +18,8 @@ impl Axis {
     /// Returns an axis that has both `low` and `high`, which are at least 1.
     pub(super) fn new(low: f64, high: f64) -> Self {
         let near = if high - low < 2.0 { 1.0 } else { 0.0 };
-        let (low, high) = ((low - near).max(0.5), high + near);
+        let low = (low - near).max(0.5);
+        let high = high + near;
         let widening = (RATIO_MIN / (high / low)).max(1.0).sqrt();
         Self { low: low / widening, high: high * widening }
     }

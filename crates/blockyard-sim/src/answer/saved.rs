@@ -103,10 +103,9 @@ impl Saved {
         let mut labels = Vec::new();
         let mut designs = Vec::new();
         for (side, saved) in [self, other].into_iter().enumerate() {
-            let is_paired = |design: &SavedDesign| {
-                pairs.iter().any(|pair| core::ptr::eq(pair.designs[side], design))
-            };
-            for design in saved.designs.iter().filter(|design| !is_paired(design)) {
+            let of_side: Vec<_> = pairs.iter().map(|pair| pair.designs[side]).collect();
+            let others = saved.designs.iter();
+            for design in others.filter(|of| !of_side.iter().any(|one| core::ptr::eq(*one, *of))) {
                 labels.push(format!("{} of {}", design.name, names[side]));
                 designs.push(design);
             }
@@ -116,7 +115,8 @@ impl Saved {
             .zip(&designs)
             .map(|(label, design)| (label.as_str(), Stream::all(&design.jobs)))
             .collect();
-        let verdict = Verdict::on(&streams).without_counterpart();
+        let labels: Vec<_> = labels.iter().map(String::as_str).collect();
+        let verdict = Verdict::on(&streams).without_counterpart(&labels);
         (!designs.is_empty()).then_some(Rest { designs, verdict })
     }
 }

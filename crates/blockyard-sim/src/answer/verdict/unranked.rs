@@ -26,13 +26,10 @@ impl Verdict {
         ))
     }
 
-    /// Returns the verdict on designs that have no counterpart in the other of two answers.
-    pub(in crate::answer) fn without_counterpart(self) -> Self {
-        let names = self.rows.first().map_or(&[][..], |row| &row.designs);
-        let names: Vec<_> = names.iter().map(|cell| cell.design.as_str()).collect();
+    /// Returns the verdict on designs, called `names`, that have no counterpart in the other of two answers.
+    pub(in crate::answer) fn without_counterpart(self, names: &[&str]) -> Self {
         let has = if names.len() == 1 { "has" } else { "have" };
-        let sentence = format!("{} {has} no counterpart in the other answer.", listed(&names));
-        self.not_ranked(sentence)
+        self.not_ranked(format!("{} {has} no counterpart in the other answer.", listed(names)))
     }
 
     /// Returns the verdict with this sentence in place of a ranking.
@@ -53,10 +50,10 @@ mod tests {
     use crate::simulate::Stopped;
 
     fn verdict() -> Verdict {
-        let cell = |design: &str, ratio| Cell {
+        let cell = |design: &str, iops, ratio| Cell {
             design: design.to_owned(),
             ios: 9,
-            iops: 100.0 * ratio,
+            iops,
             bytes_per_s: 0,
             mean_ns: 0,
             p50_ns: 0,
@@ -69,7 +66,7 @@ mod tests {
             job: "db".to_owned(),
             direction: "read".to_owned(),
             label: String::new(),
-            designs: vec![cell("a", 1.0), cell("b", 2.57)],
+            designs: vec![cell("a", 100.0, 1.0), cell("b", 257.0, 2.57)],
         };
         Verdict { sentences: vec!["b is fastest.".to_owned()], rows: vec![row], unranked: false }
     }
