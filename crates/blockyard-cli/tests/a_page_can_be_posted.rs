@@ -119,3 +119,72 @@ fn runs_replays_and_comparisons_have_pages_too() {
     let args = [&["run", "--html", "/no/such/folder/x.html"], &job[..]].concat();
     assert_eq!(blockyard(&args), 2);
 }
+
+/// Returns the texts of `drawing`.
+fn texts(drawing: &str) -> Vec<&str> {
+    let texts = drawing.split("<text").skip(1).filter_map(|rest| rest.split_once('>'));
+    texts.filter_map(|(_, rest)| rest.split("</text>").next()).collect()
+}
+
+/// Bars of a job that is held by `rate=` were all equally long, and said nothing.
+#[test]
+fn a_job_that_keeps_to_its_rate_has_bars_of_its_tail() {
+    let folder = Folder::new("rate-page");
+    let (job, file) = (folder.path("rate.fio"), folder.path("page.html"));
+    let text = "[global]\ndirect=1\nsize=64m\nruntime=4\ntime_based\nbs=4k\n\
+                [log]\nrw=write\nrate_iops=400\n[reader]\nrw=randread\n";
+    fs::write(&job, text).unwrap();
+    let whatif = ["whatif", &job, "--device=emmc-hs400", "--design=none+blkmq,none+cqe,none+pio"];
+    assert_eq!(blockyard(&[&whatif[..], &["--html", &file, "--readings=0"]].concat()), 0);
+    let page = fs::read_to_string(&file).unwrap();
+    assert!(page.contains("400 IOPS under each design, within 2 %."), "{page}");
+    let drawings = drawings(&page);
+    assert!(drawings[0].contains("aria-label=\"p99: log write\""), "{}", drawings[0]);
+    assert!(texts(drawings[0]).iter().any(|text| text.ends_with(" us") || text.ends_with(" ms")));
+    assert!(drawings[1].contains("aria-label=\"IOPS: reader read\""), "{}", drawings[1]);
+}
+
+/// The latencies of a paced job on a null device lie within one decade: their axis had no tick but its ends.
+#[test]
+fn a_narrow_axis_has_ticks() {
+    let folder = Folder::new("ticks-page");
+    let file = folder.path("page.html");
+    let job = ["--name=x", "--rw=randread", "--bs=4k", "--direct=1", "--size=1m"];
+    let whatif =
+        ["whatif", "--device=null", "--design=none,kyber", "--readings=0", "--html", &file];
+    assert_eq!(blockyard(&[&whatif[..], &job].concat()), 0);
+    let page = fs::read_to_string(&file).unwrap();
+    let drawings = drawings(&page);
+    let latency = drawings.iter().find(|of| of.contains("Share of I/Os by latency")).unwrap();
+    let ticks =
+        texts(latency).into_iter().filter(|text| text.ends_with(" us") || text.ends_with(" ns"));
+    let ticks: Vec<_> = ticks.collect();
+    assert!(ticks.len() >= 3, "{ticks:?}");
+}
+
+/// A design that only one of two answers has was left out of their comparison.
+#[test]
+fn a_comparison_shows_all_designs() {
+    let folder = Folder::new("unpaired-page");
+    let path = |name: &str| folder.path(name);
+    let job = ["--name=x", "--rw=read", "--size=1m", "--direct=1"];
+    let (first, second, html) = (path("one.json"), path("other.json"), path("x.html"));
+    for (answer, designs) in
+        [(&first, "--design=none,mq-deadline"), (&second, "--design=none,kyber")]
+    {
+        let save = ["whatif", "--device=null", "--output-format=json", designs, "--output", answer];
+        assert_eq!(blockyard(&[&save[..], &job].concat()), 0);
+    }
+    let args = ["compare", &first, &second, "--html", &html];
+    let output = Command::new(env!("CARGO_BIN_EXE_blockyard")).args(args).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let page = fs::read_to_string(&html).unwrap();
+    for shown in [&text, &page] {
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        let sentence =
+            "mq-deadline of one and kyber of other have no counterpart in the other answer.";
+        assert!(words.contains(sentence), "{shown}");
+    }
+    // One pair with rates, latencies and two over time; the other two without rates.
+    assert_eq!(drawings(&page).len(), 4 + 3);
+}

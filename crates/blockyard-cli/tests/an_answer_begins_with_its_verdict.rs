@@ -277,7 +277,7 @@ fn a_saved_answer_of_interrupted_runs_is_not_ranked_against_another() {
     let part = interrupted(&[&whatif[..], &job[..], &["--runtime=30d"]].concat());
     let part = String::from_utf8(part.stdout).unwrap();
     let answer: Value = serde_json::from_str(&part).unwrap();
-    assert_eq!(answer["verdict"]["partial"], true);
+    assert_eq!(answer["verdict"]["unranked"], true);
     assert_eq!(answer["explanation"]["factor"], "partial");
     let ratios: Vec<_> =
         answer["designs"].as_array().unwrap().iter().map(|of| &of["ratio"]).collect();

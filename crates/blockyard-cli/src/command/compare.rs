@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-use blockyard_sim::answer::{Row, Saved, SavedDesign, SavedPair, Verdict};
+use blockyard_sim::answer::{Row, Saved, SavedDesign, SavedPair, SavedRest, Verdict};
 use serde::Serialize;
 
 use super::posted;
@@ -71,6 +71,8 @@ struct Comparison<'a> {
     saved: &'a [Saved; 2],
     names: [String; 2],
     pairs: Vec<SavedPair<'a>>,
+    /// The designs without a counterpart.
+    rest: Option<SavedRest<'a>>,
 }
 
 impl<'a> Comparison<'a> {
@@ -86,7 +88,8 @@ impl<'a> Comparison<'a> {
                 saved[0].job, saved[1].job
             )));
         }
-        Ok(Self { saved, names, pairs })
+        let rest = saved[0].rest(&saved[1], &pairs, [&names[0], &names[1]]);
+        Ok(Self { saved, names, pairs, rest })
     }
 
     fn json(&self) -> String {
@@ -98,7 +101,7 @@ impl<'a> Comparison<'a> {
     }
 
     fn text(&self, width: usize) -> String {
-        let Self { saved: [first, second], names, pairs } = self;
+        let Self { saved: [first, second], names, pairs, rest } = self;
         let mut head = format!("{} against {}: ", names[1], names[0]);
         for (what, one, other) in
             [("job", &first.job, &second.job), ("device", &first.device, &second.device)]
@@ -119,6 +122,10 @@ impl<'a> Comparison<'a> {
             }
             text += &render::verdict::table(&pair.verdict, &[], width);
         }
+        if let Some(rest) = rest {
+            text += &format!("\n{}\n", render::wrapped(&rest.verdict.sentences.join(" "), width));
+            text += &render::verdict::table(&rest.verdict, &[], width);
+        }
         text
     }
 
@@ -136,13 +143,40 @@ impl<'a> Comparison<'a> {
 
     /// Returns a page with a part for each pair.
     fn page(&self) -> String {
-        let last = self.pairs.len() - 1;
-        let parts = self.pairs.iter().enumerate().map(|(at, pair)| Page {
-            findings: if at == 0 { self.stopped() } else { Vec::new() },
-            command: if at == last { posted::command_line() } else { String::new() },
-            ..self.part(pair)
-        });
-        page(&parts.collect::<Vec<_>>())
+        let pairs = self.pairs.iter().map(|pair| self.part(pair));
+        let mut parts: Vec<_> =
+            pairs.chain(self.rest.iter().map(|rest| self.rest_part(rest))).collect();
+        if let Some(first) = parts.first_mut() {
+            first.findings = self.stopped();
+        }
+        if let Some(last) = parts.last_mut() {
+            last.command = posted::command_line();
+        }
+        page(&parts)
+    }
+
+    /// Returns the part of the designs without a counterpart.
+    fn rest_part<'b>(&'b self, rest: &'b SavedRest<'_>) -> Page<'b> {
+        let cells = rest.verdict.rows.first().map_or(&[][..], |row| &row.designs);
+        let names = cells.iter().map(|cell| cell.design.as_str());
+        let shown = |(name, of): (&'b str, &&'b SavedDesign)| Shown {
+            name,
+            jobs: &of.jobs,
+            series: &of.series,
+            figures: None,
+        };
+        Page {
+            title: "Designs without a counterpart".to_owned(),
+            command: String::new(),
+            findings: Vec::new(),
+            verdict: &rest.verdict,
+            goals: Vec::new(),
+            unsuited: &[],
+            designs: names.zip(&rest.designs).map(shown).collect(),
+            why: Vec::new(),
+            trust: Vec::new(),
+            texts: Vec::new(),
+        }
     }
 
     fn part<'b>(&'b self, pair: &'b SavedPair<'_>) -> Page<'b> {

@@ -1,16 +1,20 @@
 //! The charts of a page.
 
+use blockyard_sim::answer::certainty::EQUAL_WITHIN;
 use blockyard_sim::answer::number::{approximate, count, digits, nanoseconds, percent, time};
-use blockyard_sim::answer::{Buckets, Latency, Life, Row};
+use blockyard_sim::answer::{Buckets, Cell, Latency, Life, Row};
 use blockyard_sim::measure::series::Series;
 use maud::{Markup, html};
 
-use super::plot::{Area, WIDTH, class, curve, drawing, legend, number};
+use super::plot::{Area, LETTER, WIDTH, class, curve, drawing, legend, number};
+use super::ticks::Axis;
 
 /// The height of the area of a chart.
 const HEIGHT: f64 = 220.0;
-/// The left end of the area of a chart.
-const LEFT: f64 = 70.0;
+/// The left end of the area of a chart: there is room for `99.9999 %` before it.
+const LEFT: f64 = 9.5 * LETTER;
+/// The distance of the names of lines from the area.
+const BELOW: f64 = 48.0;
 
 /// Draws the distribution of latencies of one job under each design: the share of I/Os that took at most so long. Each step
 /// up of the vertical axis is a tenth of the I/Os of the step before, so tails are as visible as the rest.
@@ -20,33 +24,28 @@ pub(super) fn latencies(label: &str, designs: &[(&str, &Latency)], points_max: u
     let high = counted().map(|(_, of)| of.max).max().unwrap_or(1).max(low + 1);
     let most = counted().map(|(_, of)| of.count).max().unwrap_or(1);
     let steps = approximate(most).log10().ceil().clamp(1.0, 6.0);
-    let (from, to) = (approximate(low).log10(), approximate(high).log10());
-    let x = |ns: u64| (approximate(ns.max(1)).log10() - from) / (to - from).max(1e-9);
+    let axis = Axis::new(approximate(low), approximate(high));
+    let x = |ns: u64| axis.at(approximate(ns));
     let y = |share: f64| if share >= 1.0 { 1.0 } else { (-(1.0 - share).log10() / steps).min(1.0) };
-    let area = Area { left: LEFT, top: 10.0, right: WIDTH - 20.0, bottom: 10.0 + HEIGHT };
+    let area = Area { left: LEFT, top: 18.0, right: WIDTH - 48.0, bottom: 18.0 + HEIGHT };
     let names: Vec<_> = designs.iter().map(|(name, _)| *name).collect();
-    let (names_drawn, below) = legend(&names, LEFT, area.bottom + 38.0);
-    let whole_steps =
-        |from: f64, to: f64| (0..=12_i32).map(f64::from).filter(move |at| *at >= from && *at <= to);
+    let (names_drawn, below) = legend(&names, LEFT, area.bottom + BELOW);
+    let whole_steps = (1..=6_i32).map(f64::from).filter(|step| *step <= steps);
+    // The labels of 0 % and 50 % would touch.
+    let is_roomy = HEIGHT * y(0.5) > 2.0 * LETTER;
     let content = html! {
-        (area.tick_y(0.0, "0 %"))
+        (area.tick_y(0.0, if is_roomy { "0 %" } else { "" }))
         (area.tick_y(y(0.5), "50 %"))
-        @for step in whole_steps(1.0, steps) {
+        @for step in whole_steps {
             (area.tick_y(step / steps, &nines(step)))
         }
-        @for decade in whole_steps(from, to) {
-            (area.tick_x((decade - from) / (to - from).max(1e-9), &nanoseconds(10_f64.powf(decade))))
-        }
-        @if whole_steps(from, to).next().is_none() {
-            (area.tick_x(0.0, &time(low)))
-            (area.tick_x(1.0, &time(high)))
-        }
+        @for tick in axis.ticks() { (area.tick_x(axis.at(tick), &nanoseconds(tick))) }
         @for (at, (_, of)) in designs.iter().enumerate() {
             (curve(&area, &thinned(&steps_of(of, x, y), points_max), at, designs.len()))
         }
         (names_drawn)
     };
-    drawing(area.bottom + 38.0 + below, &format!("Share of I/Os by latency: {label}"), &content)
+    drawing(area.bottom + BELOW + below, &format!("Share of I/Os by latency: {label}"), &content)
 }
 
 /// Returns `90 %`, `99 %`, `99.9 %` and so on.
@@ -96,25 +95,59 @@ fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
     kept
 }
 
-/// Draws the IOPS of each design for one job.
-pub(super) fn rates(row: &Row) -> Markup {
-    let best = row.designs.iter().map(|cell| cell.iops).fold(0.0, f64::max).max(1e-9);
-    let (left, right) = (220.0, WIDTH - 150.0);
-    let top = |at: usize| 26.0 * approximate(at as u64);
+/// Draws the IOPS of each design for one job. Where several designs reach the same, as those of a job that keeps to a rate do, it
+/// draws the 99th percentile of their latencies.
+pub(super) fn bars(row: &Row) -> Markup {
+    let highest = row.designs.iter().map(|cell| cell.iops).fold(0.0, f64::max);
+    let is_equal = |cell: &Cell| cell.iops > 0.0 && cell.iops >= highest * (1.0 - EQUAL_WITHIN);
+    let all_equal = row.designs.len() > 1 && row.designs.iter().all(is_equal);
+    let bars = row.designs.iter().map(|cell| match (all_equal, cell.ratio) {
+        (true, _) => (approximate(cell.p99_ns), tail(cell)),
+        (false, Some(ratio)) => {
+            (cell.iops, format!("{} IOPS ({})", count(cell.iops), digits(ratio)))
+        }
+        (false, None) => (cell.iops, format!("{} IOPS", count(cell.iops))),
+    });
+    let what = if all_equal { "p99" } else { "IOPS" };
+    let names: Vec<_> = row.designs.iter().map(|cell| cell.design.as_str()).collect();
+    html! {
+        @if all_equal {
+            p class="dim" { (count(highest)) " IOPS under each design, within 2 %. The 99th percentile of latency:" }
+        }
+        (horizontal(&format!("{what}: {} {}", row.job, row.direction), &names, &bars.collect::<Vec<_>>()))
+    }
+}
+
+/// Returns the 99th percentile in words. Few I/Os make it a matter of luck, so their number is told.
+fn tail(cell: &Cell) -> String {
+    const FEW: u64 = 1000;
+    let p99 = time(cell.p99_ns);
+    if cell.ios < FEW { format!("{p99} ({} I/Os)", cell.ios) } else { p99 }
+}
+
+/// Draws a bar for each name, so long as its value says, with words behind it.
+fn horizontal(label: &str, names: &[&str], bars: &[(f64, String)]) -> Markup {
+    const ROW: f64 = 30.0;
+    let longest = bars.iter().map(|(value, _)| *value).fold(0.0, f64::max).max(1e-9);
+    let left = room_for(names);
+    let right = WIDTH - 18.0 * LETTER;
     let content = html! {
-        @for (at, cell) in row.designs.iter().enumerate() {
-            @let y = top(at);
-            @let long = (right - left) * cell.iops / best;
-            text class="end" x=(number(left - 8.0)) y=(number(y + 16.0)) { (cell.design) }
-            rect class=(class("bar", "f", at)) x=(number(left)) y=(number(y + 3.0)) height="18"
+        @for (at, (name, (value, words))) in names.iter().zip(bars).enumerate() {
+            @let y = ROW * approximate(at as u64);
+            @let long = (right - left) * value / longest;
+            text class="end" x=(number(left - 8.0)) y=(number(y + 20.0)) { (name) }
+            rect class=(class("bar", "f", at)) x=(number(left)) y=(number(y + 4.0)) height="22"
                 width=(number(long.max(1.0))) {}
-            text x=(number(left + long + 6.0)) y=(number(y + 16.0)) {
-                (count(cell.iops)) " IOPS"
-                @if let Some(ratio) = cell.ratio { " (" (digits(ratio)) ")" }
-            }
+            text x=(number(left + long + 6.0)) y=(number(y + 20.0)) { (words) }
         }
     };
-    drawing(top(row.designs.len()) + 4.0, &format!("IOPS: {} {}", row.job, row.direction), &content)
+    drawing(ROW * approximate(names.len() as u64) + 4.0, label, &content)
+}
+
+/// Returns the room that the longest of `names` takes before a bar. Longer names begin outside of the drawing.
+fn room_for(names: &[&str]) -> f64 {
+    let letters = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    (approximate(letters as u64) * LETTER).clamp(60.0, 26.0 * LETTER) + 8.0
 }
 
 /// Draws a value of each design over time.
@@ -128,12 +161,15 @@ pub(super) fn over_time(
     let values = |of: &Series| (0..of.at_ns.len()).map(|at| value(of, at)).collect::<Vec<_>>();
     let all: Vec<Vec<u64>> = designs.iter().map(|(_, of)| values(of)).collect();
     let high = all.iter().flatten().max().copied().unwrap_or(1).max(1);
-    let area = Area { left: LEFT, top: 10.0, right: WIDTH - 20.0, bottom: 10.0 + HEIGHT / 1.5 };
+    // Half of a small odd number is no whole one.
+    let halves = high >= 100 || high.is_multiple_of(2);
+    let parts: &[f64] = if halves { &[0.0, 0.5, 1.0] } else { &[0.0, 1.0] };
+    let area = Area { left: LEFT, top: 18.0, right: WIDTH - 48.0, bottom: 18.0 + HEIGHT / 1.5 };
     let names: Vec<_> = designs.iter().map(|(name, _)| *name).collect();
-    let (names_drawn, below) = legend(&names, LEFT, area.bottom + 38.0);
+    let (names_drawn, below) = legend(&names, LEFT, area.bottom + BELOW);
     let content = html! {
+        @for part in parts.iter().copied() { (area.tick_y(part, &count(part * approximate(high)))) }
         @for part in [0.0, 0.5, 1.0] {
-            (area.tick_y(part, &count(part * approximate(high))))
             (area.tick_x(part, &nanoseconds(part * approximate(end))))
         }
         @for (at, ((_, of), values)) in designs.iter().zip(&all).enumerate() {
@@ -146,21 +182,23 @@ pub(super) fn over_time(
         }
         (names_drawn)
     };
-    drawing(area.bottom + 38.0 + below, label, &content)
+    drawing(area.bottom + BELOW + below, label, &content)
 }
 
 /// Draws in which stages the requests of each design spend their time.
 pub(super) fn stages(designs: &[(&str, &Life)]) -> Markup {
     let longest = designs.iter().map(|(_, life)| life.total()).fold(0.0, f64::max).max(1e-9);
-    let (left, right) = (220.0, WIDTH - 90.0);
-    let top = |at: usize| 28.0 * approximate(at as u64);
+    let drawn: Vec<_> = designs.iter().map(|(name, _)| *name).collect();
+    let left = room_for(&drawn);
+    let right = WIDTH - 8.0 * LETTER;
+    let top = |at: usize| 30.0 * approximate(at as u64);
     let below = top(designs.len()) + 14.0;
     let names: Vec<_> =
         Life::default().parts().into_iter().map(|(stage, _)| stage.name()).collect();
     let content = html! {
         @for (at, (name, life)) in designs.iter().enumerate() {
             @let y = top(at);
-            text class="end" x=(number(left - 8.0)) y=(number(y + 17.0)) { (name) }
+            text class="end" x=(number(left - 8.0)) y=(number(y + 20.0)) { (name) }
             @let total = life.total();
             @for (nth, (from, ns)) in running(life).into_iter().enumerate() {
                 @let (x, long) = (left + (right - left) * from / longest, (right - left) * ns / longest);
@@ -169,16 +207,16 @@ pub(super) fn stages(designs: &[(&str, &Life)]) -> Markup {
                     (hatched(x, y + 3.0, long, nth))
                 }
             }
-            text x=(number(left + (right - left) * total / longest + 6.0)) y=(number(y + 17.0)) { (nanoseconds(total)) }
+            text x=(number(left + (right - left) * total / longest + 6.0)) y=(number(y + 20.0)) { (nanoseconds(total)) }
         }
         @for (nth, name) in names.iter().enumerate() {
-            @let (x, y) = (left + 290.0 * approximate((nth % 2) as u64), below + 20.0 * approximate((nth / 2) as u64));
-            rect class=(class("bar", "f", nth)) x=(number(x)) y=(number(y)) height="12" width="24" {}
+            @let (x, y) = (WIDTH / 2.0 * approximate((nth % 2) as u64), below + 28.0 * approximate((nth / 2) as u64));
+            rect class=(class("bar", "f", nth)) x=(number(x)) y=(number(y)) height="14" width="24" {}
             (hatched(x, y, 24.0, nth))
-            text x=(number(x + 32.0)) y=(number(y + 11.0)) { (name) }
+            text x=(number(x + 32.0)) y=(number(y + 12.0)) { (name) }
         }
     };
-    drawing(below + 62.0, "Mean time of a request in each stage", &content)
+    drawing(below + 84.0, "Mean time of a request in each stage", &content)
 }
 
 /// Returns where each stage begins, and how long it is.

@@ -1,6 +1,7 @@
 //! Answers as a page to post: one HTML file that loads nothing and needs no script.
 //!
-//! `page` has the sections, `charts` draws, and `plot` has the parts of drawings. The policy of the page allows its own style
+//! `page` has the sections, `charts` draws, and `plot` has the parts of drawings, and `ticks` places
+//! those of axes of time. The policy of the page allows its own style
 //! sheet, by its hash, and nothing else.
 
 #![expect(clippy::float_arithmetic, reason = "places on a drawing: nothing is ordered by them")]
@@ -8,5 +9,6 @@
 mod charts;
 mod page;
 mod plot;
+mod ticks;
 
 pub(crate) use page::{Page, Shown, page};

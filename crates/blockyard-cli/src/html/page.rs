@@ -7,11 +7,11 @@ use blockyard_sim::answer::{Figures, JobFigures, Latency, Life, Row, Stream, Uns
 use blockyard_sim::measure::series::Series;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::charts::{latencies, over_time, rates, share, stages};
+use super::charts::{bars, latencies, over_time, share, stages};
 
 const STYLE: &str = include_str!("page.css");
 /// The hash of [`STYLE`], which a browser compares.
-const STYLE_HASH: &str = "sha256-1mV2MrRVUJWjppxEQvxyodHZ+HtYFlbGt3RjPs/2dr4=";
+const STYLE_HASH: &str = "sha256-pR4Zp2ZvEZYwaXIJAmnEPr1nTBunJF2SSyUseTKa7m8=";
 /// The number of jobs that have charts. The table has all.
 const CHARTED_MAX: usize = 8;
 /// The number of points of all curves of latencies together. It bounds the size of the page.
@@ -85,8 +85,8 @@ fn sections(of: &Page<'_>, points_max: usize) -> Markup {
         }
         h2 { "Each job under each design" }
         (verdict(of.verdict, of.unsuited))
-        @if !of.verdict.partial { (bars(of.verdict)) }
-        h2 { "How far to trust it" }
+        @if !of.verdict.unranked { (reached(of.verdict)) }
+        @if !of.trust.is_empty() { h2 { "How far to trust it" } }
         @for sentence in &of.trust { p { (sentence) } }
         (curves(of, points_max))
         (time_and_stages(of))
@@ -100,12 +100,12 @@ fn sections(of: &Page<'_>, points_max: usize) -> Markup {
     }
 }
 
-/// Draws what each design reaches for each job. Partial runs have no bars: they are not compared.
-fn bars(verdict: &Verdict) -> Markup {
+/// Draws what each design reaches for each job.
+fn reached(verdict: &Verdict) -> Markup {
     html! {
         @for row in verdict.rows.iter().take(CHARTED_MAX) {
             h3 { (row.job) ", " (row.direction) }
-            (rates(row))
+            (bars(row))
         }
         (left_out(verdict.rows.len()))
     }

@@ -6,6 +6,8 @@ use maud::{Markup, html};
 
 /// The length of a drawing, in units of its own.
 pub(super) const WIDTH: f64 = 800.0;
+/// The mean length of a letter where letters are largest: on a narrow screen. See `page.css`.
+pub(super) const LETTER: f64 = 15.0;
 /// The number of styles of lines. The ninth design looks like the first.
 const STYLES: usize = 8;
 
@@ -39,7 +41,7 @@ impl Area {
         let (x, _) = self.at((x, 0.0));
         html! {
             line class="grid" x1=(number(x)) x2=(number(x)) y1=(number(self.top)) y2=(number(self.bottom)) {}
-            text class="mid dim" x=(number(x)) y=(number(self.bottom + 16.0)) { (label) }
+            text class="mid dim" x=(number(x)) y=(number(self.bottom + 22.0)) { (label) }
         }
     }
 }
@@ -112,23 +114,29 @@ pub(super) fn mark((x, y): (f64, f64), at: usize) -> Markup {
     html! { polygon class=(class("mark", "f", at)) points=(points.join(" ")) {} }
 }
 
-/// Draws the names of the designs with their lines, from the place `top` on, two in a row. Returns the height, too.
+/// Draws the names of the designs with their lines, from the place `top` on, two in a row, or one if a name is long. Returns
+/// the height, too.
 pub(super) fn legend(names: &[&str], left: f64, top: f64) -> (Markup, f64) {
+    const ROW: f64 = 26.0;
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+    let has_room = LETTER * f64::from(u32::try_from(longest).unwrap_or(u32::MAX)) + 40.0
+        <= (WIDTH - left) / 2.0;
+    let columns = if has_room { 2 } else { 1 };
     let place = |at: usize| {
-        let column = if at.is_multiple_of(2) { 0.0 } else { (WIDTH - left) / 2.0 };
-        let row = f64::from(u32::try_from(at / 2).unwrap_or(u32::MAX));
-        (left + column, top + 18.0 * row)
+        let column = if at.is_multiple_of(columns) { 0.0 } else { (WIDTH - left) / 2.0 };
+        let row = f64::from(u32::try_from(at / columns).unwrap_or(u32::MAX));
+        (left + column, top + ROW * row)
     };
-    let rows = f64::from(u32::try_from(names.len().div_ceil(2)).unwrap_or(u32::MAX));
+    let rows = f64::from(u32::try_from(names.len().div_ceil(columns)).unwrap_or(u32::MAX));
     let drawn = html! {
         @for (at, name) in names.iter().enumerate() {
             @let (x, y) = place(at);
             (curve(&Area { left: x, right: x + 30.0, top: y, bottom: y }, &[(0.0, 0.0), (1.0, 0.0)], at, at + 1))
             (mark((x + 15.0, y), at))
-            text x=(number(x + 38.0)) y=(number(y + 4.0)) { (name) }
+            text x=(number(x + 38.0)) y=(number(y + 5.0)) { (name) }
         }
     };
-    (drawn, 18.0 * rows)
+    (drawn, ROW * rows)
 }
 
 /// Returns a drawing of this height with a description for those who do not see it.

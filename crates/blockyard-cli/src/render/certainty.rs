@@ -41,7 +41,7 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
             lines.extend(readings.ranking.iter().map(|pair| ranked(pair, count)));
             lines.extend(goals_met(&readings.goals, count, "in", readings_of(count)));
         }
-        None if answer.verdict.partial => {}
+        None if answer.verdict.unranked => {}
         None if answer.rests.varied > 0 && answer.designs.len() > 1 => lines.push(
             "No assumed figure was varied. --readings 32 says whether they decide the ranking."
                 .to_owned(),

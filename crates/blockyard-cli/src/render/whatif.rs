@@ -60,7 +60,7 @@ pub(crate) fn findings(designs: &[Outcome]) -> Vec<String> {
 /// Returns the reason of each job that differs, and why the designs differ for all jobs together.
 pub(crate) fn why(answer: &Answer) -> Vec<String> {
     let whole = match answer.why.strip_prefix("All designs") {
-        _ if answer.verdict.rows.len() < 2 || answer.verdict.partial => answer.why.clone(),
+        _ if answer.verdict.rows.len() < 2 || answer.verdict.unranked => answer.why.clone(),
         Some(rest) => format!("All jobs together, all designs{rest}"),
         None => format!("All jobs together: {}", answer.why),
     };

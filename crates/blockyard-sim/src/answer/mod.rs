@@ -46,7 +46,7 @@ pub use life::{Held, Holds, Life, LifeStage};
 pub use locks::{HoldFigures, HolderFigures, LockFigures};
 pub use outcome::{LatencyFrom, Outcome, Stop};
 pub use pmem::{PmemFigures, PmemParts};
-pub use saved::{Pair as SavedPair, Saved, SavedDesign};
+pub use saved::{Pair as SavedPair, Rest as SavedRest, Saved, SavedDesign};
 pub use stream::Stream;
 pub use verdict::{Cell, P99_IOS_MIN, Row, Verdict};
 pub use verified::{PowerCut, Verified};

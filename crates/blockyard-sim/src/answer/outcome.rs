@@ -116,10 +116,12 @@ impl Outcome {
     pub fn lateness(&self) -> Option<String> {
         let counts = self.latency_from == Some(LatencyFrom::RecordedInstant);
         let late_ns = self.late_ns.as_ref().filter(|late_ns| counts && late_ns.count > 0)?;
-        let [median, p99, longest] = [late_ns.p50, late_ns.p99, late_ns.max].map(time);
         Some(format!(
-            "{}: I/Os were issued {median} (median), {p99} (p99) and {longest} (max) later than recorded",
-            self.name
+            "{}: I/Os were issued {} (median), {} (p99) and {} (max) later than recorded",
+            self.name,
+            time(late_ns.p50),
+            time(late_ns.p99),
+            time(late_ns.max)
         ))
     }
 

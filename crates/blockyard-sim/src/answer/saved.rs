@@ -37,6 +37,15 @@ pub struct SavedDesign {
     pub stopped: Option<Stop>,
 }
 
+/// Runs of two answers that belong to no pair, with what they did beside each other.
+#[derive(Clone, Debug)]
+pub struct Rest<'a> {
+    /// The runs.
+    pub designs: Vec<&'a SavedDesign>,
+    /// The figures of each, by the name of the design and its answer. They are not ranked.
+    pub verdict: Verdict,
+}
+
 /// Two runs that belong together, one of each answer.
 #[derive(Clone, Debug)]
 pub struct Pair<'a> {
@@ -80,5 +89,34 @@ impl Saved {
             Pair { designs, verdict: Verdict::on(&streams).unless_partial(&runs) }
         };
         pairs.into_iter().map(with_verdict).collect()
+    }
+
+    /// Returns the designs of this answer and of `other` that are in none of `pairs`, if there are any. `names` are those of the
+    /// answers.
+    #[must_use]
+    pub fn rest<'a>(
+        &'a self,
+        other: &'a Self,
+        pairs: &[Pair<'a>],
+        names: [&str; 2],
+    ) -> Option<Rest<'a>> {
+        let mut labels = Vec::new();
+        let mut designs = Vec::new();
+        for (side, saved) in [self, other].into_iter().enumerate() {
+            let of_side: Vec<_> = pairs.iter().map(|pair| pair.designs[side]).collect();
+            let others = saved.designs.iter();
+            for design in others.filter(|of| !of_side.iter().any(|one| core::ptr::eq(*one, *of))) {
+                labels.push(format!("{} of {}", design.name, names[side]));
+                designs.push(design);
+            }
+        }
+        let streams: Vec<_> = labels
+            .iter()
+            .zip(&designs)
+            .map(|(label, design)| (label.as_str(), Stream::all(&design.jobs)))
+            .collect();
+        let labels: Vec<_> = labels.iter().map(String::as_str).collect();
+        let verdict = Verdict::on(&streams).without_counterpart(&labels);
+        (!designs.is_empty()).then_some(Rest { designs, verdict })
     }
 }

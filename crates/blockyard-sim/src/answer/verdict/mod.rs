@@ -1,7 +1,7 @@
 //! The verdict: each job and direction under each design, and who gains what and who pays for it.
 
 mod judge;
-mod partial;
+mod unranked;
 mod words;
 
 pub use judge::{ComparedFigure, P99_IOS_MIN};
@@ -29,9 +29,9 @@ pub struct Verdict {
     pub undecided: Vec<String>,
     /// A row for each job, or group of jobs that reports as one, and direction.
     pub rows: Vec<Row>,
-    /// Whether a run was interrupted, so that nothing is ranked.
+    /// Whether the designs are not ranked, because a run was interrupted or because they have no counterpart.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub partial: bool,
+    pub unranked: bool,
 }
 
 /// A job, or group of jobs that reports as one, in one direction.
@@ -107,7 +107,7 @@ impl Verdict {
         for (row, differs) in rows.iter_mut().zip(differs) {
             row.designs.iter_mut().zip(differs).for_each(|(cell, differs)| cell.differs = differs);
         }
-        Self { sentences, undecided, rows, partial: false }
+        Self { sentences, undecided, rows, unranked: false }
     }
 
     /// Returns the rows of the streams of each design, given with its name.

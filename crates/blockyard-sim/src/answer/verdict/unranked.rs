@@ -1,4 +1,5 @@
-//! Verdicts on runs of which one was interrupted: rates and latencies of different spans of virtual time are no comparison.
+//! Verdicts that rank nothing: on runs of which one was interrupted, because rates and latencies of different spans of virtual time are
+//! no comparison, and on runs without a counterpart.
 //!
 //! A run is not cut back to the span of the shortest: its counts and histograms are those of its end.
 
@@ -8,7 +9,7 @@ use crate::answer::outcome::Stop;
 
 impl Verdict {
     /// Returns the verdict without a ranking if one of several `runs` was interrupted. Each is given by its name and its stop.
-    pub(in crate::answer) fn unless_partial(mut self, runs: &[(&str, Option<Stop>)]) -> Self {
+    pub(in crate::answer) fn unless_partial(self, runs: &[(&str, Option<Stop>)]) -> Self {
         let is_partial = |(_, stop): &(&str, Option<Stop>)| stop.is_some_and(Stop::is_partial);
         if runs.len() < 2 || !runs.iter().any(is_partial) {
             return self;
@@ -19,16 +20,27 @@ impl Verdict {
         };
         let reached: Vec<_> = runs.iter().map(reached).collect();
         let reached: Vec<_> = reached.iter().map(String::as_str).collect();
-        self.sentences = vec![format!(
+        self.not_ranked(format!(
             "Interrupted: the designs are not ranked, because they ran for different virtual times: {}. The figures are partial.",
             listed(&reached)
-        )];
+        ))
+    }
+
+    /// Returns the verdict on designs, called `names`, that have no counterpart in the other of two answers.
+    pub(in crate::answer) fn without_counterpart(self, names: &[&str]) -> Self {
+        let has = if names.len() == 1 { "has" } else { "have" };
+        self.not_ranked(format!("{} {has} no counterpart in the other answer.", listed(names)))
+    }
+
+    /// Returns the verdict with this sentence in place of a ranking.
+    fn not_ranked(mut self, sentence: String) -> Self {
+        self.sentences = vec![sentence];
         self.undecided.clear();
         for cell in self.rows.iter_mut().flat_map(|row| &mut row.designs) {
             cell.ratio = None;
             cell.differs = false;
         }
-        self.partial = true;
+        self.unranked = true;
         self
     }
 }
@@ -40,10 +52,10 @@ mod tests {
     use crate::simulate::Stopped;
 
     fn verdict() -> Verdict {
-        let cell = |design: &str, ratio| Cell {
+        let cell = |design: &str, iops, ratio| Cell {
             design: design.to_owned(),
             ios: 9,
-            iops: 100.0 * ratio,
+            iops,
             bytes_per_s: 0,
             mean_ns: 0,
             p50_ns: 0,
@@ -58,7 +70,7 @@ mod tests {
             job: "db".to_owned(),
             direction: "read".to_owned(),
             label: String::new(),
-            designs: vec![cell("a", 1.0), cell("b", 2.57)],
+            designs: vec![cell("a", 100.0, 1.0), cell("b", 257.0, 2.57)],
         };
         let sentences = vec!["b is fastest.".to_owned()];
         Verdict { sentences, rows: vec![row], ..Verdict::default() }
@@ -79,7 +91,10 @@ mod tests {
                  a 1.52 s and b 39.0 ms. The figures are partial."
             ]
         );
-        assert!(of.partial && of.rows[0].designs.iter().all(|cell| cell.ratio.is_none()), "{of:?}");
+        assert!(
+            of.unranked && of.rows[0].designs.iter().all(|cell| cell.ratio.is_none()),
+            "{of:?}"
+        );
         assert!(of.rows[0].designs.iter().all(|cell| cell.iops > 0.0), "the figures stay: {of:?}");
         let one = verdict().unless_partial(&[("a", None), ("b", Some(CUT))]);
         assert!(one.sentences[0].contains("a to its end and b 39.0 ms"), "{one:?}");
