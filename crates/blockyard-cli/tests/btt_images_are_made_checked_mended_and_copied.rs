@@ -126,6 +126,14 @@ fn check_exits_by_damage_and_repair_needs_yes() {
     assert!(gone.contains("none: "), "{gone}");
 }
 
+/// "An arena needs at least 16 MiB" was the answer to 16 MiB.
+#[test]
+fn a_file_that_is_a_little_too_small_is_told_how_much_it_needs() {
+    let folder = Folder::new("small");
+    let words = fails(&["create", &folder.file("x"), "--size", "16m"], 2);
+    assert!(words.contains("16 MiB, behind the start of the file: use 17m"), "{words}");
+}
+
 /// A file without a BTT was "broken, data at risk".
 #[test]
 fn a_file_without_a_btt_is_not_a_damaged_one() {

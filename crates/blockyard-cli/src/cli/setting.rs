@@ -47,7 +47,7 @@ pub(crate) struct Setting {
     #[arg(long)]
     pub(crate) quiet: bool,
 
-    /// The capacity of each disk, in place of the device's own: 64GiB
+    /// The capacity of each disk, in place of the device's own: 64GiB or 64g
     #[arg(long, value_name = "SIZE")]
     capacity: Option<String>,
 
@@ -117,7 +117,8 @@ impl Setting {
     /// Returns the values that replace those of the profile.
     fn overrides(&self) -> Vec<Override> {
         let key = "limits.capacity".to_owned();
-        let capacity = self.capacity.clone().map(|value| Override { key, value });
+        let capacity = self.capacity.as_deref().map(in_units_of_profiles);
+        let capacity = capacity.map(|value| Override { key, value });
         self.set.iter().cloned().chain(capacity).collect()
     }
 
@@ -190,6 +191,16 @@ fn time_that_passes(text: &str) -> Result<Duration, String> {
         Duration::ZERO => Err("the time must be longer than 0".to_owned()),
         time => Ok(time),
     }
+}
+
+/// Returns a capacity as a profile writes it, if it has one letter as for fio: `64GiB` for `64g`.
+fn in_units_of_profiles(text: &str) -> String {
+    let end = text.char_indices().last().map_or(0, |(at, _)| at);
+    let (number, letter) = text.split_at(end);
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let upper = letter.to_ascii_uppercase();
+    let is_unit = matches!(upper.as_str(), "K" | "M" | "G" | "T");
+    if is_number && is_unit { format!("{number}{upper}iB") } else { text.to_owned() }
 }
 
 /// Parses a run time. As in fio, a number alone is in seconds.
@@ -293,6 +304,13 @@ mod tests {
 
     fn answer(output: Option<PathBuf>) -> Answer {
         Answer { seed: 1, output }
+    }
+
+    #[test]
+    fn a_capacity_may_have_one_letter() {
+        let units = ["64g", "8T", "64GiB", "1tb", "g", "", "512", "64\u{b5}"];
+        let read = ["64GiB", "8TiB", "64GiB", "1tb", "g", "", "512", "64\u{b5}"];
+        assert_eq!(units.map(in_units_of_profiles), read);
     }
 
     #[test]

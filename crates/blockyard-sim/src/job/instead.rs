@@ -29,7 +29,8 @@ pub fn size_hint(text: &str) -> Option<String> {
 
 /// Returns the end of the message about `text`, which is no number.
 pub(super) fn of_number(text: &str) -> String {
-    match size_hint(text) {
+    let amount = text.strip_suffix("/s").or_else(|| text.strip_suffix('%')).unwrap_or(text);
+    match size_hint(amount) {
         Some(written) => format!("; write {written}"),
         None if text.contains(char::is_whitespace) => {
             format!("; a number ends at a blank; {COMMENTS}")
@@ -128,6 +129,8 @@ mod tests {
             (of_number("4.5k"), "; write 4608"),
             (of_number("1 GB"), "; write 1g"),
             (of_number("4096bytes"), "; write 4k"),
+            (of_number("20MB/s"), "; write 20m"),
+            (of_number("70%"), "; write 70"),
             (of_number("8k 16k"), "; a number ends at a blank; comments begin with ; or #"),
             (of_number("many"), ""),
             (of_time("10min"), "; write 10m"),
