@@ -1,5 +1,6 @@
 //! The verdict: each job and direction under each design, and who gains what and who pays for it.
 
+mod ramp;
 mod words;
 
 pub(super) use words::listed;
@@ -68,7 +69,7 @@ impl Verdict {
     pub fn of(outcomes: &[Outcome]) -> Self {
         let jobs: Vec<_> =
             outcomes.iter().map(|of| (of.name.as_str(), Stream::all(&of.jobs))).collect();
-        Self::on(&jobs)
+        Self::on(&jobs).unless_in_ramp(outcomes)
     }
 
     /// Returns the verdict on the streams of each design, given with its name.
