@@ -4,7 +4,7 @@
 //! as their job needs. A case with a disk names a file of that length, which is a device here. No time is compared, so that a
 //! busy machine changes nothing: jobs that end by time are compared up to the shorter one of the two.
 //!
-//! `BLOCKYARD_FIO` names another fio.
+//! `BLOCKYARD_FIO_PROGRAM` names another fio.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,6 +112,7 @@ const IN_NUMBERS: &[(Case, u64)] = &[
     (("rw=randread bs=4k size=1m nrfiles=8 file_service_type=gauss", 0), 0),
     (("rw=randread bs=4k size=4m random_distribution=normal:15", 0), 0),
     (("rw=write bsrange=4k-64k size=32m", 0), 10),
+    (("rw=write bsrange=4k-10k size=32m", 0), 10),
     (("rw=write bssplit=4k/50:16k/30:64k/20 size=32m", 0), 10),
     (("rw=write bssplit=4k/20:16k/20 size=32m", 0), 10),
     (("rw=write bssplit=4k/60:64k/70 size=32m", 0), 10),
@@ -145,7 +146,7 @@ impl Drop for Folder {
 }
 
 fn program() -> String {
-    std::env::var("BLOCKYARD_FIO").unwrap_or_else(|_| "fio".to_owned())
+    std::env::var("BLOCKYARD_FIO_PROGRAM").unwrap_or_else(|_| "fio".to_owned())
 }
 
 /// Returns whether fio is installed, which CI requires.

@@ -20,6 +20,9 @@ pub struct JobFigures {
     /// From the start of its first instance, after start delay and ramp time, to the end of its last, in
     /// nanoseconds.
     pub runtime_ns: u64,
+    /// Whether an instance ended before its ramp time was over, so that its whole run counts, warm-up included.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub ended_in_ramp: bool,
     /// CPU time of its own steps, in nanoseconds.
     pub cpu_ns: u64,
     /// Context switches to it.
@@ -87,6 +90,7 @@ impl JobFigures {
             name: report.name.clone(),
             group: report.group,
             runtime_ns,
+            ended_in_ramp: stats.ended_in_ramp,
             cpu_ns: stats.cpu_ns,
             context_switches: stats.context_switches,
             errors: stats.errors,

@@ -99,6 +99,7 @@ mod tests {
             name: name.to_owned(),
             group,
             runtime_ns,
+            ended_in_ramp: false,
             cpu_ns: 0,
             context_switches: 0,
             errors: 0,

@@ -107,7 +107,7 @@ pub enum Sequencer {
 pub enum BlockSizes {
     /// One length for all (`bs`).
     Fixed(u32),
-    /// Multiples of `min_bytes` up to `max_bytes`, all equally likely (`bsrange`).
+    /// Multiples of `min_bytes` up to `max_bytes`, all equally likely, and `max_bytes` (`bsrange`).
     Range {
         /// The smallest length.
         min_bytes: u32,

@@ -75,6 +75,8 @@ pub struct JobStats {
     pub started: Instant,
     /// The end of the last instance.
     pub ended: Instant,
+    /// Whether an instance ended before its ramp time was over, so that its whole run counts.
+    pub ended_in_ramp: bool,
     /// Processor time of the instances' own steps, in nanoseconds.
     pub cpu_ns: u64,
     /// The time of the instances, by use.
@@ -105,6 +107,7 @@ impl JobStats {
             ops: PerOp { read: of(Op::Read), write: of(Op::Write), trim: of(Op::Trim) },
             started: Instant::MAX,
             ended: Instant::ZERO,
+            ended_in_ramp: false,
             cpu_ns: 0,
             spent: Spent::default(),
             context_switches: 0,

@@ -14,6 +14,11 @@ pub(super) enum Lengths {
         step: u32,
         steps: u32,
     },
+    /// Multiples of `min` below `max`, and `max`, which is none: as in fio, it is drawn as much less often as the step to it is shorter.
+    UnevenRange {
+        min: u32,
+        max: u32,
+    },
     Split(Split),
 }
 
@@ -33,6 +38,11 @@ impl Lengths {
             BlockSizes::Fixed(bytes) => Self::Fixed(*bytes),
             BlockSizes::Range { min_bytes, max_bytes } if min_bytes == max_bytes => {
                 Self::Fixed(*min_bytes)
+            }
+            BlockSizes::Range { min_bytes, max_bytes }
+                if !unaligned && !max_bytes.is_multiple_of(*min_bytes) =>
+            {
+                Self::UnevenRange { min: *min_bytes, max: *max_bytes }
             }
             BlockSizes::Range { min_bytes, max_bytes } => {
                 debug_assert!(
@@ -68,22 +78,32 @@ impl Lengths {
     pub(super) fn draw(&self, room_bytes: u64, prng: &mut Prng) -> Option<u32> {
         match self {
             Self::Fixed(bytes) => Some(*bytes),
-            Self::Range { min, step, steps } => {
-                if u64::from(*min) > room_bytes {
-                    return None;
-                }
-                loop {
-                    // `steps` is a u32.
-                    let drawn = u32::try_from(prng.below(u64::from(*steps))).unwrap_or(0);
-                    let len = min + step * drawn;
-                    if u64::from(len) <= room_bytes {
-                        return Some(len);
-                    }
-                }
+            Self::Range { min, .. } | Self::UnevenRange { min, .. }
+                if u64::from(*min) > room_bytes =>
+            {
+                None
             }
+            Self::Range { min, step, steps } => loop {
+                let len = min + step * below(*steps, prng);
+                if u64::from(len) <= room_bytes {
+                    return Some(len);
+                }
+            },
+            Self::UnevenRange { min, max } => loop {
+                let len = (min * (below(*max, prng) / min + 1)).min(*max);
+                if u64::from(len) <= room_bytes {
+                    return Some(len);
+                }
+            },
             Self::Split(split) => split.draw(room_bytes, prng),
         }
     }
+}
+
+/// Returns a number below `end`.
+#[inline]
+fn below(end: u32, prng: &mut Prng) -> u32 {
+    u32::try_from(prng.below(end.into())).unwrap_or(0)
 }
 
 impl Split {
@@ -116,7 +136,7 @@ mod tests {
     #[test]
     fn lengths_follow_their_distributions() {
         let mut prng = Prng::new(3);
-        let range = BlockSizes::Range { min_bytes: 1024, max_bytes: 4500 };
+        let range = BlockSizes::Range { min_bytes: 1024, max_bytes: 4096 };
         let lengths = Lengths::new(&range, false);
         let mut counts = [0u32; 5];
         for _ in 0..40_000 {
@@ -125,6 +145,14 @@ mod tests {
             counts[(bytes / 1024) as usize] += 1;
         }
         assert!(counts[1..].iter().all(|&n| (9_600..10_400).contains(&n)), "{counts:?}");
+        // fio 3.33: `bsrange=4k-10k` gives 4k, 8k and 10k in the proportion 2 to 2 to 1.
+        let uneven = BlockSizes::Range { min_bytes: 4096, max_bytes: 10_240 };
+        let uneven = Lengths::new(&uneven, false);
+        let drawn: Vec<_> = (0..50_000).map(|_| uneven.draw(u64::MAX, &mut prng)).collect();
+        for (len, expected) in [(4096, 20_000), (8192, 20_000), (10_240, 10_000_usize)] {
+            let count = drawn.iter().filter(|drawn| **drawn == Some(len)).count();
+            assert!(count.abs_diff(expected) < 600, "{len}: {count}");
+        }
         let split = Lengths::new(&BlockSizes::Split(vec![(512, 10), (8192, 90)]), false);
         let short = (0..100_000).filter(|_| split.draw(u64::MAX, &mut prng) == Some(512)).count();
         assert!((9_600..10_400).contains(&short), "{short}");

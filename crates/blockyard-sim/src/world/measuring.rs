@@ -48,6 +48,7 @@ impl<O: Observer> World<O> {
         ramp.spent.alive += end.since(begun);
         let stats = &mut self.stats[task.stats];
         stats.started = stats.started.min(begun);
+        stats.ended_in_ramp = true;
         if let Some(ramp) = task.ramp_mut() {
             stats.add(ramp);
         }

@@ -1,6 +1,7 @@
 //! The verdict: each job and direction under each design, and who gains what and who pays for it.
 
 mod judge;
+mod ramp;
 mod unranked;
 mod words;
 
@@ -87,7 +88,7 @@ impl Verdict {
         let jobs: Vec<_> =
             outcomes.iter().map(|of| (of.name.as_str(), Stream::all(&of.jobs))).collect();
         let runs: Vec<_> = outcomes.iter().map(|of| (of.name.as_str(), of.stopped)).collect();
-        Self::on(&jobs).unless_partial(&runs)
+        Self::on(&jobs).unless_in_ramp(outcomes).unless_partial(&runs)
     }
 
     /// Returns the verdict on the streams of each design, given with its name.
