@@ -6,13 +6,13 @@ use blockyard_sim::answer::{Buckets, Cell, Latency, Life, Row};
 use blockyard_sim::measure::series::Series;
 use maud::{Markup, html};
 
-use super::plot::{Area, LETTER, WIDTH, class, curve, drawing, legend, number};
+use super::plot::{Area, LETTER, Rows, WIDTH, class, curve, drawing, legend, number};
 use super::ticks::Axis;
 
 /// The height of the area of a chart.
 const HEIGHT: f64 = 220.0;
 /// The left end of the area of a chart: there is room for `99.9999 %` before it.
-const LEFT: f64 = 9.5 * LETTER;
+const LEFT: f64 = 9.0 * LETTER;
 /// The distance of the names of lines from the area.
 const BELOW: f64 = 48.0;
 
@@ -127,27 +127,20 @@ fn tail(cell: &Cell) -> String {
 
 /// Draws a bar for each name, so long as its value says, with words behind it.
 fn horizontal(label: &str, names: &[&str], bars: &[(f64, String)]) -> Markup {
-    const ROW: f64 = 30.0;
     let longest = bars.iter().map(|(value, _)| *value).fold(0.0, f64::max).max(1e-9);
-    let left = room_for(names);
-    let right = WIDTH - 18.0 * LETTER;
+    let rows = Rows::of(names);
+    let room = WIDTH - 18.0 * LETTER - rows.left;
     let content = html! {
         @for (at, (name, (value, words))) in names.iter().zip(bars).enumerate() {
-            @let y = ROW * approximate(at as u64);
-            @let long = (right - left) * value / longest;
-            text class="end" x=(number(left - 8.0)) y=(number(y + 20.0)) { (name) }
-            rect class=(class("bar", "f", at)) x=(number(left)) y=(number(y + 4.0)) height="22"
+            @let y = rows.bar(at);
+            @let long = room * value / longest;
+            (rows.name(at, name))
+            rect class=(class("bar", "f", at)) x=(number(rows.left)) y=(number(y + 4.0)) height="22"
                 width=(number(long.max(1.0))) {}
-            text x=(number(left + long + 6.0)) y=(number(y + 20.0)) { (words) }
+            text x=(number(rows.left + long + 6.0)) y=(number(y + 20.0)) { (words) }
         }
     };
-    drawing(ROW * approximate(names.len() as u64) + 4.0, label, &content)
-}
-
-/// Returns the room that the longest of `names` takes before a bar. Longer names begin outside of the drawing.
-fn room_for(names: &[&str]) -> f64 {
-    let letters = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
-    (approximate(letters as u64) * LETTER).clamp(60.0, 26.0 * LETTER) + 8.0
+    drawing(rows.bar(names.len()) + 4.0, label, &content)
 }
 
 /// Draws a value of each design over time.
@@ -189,16 +182,16 @@ pub(super) fn over_time(
 pub(super) fn stages(designs: &[(&str, &Life)]) -> Markup {
     let longest = designs.iter().map(|(_, life)| life.total()).fold(0.0, f64::max).max(1e-9);
     let drawn: Vec<_> = designs.iter().map(|(name, _)| *name).collect();
-    let left = room_for(&drawn);
+    let rows = Rows::of(&drawn);
+    let left = rows.left;
     let right = WIDTH - 8.0 * LETTER;
-    let top = |at: usize| 30.0 * approximate(at as u64);
-    let below = top(designs.len()) + 14.0;
+    let below = rows.bar(designs.len()) + 14.0;
     let names: Vec<_> =
         Life::default().parts().into_iter().map(|(stage, _)| stage.name()).collect();
     let content = html! {
         @for (at, (name, life)) in designs.iter().enumerate() {
-            @let y = top(at);
-            text class="end" x=(number(left - 8.0)) y=(number(y + 20.0)) { (name) }
+            @let y = rows.bar(at);
+            (rows.name(at, name))
             @let total = life.total();
             @for (nth, (from, ns)) in running(life).into_iter().enumerate() {
                 @let (x, long) = (left + (right - left) * from / longest, (right - left) * ns / longest);

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 /// The length of a drawing, in units of its own.
 pub(super) const WIDTH: f64 = 800.0;
 /// The mean length of a letter where letters are largest: on a narrow screen. See `page.css`.
-pub(super) const LETTER: f64 = 15.0;
+pub(super) const LETTER: f64 = 16.0;
 /// The number of styles of lines. The ninth design looks like the first.
 const STYLES: usize = 8;
 
@@ -137,6 +137,45 @@ pub(super) fn legend(names: &[&str], left: f64, top: f64) -> (Markup, f64) {
         }
     };
     (drawn, ROW * rows)
+}
+
+/// The rows of a chart with horizontal bars. Names stand before their bars, or above them if one is long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows {
+    /// Where bars begin.
+    pub(super) left: f64,
+    /// The height above a bar that its name takes.
+    above: f64,
+}
+
+impl Rows {
+    /// The height of a row whose name stands before its bar.
+    const HEIGHT: f64 = 30.0;
+    /// The most letters of a name before its bar.
+    const LETTERS_MAX: u32 = 18;
+
+    pub(super) fn of(names: &[&str]) -> Self {
+        let letters = names.iter().map(|name| name.chars().count()).max().unwrap_or_default();
+        let letters = u32::try_from(letters).unwrap_or(u32::MAX);
+        if letters > Self::LETTERS_MAX {
+            return Self { left: 0.0, above: 26.0 };
+        }
+        Self { left: (f64::from(letters) * LETTER).max(60.0) + 8.0, above: 0.0 }
+    }
+
+    /// Returns where the bar of row `at` has its top; after the last row, where the rows end.
+    pub(super) fn bar(&self, at: usize) -> f64 {
+        let rows = f64::from(u32::try_from(at).unwrap_or(u32::MAX));
+        rows * (Self::HEIGHT + self.above) + self.above
+    }
+
+    /// Draws the name of row `at`.
+    pub(super) fn name(&self, at: usize, name: &str) -> Markup {
+        let is_above = self.above > 0.0;
+        let x = if is_above { 0.0 } else { self.left - 8.0 };
+        let y = self.bar(at) - self.above + 20.0;
+        html! { text class=[(!is_above).then_some("end")] x=(number(x)) y=(number(y)) { (name) } }
+    }
 }
 
 /// Returns a drawing of this height with a description for those who do not see it.
