@@ -110,7 +110,7 @@ pub(super) fn with_seeds(
             cell.p99_within_ns = [low, high].map(whole);
         }
     }
-    let verdict = answer::Verdict::judged(stated, &rows);
+    let verdict = answer::Verdict::over_seeds(stated, &rows, &answer.designs);
     let reasons = answer::explanation::reasons(&answer.designs, &verdict.rows);
     Ok(Answer { verdict, reasons, seeds: Some(Seeds { count, all_alike, comparisons, goals }), ..answer })
 }

@@ -87,8 +87,13 @@ impl Verdict {
     pub fn of(outcomes: &[Outcome]) -> Self {
         let jobs: Vec<_> =
             outcomes.iter().map(|of| (of.name.as_str(), Stream::all(&of.jobs))).collect();
+        Self::over_seeds(Self::rows(&jobs), &[], outcomes)
+    }
+
+    /// Returns the verdict on `outcomes`, whose rows are `rows`, with the rows of further seeds as evidence.
+    pub(super) fn over_seeds(rows: Vec<Row>, seeds: &[Vec<Row>], outcomes: &[Outcome]) -> Self {
         let runs: Vec<_> = outcomes.iter().map(|of| (of.name.as_str(), of.stopped)).collect();
-        Self::on(&jobs).unless_in_ramp(outcomes).unless_partial(&runs)
+        Self::judged(rows, seeds).unless_in_ramp(outcomes).unless_partial(&runs)
     }
 
     /// Returns the verdict on the streams of each design, given with its name.
@@ -98,7 +103,7 @@ impl Verdict {
     }
 
     /// Returns the verdict on `rows`, with the rows of further seeds as evidence: the same jobs, directions and designs.
-    pub(super) fn judged(mut rows: Vec<Row>, seeds: &[Vec<Row>]) -> Self {
+    fn judged(mut rows: Vec<Row>, seeds: &[Vec<Row>]) -> Self {
         let evidence = Evidence { rows: &rows, seeds };
         let sentences = words::sentences(evidence);
         let undecided = words::undecided(evidence);

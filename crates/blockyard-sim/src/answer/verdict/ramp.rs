@@ -23,6 +23,9 @@ impl Verdict {
         );
         if jobs().all(|job| job.ended_in_ramp) {
             self.sentences.clear();
+            self.undecided.clear();
+            let cells = self.rows.iter_mut().flat_map(|row| &mut row.designs);
+            cells.for_each(|cell| cell.differs = false);
             if outcomes.len() > 1 {
                 self.sentences.push("The designs are not ranked.".to_owned());
             }
