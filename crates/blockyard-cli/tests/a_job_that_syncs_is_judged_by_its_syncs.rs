@@ -31,7 +31,14 @@ fn json(args: &[&str]) -> Value {
 }
 
 fn disk(job: &str) -> [&str; 6] {
-    ["whatif", job, "--device=hdd-7200", "--scheduler=none,mq-deadline", "--readings=0", "--seeds=1"]
+    [
+        "whatif",
+        job,
+        "--device=hdd-7200",
+        "--scheduler=none,mq-deadline",
+        "--readings=0",
+        "--seeds=1",
+    ]
 }
 
 #[test]
@@ -39,7 +46,10 @@ fn syncs_have_a_row_a_sentence_and_goals() {
     let folder = Folder::new("syncs");
     let job = folder.file("log.fio", LOG);
     let text = said(&disk(&job), 0);
-    assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("log waits for its syncs: ")), "{text}");
+    assert!(
+        text.lines().nth(1).is_some_and(|line| line.starts_with("log waits for its syncs: ")),
+        "{text}"
+    );
     assert!(text.contains("\nlog, sync\n"), "{text}");
     let answer = json(&disk(&job));
     let rows = answer["verdict"]["rows"].as_array().expect("rows");

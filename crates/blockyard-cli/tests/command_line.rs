@@ -91,7 +91,11 @@ fn an_unknown_name_exits_2_and_suggests_the_nearest() {
 fn the_help_says_what_seeds_vary() {
     let help = blockyard(&["whatif", "--help"]);
     let help = text(&help.stdout);
-    assert!(help.contains("Each further seed draws other offsets") && help.contains("\"Counters of media\""), "{help}");
+    assert!(
+        help.contains("Each further seed draws other offsets")
+            && help.contains("\"Counters of media\""),
+        "{help}"
+    );
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl fmt::Display for GoalError {
             }
             Self::NoDirection { direction } => {
                 write!(f, "no job that it names does a {direction}")
-            },
+            }
         }
     }
 }
@@ -156,7 +156,9 @@ impl Goal {
             return Err(GoalError::Form(FORM));
         }
         if direction == Some(Direction::Sync) && figure == Figure::Bandwidth {
-            return Err(GoalError::Form("a sync moves no bytes: give a latency or iops, or name `write`"));
+            return Err(GoalError::Form(
+                "a sync moves no bytes: give a latency or iops, or name `write`",
+            ));
         }
         let value = figure.read(value)?;
         let job = job.map(str::to_owned);
@@ -416,9 +418,15 @@ mod tests {
             ("p99.9<=1.5s", (None, None, Figure::Percentile(99_900), Bound::AtMost, 1_500_000_000)),
             ("bw>1.9MiB/s", (None, None, Figure::Bandwidth, Bound::Above, 1_992_294)),
             ("iops>0.3333k", (None, None, Figure::Iops, Bound::Above, 333)),
-            ("trim.max<1s", (None, Some(Direction::Trim), Figure::Max, Bound::Below, 1_000_000_000)),
+            (
+                "trim.max<1s",
+                (None, Some(Direction::Trim), Figure::Max, Bound::Below, 1_000_000_000),
+            ),
             ("db.1.iops>1.5k", (job("db.1"), None, Figure::Iops, Bound::Above, 1500)),
-            ("read.read.mean<1us", (job("read"), Some(Direction::Read), Figure::Mean, Bound::Below, 1000)),
+            (
+                "read.read.mean<1us",
+                (job("read"), Some(Direction::Read), Figure::Mean, Bound::Below, 1000),
+            ),
             ("a<b.p50<7ns", (job("a<b"), None, Figure::Percentile(50_000), Bound::Below, 7)),
         ] {
             assert_eq!(parsed(text), expected, "{text}");

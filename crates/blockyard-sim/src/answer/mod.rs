@@ -32,8 +32,8 @@ pub use crate::machine::locks::LockKind;
 pub use direction::Direction;
 pub use drive::{DriveFigures, LoadFigures, PartsFigures, WrittenFigures};
 pub use explanation::{
-    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, JobReason, LongestStage,
-    MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
+    Bottleneck, CpuUse, Evidence, Explanation, Factor, FrontPart, IdlePart, IdleTime, JobReason,
+    LongestStage, MediumCause, MediumLimit, Pair, PartTime, TransferPeriod,
 };
 pub use figures::Figures;
 pub use host::{

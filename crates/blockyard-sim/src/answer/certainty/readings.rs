@@ -1,8 +1,8 @@
 //! Other readings of a device: how often the ranking of the designs holds if assumed figures are others.
 
 use super::question::{Question, Run};
-use crate::answer::goal::GoalsMet;
 use super::seeds::ratio;
+use crate::answer::goal::GoalsMet;
 use crate::answer::verdict::ComparedFigure;
 use crate::answer::{Answer, Row};
 use crate::parallel::each;
@@ -101,9 +101,9 @@ pub(super) fn readings(
             ranked.extend(order.windows(2).map(|pair| {
                 let in_reading =
                     |rows: &Vec<Row>, design: usize| figure.in_cell(&rows[at].designs[design]);
-                let ratios = rows.iter().map(|rows| {
-                    ratio(in_reading(rows, pair[0]), in_reading(rows, pair[1]))
-                });
+                let ratios = rows
+                    .iter()
+                    .map(|rows| ratio(in_reading(rows, pair[0]), in_reading(rows, pair[1])));
                 let names = [pair[0], pair[1]].map(|design| designs[design].name.as_str());
                 ranking(row, figure, names, &ratios.collect::<Vec<_>>(), devices)
             }));
@@ -171,7 +171,11 @@ fn decider(figure: ComparedFigure, ratios: &[f64], devices: &[Device]) -> Option
     let (at, sum) = varied.map(|at| (at, correlation(at))).max_by_key(|(_, sum)| sum.abs())?;
     let is_strong = 18 * sum * sum >= 16 * variance_by_18;
     let range = figures[at].range.clone().filter(|_| is_strong)?;
-    Some(Decider { key: figures[at].key.clone(), range, more_favours_first: (sum > 0) == (figure == ComparedFigure::Iops) })
+    Some(Decider {
+        key: figures[at].key.clone(),
+        range,
+        more_favours_first: (sum > 0) == (figure == ComparedFigure::Iops),
+    })
 }
 
 #[cfg(test)]
@@ -211,7 +215,9 @@ mod tests {
             ("null.completion-time", true)
         );
         let falling: Vec<f64> = rising.iter().map(|ratio| 2.0 - ratio).collect();
-        let decider = ranking(&row(), ComparedFigure::Iops, ["a", "b"], &falling, &devices).decider.expect("the same figure");
+        let decider = ranking(&row(), ComparedFigure::Iops, ["a", "b"], &falling, &devices)
+            .decider
+            .expect("the same figure");
         assert!(!decider.more_favours_first);
     }
 

@@ -112,7 +112,12 @@ pub(super) fn with_seeds(
     }
     let verdict = answer::Verdict::over_seeds(stated, &rows, &answer.designs);
     let reasons = answer::explanation::reasons(&answer.designs, &verdict.rows);
-    Ok(Answer { verdict, reasons, seeds: Some(Seeds { count, all_alike, comparisons, goals }), ..answer })
+    Ok(Answer {
+        verdict,
+        reasons,
+        seeds: Some(Seeds { count, all_alike, comparisons, goals }),
+        ..answer
+    })
 }
 
 /// Whether two runs have the same rates and latencies.
@@ -126,8 +131,7 @@ fn are_alike(one: &[Row], other: &[Row]) -> bool {
 
 /// Adds the answered run to the counts of the others.
 fn with_answer(goals: Vec<GoalsMet>, answer: &Answer) -> Vec<GoalsMet> {
-    let in_answer =
-        |at: usize| u32::from(answer.goals.iter().all(|goal| goal.designs[at].met));
+    let in_answer = |at: usize| u32::from(answer.goals.iter().all(|goal| goal.designs[at].met));
     let counted = goals.into_iter().enumerate();
     counted.map(|(at, of)| GoalsMet { met: of.met + in_answer(at), ..of }).collect()
 }
@@ -178,7 +182,8 @@ mod tests {
 
     #[test]
     fn a_verdict_needs_the_whole_interval() {
-        let verdict = |low, high| Verdict::of(ComparedFigure::Iops, Interval { low, mean: 1.0, high });
+        let verdict =
+            |low, high| Verdict::of(ComparedFigure::Iops, Interval { low, mean: 1.0, high });
         assert_eq!(verdict(1.021, 1.5), Verdict::Faster);
         assert_eq!(verdict(1.02, 1.5), Verdict::Undecided);
         assert_eq!(verdict(0.5, 0.979), Verdict::Slower);
@@ -189,7 +194,8 @@ mod tests {
 
     #[test]
     fn a_shorter_p99_is_faster_and_its_bound_is_a_tenth() {
-        let verdict = |low, high| Verdict::of(ComparedFigure::P99, Interval { low, mean: 1.0, high });
+        let verdict =
+            |low, high| Verdict::of(ComparedFigure::P99, Interval { low, mean: 1.0, high });
         assert_eq!(verdict(0.5, 0.89), Verdict::Faster);
         assert_eq!(verdict(1.11, 3.0), Verdict::Slower);
         assert_eq!(verdict(0.91, 1.09), Verdict::Equal);

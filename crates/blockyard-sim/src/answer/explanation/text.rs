@@ -94,7 +94,8 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
             )
         }
         Evidence::NeverHeld => {
-            "No request ever waited in a scheduler: the device took each one when it came.".to_owned()
+            "No request ever waited in a scheduler: the device took each one when it came."
+                .to_owned()
         }
         Evidence::CpuTime { io_ns, parts } => cpu_time(io_ns, parts),
         Evidence::CpuParts { design, io_ns, percent: parts, path_percent, channels_percent } => {

@@ -131,8 +131,10 @@ impl Verdict {
         let labels = labels(&names);
         let rows = names.iter().zip(labels).map(|((job, direction, nth), label)| {
             let found = |streams: &[Stream]| {
-                let mut of_name =
-                    streams.iter().filter(|of| of.job == *job && of.direction == *direction).skip(*nth);
+                let mut of_name = streams
+                    .iter()
+                    .filter(|of| of.job == *job && of.direction == *direction)
+                    .skip(*nth);
                 of_name.next().cloned()
             };
             let found: Vec<_> =

@@ -64,9 +64,8 @@ fn commits(row: &Row) -> Option<String> {
 fn groups(evidence: Evidence<'_>) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for at in 0..evidence.rows[0].designs.len() {
-        let same = |of: usize| {
-            (0..evidence.rows.len()).all(|row| change(evidence, row, of, at).is_none())
-        };
+        let same =
+            |of: usize| (0..evidence.rows.len()).all(|row| change(evidence, row, of, at).is_none());
         match groups.iter_mut().find(|group| same(group[0])) {
             Some(group) => group.push(at),
             None => groups.push(vec![at]),
@@ -98,8 +97,9 @@ fn fastest(evidence: Evidence<'_>) -> String {
         1 if rows.iter().all(is_alone) => format!("{} is fastest{every}.", names[0]),
         1 => format!("{} is fastest, or within 2 % of the fastest,{every}.", names[0]),
         0 => {
-            let of_row =
-                |row: &usize| format!("{} for {}", winners(evidence, *row), evidence.rows[*row].label);
+            let of_row = |row: &usize| {
+                format!("{} for {}", winners(evidence, *row), evidence.rows[*row].label)
+            };
             let mut winners: Vec<_> = rows.iter().take(LISTED_MAX).map(of_row).collect();
             winners.extend(left_out(rows.len()));
             format!("No design is fastest for every job: {}.", winners.join("; "))
@@ -130,8 +130,9 @@ fn all_equal(evidence: Evidence<'_>, every: &str) -> String {
 fn is_best(evidence: Evidence<'_>, row: usize, at: usize) -> bool {
     let designs = &evidence.rows[row].designs;
     debug_assert!(at < designs.len(), "design {at} of {}", designs.len());
-    (0..designs.len())
-        .all(|other| !matches!(evidence.rate(row, other, at), Judged::Differs(ratio) if ratio < 1.0))
+    (0..designs.len()).all(
+        |other| !matches!(evidence.rate(row, other, at), Judged::Differs(ratio) if ratio < 1.0),
+    )
 }
 
 /// Returns the designs than which none is faster for the row.
@@ -251,7 +252,8 @@ pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
         for (at, cell) in of.designs.iter().enumerate().skip(1) {
             if let Judged::Undecided(interval) = evidence.p99(row, 0, at) {
                 let [low, high] = [interval.low, interval.high].map(digits);
-                let job = if of.label.is_empty() { String::new() } else { format!("{}, ", of.label) };
+                let job =
+                    if of.label.is_empty() { String::new() } else { format!("{}, ", of.label) };
                 unsure.push(format!("{job}{} {low} to {high} times", cell.design));
             }
         }
@@ -346,25 +348,16 @@ mod tests {
     #[test]
     fn iops_and_bytes_that_disagree_are_both_told() {
         let rows = [row("", &[(100.0, 933, 7), (268.0, 614, 7)])];
-        assert_eq!(
-            told(&rows),
-            ["b is fastest.", "b against a: IOPS 2.68 times but MiB/s -34 %."]
-        );
+        assert_eq!(told(&rows), ["b is fastest.", "b against a: IOPS 2.68 times but MiB/s -34 %."]);
     }
 
     #[test]
     fn designs_that_are_equal_are_called_equal() {
         let equal = [row("", &[(100.0, 100, 100), (101.0, 101, 105), (99.0, 99, 100)])];
-        assert_eq!(
-            told(&equal)[0],
-            "All designs are equal: IOPS within 2 %, p99 within 10 %."
-        );
+        assert_eq!(told(&equal)[0], "All designs are equal: IOPS within 2 %, p99 within 10 %.");
         assert_eq!(told(&equal)[1], "b and c: no difference from a.");
         let tails = [row("", &[(100.0, 100, 100), (101.0, 101, 50), (100.0, 100, 100)])];
-        assert_eq!(
-            told(&tails)[0],
-            "All designs reach the same IOPS within 2 %; latency differs."
-        );
+        assert_eq!(told(&tails)[0], "All designs reach the same IOPS within 2 %; latency differs.");
         assert_eq!(told(&tails)[1], "b against a: p99 100 ms -> 50.0 ms.");
         let two = [row("", &[(50.0, 50, 9), (101.0, 101, 9), (100.0, 100, 9)])];
         assert_eq!(told(&two)[0], "b and c are fastest, within 2 % of each other.");
@@ -455,10 +448,7 @@ mod tests {
             let evidence = Evidence { rows: &rows, seeds };
             [sentences(evidence), undecided(evidence)].concat()
         };
-        assert_eq!(
-            of(&confirmed),
-            ["b is fastest.", "b against a: +4 %, p99 10.0 ms -> 20.0 ms."]
-        );
+        assert_eq!(of(&confirmed), ["b is fastest.", "b against a: +4 %, p99 10.0 ms -> 20.0 ms."]);
         let reversed = [seed(96.0, 5), seed(104.0, 22), seed(97.0, 8)];
         let told = of(&reversed);
         assert_eq!(told[0], "No design is known to be faster.");
