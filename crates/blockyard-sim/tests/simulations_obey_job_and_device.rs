@@ -540,7 +540,7 @@ fn jobs_that_end_before_their_ramp_time_rank_no_designs() {
         let options = format!("--rw=randread --bs=4k --size=1m {options}");
         let answer =
             whatif(&args(&options), &device(TIMER), &designs, &Conditions::new(1)).unwrap();
-        answer.unwrap().verdict.sentences
+        answer.verdict.sentences
     };
     let [of_whole_jobs, not_ranked] = &sentences("--ramp_time=10")[..] else {
         panic!("two sentences")
