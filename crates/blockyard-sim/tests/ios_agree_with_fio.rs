@@ -19,6 +19,9 @@ type Case = (&'static str, u64);
 /// An I/O: its direction as fio numbers it, its length and its offset.
 type Listed = (u8, u32, u64);
 
+/// The I/Os of each instance of a job.
+type Instances = Vec<Vec<Listed>>;
+
 /// Jobs whose I/Os come in the same order.
 const IN_ORDER: &[Case] = &[
     // Amounts that are no multiples of the block.
@@ -166,7 +169,7 @@ fn our_job(options: &str, disk_kib: u64) -> Job {
 }
 
 /// Returns the I/Os of each instance of a job of ours.
-fn ours(options: &str, disk_kib: u64) -> Vec<Vec<Listed>> {
+fn ours(options: &str, disk_kib: u64) -> Instances {
     let job = our_job(options, disk_kib);
     let disk_bytes = if disk_kib > 0 { disk_kib << 10 } else { 1 << 30 };
     let instance = |number| {
@@ -185,7 +188,7 @@ fn ours(options: &str, disk_kib: u64) -> Vec<Vec<Listed>> {
 }
 
 /// Runs fio once with a job for each case, one after another. Returns the I/Os of each instance of each.
-fn by_fio(folder: &Path, cases: &[(String, u64)]) -> Vec<Vec<Vec<Listed>>> {
+fn by_fio(folder: &Path, cases: &[(String, u64)]) -> Vec<Instances> {
     // Nothing is cached, advised or laid out that does not matter to the order of the I/Os.
     let mut jobs =
         "[global]\nlog_offset=1\nper_job_logs=1\ninvalidate=0\nfallocate=none\nthread\n".to_owned();
@@ -209,7 +212,7 @@ fn by_fio(folder: &Path, cases: &[(String, u64)]) -> Vec<Vec<Vec<Listed>>> {
 }
 
 /// Reads the logs of the instances of one job.
-fn logs(folder: &Path, prefix: &str) -> Vec<Vec<Listed>> {
+fn logs(folder: &Path, prefix: &str) -> Instances {
     let entries = fs::read_dir(folder).expect("the folder should be readable");
     let names =
         entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
@@ -233,7 +236,7 @@ fn listed(line: &str) -> Listed {
 }
 
 /// Returns the I/Os of each case, from fio and from us. The instances come in no order.
-fn both(test: &str, cases: &[(String, u64)]) -> Vec<(Vec<Vec<Listed>>, Vec<Vec<Listed>>)> {
+fn both(test: &str, cases: &[(String, u64)]) -> Vec<(Instances, Instances)> {
     let folder = Folder::new(test);
     let of_fio = by_fio(&folder.0, cases);
     let of_us = cases.iter().map(|(options, disk_kib)| ours(options, *disk_kib));

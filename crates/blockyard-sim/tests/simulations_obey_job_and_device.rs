@@ -2,6 +2,7 @@
 //! derived from the job and the profile by hand, not from an earlier run.
 
 use blockyard::trace::Action;
+use blockyard_sim::answer::whatif;
 use blockyard_sim::device::stack::Stack;
 use blockyard_sim::job::{JobFile, NoSource, parse_args, parse_bytes};
 use blockyard_sim::measure::per_second;
@@ -514,4 +515,63 @@ fn a_run_can_be_stopped() {
     // One I/O at a time takes more than 100 us.
     let ios: u64 = report.jobs[0].stats.measured().map(|measured| measured.ios).sum();
     assert!(ios > 100 && report.span.as_ns() > 100 * 100_000, "{ios} in {:?}", report.span);
+}
+
+/// fio 3.33 and 3.42 report such a job as a whole: 1024 reads.
+#[test]
+fn a_job_that_ends_before_its_ramp_time_is_reported_as_a_whole() {
+    let options = "--rw=randread --bs=4k --size=4m --ramp_time=10";
+    let (report, plain) = (run(options, TIMER), run(&options.replace("10", "0"), TIMER));
+    let (stats, expected) = (&report.jobs[0].stats, &plain.jobs[0].stats);
+    assert_eq!(stats.measured().map(|measured| measured.ios).sum::<u64>(), 1024);
+    assert_eq!(report.span, plain.span);
+    assert_eq!(stats.runtime_ns(), expected.runtime_ns());
+    assert_eq!((stats.depths, stats.cpu_ns), (expected.depths, expected.cpu_ns));
+    assert_eq!(stats.spent, expected.spent);
+    assert!(stats.ended_in_ramp && !expected.ended_in_ramp);
+    let two = run(&format!("{options} --numjobs=2 --group_reporting"), TIMER);
+    assert_eq!(two.jobs[0].stats.measured().map(|measured| measured.ios).sum::<u64>(), 2048);
+}
+
+#[test]
+fn jobs_that_end_before_their_ramp_time_rank_no_designs() {
+    let designs = ["mq-none", "mq-deadline"].map(|name| Design::lookup(name).unwrap());
+    let sentences = |options: &str| {
+        let options = format!("--rw=randread --bs=4k --size=1m {options}");
+        let answer =
+            whatif(&args(&options), &device(TIMER), &designs, &Conditions::new(1)).unwrap();
+        answer.verdict.sentences
+    };
+    let [of_whole_jobs, not_ranked] = &sentences("--ramp_time=10")[..] else {
+        panic!("two sentences")
+    };
+    assert!(of_whole_jobs.starts_with("j ended before the ramp time was over"), "{of_whole_jobs}");
+    assert_eq!(not_ranked, "The designs are not ranked.");
+    assert!(sentences("--ramp_time=1ms")[0].starts_with("All designs"));
+}
+
+/// fio 3.33 and 3.42: a job of 64 I/Os in flight has one in flight.
+#[test]
+fn a_job_that_polls_for_completions_waits_for_each_io() {
+    let deep = "--rw=randread --bs=4k --size=1m --ioengine=libaio --iodepth=64";
+    let level = |options: &str| {
+        let report = run(&format!("{deep} {options}"), TIMER);
+        report.jobs[0].stats.depths.level
+    };
+    let alone = [256, 0, 0, 0, 0, 0, 0];
+    assert_eq!(level("--iodepth_batch_complete_min=0"), alone);
+    assert_eq!(level("--iodepth_batch_complete_min=0 --iodepth_batch=8"), alone);
+    assert_ne!(level("--iodepth_batch_complete_min=0 --iodepth_batch_complete_max=8"), alone);
+}
+
+/// fio 3.33 and 3.42: 694 ms, 7 ms for each I/O, because the pause does not count towards the rate. A pause longer than the 5 ms
+/// between two I/Os counts less one of them.
+#[test]
+fn a_short_pause_does_not_count_towards_the_rate() {
+    let ms = |thinktime: &str| {
+        let options = "--rw=write --bs=4k --size=400k --rate_iops=200 --rate_ignore_thinktime=1";
+        run(&format!("{options} --thinktime={thinktime}"), TIMER).span.as_ns() / 1_000_000
+    };
+    assert_near(ms("2ms"), 694, 4);
+    assert_near(ms("9ms"), 900, 4);
 }
