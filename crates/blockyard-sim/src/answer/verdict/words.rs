@@ -259,10 +259,11 @@ pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
         }
     }
     if let Some(first) = evidence.rows.first().filter(|_| !unsure.is_empty()) {
-        let more = left_out(unsure.len());
-        let shown: Vec<_> = unsure.into_iter().take(LISTED_MAX).chain(more).collect();
+        let others = left_out(unsure.len());
+        let shown: Vec<_> = unsure.into_iter().take(LISTED_MAX).chain(others).collect();
         let first = &first.designs[0].design;
-        sentences.push(format!("p99 is undecided against {first}: {}.", shown.join("; ")));
+        let more = if evidence.seeds.is_empty() { " --seeds 8 decides more." } else { "" };
+        sentences.push(format!("p99 is undecided against {first}: {}.{more}", shown.join("; ")));
     }
     sentences
 }
