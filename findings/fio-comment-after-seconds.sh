@@ -5,32 +5,19 @@
 # `s`: the rest is taken as microseconds, and the job ends at once, with exit code 0 and no message. A number without a unit keeps its
 # seconds, and one in `ms` its milliseconds, so that the fault shows in one of three jobs that look alike:
 #
-#   runtime=2s        2.0 s, some two thousand reads with pauses of 1 ms
-#   runtime=2 // x    2.0 s
+#   runtime=2s            2.0 s, some two thousand reads with pauses of 1 ms
+#   runtime=2 // x        2.0 s
 #   runtime=2000ms // x   2.0 s
-#   runtime=2s // x   0 s, no read
+#   runtime=2s // x       0 s, no read
 #
-# Seen with fio 3.33-3 of Debian 12 (bookworm), 2026-11-27. Needs Debian 12, apt-get and python3. Fails if this changes.
+# Seen with fio 3.33-3 of Debian 12 (bookworm), 2026-11-27. Needs apt-get and python3. Fails if this changes.
 set -euo pipefail
-
-VERSION=3.33-3
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
-mkdir -p "$scratch/packages/partial" "$scratch/root"
-
-# fio and the libraries that this machine lacks, unpacked below the temporary folder.
-apt-get install -y -q --no-install-recommends --download-only --reinstall \
-    -o "Dir::Cache::archives=$scratch/packages" "fio=$VERSION" >"$scratch/log" 2>&1 ||
-    { cat "$scratch/log" >&2; echo "fio $VERSION cannot be had here" >&2; exit 2; }
-for package in "$scratch"/packages/*.deb; do
-    dpkg -x "$package" "$scratch/root"
-done
-libraries="$(find "$scratch/root" -name '*.so*' -printf '%h\n' | sort -u | paste -sd: -)"
+source "$(dirname "${BASH_SOURCE[0]}")/fio.bash"
 
 # Prints the milliseconds that a job with this run time took.
 took() {
     printf '%s\n' '[job]' ioengine=null size=1g rw=read bs=4k thinktime=1ms time_based "runtime=$1" >"$scratch/job.fio"
-    LD_LIBRARY_PATH="$libraries" "$scratch/root/usr/bin/fio" --output-format=json "$scratch/job.fio" |
+    fio --output-format=json "$scratch/job.fio" |
         python3 -c 'import json, sys; print(json.load(sys.stdin)["jobs"][0]["read"]["runtime"])'
 }
 
@@ -44,5 +31,5 @@ for text in '2s' '2 // x' '2000ms // x' '2s // x'; do
         ((ms >= 1900)) || status=1
     fi
 done
-((status == 0)) || echo "fio $VERSION no longer behaves as described" >&2
+((status == 0)) || echo "fio $FIO_VERSION no longer behaves as described" >&2
 exit "$status"

@@ -348,7 +348,7 @@ pub enum ValueFault {
     NotANumber(String),
     /// Not a time, or a time in a unit that fio does not have.
     NotATime(String),
-    /// A number, a blank, and what looks like a comment; [`before_comment`](super::value::before_comment) has the number.
+    /// A number, a blank, and what looks like a comment.
     Comment,
     /// A number outside the range.
     OutOfRange {
