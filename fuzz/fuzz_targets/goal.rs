@@ -3,19 +3,18 @@
 
 use std::sync::OnceLock;
 
-use blockyard_sim::answer::goal::{Goal, sentences};
+use blockyard_sim::answer::goal::Goal;
 use blockyard_sim::answer::{Answer, whatif};
 use blockyard_sim::job::{NoSource, parse_args};
 use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::Conditions;
 use libfuzzer_sys::fuzz_target;
 
-/// An answer about two jobs, of which one reads and one reads and writes.
+/// An answer about two jobs, of which one reads and one reads, writes and syncs.
 fn answer() -> &'static Answer {
     static ANSWER: OnceLock<Answer> = OnceLock::new();
     ANSWER.get_or_init(|| {
-        let args =
-            "--name=a --rw=read --size=64k --direct=1 --name=b.p99 --rw=rw --size=64k --direct=1";
+        let args = "--name=a --rw=read --size=64k --direct=1 --name=b.p99 --rw=rw --size=64k --direct=1 --fsync=1";
         let jobs = parse_args(args.split(' '), &NoSource).expect("a job");
         let designs = ["none", "kyber"].map(|name| Design::lookup(name).expect("a design"));
         let device = Device::lookup("null").expect("a device");
@@ -30,7 +29,8 @@ fuzz_target!(|bytes: &[u8]| {
     match goal.judge(&answer().designs) {
         Ok(result) => {
             assert_eq!(result.designs.len(), 2);
-            assert!(!sentences(&[result]).is_empty());
+            let judged = Answer { goals: vec![result], ..answer().clone() };
+            assert!(!judged.goal_sentences().is_empty());
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -137,7 +137,7 @@ fn ranked(pair: &Ranking, count: u32) -> String {
         return format!("{of_job}{first} = {second} within {within} in {all} {count}.");
     }
     // Three quarters of the readings call them equal: the rest shows how far they may be apart.
-    if equal * 4 >= count * 3 {
+    if pair.is_mostly_equal() {
         let mut text = format!("{of_job}{first} = {second} within {within} in {equal} of {count}");
         for (count, how) in [(*faster, up), (*slower, down)] {
             if count > 0 {

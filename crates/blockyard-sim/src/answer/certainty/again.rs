@@ -29,7 +29,9 @@ impl Question<'_> {
             answer = seeds::with_seeds(suited, answer, seeds, &ended)?;
         }
         if !devices.is_empty() {
-            answer.readings = Some(readings::readings(suited, &answer, devices, &ended)?);
+            let readings = readings::readings(suited, &answer, devices, &ended)?;
+            answer.verdict.sentences.extend(readings.sentence());
+            answer.readings = Some(readings);
         }
         Ok(answer)
     }

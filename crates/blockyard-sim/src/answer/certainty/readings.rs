@@ -59,11 +59,37 @@ pub struct Decider {
 }
 
 impl Ranking {
+    /// Whether so many readings call the two designs equal, three quarters at least, that the others only show how far apart they
+    /// may be.
+    #[must_use]
+    pub const fn is_mostly_equal(&self) -> bool {
+        let all = self.faster + self.equal + self.slower;
+        4 * self.equal >= 3 * all
+    }
+
     /// Whether all readings agree.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         let all = self.faster + self.equal + self.slower;
         [self.faster, self.equal, self.slower].contains(&all)
+    }
+}
+
+impl Readings {
+    /// Names the comparisons that assumed figures of the device decide; `None` if there are none.
+    pub(super) fn sentence(&self) -> Option<String> {
+        let open = self.ranking.iter().filter(|of| !of.is_decided() && !of.is_mostly_equal());
+        let named = open.map(|of| {
+            let figure = match of.figure {
+                ComparedFigure::Iops => "IOPS",
+                ComparedFigure::P99 => "p99",
+            };
+            let job = if of.job.is_empty() { String::new() } else { format!("{} ", of.job) };
+            format!("{job}{figure} ({} or {})", of.first, of.second)
+        });
+        let named: Vec<_> = named.collect();
+        let what = "Undecided by what is known of this device";
+        (!named.is_empty()).then(|| format!("{what}: {}.", named.join("; ")))
     }
 }
 
@@ -230,5 +256,35 @@ mod tests {
         assert_eq!((of.faster, of.equal, of.slower, of.is_decided()), (8, 0, 0, true));
         let of = ranking(&row(), ComparedFigure::Iops, ["a", "b"], &[1.019; 8], &few);
         assert_eq!((of.equal, of.is_decided()), (8, true));
+    }
+
+    /// The first lines called a design fastest that was slower in five of eight readings.
+    #[test]
+    fn the_first_lines_name_what_assumed_figures_decide() {
+        let of = |job: &str, figure, counts: [u32; 3]| Ranking {
+            job: job.to_owned(),
+            figure,
+            first: "kyber".to_owned(),
+            second: "none".to_owned(),
+            faster: counts[0],
+            equal: counts[1],
+            slower: counts[2],
+            decider: None,
+        };
+        let told = |ranking| Readings { count: 8, ranking, goals: Vec::new() }.sentence();
+        let decided = of("reader", ComparedFigure::Iops, [8, 0, 0]);
+        let mostly_equal = of("log", ComparedFigure::Iops, [1, 6, 1]);
+        assert_eq!(told(vec![decided.clone(), mostly_equal]), None);
+        let open = [
+            decided,
+            of("flood", ComparedFigure::Iops, [0, 3, 5]),
+            of("", ComparedFigure::P99, [7, 1, 0]),
+        ];
+        assert_eq!(
+            told(open.to_vec()).as_deref(),
+            Some(
+                "Undecided by what is known of this device: flood IOPS (kyber or none); p99 (kyber or none)."
+            )
+        );
     }
 }
