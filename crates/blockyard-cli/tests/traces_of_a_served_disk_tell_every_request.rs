@@ -83,6 +83,11 @@ fn cut_short(mut server: Child, has_second: bool, words: &str) {
     assert!(rest.contains(words), "{rest}");
 }
 
+/// The path of a socket. It is not in the target folder, whose path may be longer than an address of a socket (107 bytes).
+fn short(name: &str) -> PathBuf {
+    std::env::temp_dir().join(nbd::path(name).with_extension("sock").file_name().unwrap())
+}
+
 /// Connects a client to the export called `export`.
 fn enter(socket: &Path, export: &str) -> Client {
     let start = Instant::now();
@@ -107,7 +112,7 @@ const DONE: [(usize, usize); DISKS] = [(300, 200), (70, 30)];
 
 /// Serves two disks, a file and memory, in two lanes to two clients each.
 fn trace(folder: &Folder) {
-    let socket = std::env::temp_dir().join(nbd::path("tr").file_name().unwrap());
+    let socket = short("tr");
     let (address, disk) = (format!("unix:{}", socket.display()), nbd::file(1 << 20));
     let file = format!("file={}", disk.display());
     let server = serve(&[
@@ -245,7 +250,7 @@ fn traces_are_complete_when_a_server_stops_at_once() {
         (false, "100ms", "requests in flight did not end in time"),
     ] {
         let folder = Folder::new();
-        let (rules, socket) = (folder.file("rules.toml"), nbd::path("cut").with_extension("sock"));
+        let (rules, socket) = (folder.file("rules.toml"), short("cut"));
         let rule = "[[rule]]\nname = \"stuck\"\nop = [\"read\"]\nfirst = 21\nlost = true\n";
         fs::write(&rules, rule).unwrap();
         let address = format!("unix:{}", socket.display());
@@ -283,7 +288,7 @@ fn traces_are_complete_when_a_server_stops_at_once() {
 #[test]
 fn a_blocked_trace_does_not_delay_a_second_signal() {
     let folder = Folder::new();
-    let (pipe, socket) = (folder.file("pipe"), nbd::path("pipe").with_extension("sock"));
+    let (pipe, socket) = (folder.file("pipe"), short("pipe"));
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let address = format!("unix:{}", socket.display());
     let server = serve(&["memory:1m", "--nbd", &address, "--trace", &pipe]);

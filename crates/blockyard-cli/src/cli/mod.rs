@@ -230,7 +230,7 @@ pub(crate) struct Demands {
     #[arg(long = "goal", value_name = "GOAL", value_parser = goal)]
     pub(crate) goals: Vec<Goal>,
 
-    /// Exit with 1 if no design meets all goals, with each of --seeds
+    /// Exit with 1 if no design meets all goals, with each of --seeds and in each of --readings
     #[arg(long, requires = "goals")]
     pub(crate) check: bool,
 

@@ -104,10 +104,12 @@ fn sure(args: &Whatif, question: Question<'_>, answer: Answer) -> Result<Answer,
     }
     let devices = args.setting.readings(&args.device, wanted.readings)?;
     let progress = Progress::of(question.jobs, runs);
-    let surer = question.ask_again(answer, wanted.seeds, &devices, || progress.add_run())?;
+    let surer =
+        question.ask_again(answer.clone(), wanted.seeds, &devices, || progress.add_run())?;
     if interrupt::has_come() {
+        // The verdict of `surer` rests on runs that were cut short.
         note("interrupted: what other seeds and readings say is left out");
-        return Ok(Answer { seeds: None, readings: None, ..surer });
+        return Ok(answer);
     }
     Ok(surer)
 }

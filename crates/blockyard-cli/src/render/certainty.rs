@@ -57,7 +57,7 @@ fn with_seeds(seeds: &Seeds, first: &str, command: &str) -> Vec<String> {
         return vec![REPEATED.to_owned()];
     }
     let mut lines = Vec::new();
-    for (figure, name) in [(ComparedFigure::Iops, "IOPS"), (ComparedFigure::P99, "p99")] {
+    for figure in [ComparedFigure::Iops, ComparedFigure::P99, ComparedFigure::Median] {
         let of_figure = seeds.comparisons.iter().filter(|one| one.figure == figure);
         let (equal, others): (Vec<_>, Vec<_>) =
             of_figure.partition(|one| one.verdict == Verdict::Equal);
@@ -65,15 +65,13 @@ fn with_seeds(seeds: &Seeds, first: &str, command: &str) -> Vec<String> {
             continue;
         }
         lines.push(format!(
-            "{name} against {first}, with {} seeds, in intervals of 95 %:",
+            "{} against {first}, with {} seeds, in intervals of 95 %:",
+            figure.name(),
             seeds.count
         ));
         lines.extend(others.into_iter().map(|one| compared(one, first, command)));
         if !equal.is_empty() {
-            let within = match figure {
-                ComparedFigure::Iops => "2 %",
-                ComparedFigure::P99 => "10 %",
-            };
+            let within = if figure == ComparedFigure::Iops { "2 %" } else { "10 %" };
             let named: Vec<_> = equal.into_iter().map(subject).collect();
             lines.push(format!("Equal within {within}: {}.", named.join("; ")));
         }
@@ -108,13 +106,13 @@ fn compared(one: &Comparison, first: &str, command: &str) -> String {
     let words = match (verdict, figure) {
         (Verdict::Faster, ComparedFigure::Iops) => "faster.".to_owned(),
         (Verdict::Slower, ComparedFigure::Iops) => "slower.".to_owned(),
-        (Verdict::Faster, ComparedFigure::P99) => "shorter.".to_owned(),
-        (Verdict::Slower, ComparedFigure::P99) => "longer.".to_owned(),
-        (Verdict::Equal, _) => "equal.".to_owned(),
-        (Verdict::Undecided, ComparedFigure::P99) => "undecided.".to_owned(),
         (Verdict::Undecided, ComparedFigure::Iops) => format!(
             "undecided. On the device, under {first} and under {design}, this decides: {command}"
         ),
+        (Verdict::Faster, _) => "shorter.".to_owned(),
+        (Verdict::Slower, _) => "longer.".to_owned(),
+        (Verdict::Equal, _) => "equal.".to_owned(),
+        (Verdict::Undecided, _) => "undecided.".to_owned(),
     };
     format!("{}: {:.3} to {:.3}, {words}", subject(one), ratio.low, ratio.high)
 }
@@ -124,9 +122,9 @@ fn ranked(pair: &Ranking, count: u32) -> String {
     let is_rate = *figure == ComparedFigure::Iops;
     let of_job = match (job.as_str(), is_rate) {
         ("", true) => String::new(),
-        ("", false) => "p99: ".to_owned(),
+        ("", false) => format!("{}: ", figure.name()),
         (job, true) => format!("{job}: "),
-        (job, false) => format!("{job} p99: "),
+        (job, false) => format!("{job} {}: ", figure.name()),
     };
     let within = if is_rate { "2 %" } else { "10 %" };
     // A better rate is higher, and a better p99 is shorter.

@@ -64,7 +64,8 @@ pub(crate) fn why(answer: &Answer) -> Vec<String> {
         Some(rest) => format!("All jobs together, all designs{rest}"),
         None => format!("All jobs together: {}", answer.why),
     };
-    answer.reasons.iter().map(JobReason::sentence).chain([whole]).collect()
+    let whole = Some(whole).filter(|words| !words.is_empty());
+    answer.reasons.iter().map(JobReason::sentence).chain(whole).collect()
 }
 
 #[cfg(test)]

@@ -180,12 +180,16 @@ impl Goal {
         self.reached("", streams).is_ok_and(|reached| reached.met)
     }
 
-    /// Whether a stream in `direction` has to meet the goal. Without a direction, each has to whose figure it is: a job waits for
+    /// Whether `stream` has to meet the goal. Without a direction, each has to whose figure it is: a job waits for
     /// its syncs as for its reads and writes, but they do not count as its I/Os or bytes.
-    fn is_about(&self, direction: Direction) -> bool {
+    fn is_about(&self, stream: &Stream) -> bool {
         match self.direction {
-            Some(asked) => direction == asked,
-            None => direction != Direction::Sync || self.figure.is_latency(),
+            Some(asked) => stream.direction == asked,
+            // A job that has not come to its first sync did not wait for one.
+            None if stream.direction == Direction::Sync => {
+                self.figure.is_latency() && stream.figures.ios > 0
+            }
+            None => true,
         }
     }
 
@@ -199,7 +203,7 @@ impl Goal {
             known.dedup();
             return Err(GoalError::NoJob { job: job.clone(), known });
         }
-        let asked = of_job.iter().filter(|of| self.is_about(of.direction));
+        let asked = of_job.iter().filter(|of| self.is_about(of));
         let values: Vec<_> = asked.map(|of| self.figure.of(of)).collect();
         // No I/O ended: there is no latency that could be short enough.
         let known = values.iter().copied().collect::<Option<Vec<u64>>>();

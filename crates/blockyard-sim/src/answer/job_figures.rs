@@ -104,14 +104,16 @@ impl JobFigures {
 
 /// The latencies of the syncs of a job with the writes `write`; `None` if it does not sync.
 fn syncs(report: &JobReport, write: Option<&DirectionFigures>) -> Option<Latency> {
-    if let Some(calls) = report.stats.sync_lat_ns.as_deref() {
-        return Some(Latency::from(calls));
-    }
-    match report.syncing {
-        Syncing::Never => None,
+    let calls = report.stats.sync_lat_ns.as_deref().map(Latency::from);
+    match (report.syncing, calls, write) {
+        (Syncing::EveryWrite, Some(calls), Some(write)) => {
+            Some(Latency::together(&[&calls, &write.lat_ns]))
+        }
+        (_, Some(calls), _) => Some(calls),
         // Its first sync has not ended yet. A job without writes never syncs.
-        Syncing::Calls => write.map(|_| Latency::default()),
-        Syncing::EveryWrite => write.map(|of| of.lat_ns.clone()),
+        (Syncing::Calls, None, Some(_)) => Some(Latency::default()),
+        (Syncing::EveryWrite, None, Some(write)) => Some(write.lat_ns.clone()),
+        _ => None,
     }
 }
 

@@ -114,16 +114,17 @@ impl Answer {
         goal::sentences(&self.goals, &seeds.into_iter().chain(readings).collect::<Vec<_>>())
     }
 
-    /// Whether a design meets all goals, with every seed if there were several.
+    /// Whether a design meets all goals: in the run, with every seed, and in every reading of the device that was asked.
     #[must_use]
     pub fn has_met_goals(&self) -> bool {
-        let with_all_seeds = |name: &str| {
-            let Some(seeds) = &self.seeds else { return true };
-            seeds.goals.iter().any(|of| of.design == name && of.met == seeds.count)
-        };
-        let mut designs = self.designs.iter().enumerate();
-        designs.any(|(at, of)| {
-            self.goals.iter().all(|goal| goal.designs[at].met) && with_all_seeds(&of.name)
+        let seeds = self.seeds.iter().map(|of| (of.count, &of.goals));
+        let readings = self.readings.iter().map(|of| (of.count, &of.goals));
+        let others: Vec<_> = seeds.chain(readings).collect();
+        self.designs.iter().enumerate().any(|(at, design)| {
+            self.goals.iter().all(|goal| goal.designs[at].met)
+                && others.iter().all(|(count, goals)| {
+                    goals.iter().any(|of| of.design == design.name && of.met == *count)
+                })
         })
     }
 }
@@ -230,6 +231,7 @@ fn answer(
     let explanation = Explanation::of(device, &outcomes);
     let names: Vec<_> = jobs.jobs.iter().map(|job| job.name.as_str()).collect();
     let verdict = Verdict::of(&outcomes);
+    let is_unranked_by_ramp = verdict.unranked && !outcomes.iter().any(Outcome::is_partial);
     Ok(Answer {
         job: names.join(","),
         device: device.name.clone(),
@@ -240,7 +242,8 @@ fn answer(
         goals: Vec::new(),
         designs: outcomes,
         unsuited,
-        why: explanation.to_string(),
+        // Jobs that ended in their ramp time are not ranked, and no difference is explained.
+        why: if is_unranked_by_ramp { String::new() } else { explanation.to_string() },
         explanation,
         seeds: None,
         readings: None,

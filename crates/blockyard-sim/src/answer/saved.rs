@@ -60,7 +60,7 @@ impl Saved {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let of_job = |job: &JobFigures| {
-            let directions = [&job.read, &job.write, &job.trim].into_iter().flatten();
+            let directions = [&job.sync, &job.read, &job.write, &job.trim].into_iter().flatten();
             directions.flat_map(|of| [&of.slat_ns, &of.clat_ns, &of.lat_ns]).all(Latency::is_sound)
         };
         self.designs.iter().flat_map(|design| &design.jobs).all(of_job)
@@ -86,7 +86,9 @@ impl Saved {
             let labels = [named(0), named(1)];
             let streams = [0, 1].map(|at| (labels[at].as_str(), Stream::all(&designs[at].jobs)));
             let runs = [0, 1].map(|at| (labels[at].as_str(), designs[at].stopped));
-            Pair { designs, verdict: Verdict::on(&streams).unless_partial(&runs) }
+            let jobs = designs.map(|of| of.jobs.as_slice());
+            let verdict = Verdict::on(&streams).unless_in_ramp(&jobs).unless_partial(&runs);
+            Pair { designs, verdict }
         };
         pairs.into_iter().map(with_verdict).collect()
     }

@@ -1,10 +1,10 @@
 //! What an answer was made from, to ask it again.
 
 use crate::answer::goal::{Goal, GoalsMet};
-use crate::answer::{Answer, JobFigures, Row, Stream, Verdict};
+use crate::answer::{Answer, JobFigures, Row, Stream, Verdict, verdict};
 use crate::job::JobFile;
 use crate::profile::{Design, Device};
-use crate::simulate::{Conditions, Simulation, SimulationError};
+use crate::simulate::{Conditions, Simulation, SimulationError, Stop};
 
 /// What an answer was made from.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Run {
 }
 
 impl Wanted {
-    /// Fills in defaults. Without a number of seeds there are 8, and without a number of readings 8 if a figure of the device may
+    /// Fills in defaults. Designs that are not ranked are not asked again. Without a number of seeds there are 8, and without a number of readings 8 if a figure of the device may
     /// vary, for an answer with several designs whose runs have at most 200,000 I/Os together; otherwise none. So the runs that
     /// nobody asked for have at most 3 million I/Os, and equal questions get equal answers on every machine.
     #[must_use]
@@ -46,6 +46,9 @@ impl Wanted {
         const IOS_MAX: u64 = 200_000;
         let ios: u64 = answer.designs.iter().map(|of| of.figures.ios).sum();
         let is_cheap = answer.designs.len() > 1 && ios <= IOS_MAX;
+        if answer.verdict.unranked {
+            return Self { seeds: 0, readings: 0 };
+        }
         let usual = if is_cheap { FEW } else { 0 };
         let usual_readings = if answer.rests.varied > 0 { usual } else { 0 };
         Self { seeds: seeds.unwrap_or(usual), readings: readings.unwrap_or(usual_readings) }
@@ -68,6 +71,10 @@ impl Question<'_> {
         seed: u64,
     ) -> Result<Run, SimulationError> {
         let conditions = Conditions { seed, ..*self.conditions };
+        if conditions.stop.is_some_and(Stop::is_requested) {
+            // The caller leaves out what the runs say.
+            return Ok(Run { streams: Vec::new(), meets: false });
+        }
         let fresh = (seed != self.conditions.seed).then(|| self.jobs.with_fresh_draws());
         let jobs = fresh.as_ref().unwrap_or(self.jobs);
         let report = Simulation::under(jobs, device, design, conditions)?.finish()?;
@@ -91,12 +98,12 @@ impl Question<'_> {
         self.designs.iter().enumerate().map(of_design).collect()
     }
 
-    /// Returns the rows of `runs`, one run of each design.
-    pub(super) fn rows(&self, runs: &[Run]) -> Vec<Row> {
+    /// Returns the rows of `runs`, one run of each design, in the places of the rows of the answer.
+    pub(super) fn rows(&self, runs: &[Run], stated: &[Row]) -> Vec<Row> {
         debug_assert_eq!(runs.len(), self.designs.len(), "a run of each design");
         let named = self.designs.iter().zip(runs);
         let named: Vec<_> =
             named.map(|(design, run)| (design.name.as_str(), run.streams.clone())).collect();
-        Verdict::rows(&named)
+        verdict::aligned(stated, &Verdict::rows(&named))
     }
 }

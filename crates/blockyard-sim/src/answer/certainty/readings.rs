@@ -80,10 +80,7 @@ impl Readings {
     pub(super) fn sentence(&self) -> Option<String> {
         let open = self.ranking.iter().filter(|of| !of.is_decided() && !of.is_mostly_equal());
         let named = open.map(|of| {
-            let figure = match of.figure {
-                ComparedFigure::Iops => "IOPS",
-                ComparedFigure::P99 => "p99",
-            };
+            let figure = of.figure.name();
             let job = if of.job.is_empty() { String::new() } else { format!("{} ", of.job) };
             format!("{job}{figure} ({} or {})", of.first, of.second)
         });
@@ -114,7 +111,8 @@ pub(super) fn readings(
     });
     let found: Vec<Run> = found.into_iter().collect::<Result<_, _>>()?;
     let by_reading: Vec<_> = found.chunks(designs.len()).collect();
-    let rows: Vec<_> = by_reading.iter().map(|runs| question.rows(runs)).collect();
+    let stated = &answer.verdict.rows;
+    let rows: Vec<_> = by_reading.iter().map(|runs| question.rows(runs, stated)).collect();
     let mut ranked = Vec::new();
     for (at, row) in answer.verdict.rows.iter().enumerate() {
         for figure in ComparedFigure::of(row) {
@@ -122,16 +120,13 @@ pub(super) fn readings(
             let mut order: Vec<usize> = (0..designs.len()).collect();
             order.sort_by(|a, b| match figure {
                 ComparedFigure::Iops => cell(*b).total_cmp(&cell(*a)),
-                ComparedFigure::P99 => cell(*a).total_cmp(&cell(*b)),
+                ComparedFigure::P99 | ComparedFigure::Median => cell(*a).total_cmp(&cell(*b)),
             });
-            ranked.extend(order.windows(2).map(|pair| {
-                let in_reading =
-                    |rows: &Vec<Row>, design: usize| figure.in_cell(&rows[at].designs[design]);
-                let ratios = rows
-                    .iter()
-                    .map(|rows| ratio(in_reading(rows, pair[0]), in_reading(rows, pair[1])));
+            ranked.extend(order.windows(2).filter_map(|pair| {
+                let ratios = rows.iter().map(|rows| ratio(figure, &rows[at], [pair[0], pair[1]]));
+                let ratios = ratios.collect::<Option<Vec<f64>>>()?;
                 let names = [pair[0], pair[1]].map(|design| designs[design].name.as_str());
-                ranking(row, figure, names, &ratios.collect::<Vec<_>>(), devices)
+                Some(ranking(row, figure, names, &ratios, devices))
             }));
         }
     }
@@ -159,7 +154,7 @@ fn ranking(
     let equal = count(&|_| true) - more - less;
     let [faster, slower] = match figure {
         ComparedFigure::Iops => [more, less],
-        ComparedFigure::P99 => [less, more],
+        ComparedFigure::P99 | ComparedFigure::Median => [less, more],
     };
     let ranking = Ranking {
         job: row.label.clone(),

@@ -64,7 +64,7 @@ impl Verdict {
         let within = figure.equal_within();
         let (more, less) = match figure {
             ComparedFigure::Iops => (Self::Faster, Self::Slower),
-            ComparedFigure::P99 => (Self::Slower, Self::Faster),
+            ComparedFigure::P99 | ComparedFigure::Median => (Self::Slower, Self::Faster),
         };
         match ratio {
             Interval { low, .. } if low > 1.0 + within => more,
@@ -97,7 +97,8 @@ pub(super) fn with_seeds(
     });
     let found: Vec<Run> = found.into_iter().collect::<Result<_, _>>()?;
     let by_seed: Vec<_> = found.chunks(designs.len()).collect();
-    let rows: Vec<Vec<Row>> = by_seed.iter().map(|runs| question.rows(runs)).collect();
+    let stated = &answer.verdict.rows;
+    let rows: Vec<Vec<Row>> = by_seed.iter().map(|runs| question.rows(runs, stated)).collect();
     let goals = with_answer(question.goals_met(&by_seed), &answer);
     let mut stated = answer.verdict.rows;
     let comparisons = compared(&stated, &rows);
@@ -107,7 +108,9 @@ pub(super) fn with_seeds(
             let others = rows.iter().map(|rows| approximate(rows[at].designs[design].p99_ns));
             let all: Vec<_> = [approximate(cell.p99_ns)].into_iter().chain(others).collect();
             let Interval { low, high, .. } = Interval::of(&all);
-            cell.p99_within_ns = [low, high].map(whole);
+            // The table shows the p99 of the answered run, which may lie beyond the interval of the mean.
+            let [low, high] = [low, high].map(whole);
+            cell.p99_within_ns = [low.min(cell.p99_ns), high.max(cell.p99_ns)];
         }
     }
     let verdict = answer::Verdict::over_seeds(stated, &rows, &answer.designs);
@@ -142,11 +145,12 @@ fn compared(stated: &[Row], seeds: &[Vec<Row>]) -> Vec<Comparison> {
     for (at, row) in stated.iter().enumerate() {
         for figure in ComparedFigure::of(row) {
             for (design, cell) in row.designs.iter().enumerate().skip(1) {
-                let of = |row: &Row| {
-                    ratio(figure.in_cell(&row.designs[design]), figure.in_cell(&row.designs[0]))
-                };
-                let others = seeds.iter().map(|rows| of(&rows[at]));
-                let ratio = Interval::of(&[of(row)].into_iter().chain(others).collect::<Vec<_>>());
+                let all = [row].into_iter().chain(seeds.iter().map(|rows| &rows[at]));
+                let ratios: Option<Vec<f64>> =
+                    all.map(|row| ratio(figure, row, [design, 0])).collect();
+                // In one of the runs the job has no such I/O under a design: there is no ratio.
+                let Some(ratios) = ratios else { continue };
+                let ratio = Interval::of(&ratios);
                 comparisons.push(Comparison {
                     job: row.label.clone(),
                     design: cell.design.clone(),
@@ -170,10 +174,16 @@ fn whole(ns: f64) -> u64 {
     ns.max(0.0) as u64
 }
 
-/// The ratio of two figures; of two that are 0, it is 1.
+/// The ratio of a figure of `row` under two designs; `None` if it is 0 under the second, and of a latency also under the first. Two
+/// rates of 0 are equal.
 #[expect(clippy::float_arithmetic, reason = "one division")]
-pub(super) fn ratio(of: f64, to: f64) -> f64 {
-    if of == to { 1.0 } else { of / to }
+pub(super) fn ratio(figure: ComparedFigure, row: &Row, designs: [usize; 2]) -> Option<f64> {
+    let [of, to] = designs.map(|at| figure.in_cell(&row.designs[at]));
+    match figure {
+        ComparedFigure::Iops if of == to => Some(1.0),
+        ComparedFigure::Iops => (to > 0.0).then(|| of / to),
+        ComparedFigure::P99 | ComparedFigure::Median => (of > 0.0 && to > 0.0).then(|| of / to),
+    }
 }
 
 #[cfg(test)]

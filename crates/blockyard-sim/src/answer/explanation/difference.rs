@@ -158,7 +158,10 @@ fn longest(life: &Life) -> (LifeStage, f64) {
 
 /// Says so if no request of any of `runs` ever waited for the device in a scheduler. On persistent memory there is no device to wait for.
 fn never_held(runs: &[Run<'_>]) -> Option<Evidence> {
-    let is_free = |run: &Run<'_>| run.1.holds.are_none() && run.1.pmem.is_none();
+    let is_free = |run: &Run<'_>| {
+        // A processor that waits for the lock of a scheduler keeps its requests waiting, too.
+        run.1.holds.are_none() && run.1.pmem.is_none() && run.1.spinning_percent < 1.0
+    };
     runs.iter().all(is_free).then_some(Evidence::NeverHeld)
 }
 

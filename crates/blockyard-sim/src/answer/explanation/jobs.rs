@@ -22,7 +22,7 @@ const CARRIES: f64 = 1.0 / 3.0;
 pub struct JobReason {
     /// The job, and its direction if it has several.
     pub job: String,
-    /// `read`, `write` or `trim`.
+    /// The kind of call that the job waits for: `read`, `write` or `trim`, or `sync` for the writes of a job that syncs.
     pub direction: String,
     /// The first design.
     pub first: String,
@@ -30,7 +30,7 @@ pub struct JobReason {
     pub other: String,
     /// The job's IOPS under the other design, relative to those under the first.
     pub ratio: f64,
-    /// The mean latency of an I/O: `low` under the other design, `high` under the first.
+    /// The mean latency of such a call: `low` under the other design, `high` under the first.
     pub lat_ns: Pair,
     /// The stage that carries the largest part of the difference in latency, if one carries a third of it.
     pub stage: Option<LifeStage>,
@@ -50,7 +50,7 @@ pub(in crate::answer) fn reasons(outcomes: &[Outcome], rows: &[Row]) -> Vec<JobR
         let furthest = cells.max_by(|(_, a), (_, b)| distance(a).total_cmp(&distance(b)))?;
         Some((row, furthest.0))
     });
-    differing.take(JOBS_MAX).map(|(row, at)| reason(outcomes, rows, row, at)).collect()
+    differing.filter_map(|(row, at)| reason(outcomes, rows, row, at)).take(JOBS_MAX).collect()
 }
 
 /// How far a rate is from that under the first design, as a factor of at least 1.
@@ -58,35 +58,52 @@ fn distance(cell: &Cell) -> f64 {
     cell.ratio.map_or(1.0, |ratio| ratio.max(1.0 / ratio))
 }
 
-/// The reason for the difference of `row` under the design `at`.
-fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> JobReason {
+/// The reason for the difference of `row` under the design `at`. The writes of a job that syncs wait for its syncs. `None` if the latency
+/// does not explain the rate: it is equal, or moves with the rate instead of against it.
+fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> Option<JobReason> {
+    let syncs = rows.iter().find(|other| other.is_sync() && other.job == row.job);
+    let waits = syncs.filter(|_| row.direction == Direction::Write.name()).unwrap_or(row);
     let pair = |of: fn(&Cell) -> u64| Pair {
-        low: approximate(of(&row.designs[at])),
-        high: approximate(of(&row.designs[0])),
+        low: approximate(of(&waits.designs[at])),
+        high: approximate(of(&waits.designs[0])),
     };
     let life = |at: usize| match row.direction == Direction::Read.name() {
         true => outcomes[at].figures.read_life_ns,
         false => outcomes[at].figures.write_life_ns,
     };
     let lat_ns = pair(|cell| cell.mean_ns);
-    let found = carrier(life(at), life(0), lat_ns);
+    let ratio = row.designs[at].ratio?;
+    if nanoseconds(lat_ns.low) == nanoseconds(lat_ns.high)
+        || (lat_ns.low > lat_ns.high) != (ratio < 1.0)
+    {
+        return None;
+    }
+    // The stages of a sync are those of its flushes, which are not known.
+    let found = if waits.is_sync() { None } else { carrier(life(at), life(0), lat_ns) };
     let others = rows.iter().filter(|other| !other.is_sync() && other.direction == row.direction);
-    JobReason {
+    let is_shared = others.count() > 1;
+    // A stage of all requests in the direction that is longer than an I/O of this job is another job's.
+    let is_own = |(_, ns): &(LifeStage, Pair)| ns.low <= lat_ns.low && ns.high <= lat_ns.high;
+    let found = found.filter(|found| !is_shared || is_own(found));
+    Some(JobReason {
         job: row.label.clone(),
-        direction: row.direction.clone(),
+        direction: waits.direction.clone(),
         first: row.designs[0].design.clone(),
         other: row.designs[at].design.clone(),
-        ratio: row.designs[at].ratio.unwrap_or(f64::NAN),
+        ratio,
         lat_ns,
         stage: found.map(|(stage, _)| stage),
         stage_ns: found.map_or(Pair { low: 0.0, high: 0.0 }, |(_, ns)| ns),
-        is_shared: others.count() > 1,
-    }
+        is_shared,
+    })
 }
 
 /// Returns the stage whose times differ most in the direction in which the latency differs, if it carries enough of that.
 fn carrier(low: Life, high: Life, lat_ns: Pair) -> Option<(LifeStage, Pair)> {
     let difference = lat_ns.low - lat_ns.high;
+    if difference == 0.0 {
+        return None;
+    }
     let stages = low.parts().into_iter().zip(high.parts());
     let differences = stages.map(|((stage, low), (_, high))| (stage, Pair { low, high }));
     let share = |ns: &Pair| (ns.low - ns.high) / difference;
@@ -105,17 +122,14 @@ impl JobReason {
             format!("{:+.0} %", 100.0 * (ratio - 1.0))
         };
         let [low, high] = [lat_ns.low, lat_ns.high].map(nanoseconds);
-        let latency = if low == high {
-            format!("a {direction} takes {low} under both")
-        } else {
-            format!("a {direction} takes {low} instead of {high}")
-        };
         let of = if *is_shared { format!(", all {direction}s together") } else { String::new() };
         let place = stage.map_or_else(String::new, |stage| {
             let [low, high] = [stage_ns.low, stage_ns.high].map(nanoseconds);
             format!("; its time {} is {low} instead of {high}{of}", place(stage))
         });
-        format!("{job}, {other} against {first}: {rate}, because {latency}{place}.")
+        format!(
+            "{job}, {other} against {first}: {rate}, because a {direction} takes {low} instead of {high}{place}."
+        )
     }
 }
 

@@ -181,8 +181,8 @@ fn a_bottleneck_of_both_designs_is_named_once() {
     };
     assert_eq!(
         explanation.to_string(),
-        "a reaches 50 % of b's IOPS: Under both a and b, the bus and the card are the bottleneck (busy 97 % of \
-         the time; busy 98 % of the time)."
+        "a reaches 50 % of b's IOPS: Under both a and b, the bus and the card are the bottleneck (a: busy 97 % of \
+         the time; b: busy 98 % of the time)."
     );
 }
 

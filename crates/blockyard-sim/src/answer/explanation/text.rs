@@ -302,7 +302,7 @@ fn both_bottlenecks(low: (&str, &Bottleneck), high: (&str, &Bottleneck)) -> Stri
     let parts = of_low.split_once(" (").zip(of_high.split_once(" ("));
     match parts {
         Some(((what, low_figures), (other, high_figures))) if what == other => format!(
-            "Under both {} and {}, {what} ({}; {}).",
+            "Under both {0} and {1}, {what} ({0}: {2}; {1}: {3}).",
             low.0,
             high.0,
             low_figures.trim_end_matches(')'),

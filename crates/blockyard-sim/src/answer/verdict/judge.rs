@@ -3,8 +3,8 @@
 //! # Rules
 //!
 //! - **[p99-needs-a-thousand]** A p99 is compared only where each design has at least 1,000 I/Os: of 320, three decide it.
-//! - **[claims-have-intervals]** A difference is claimed only if the whole interval of the ratio lies beyond the bound of equality,
-//!   and if the answered run shows it too. Several seeds give the interval of the mean ratio; a single run gives the interval
+//! - **[claims-have-intervals]** A difference is claimed only if the whole interval of the ratio lies beyond the bound of equality.
+//!   Several seeds give the interval of the mean ratio; a single run gives the interval
 //!   in which its p99 lies. The rate of a single run is taken as it is.
 
 #![expect(
@@ -20,6 +20,8 @@ use serde::Serialize;
 
 /// The smallest number of I/Os whose 99th percentile is compared ([p99-needs-a-thousand]).
 pub const P99_IOS_MIN: u64 = 1000;
+/// The smallest number of syncs whose median is compared.
+const MEDIAN_IOS_MIN: u64 = 10;
 
 /// A figure of a job by which designs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -30,15 +32,27 @@ pub enum ComparedFigure {
     Iops,
     /// The 99th percentile of latency. Smaller is better; two are equal within 10 %.
     P99,
+    /// The median of latency, of syncs that are too few for their p99. Smaller is better; two are equal within 10 %.
+    Median,
 }
 
 impl ComparedFigure {
-    /// Returns the figures by which the designs of `row` are compared. Syncs are compared by their latency alone, and a p99 only if
-    /// each design has enough I/Os ([p99-needs-a-thousand]).
+    /// Returns the figures by which the designs of `row` are compared. Syncs are compared by their latency alone.
     pub(in crate::answer) fn of(row: &Row) -> Vec<Self> {
-        let has_p99 = row.designs.iter().all(Cell::has_p99);
         let iops = (!row.is_sync()).then_some(Self::Iops);
-        iops.into_iter().chain(has_p99.then_some(Self::P99)).collect()
+        iops.into_iter()
+            .chain(Self::of_latency(row, &row.designs.iter().collect::<Vec<_>>()))
+            .collect()
+    }
+
+    /// Returns the figure by which the latencies of `cells` of `row` are compared: the p99 if each has enough I/Os
+    /// ([p99-needs-a-thousand]), the median of fewer syncs, and nothing of fewer I/Os.
+    fn of_latency(row: &Row, cells: &[&Cell]) -> Option<Self> {
+        if cells.iter().all(|cell| cell.has_p99()) {
+            return Some(Self::P99);
+        }
+        let has_median = row.is_sync() && cells.iter().all(|cell| cell.ios >= MEDIAN_IOS_MIN);
+        has_median.then_some(Self::Median)
     }
 
     /// The figure in a cell.
@@ -46,6 +60,17 @@ impl ComparedFigure {
         match self {
             Self::Iops => cell.iops,
             Self::P99 => approximate(cell.p99_ns),
+            Self::Median => approximate(cell.p50_ns),
+        }
+    }
+
+    /// The name that tables and sentences use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Iops => "IOPS",
+            Self::P99 => "p99",
+            Self::Median => "median",
         }
     }
 
@@ -53,7 +78,7 @@ impl ComparedFigure {
     pub(in crate::answer) const fn equal_within(self) -> f64 {
         match self {
             Self::Iops => EQUAL_WITHIN,
-            Self::P99 => P99_EQUAL_WITHIN,
+            Self::P99 | Self::Median => P99_EQUAL_WITHIN,
         }
     }
 }
@@ -63,7 +88,7 @@ impl ComparedFigure {
 pub(super) enum Judged {
     /// Within the bound of equality.
     Equal,
-    /// Beyond it. The ratio is that of the answered run.
+    /// Beyond it. The ratio is the mean over the seeds, or that of a single run.
     Differs(f64),
     /// The interval of the ratio holds several of these.
     Undecided(Interval),
@@ -89,23 +114,37 @@ impl Evidence<'_> {
         matches!(self.rate(row, 0, at), Judged::Differs(_)) && !self.rows[row].is_sync()
     }
 
-    /// Judges the p99 of a row under the design `at` against that under `from`.
-    pub(super) fn p99(&self, row: usize, from: usize, at: usize) -> Judged {
+    /// Judges the latency of a row under the design `at` against that under `from`.
+    pub(super) fn latency(&self, row: usize, from: usize, at: usize) -> Judged {
         let cells = &self.rows[row].designs;
         // Runs with the same latencies did the same: there is nothing to decide, however few I/Os there were.
         if cells[from].latencies() == cells[at].latencies() && cells[at].ios > 0 {
             return Judged::Equal;
         }
-        if !(cells[from].has_p99() && cells[at].has_p99()) {
-            return Judged::Unknown;
+        match self.latency_figure(row, from, at) {
+            Some(figure) => self.judge(figure, row, [from, at]),
+            None => Judged::Unknown,
         }
-        self.judge(ComparedFigure::P99, row, [from, at])
+    }
+
+    /// The figure by which the latencies of a row under two designs are compared, if there is one. A single run has no interval of
+    /// its median.
+    pub(super) fn latency_figure(
+        &self,
+        row: usize,
+        from: usize,
+        at: usize,
+    ) -> Option<ComparedFigure> {
+        let row = &self.rows[row];
+        let figure = ComparedFigure::of_latency(row, &[&row.designs[from], &row.designs[at]])?;
+        (figure == ComparedFigure::P99 || !self.seeds.is_empty()).then_some(figure)
     }
 
     fn judge(&self, figure: ComparedFigure, row: usize, [from, at]: [usize; 2]) -> Judged {
         let ratio = |row: &Row| {
             let [first, other] = [from, at].map(|at| figure.in_cell(&row.designs[at]));
-            (first > 0.0).then(|| other / first)
+            let has_both = first > 0.0 && (other > 0.0 || figure == ComparedFigure::Iops);
+            has_both.then(|| other / first)
         };
         let others = self.seeds.iter().map(|rows| ratio(&rows[row]));
         let ratios = [ratio(&self.rows[row])].into_iter().chain(others);
@@ -114,7 +153,7 @@ impl Evidence<'_> {
             [own] => self.alone(figure, row, [from, at], *own),
             _ => Interval::of(&ratios),
         };
-        judged(ratios[0], interval, figure.equal_within())
+        judged(interval, figure.equal_within())
     }
 
     /// The interval of a ratio if only one run is known, in which it is `own`.
@@ -126,22 +165,20 @@ impl Evidence<'_> {
         own: f64,
     ) -> Interval {
         let cells = &self.rows[row].designs;
-        let [first, other] = [from, at].map(|at| cells[at].p99_within_ns.map(approximate));
-        match figure {
-            ComparedFigure::Iops => Interval { low: own, mean: own, high: own },
-            ComparedFigure::P99 => {
-                Interval { low: other[0] / first[1], mean: own, high: other[1] / first[0] }
-            }
+        if figure == ComparedFigure::Iops {
+            return Interval { low: own, mean: own, high: own };
         }
+        let [first, other] =
+            [from, at].map(|at| cells[at].p99_within_ns.map(|ns| approximate(ns.max(1))));
+        Interval { low: other[0] / first[1], mean: own, high: other[1] / first[0] }
     }
 }
 
-/// Judges an interval of a ratio, of which the answered run has the value `own` ([claims-have-intervals]).
-fn judged(own: f64, interval: Interval, equal_within: f64) -> Judged {
-    let Interval { low, high, .. } = interval;
+/// Judges an interval of a ratio ([claims-have-intervals]).
+fn judged(interval: Interval, equal_within: f64) -> Judged {
+    let Interval { low, mean, high } = interval;
     match equal_within {
-        within if low > 1.0 + within && own > 1.0 + within => Judged::Differs(own),
-        within if high < 1.0 - within && own < 1.0 - within => Judged::Differs(own),
+        within if low > 1.0 + within || high < 1.0 - within => Judged::Differs(mean),
         within if low >= 1.0 - within && high <= 1.0 + within => Judged::Equal,
         _ => Judged::Undecided(interval),
     }

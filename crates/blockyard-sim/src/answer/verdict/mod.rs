@@ -93,7 +93,8 @@ impl Verdict {
     /// Returns the verdict on `outcomes`, whose rows are `rows`, with the rows of further seeds as evidence.
     pub(super) fn over_seeds(rows: Vec<Row>, seeds: &[Vec<Row>], outcomes: &[Outcome]) -> Self {
         let runs: Vec<_> = outcomes.iter().map(|of| (of.name.as_str(), of.stopped)).collect();
-        Self::judged(rows, seeds).unless_in_ramp(outcomes).unless_partial(&runs)
+        let jobs: Vec<_> = outcomes.iter().map(|of| of.jobs.as_slice()).collect();
+        Self::judged(rows, seeds).unless_in_ramp(&jobs).unless_partial(&runs)
     }
 
     /// Returns the verdict on the streams of each design, given with its name.
@@ -153,6 +154,18 @@ impl Verdict {
         );
         rows
     }
+}
+
+/// Returns the rows of another run in the places of those of `stated`. A job and direction that the run does not have is empty.
+pub(super) fn aligned(stated: &[Row], rows: &[Row]) -> Vec<Row> {
+    let is_same = |one: &Row, other: &Row| one.job == other.job && one.direction == other.direction;
+    let places = stated.iter().enumerate().map(|(at, row)| {
+        let nth = stated[..at].iter().filter(|before| is_same(before, row)).count();
+        let found = rows.iter().filter(|other| is_same(other, row)).nth(nth);
+        let empty = row.designs.iter().map(|cell| Cell::of(&cell.design, None, 0.0));
+        found.cloned().unwrap_or_else(|| Row { designs: empty.collect(), ..row.clone() })
+    });
+    places.collect()
 }
 
 /// Returns how many streams before the one `at` have its name and direction. They are of other reporting groups.

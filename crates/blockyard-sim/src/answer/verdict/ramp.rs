@@ -1,13 +1,13 @@
 //! Verdicts on jobs that ended before their `ramp_time` was over.
 
 use super::{Verdict, listed};
-use crate::answer::outcome::Outcome;
+use crate::answer::job_figures::JobFigures;
 
 impl Verdict {
     /// Returns the verdict without a ranking if no job ran longer than its ramp time. If only some did not, the first sentence names
     /// them.
-    pub(super) fn unless_in_ramp(mut self, outcomes: &[Outcome]) -> Self {
-        let jobs = || outcomes.iter().flat_map(|outcome| &outcome.jobs);
+    pub(in crate::answer) fn unless_in_ramp(mut self, runs: &[&[JobFigures]]) -> Self {
+        let jobs = || runs.iter().copied().flatten();
         let mut names: Vec<&str> = Vec::new();
         for job in jobs().filter(|job| job.ended_in_ramp) {
             if !names.contains(&job.name.as_str()) {
@@ -22,13 +22,10 @@ impl Verdict {
             listed(&names)
         );
         if jobs().all(|job| job.ended_in_ramp) {
-            self.sentences.clear();
-            self.undecided.clear();
-            let cells = self.rows.iter_mut().flat_map(|row| &mut row.designs);
-            cells.for_each(|cell| cell.differs = false);
-            if outcomes.len() > 1 {
-                self.sentences.push("The designs are not ranked.".to_owned());
-            }
+            self = match runs.len() {
+                1 => Self { sentences: Vec::new(), ..self },
+                _ => self.not_ranked("The designs are not ranked.".to_owned()),
+            };
         }
         self.sentences.insert(0, of_whole_jobs);
         self

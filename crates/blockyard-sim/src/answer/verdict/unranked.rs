@@ -33,7 +33,7 @@ impl Verdict {
     }
 
     /// Returns the verdict with this sentence in place of a ranking.
-    fn not_ranked(mut self, sentence: String) -> Self {
+    pub(super) fn not_ranked(mut self, sentence: String) -> Self {
         self.sentences = vec![sentence];
         self.undecided.clear();
         for cell in self.rows.iter_mut().flat_map(|row| &mut row.designs) {

@@ -2,10 +2,10 @@
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
-use super::judge::{Evidence, Judged, P99_IOS_MIN};
+use super::judge::{ComparedFigure, Evidence, Judged, P99_IOS_MIN};
 use super::{Cell, Row, quotient};
 use crate::answer::equality::EQUAL_WITHIN;
-use crate::answer::number::{approximate, digits, time};
+use crate::answer::number::{approximate, digits, nanoseconds, time};
 
 /// The largest number of jobs that a sentence lists.
 const LISTED_MAX: usize = 6;
@@ -34,9 +34,17 @@ pub(super) fn sentences(evidence: Evidence<'_>) -> Vec<String> {
     if let [_, same @ ..] = groups[0].as_slice()
         && !same.is_empty()
     {
-        sentences.push(format!("{}: no difference from {}.", names(same), names(&[0])));
+        let rows = || 0..rows.len();
+        let is_equal = same.iter().all(|at| rows().all(|row| is_same(evidence, row, *at)));
+        let known = if is_equal { "" } else { " known" };
+        sentences.push(format!("{}: no{known} difference from {}.", names(same), names(&[0])));
     }
     sentences
+}
+
+/// Whether the design `at` is known to do the same as the first for the row.
+fn is_same(evidence: Evidence<'_>, row: usize, at: usize) -> bool {
+    change(evidence, row, 0, at).is_none() && evidence.latency(row, 0, at) == Judged::Equal
 }
 
 /// Says how long the syncs of a job take under each design; `None` if the row is not one of syncs, or none ended.
@@ -95,6 +103,9 @@ fn fastest(evidence: Evidence<'_>) -> String {
         }
         all if all == designs.len() => "No design is known to be faster.".to_owned(),
         1 if rows.iter().all(is_alone) => format!("{} is fastest{every}.", names[0]),
+        1 if !rows.iter().all(|row| is_tie(evidence, *row)) => {
+            format!("{} is fastest, or not known to be slower,{every}.", names[0])
+        }
         1 => format!("{} is fastest, or within 2 % of the fastest,{every}.", names[0]),
         0 => {
             let of_row = |row: &usize| {
@@ -115,7 +126,7 @@ fn fastest(evidence: Evidence<'_>) -> String {
 fn all_equal(evidence: Evidence<'_>, every: &str) -> String {
     let designs = evidence.rows[0].designs.len();
     let pairs = (0..evidence.rows.len()).flat_map(|row| (1..designs).map(move |at| (row, at)));
-    let tails: Vec<_> = pairs.map(|(row, at)| evidence.p99(row, 0, at)).collect();
+    let tails: Vec<_> = pairs.map(|(row, at)| evidence.latency(row, 0, at)).collect();
     let words = if tails.iter().any(|tail| matches!(tail, Judged::Differs(_))) {
         "; latency differs"
     } else if tails.iter().all(|tail| *tail == Judged::Equal) {
@@ -135,6 +146,12 @@ fn is_best(evidence: Evidence<'_>, row: usize, at: usize) -> bool {
     )
 }
 
+/// Whether the designs than which none is faster for the row are known to be equal.
+fn is_tie(evidence: Evidence<'_>, row: usize) -> bool {
+    let best = best_of(evidence, row);
+    best.iter().all(|at| evidence.rate(row, best[0], *at) == Judged::Equal)
+}
+
 /// Returns the designs than which none is faster for the row.
 fn best_of(evidence: Evidence<'_>, row: usize) -> Vec<usize> {
     let designs = 0..evidence.rows[row].designs.len();
@@ -148,6 +165,9 @@ fn winners(evidence: Evidence<'_>, row: usize) -> String {
     let name = |at: &usize| designs[*at].design.as_str();
     let others: Vec<_> =
         (0..designs.len()).filter(|at| !best.contains(at)).map(|at| name(&at)).collect();
+    if !is_tie(evidence, row) {
+        return format!("undecided ({})", listed(&best.iter().map(name).collect::<Vec<_>>()));
+    }
     match (best.len(), others.len()) {
         (_, 0) => "all designs".to_owned(),
         (best_count, 1) if best_count > 1 => format!("all but {}", listed(&others)),
@@ -171,17 +191,19 @@ fn against_first(evidence: Evidence<'_>, at: usize) -> String {
         rows.map(|(row, of)| (of.label.as_str(), change(evidence, row, 0, at)))
     };
     let changed = || changes().filter_map(|(label, change)| Some((label, change?)));
+    let unchanged = (0..evidence.rows.len()).filter(|row| change(evidence, *row, 0, at).is_none());
+    let is_equal = unchanged.clone().all(|row| is_same(evidence, row, at));
+    let no_difference = if is_equal { "no difference" } else { "no known difference" };
     let mut words: Vec<_> = changed()
         .take(LISTED_MAX)
         .map(|(label, change)| if label.is_empty() { change } else { format!("{label} {change}") })
         .collect();
     words.extend(left_out(changed().count()));
-    let same: Vec<_> =
-        changes().filter(|(_, change)| change.is_none()).map(|(label, _)| label).collect();
+    let same: Vec<_> = unchanged.map(|row| evidence.rows[row].label.as_str()).collect();
     match same.len() {
         0 => {}
-        count if count <= LISTED_MAX => words.push(format!("{} no difference", listed(&same))),
-        count => words.push(format!("{count} others no difference")),
+        count if count <= LISTED_MAX => words.push(format!("{} {no_difference}", listed(&same))),
+        count => words.push(format!("{count} others {no_difference}")),
     }
     words.join("; ")
 }
@@ -195,7 +217,7 @@ fn left_out(count: usize) -> Option<String> {
 fn change(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
     let rate = || rate(evidence, row, from, at);
     let rate = if evidence.rows[row].is_sync() { None } else { rate() };
-    let parts: Vec<_> = [rate, p99(evidence, row, from, at)].into_iter().flatten().collect();
+    let parts: Vec<_> = [rate, latency(evidence, row, from, at)].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -211,8 +233,8 @@ fn rate(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<St
     }
     let iops = match evidence.rate(row, from, at) {
         Judged::Undecided(interval) => {
-            let [low, high] = [interval.low, interval.high].map(digits);
-            return Some(format!("IOPS undecided ({low} to {high} times)"));
+            let [low, high] = [interval.low, interval.high];
+            return Some(format!("IOPS undecided ({low:.3} to {high:.3} times)"));
         }
         Judged::Differs(ratio) => Some(ratio),
         Judged::Equal | Judged::Unknown => None,
@@ -229,11 +251,20 @@ fn rate(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<St
     }
 }
 
-/// Returns the two 99th percentiles if they are known to differ by more than 10 %.
-fn p99(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
+/// Returns the two 99th percentiles, or the medians of few syncs, if they are known to differ by more than 10 %. Where the answered run
+/// is an exception among the seeds, it has the mean ratio instead.
+fn latency(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
     let [first, other] = [from, at].map(|at| &evidence.rows[row].designs[at]);
-    let differs = matches!(evidence.p99(row, from, at), Judged::Differs(_));
-    differs.then(|| format!("p99 {} -> {}", time(first.p99_ns), time(other.p99_ns)))
+    let Judged::Differs(ratio) = evidence.latency(row, from, at) else { return None };
+    let (name, ns): (_, fn(&Cell) -> u64) = match evidence.latency_figure(row, from, at)? {
+        ComparedFigure::Median => ("median", |cell| cell.p50_ns),
+        ComparedFigure::P99 | ComparedFigure::Iops => ("p99", |cell| cell.p99_ns),
+    };
+    let [first, other] = [ns(first), ns(other)];
+    if (other > first) == (ratio > 1.0) {
+        return Some(format!("{name} {} -> {}", time(first), time(other)));
+    }
+    Some(format!("{name} {} times on average", digits(ratio)))
 }
 
 /// A ratio as `+2 %`, `-87 %` or `3.41 times`.
@@ -250,8 +281,8 @@ pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
     let mut unsure = Vec::new();
     for (row, of) in evidence.rows.iter().enumerate() {
         for (at, cell) in of.designs.iter().enumerate().skip(1) {
-            if let Judged::Undecided(interval) = evidence.p99(row, 0, at) {
-                let [low, high] = [interval.low, interval.high].map(digits);
+            if let Judged::Undecided(interval) = evidence.latency(row, 0, at) {
+                let [low, high] = [interval.low.max(0.0), interval.high].map(digits);
                 let job =
                     if of.label.is_empty() { String::new() } else { format!("{}, ", of.label) };
                 unsure.push(format!("{job}{} {low} to {high} times", cell.design));
@@ -272,18 +303,25 @@ pub(super) fn undecided(evidence: Evidence<'_>) -> Vec<String> {
 fn too_few(evidence: Evidence<'_>) -> Option<String> {
     let short = |at: usize| {
         let row = &evidence.rows[at];
-        let alike = |other: usize| evidence.p99(at, 0, other) == Judged::Equal;
-        if row.designs.len() > 1 && (1..row.designs.len()).all(alike) {
+        let alike = |other: usize| evidence.latency(at, 0, other) == Judged::Equal;
+        // Of a single design, only syncs are named by their p99.
+        let is_named = if row.designs.len() == 1 { row.is_sync() } else { true };
+        if !is_named || (row.designs.len() > 1 && (1..row.designs.len()).all(alike)) {
             return None;
         }
         let with_io = row.designs.iter().filter(|cell| cell.ios > 0);
         let fewest = with_io.min_by_key(|cell| cell.ios)?;
-        if fewest.has_p99() {
+        // A lone sync is that of the end, and a longer run has no second one.
+        if fewest.has_p99() || (row.is_sync() && fewest.ios == 1) {
             return None;
         }
         // 320 I/Os at 32 IOPS: 1,000 take 31.3 s.
-        let seconds = approximate(P99_IOS_MIN) / fewest.iops;
-        let needed = format!("{} in {}; 1,000 take {seconds:.1} s", fewest.ios, duration(fewest));
+        let needed = format!(
+            "{} in {}; {P99_IOS_MIN} take {}",
+            fewest.ios,
+            nanoseconds(1e9 * approximate(fewest.ios) / fewest.iops),
+            nanoseconds(1e9 * approximate(P99_IOS_MIN) / fewest.iops)
+        );
         let job = if row.label.is_empty() { String::new() } else { format!("{} ", row.label) };
         Some(format!("{job}({needed})"))
     };
@@ -294,11 +332,6 @@ fn too_few(evidence: Evidence<'_>) -> Option<String> {
     let more = left_out(all.len());
     let shown: Vec<_> = all.into_iter().take(LISTED_MAX).chain(more).collect();
     Some(format!("Too few I/Os to compare p99: {}.", shown.join(", ")))
-}
-
-/// The time that the I/Os of a cell took, in seconds.
-fn duration(cell: &Cell) -> String {
-    format!("{:.1} s", approximate(cell.ios) / cell.iops)
 }
 
 #[cfg(test)]
@@ -435,7 +468,7 @@ mod tests {
         assert!(!sentences(evidence).concat().contains("p99 2"), "{:?}", sentences(evidence));
         assert_eq!(
             undecided(evidence),
-            ["Too few I/Os to compare p99: log (320 in 10.0 s; 1,000 take 31.2 s)."]
+            ["Too few I/Os to compare p99: log (320 in 10.0 s; 1000 take 31.2 s)."]
         );
     }
 
