@@ -484,9 +484,9 @@ fn a_job_that_the_device_cannot_serve_is_refused_with_its_line() {
     let large = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nlogical-block = \"4KiB\"\n";
     let no_discard = "base = \"null\"\n[limits]\ncapacity = \"1GiB\"\nmax-discard-sectors = 0\n";
     for (options, profile, begins) in [
-        ("bs=513", TIMER, "a.fio:5: `bs`: offsets and lengths"),
-        ("bs=512", large, "a.fio:5: `bs`: offsets and lengths"),
-        ("offset=1k", large, "a.fio:5: `offset`: offsets and lengths"),
+        ("bs=513", TIMER, "a.fio:5: `bs=513`: an offset or length of 513 bytes is no multiple of"),
+        ("bs=512", large, "a.fio:5: `bs=512`: an offset or length of 512 bytes is no multiple of"),
+        ("offset=1k", large, "a.fio:5: `offset=1k`: an offset or length of"),
         (
             "rw=trim",
             no_discard,

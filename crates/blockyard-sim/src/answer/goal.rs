@@ -378,6 +378,7 @@ pub(super) fn sentences(results: &[GoalResult], others: &[Repeated<'_>]) -> Vec<
 
 /// Returns how surely the design `at` meets all goals.
 fn met(results: &[GoalResult], others: &[Repeated<'_>], at: usize) -> Met {
+    debug_assert!(!results.is_empty(), "a design meets goals if there are any");
     let name = results[0].designs[at].design.as_str();
     let in_answer = results.iter().all(|result| result.designs[at].met);
     let in_others = others.iter().map(|of| (of.met_by(name), of.count));

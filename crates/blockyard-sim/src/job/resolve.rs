@@ -72,10 +72,22 @@ impl Job {
             _ => (file.len_bytes, 0),
         };
         let all_bytes = moved_bytes.saturating_mul(count);
+        debug_assert!(count > 0, "a job has a file");
         let size_bytes = match self.size {
             Some(Amount::Bytes(bytes)) if bytes > 0 => bytes.min(all_bytes),
+            // Beside `filesize`, a size in percent is a share of that, wherever the region begins.
+            Some(Amount::Percent(percent @ 1..100)) => {
+                self.filesize_bytes.map_or(all_bytes, |bytes| {
+                    percent_of(percent, bytes).saturating_mul(count).min(all_bytes)
+                })
+            }
             _ => all_bytes,
         };
+        let block_bytes = u64::from(self.min_block_bytes());
+        if size_bytes / count < block_bytes {
+            let fault = Fault::SmallerThanBlock { size_bytes: size_bytes / count, block_bytes };
+            return Err(JobError { place: self.place_of("size").clone(), fault });
+        }
         let endless = self.time_based && self.runtime_ns.is_some();
         let passes = if endless { u64::MAX } else { self.loops.max(1) };
         Ok(Resolved { files, size_bytes, io_bytes, passes })
@@ -187,6 +199,16 @@ mod tests {
             assert_eq!(range(whole, 0), (0, 64 * MIB), "{whole}");
         }
         assert_eq!(range("fill_device=1\nsize=1m", 0), (0, MIB));
+    }
+
+    /// fio 3.33: `filesize=8m size=50%` reads 4m, with and without an offset, and `size=3k` beside it is refused.
+    #[test]
+    fn a_size_beside_filesize_is_a_share_of_it_and_holds_a_block() {
+        let kib = |options: &str| resolve(options, 0).unwrap().size_bytes >> 10;
+        assert_eq!(kib("size=50%\nfilesize=128k"), 64);
+        assert_eq!(kib("size=50%\nfilesize=128k\noffset=16k"), 64);
+        assert_eq!(kib("size=50%\nfilesize=64k\nnrfiles=2"), 64);
+        assert!(resolve("size=3k\nfilesize=128k", 0).is_err());
     }
 
     /// fio 3.33 and 3.42: an offset in percent is rounded up to a block, a size in percent down.

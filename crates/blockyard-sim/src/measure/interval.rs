@@ -52,6 +52,7 @@ pub fn p99_ranks(count: u64) -> [u32; 2] {
     const SQUARE: u64 = 380_318_400;
     let independent = (count / 100).max(1);
     let half = u32::try_from((SQUARE / independent).isqrt()).expect("a share of 19,501 at most");
+    debug_assert!(half < P99, "a rank above 0");
     [P99 - half, (P99 + half).min(Histogram::WHOLE)]
 }
 

@@ -126,7 +126,7 @@ impl Generator {
     #[inline]
     pub fn next(&mut self, direction: Option<Op>) -> Option<Io> {
         if let Some(write) = self.write_after.take() {
-            self.syncs.wrote(write.file);
+            self.syncs.issued(Op::Write, write.file);
             return Some(write);
         }
         loop {
@@ -219,8 +219,9 @@ impl Generator {
         }
         if self.mix == Mix::TrimWrite {
             self.write_after = Some(Io { op: IoOp::Write, ..io });
-        } else if io.op == IoOp::Write {
-            self.syncs.wrote(io.file);
+        } else if let IoOp::Read | IoOp::Write = io.op {
+            let op = if io.op == IoOp::Write { Op::Write } else { Op::Read };
+            self.syncs.issued(op, io.file);
         }
         io
     }
@@ -250,11 +251,21 @@ impl Syncs {
         }
     }
 
-    /// Counts a write. If both kinds of sync are due, the full sync is issued.
+    /// Counts an I/O. If both kinds of sync are due, the full sync is issued.
+    ///
+    /// As in fio, a sync is due behind each I/O, also a read, while the number of writes is a multiple: in `rw=rw fsync=8` behind the
+    /// eighth write and behind each read before the ninth. fio 3.33: `rw=randrw bs=4k size=1m fsync=1` calls fsync 252 times for
+    /// 124 writes and 132 reads, of which three come before the first write.
     #[inline]
-    fn wrote(&mut self, file: u16) {
-        self.writes += 1;
-        (self.dirty, self.file) = (true, file);
+    fn issued(&mut self, op: Op, file: u16) {
+        if op == Op::Write {
+            self.writes += 1;
+            self.dirty = true;
+            self.file = file;
+        }
+        if self.writes == 0 {
+            return;
+        }
         let due = |every: u32| every > 0 && self.writes.is_multiple_of(every.into());
         if due(self.fsync) {
             self.due = Some(IoOp::Sync { datasync: false });

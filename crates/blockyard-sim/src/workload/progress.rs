@@ -31,6 +31,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(job: &Job, resolved: &Resolved) -> Self {
         let Resolved { size_bytes, io_bytes, passes, .. } = *resolved;
+        debug_assert!(passes > 0, "a job has a pass");
         let is_endless = passes == u64::MAX;
         let wanted_bytes = if io_bytes > 0 { io_bytes } else { size_bytes };
         let limit_bytes = wanted_bytes.saturating_mul(passes);
@@ -64,6 +65,7 @@ impl Progress {
     /// Counts an I/O of `len_bytes`.
     #[inline]
     pub(super) fn count(&mut self, len_bytes: u32) {
+        debug_assert!(len_bytes > 0, "an I/O has bytes");
         self.ios += 1;
         self.ios_of_pass += 1;
         self.bytes += u64::from(len_bytes);

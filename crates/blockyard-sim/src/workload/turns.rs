@@ -78,6 +78,7 @@ impl Turns {
     /// Returns the file of the next I/O; `None` if all are done.
     #[inline]
     pub(super) fn choose(&mut self, draws: &mut Prng) -> Option<Turn> {
+        debug_assert!(self.current < self.files.len(), "a turn of a file");
         if self.files[self.current] == State::Open {
             if self.files.len() == 1 || matches!(self.service, FileService::Sequential) {
                 return Some(Turn { file: self.current, opens: false });
@@ -114,6 +115,7 @@ impl Turns {
     }
 
     fn candidate(&mut self, draws: &mut Prng) -> usize {
+        debug_assert!(self.next < self.files.len(), "a round has a next file");
         let count = self.files.len();
         let drawn = match (&self.skew, &self.service) {
             (Some(skew), _) => skew.draw(draws) / PLACES_PER_FILE,
@@ -141,6 +143,7 @@ impl Turns {
 
     /// Begins a pass: all files are closed. The round goes on where it was.
     pub(super) fn start_pass(&mut self) {
+        debug_assert!(self.open + self.done <= self.files.len(), "a file is open or done");
         self.files.fill(State::Closed);
         self.open = 0;
         self.done = 0;

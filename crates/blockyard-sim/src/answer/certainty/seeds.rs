@@ -125,6 +125,7 @@ pub(super) fn with_seeds(
 
 /// Whether two runs have the same rates and latencies.
 fn are_alike(one: &[Row], other: &[Row]) -> bool {
+    debug_assert_eq!(one.len(), other.len(), "rows of the same jobs");
     let cells = |rows: &[Row]| {
         let cells = rows.iter().flat_map(|row| &row.designs);
         cells.map(|cell| (cell.iops, cell.mean_ns, cell.p99_ns, cell.max_ns)).collect::<Vec<_>>()
@@ -141,6 +142,7 @@ fn with_answer(goals: Vec<GoalsMet>, answer: &Answer) -> Vec<GoalsMet> {
 
 /// Compares each design but the first with the first, for each row of the answered run and its figures.
 fn compared(stated: &[Row], seeds: &[Vec<Row>]) -> Vec<Comparison> {
+    debug_assert!(!seeds.is_empty(), "an interval needs two seeds");
     let mut comparisons = Vec::new();
     for (at, row) in stated.iter().enumerate() {
         for figure in ComparedFigure::of(row) {

@@ -42,6 +42,10 @@ pub struct JobReason {
 
 /// Returns the reasons of the rows whose rates differ, in an answer with several rows.
 pub(in crate::answer) fn reasons(outcomes: &[Outcome], rows: &[Row]) -> Vec<JobReason> {
+    debug_assert!(
+        rows.iter().all(|row| row.designs.len() == outcomes.len()),
+        "a cell for each outcome"
+    );
     if rows.iter().filter(|row| !row.is_sync()).count() < 2 {
         return Vec::new();
     }
@@ -61,6 +65,7 @@ fn distance(cell: &Cell) -> f64 {
 /// The reason for the difference of `row` under the design `at`. The writes of a job that syncs wait for its syncs. `None` if the latency
 /// does not explain the rate: it is equal, or moves with the rate instead of against it.
 fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> Option<JobReason> {
+    debug_assert!(at > 0, "the first design differs from none");
     let syncs = rows.iter().find(|other| other.is_sync() && other.job == row.job);
     let waits = syncs.filter(|_| row.direction == Direction::Write.name()).unwrap_or(row);
     let pair = |of: fn(&Cell) -> u64| Pair {

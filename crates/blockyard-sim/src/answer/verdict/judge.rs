@@ -48,6 +48,7 @@ impl ComparedFigure {
     /// Returns the figure by which the latencies of `cells` of `row` are compared: the p99 if each has enough I/Os
     /// ([p99-needs-a-thousand]), the median of fewer syncs, and nothing of fewer I/Os.
     fn of_latency(row: &Row, cells: &[&Cell]) -> Option<Self> {
+        debug_assert!(!cells.is_empty(), "a row has designs");
         if cells.iter().all(|cell| cell.has_p99()) {
             return Some(Self::P99);
         }
@@ -116,6 +117,7 @@ impl Evidence<'_> {
 
     /// Judges the latency of a row under the design `at` against that under `from`.
     pub(super) fn latency(&self, row: usize, from: usize, at: usize) -> Judged {
+        debug_assert!(row < self.rows.len(), "row {row} of {}", self.rows.len());
         let cells = &self.rows[row].designs;
         // Runs with the same latencies did the same: there is nothing to decide, however few I/Os there were.
         if cells[from].latencies() == cells[at].latencies() && cells[at].ios > 0 {
@@ -141,6 +143,10 @@ impl Evidence<'_> {
     }
 
     fn judge(&self, figure: ComparedFigure, row: usize, [from, at]: [usize; 2]) -> Judged {
+        debug_assert!(
+            self.seeds.iter().all(|rows| rows.len() == self.rows.len()),
+            "a row of each seed for each row of the answer"
+        );
         let ratio = |row: &Row| {
             let [first, other] = [from, at].map(|at| figure.in_cell(&row.designs[at]));
             let has_both = first > 0.0 && (other > 0.0 || figure == ComparedFigure::Iops);
@@ -176,6 +182,7 @@ impl Evidence<'_> {
 
 /// Judges an interval of a ratio ([claims-have-intervals]).
 fn judged(interval: Interval, equal_within: f64) -> Judged {
+    debug_assert!((0.0..1.0).contains(&equal_within), "a bound of equality");
     let Interval { low, mean, high } = interval;
     match equal_within {
         within if low > 1.0 + within || high < 1.0 - within => Judged::Differs(mean),

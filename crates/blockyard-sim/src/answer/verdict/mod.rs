@@ -92,6 +92,10 @@ impl Verdict {
 
     /// Returns the verdict on `outcomes`, whose rows are `rows`, with the rows of further seeds as evidence.
     pub(super) fn over_seeds(rows: Vec<Row>, seeds: &[Vec<Row>], outcomes: &[Outcome]) -> Self {
+        debug_assert!(
+            rows.iter().all(|row| row.designs.len() == outcomes.len()),
+            "a cell for each outcome"
+        );
         let runs: Vec<_> = outcomes.iter().map(|of| (of.name.as_str(), of.stopped)).collect();
         let jobs: Vec<_> = outcomes.iter().map(|of| of.jobs.as_slice()).collect();
         Self::judged(rows, seeds).unless_in_ramp(&jobs).unless_partial(&runs)
@@ -165,7 +169,9 @@ pub(super) fn aligned(stated: &[Row], rows: &[Row]) -> Vec<Row> {
         let empty = row.designs.iter().map(|cell| Cell::of(&cell.design, None, 0.0));
         found.cloned().unwrap_or_else(|| Row { designs: empty.collect(), ..row.clone() })
     });
-    places.collect()
+    let aligned: Vec<_> = places.collect();
+    debug_assert_eq!(aligned.len(), stated.len(), "a row in each place");
+    aligned
 }
 
 /// Returns how many streams before the one `at` have its name and direction. They are of other reporting groups.

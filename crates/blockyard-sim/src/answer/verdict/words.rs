@@ -49,6 +49,7 @@ fn is_same(evidence: Evidence<'_>, row: usize, at: usize) -> bool {
 
 /// Says how long the syncs of a job take under each design; `None` if the row is not one of syncs, or none ended.
 fn commits(row: &Row) -> Option<String> {
+    debug_assert!(!row.designs.is_empty(), "a row has designs");
     let ended: Vec<_> = row.designs.iter().filter(|cell| cell.ios > 0).collect();
     if !row.is_sync() || ended.is_empty() {
         return None;
@@ -84,6 +85,7 @@ fn groups(evidence: Evidence<'_>) -> Vec<Vec<usize>> {
 
 /// Says which design reaches the highest IOPS.
 fn fastest(evidence: Evidence<'_>) -> String {
+    debug_assert!(!evidence.rows.is_empty(), "a verdict on rows");
     let rows: Vec<_> =
         (0..evidence.rows.len()).filter(|row| !evidence.rows[*row].is_sync()).collect();
     let designs = &evidence.rows[0].designs;
@@ -160,6 +162,7 @@ fn best_of(evidence: Evidence<'_>, row: usize) -> Vec<usize> {
 
 /// Names the designs that reach the highest IOPS of a row.
 fn winners(evidence: Evidence<'_>, row: usize) -> String {
+    debug_assert!(row < evidence.rows.len(), "row {row} of {}", evidence.rows.len());
     let best = best_of(evidence, row);
     let designs = &evidence.rows[row].designs;
     let name = |at: &usize| designs[*at].design.as_str();
@@ -215,6 +218,7 @@ fn left_out(count: usize) -> Option<String> {
 /// Returns how the row differs under the design `at` from the design `from`; `None` if it does not. Syncs differ by their latency
 /// alone: their rate is that of the writes.
 fn change(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
+    debug_assert!(row < evidence.rows.len(), "row {row} of {}", evidence.rows.len());
     let rate = || rate(evidence, row, from, at);
     let rate = if evidence.rows[row].is_sync() { None } else { rate() };
     let parts: Vec<_> = [rate, latency(evidence, row, from, at)].into_iter().flatten().collect();
@@ -254,6 +258,11 @@ fn rate(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<St
 /// Returns the two 99th percentiles, or the medians of few syncs, if they are known to differ by more than 10 %. Where the answered run
 /// is an exception among the seeds, it has the mean ratio instead.
 fn latency(evidence: Evidence<'_>, row: usize, from: usize, at: usize) -> Option<String> {
+    debug_assert!(
+        from.max(at) < evidence.rows[row].designs.len(),
+        "designs {from} and {at} of {}",
+        evidence.rows[row].designs.len()
+    );
     let [first, other] = [from, at].map(|at| &evidence.rows[row].designs[at]);
     let Judged::Differs(ratio) = evidence.latency(row, from, at) else { return None };
     let (name, ns): (_, fn(&Cell) -> u64) = match evidence.latency_figure(row, from, at)? {
