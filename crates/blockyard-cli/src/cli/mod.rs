@@ -541,8 +541,11 @@ const COLUMNS: &str = r#"The first table, for each job (or group that reports as
   max              the longest latency
   ratio            the job's IOPS relative to the first design
   n/a              the design cannot run on the device, for this reason
-I/Os, mean and p99.9 are shown if the terminal has room. A difference of IOPS
-within 2 % counts as none; sentences name p99 if it differs by more than 10 %.
+I/Os, mean and p99.9 are shown if the terminal has room. A job that syncs has a
+row `sync` first: its I/Os are the syncs, and its latencies are what each
+commit waits for. A difference of IOPS within 2 % counts as none. Sentences name
+p99 if 1,000 I/Os or more and an interval of 95 % (in parentheses after a p99)
+show that it differs by more than 10 %.
 
 With --details, all jobs together:
   IOPS             I/Os that ended, per second
