@@ -57,6 +57,11 @@ pub(in crate::answer) fn reasons(outcomes: &[Outcome], rows: &[Row]) -> Vec<JobR
     differing.filter_map(|(row, at)| reason(outcomes, rows, row, at)).take(JOBS_MAX).collect()
 }
 
+/// By how much the mean latency of a row differs from that under the first design, in nanoseconds.
+fn growth(row: &Row, at: usize) -> u64 {
+    row.designs[at].mean_ns.abs_diff(row.designs[0].mean_ns)
+}
+
 /// How far a rate is from that under the first design, as a factor of at least 1.
 fn distance(cell: &Cell) -> f64 {
     cell.ratio.map_or(1.0, |ratio| ratio.max(1.0 / ratio))
@@ -67,7 +72,9 @@ fn distance(cell: &Cell) -> f64 {
 fn reason(outcomes: &[Outcome], rows: &[Row], row: &Row, at: usize) -> Option<JobReason> {
     debug_assert!(at > 0, "the first design differs from none");
     let syncs = rows.iter().find(|other| other.is_sync() && other.job == row.job);
-    let waits = syncs.filter(|_| row.direction == Direction::Write.name()).unwrap_or(row);
+    let syncs = syncs.filter(|_| row.direction == Direction::Write.name());
+    // The job waits for its writes and for their syncs: the one whose latency changes more explains its rate.
+    let waits = syncs.filter(|syncs| growth(syncs, at) > growth(row, at)).unwrap_or(row);
     let pair = |of: fn(&Cell) -> u64| Pair {
         low: approximate(of(&waits.designs[at])),
         high: approximate(of(&waits.designs[0])),
