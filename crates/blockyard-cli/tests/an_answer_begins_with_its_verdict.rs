@@ -330,6 +330,7 @@ fn saved_answers_are_compared_by_design() {
     assert!(text.contains("\ndesign mmc-blkmq\nsd-sdr104 is fastest"), "{text}");
     let same = said(&["compare", &slow, &slow], 0);
     assert_eq!(same.matches("All designs are equal").count(), 2, "{same}");
+    assert!(same.contains("sd-hs (B): no difference from sd-hs (A)."), "{same}");
     let json = said(&["compare", &slow, &fast, "--output-format=json"], 0);
     let whole: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(whole[0]["design"], "hsq");

@@ -124,9 +124,21 @@ def test_rows_are_jobs_and_directions() -> None:
             assert [row["run_iops"], row["run_bytes_per_s"]] == [design["iops"], design["bytes_per_s"]]
 
 
-def test_a_job_whose_io_is_not_measured_has_a_row() -> None:
+def test_a_job_that_ends_in_its_ramp_is_reported_whole() -> None:
+    [whole] = blockyard.whatif(SHORT, "null", ["mq-none"]).rows
     [row] = blockyard.whatif(SHORT + "ramp_time=1s\n", "null", ["mq-none"]).rows
-    assert (row["direction"], row["ios"], row["lat_max_ns"]) == ("read", 0, 0)
+    assert row["ios"] > 0
+    assert (row["direction"], row["ios"], row["bytes"]) == ("read", whole["ios"], whole["bytes"])
+
+
+def test_a_job_that_syncs_has_a_row_of_its_syncs() -> None:
+    job = "[log]\ndirect=1\nrw=write\nbs=4k\nsize=64k\nfdatasync=1\n"
+    rows = blockyard.whatif(job, "hdd-7200", ["mq-none"]).rows
+    assert [row["direction"] for row in rows] == ["sync", "write"]
+    # No sync follows the last of the 16 writes, and each waits for the platters: half a turn is 4.17 ms.
+    assert (rows[0]["ios"], rows[0]["bytes"]) == (15, 0)
+    assert rows[0]["lat_p50_ns"] > 4_160_000
+    assert rows[1]["lat_p50_ns"] < 1_000_000
 
 
 def test_tables_of_pandas_and_arrow_have_the_rows() -> None:

@@ -215,10 +215,12 @@ fn changed<T: PartialEq + core::fmt::Display>(what: &str, one: &T, other: &T) ->
 
 /// Returns short names of the files that differ.
 fn names(files: [&String; 2]) -> [String; 2] {
-    let stem =
-        |path: &String| Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    match files.map(stem) {
-        [Some(first), Some(second)] if first != second => [first, second],
-        _ => files.map(String::clone),
-    }
+    let stems = files.map(|path| {
+        Path::new(path)
+            .file_stem()
+            .map_or_else(|| path.clone(), |stem| stem.to_string_lossy().into_owned())
+    });
+    let [first, second] = &stems;
+    // A whole path would not fit into tables and drawings.
+    if first == second { [format!("{first} (A)"), format!("{second} (B)")] } else { stems }
 }
