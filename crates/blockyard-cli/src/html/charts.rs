@@ -118,7 +118,7 @@ pub(super) fn bars(row: &Row) -> Markup {
     }
 }
 
-/// Returns the 99th percentile in words. Few I/Os make it a matter of luck, so their number is told.
+/// Returns the 99th percentile in words. A p99 of few I/Os is a matter of luck, so their number is shown.
 fn tail(cell: &Cell) -> String {
     const FEW: u64 = 1000;
     let p99 = time(cell.p99_ns);

@@ -1,4 +1,4 @@
-//! How long runs still take: what each has left of its virtual time, at the speed at which virtual time passes, and what
+//! The time that runs still take: what each has left of its virtual time, at the speed at which virtual time passes, and what
 //! preparing the devices of later runs takes.
 //!
 //! Times are those of a clock, from the start of all runs. Nothing here reads a clock.

@@ -48,7 +48,7 @@ pub use outcome::{LatencyFrom, Outcome, Stop};
 pub use pmem::{PmemFigures, PmemParts};
 pub use saved::{Pair as SavedPair, Rest as SavedRest, Saved, SavedDesign};
 pub use stream::Stream;
-pub use verdict::{Cell, P99_IOS_MIN, Row, Verdict};
+pub use verdict::{Cell, Row, Verdict};
 pub use verified::{PowerCut, Verified};
 
 use certainty::{Readings, Rests, Seeds};

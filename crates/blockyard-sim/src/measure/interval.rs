@@ -40,6 +40,9 @@ impl Interval {
     }
 }
 
+/// The smallest number of I/Os whose 99th percentile is judged: of 320, three decide it.
+pub const P99_IOS_MIN: u64 = 1000;
+
 /// Returns the ranks, in thousandths of a percent, between which the 99th percentile of `count` I/Os lies in 95 of 100 cases. A hundred
 /// I/Os in a row count as one, because they often wait for the same cause.
 ///

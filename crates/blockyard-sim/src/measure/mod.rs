@@ -8,7 +8,7 @@ pub mod series;
 pub mod spent;
 pub mod steady;
 
-pub use interval::{Interval, p99_ranks};
+pub use interval::{Interval, P99_IOS_MIN, p99_ranks};
 
 use crate::job::{Op, PerOp};
 use blockyard::stats::Histogram;

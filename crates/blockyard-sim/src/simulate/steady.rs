@@ -1,13 +1,11 @@
 //! Decides when the rates and the 99th percentiles of all jobs are known well enough.
 
-use crate::measure::{Interval, JobStats, p99_ranks};
+use crate::measure::{Interval, JobStats, P99_IOS_MIN, p99_ranks};
 use blockyard::stats::Histogram;
 use blockyard::time::{Duration, Instant};
 
 /// A rate is known well enough if its interval of 95 % reaches this share of the mean to both sides.
 const WITHIN: f64 = 0.01;
-/// The fewest I/Os of which a 99th percentile is known.
-const P99_IOS_MIN: u64 = 1000;
 /// The fewest batches from which an interval is computed.
 const BATCHES_MIN: usize = 20;
 /// The most batches. Then two become one, which makes batches more independent of each other.

@@ -15,11 +15,9 @@
 use super::{Cell, Row};
 use crate::answer::equality::{EQUAL_WITHIN, P99_EQUAL_WITHIN};
 use crate::answer::number::approximate;
-use crate::measure::Interval;
+use crate::measure::{Interval, P99_IOS_MIN};
 use serde::Serialize;
 
-/// The smallest number of I/Os whose 99th percentile is compared ([p99-needs-a-thousand]).
-pub const P99_IOS_MIN: u64 = 1000;
 /// The smallest number of syncs whose median is compared.
 const MEDIAN_IOS_MIN: u64 = 10;
 

@@ -5,7 +5,7 @@ mod ramp;
 mod unranked;
 mod words;
 
-pub use judge::{ComparedFigure, P99_IOS_MIN};
+pub use judge::ComparedFigure;
 
 pub(super) use words::listed;
 

@@ -2,10 +2,11 @@
 
 #![expect(clippy::float_arithmetic, reason = "for reading only: nothing is ordered by the result")]
 
-use super::judge::{ComparedFigure, Evidence, Judged, P99_IOS_MIN};
+use super::judge::{ComparedFigure, Evidence, Judged};
 use super::{Cell, Row, quotient};
 use crate::answer::equality::EQUAL_WITHIN;
 use crate::answer::number::{approximate, digits, nanoseconds, time};
+use crate::measure::P99_IOS_MIN;
 
 /// The largest number of jobs that a sentence lists.
 const LISTED_MAX: usize = 6;
