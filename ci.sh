@@ -6,6 +6,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # The lists that grow. Each entry is PACKAGE:TARGET. Each entry must exist, and each existing target must
 # be listed, so that a forgotten line is an error.
 #
+# Tests of the command line, crates/blockyard-cli/tests/TARGET.rs, that start a server.
+SERVED=(SERVEDLIST)
 # Benchmarks, crates/PACKAGE/benches/TARGET.rs.
 BENCHES=(blockyard-bench:elevator blockyard-bench:histogram)
 # Swarms, crates/PACKAGE/tests/TARGET.rs, which read BLOCKYARD_SWARM_SEEDS, BLOCKYARD_SWARM_SEED and
@@ -30,7 +32,7 @@ PYTHON_PACKAGES=(maturin==1.16.0 mypy==2.4.1 ruff==0.17.6 pytest==9.2.0 pandas==
 # The Python packages that look at pages in a browser.
 PAGE_CHECKERS=(playwright==1.65.2 axe-playwright-python==0.1.8)
 # The steps of `all`, those that fail fast first.
-STEPS=(format lint docs features bare sdhci package msrv test readme walkthroughs embed page deb python peers hostile repeat answers swarm mutants bench fuzz deny)
+STEPS=(format lint docs features bare sdhci package msrv test readme walkthroughs embed page deb python peers hostile threads repeat answers swarm mutants bench fuzz deny)
 
 # One target directory for all manifests.
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}"
@@ -537,6 +539,26 @@ step_hostile() {
     want python3 python3
     cargo build --locked --release -p blockyard-cli
     ci/hostile "$CARGO_TARGET_DIR/release/blockyard" --sessions "${1:-50000}"
+}
+
+# threads: what works with io_uring works without.
+step_threads() {
+    local program="$CARGO_TARGET_DIR/release/blockyard" venv="$CARGO_TARGET_DIR/python" denied="$PWD/ci/without-io-uring"
+    local test=(cargo --config "target.'cfg(unix)'.runner = '$denied timeout -s KILL 20m'" test --locked --no-fail-fast)
+    need_compiler
+    want python3 python3
+    want nbdcopy libnbd-bin
+    want nbdsh python3-libnbd
+    want qemu-io qemu-utils
+    want openssl openssl
+    "${test[@]}" -p blockyard-serve --tests
+    "${test[@]}" -p blockyard-std --test '*' --examples
+    "${test[@]}" -p blockyard-cli "${SERVED[@]/#/--test=}"
+    cargo build -q --locked --release -p blockyard-cli
+    "$denied" ci/hostile "$program" --sessions "${1:-10000}"
+    want_python "$venv" || return 0
+    BLOCKYARD="$program" PYTHONDONTWRITEBYTECODE=1 \
+        "$denied" "$venv/bin/python" -m pytest -q -p no:cacheprovider examples/ci
 }
 
 step_repeat() {

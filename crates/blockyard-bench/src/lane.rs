@@ -6,7 +6,7 @@ use crate::nbd::shape::{Direction, Shape};
 use blockyard::bio::Op;
 use blockyard::policy::Policies;
 use blockyard_serve::lane_alone::{self, Ask, Rounds};
-use blockyard_serve::{Admission, DiskConfig, Layers, Source};
+use blockyard_serve::{Admission, DiskConfig, IoEngine, Layers, Source};
 use core::error::Error;
 use std::io;
 use std::os::fd::AsFd;
@@ -24,7 +24,7 @@ const BLOCK_BYTES: usize = 4096;
 /// Returns an error if there is no io_uring, or the lane fails.
 pub fn serve_standard_input(policies: Policies) -> Result<(), Box<dyn Error>> {
     let client = io::stdin().as_fd().try_clone_to_owned()?;
-    Ok(lane_alone::serve(&disk(policies), client)?)
+    Ok(lane_alone::serve(&disk(policies), IoEngine::Uring, client)?)
 }
 
 fn disk(policies: Policies) -> DiskConfig {
@@ -71,5 +71,5 @@ pub fn read_in_memory(policies: Policies, ios: u64) -> Result<(), Box<dyn Error>
         }),
         ended: None,
     };
-    Ok(lane_alone::serve_memory(&disk(policies), client)?)
+    Ok(lane_alone::serve_memory(&disk(policies), IoEngine::Uring, client)?)
 }

@@ -9,6 +9,7 @@ use crate::entrance::{Entrance, Message};
 use crate::lane::{Lane, LaneParts, Shared};
 use crate::newcomers::{Origin, Ticket};
 use crate::peer::Peer;
+use crate::ring::IoEngine;
 use crate::roster::Roster;
 use core::sync::atomic::Ordering;
 use std::io;
@@ -21,9 +22,9 @@ pub use crate::door::memory::{Ask, Memory, Next, Rounds};
 ///
 /// # Errors
 ///
-/// Fails if the disk cannot be opened, the kernel offers no io_uring, or the lane fails.
-pub fn serve(disk: &DiskConfig, client: OwnedFd) -> io::Result<()> {
-    run::<nbd::Client>(disk, Peer::connected(client), |roster| {
+/// Fails if the disk cannot be opened, the engine cannot be had, or the lane fails.
+pub fn serve(disk: &DiskConfig, io: IoEngine, client: OwnedFd) -> io::Result<()> {
+    run::<nbd::Client>(disk, io, Peer::connected(client), |roster| {
         Ok(Arc::new(nbd::Shared::new(roster).map_err(io::Error::other)?))
     })
 }
@@ -33,17 +34,18 @@ pub fn serve(disk: &DiskConfig, client: OwnedFd) -> io::Result<()> {
 /// # Errors
 ///
 /// Fails as [`serve`] does.
-pub fn serve_memory(disk: &DiskConfig, client: Rounds) -> io::Result<()> {
-    run::<MemoryDoor>(disk, client, |_| Ok(()))
+pub fn serve_memory(disk: &DiskConfig, io: IoEngine, client: Rounds) -> io::Result<()> {
+    run::<MemoryDoor>(disk, io, client, |_| Ok(()))
 }
 
 /// Runs a lane of one disk with one door for `arrival`. The lane drains when the door closes.
 fn run<D: Door>(
     disk: &DiskConfig,
+    io: IoEngine,
     arrival: D::Arrival,
     doors: impl FnOnce(&Arc<Roster>) -> io::Result<D::Shared>,
 ) -> io::Result<()> {
-    let (entrance, parts) = parts::<D>(disk, doors)?;
+    let (entrance, parts) = parts::<D>(disk, io, doors)?;
     entrance.send(Message::Arrival(arrival, ticket(&parts)));
     drop(entrance);
     Lane::new(parts)?.serve()
@@ -57,6 +59,7 @@ pub(crate) fn ticket<D: Door>(parts: &LaneParts<D>) -> Ticket {
 /// Returns the parts of a lane of one disk, and its entrance for one client.
 pub(crate) fn parts<D: Door>(
     disk: &DiskConfig,
+    io: IoEngine,
     doors: impl FnOnce(&Arc<Roster>) -> io::Result<D::Shared>,
 ) -> io::Result<(Entrance<D::Arrival>, LaneParts<D>)> {
     let bell = Arc::new(bell::bell()?);
@@ -70,6 +73,7 @@ pub(crate) fn parts<D: Door>(
         patience: core::time::Duration::MAX,
         lane_bytes_max: 256 << 20,
         polls: false,
+        io,
         is_metered: false,
         failures: None,
         watcher: None,

@@ -66,7 +66,7 @@ mod watcher;
 use blockyard_std::parts::{bell, clock, discards, job, map, pool, ring, slab, words};
 
 pub use admission::{Admission, Place};
-pub use blockyard_std::OpenError as StoreError;
+pub use blockyard_std::{IoEngine, OpenError as StoreError};
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
 };
@@ -76,7 +76,7 @@ pub use listen::{Address, ListenError};
 pub use metrics::question as http;
 pub use reloader::Reloader;
 pub use rustls::pki_types::ServerName;
-pub use server::{Config, Server, StartError, Stopper};
+pub use server::{Config, Io, Server, StartError, Stopper};
 pub use tls::{TlsConfig, TlsError};
 pub use traffic::Traffic;
 pub use watcher::{Tell, Watcher};

@@ -19,6 +19,7 @@ use crate::listen::{Access, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
 use crate::peer::Peer;
 use crate::reloader::Reloader;
+use crate::ring::IoEngine;
 use crate::roster::{Listed, Roster};
 use crate::tls::{TlsConfig, TlsError};
 use crate::watcher::Watcher;
@@ -71,6 +72,8 @@ pub struct Config {
     pub lane_bytes_max: usize,
     /// Lanes poll and never sleep. Each occupies a processor, for the lowest latency.
     pub polls: bool,
+    /// What does the I/O of the lanes.
+    pub io: IoEngine,
 }
 
 impl Config {
@@ -96,6 +99,7 @@ impl Config {
             patience: Duration::from_secs(30),
             lane_bytes_max: 256 << 20,
             polls: false,
+            io: IoEngine::Auto,
         }
     }
 }
@@ -142,6 +146,23 @@ pub struct Server {
     /// The threads beside the lanes, which end after them: the bell that ends each one.
     asides: Vec<(Arc<OwnedFd>, JoinHandle<()>)>,
     lanes: Vec<JoinHandle<io::Result<()>>>,
+    io: Io,
+}
+
+/// What does the I/O of a [`Server`].
+#[derive(Clone, Debug)]
+pub struct Io {
+    /// io_uring or threads.
+    pub engine: IoEngine,
+    /// The reason why it is not io_uring, if that was tried.
+    pub refusal: Option<String>,
+}
+
+impl Io {
+    fn of(wanted: IoEngine) -> Self {
+        let (engine, refusal) = wanted.settle();
+        Self { engine, refusal: refusal.as_ref().map(error_words) }
+    }
 }
 
 /// A handle that stops a [`Server`].
@@ -179,6 +200,7 @@ impl Server {
         let lanes_count = config.lanes.max(1);
         let bells =
             (0..lanes_count).map(|_| bell().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+        let io = Io::of(config.io);
         let roster = Arc::new(open_disks(config, &bells)?);
         let tls = load_tls(config)?;
         let Bound { client, listeners, metrics, control } = Bound::new(config)?;
@@ -191,6 +213,7 @@ impl Server {
             patience: config.patience,
             lane_bytes_max: config.lane_bytes_max,
             polls: config.polls,
+            io: io.engine,
             is_metered: metrics.is_some(),
             failures: config.failures.clone(),
             watcher: config.watcher.clone(),
@@ -240,6 +263,7 @@ impl Server {
             acceptor,
             asides,
             lanes,
+            io,
         })
     }
 
@@ -253,6 +277,12 @@ impl Server {
     #[must_use]
     pub fn metrics_address(&self) -> Option<&Address> {
         self.metrics_address.as_ref()
+    }
+
+    /// Returns what does the server's I/O.
+    #[must_use]
+    pub const fn io(&self) -> &Io {
+        &self.io
     }
 
     /// Returns the name of each disk that behaves like a model, and how well the machine keeps up with it.
@@ -415,9 +445,13 @@ fn start_lane(
         }
     };
     let thread = start_thread(format!("lane-{number}"), body)?;
+    let no_ring = match shared.io {
+        IoEngine::Threads => "no descriptor",
+        IoEngine::Auto | IoEngine::Uring => "no io_uring",
+    };
     told.recv()
         .expect("report of a lane that starts")
-        .map_err(|error| StartError::System("no io_uring", error))?;
+        .map_err(|error| StartError::System(no_ring, error))?;
     Ok((entrance, thread))
 }
 

@@ -12,7 +12,7 @@ use crate::map::Pages;
 use crate::newcomers::Newcomers;
 use crate::numbers::Numbers;
 use crate::pool::Pool;
-use crate::ring::{FileIo, FileOp, Ring};
+use crate::ring::{Backing, FileIo, FileOp, IoEngine, Ring};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
 use blockyard::bio::{Flags, Op};
@@ -75,8 +75,9 @@ impl<M> Services<M> {
     ///
     /// # Errors
     ///
-    /// Fails if the kernel offers no io_uring.
+    /// As [`Ring::new`].
     pub(crate) fn new(
+        engine: IoEngine,
         patience: Duration,
         memory: LaneMemory,
         newcomers: Newcomers,
@@ -84,7 +85,7 @@ impl<M> Services<M> {
         now: Instant,
     ) -> io::Result<Self> {
         Ok(Self {
-            ring: Ring::new()?,
+            ring: Ring::new(engine)?,
             discards,
             pool: Pool::new(SPARE_BYTES_MAX),
             jobs: Jobs::new(RefCell::new(Slab::default())),
@@ -227,10 +228,11 @@ impl<M> Services<M> {
     /// Prefetches the start of a range, if the disk can. It is only advice: there is one prefetch of a disk at a time, by a
     /// thread of the kernel.
     pub(crate) fn prefetch(&mut self, disk: usize, offset: u64, len: u64) {
-        let Some(fd) = self.disk(disk).prefetches_from() else { return };
+        let Some(fd) = self.disk(disk).prefetches_from().cloned() else { return };
         if !core::mem::replace(&mut self.disks[disk].is_prefetching, true) {
             let len = u32::try_from(len).unwrap_or(u32::MAX).min(PREFETCHED_BYTES_MAX);
-            let io = FileIo { fd, op: FileOp::Prefetch { offset, len }, spans: Vec::new() };
+            let op = FileOp::Prefetch { offset, len };
+            let io = FileIo { fd, backing: Backing::PageCache, op, spans: Vec::new() };
             self.ring.file(io, Kept::Prefetch { disk });
         }
     }

@@ -1,4 +1,4 @@
-//! A lane whose io_uring fails ends the server: the clients of all lanes are disconnected and the error comes back.
+//! A lane whose io_uring or epoll fails ends the server: the clients of all lanes are disconnected and the error comes back.
 #![expect(unsafe_code, reason = "a test replaces a descriptor that the lane owns")]
 
 mod nbd;
@@ -11,14 +11,15 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::mpsc;
 
-/// Returns the number of a descriptor of an io_uring of this process.
+/// Returns the number of a descriptor of an io_uring or epoll of this process: the lanes have no others.
 fn ring() -> i32 {
     let entries = fs::read_dir("/proc/self/fd").unwrap().map(Result::unwrap);
     let is_ring = |entry: &fs::DirEntry| {
-        fs::read_link(entry.path())
-            .is_ok_and(|target| target.as_os_str() == "anon_inode:[io_uring]")
+        fs::read_link(entry.path()).is_ok_and(|target| {
+            ["anon_inode:[io_uring]", "anon_inode:[eventpoll]"].map(Some).contains(&target.to_str())
+        })
     };
-    let entry = entries.into_iter().find(is_ring).expect("the io_uring of a lane");
+    let entry = entries.into_iter().find(is_ring).expect("the ring of a lane");
     entry.file_name().to_str().unwrap().parse().unwrap()
 }
 

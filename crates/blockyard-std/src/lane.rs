@@ -20,7 +20,7 @@ use crate::parts::loan::Loan;
 use crate::parts::map::Pages;
 use crate::parts::pool::{BUFFER_BYTES_MAX, Pool};
 use crate::parts::queue::{Asked, EndedJob, LaneQueue};
-use crate::parts::ring::Ring;
+use crate::parts::ring::{IoEngine, Ring};
 use crate::parts::shape::Shape;
 use crate::parts::slab::Slab;
 use crate::report::{Failure, Report};
@@ -54,6 +54,14 @@ pub(crate) struct Kit {
     pub(crate) bell: Arc<OwnedFd>,
 }
 
+/// The I/O of a device with files.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Files {
+    pub(crate) engine: IoEngine,
+    /// The alignment that the kernel needs of memory, in bytes; 1 for none.
+    pub(crate) memory_align: usize,
+}
+
 /// The owner of an operation in the ring.
 #[derive(Debug)]
 enum Kept {
@@ -66,7 +74,7 @@ enum Kept {
 /// The thread of a disk. See the [module](self).
 pub(crate) struct Lane<D: Device> {
     shared: Arc<Shared>,
-    /// The io_uring of a device that has file I/O. Otherwise the lane waits on its bell.
+    /// The ring of a device that has file I/O. Otherwise the lane waits on its bell.
     ring: Option<Ring<Kept>>,
     queue: LaneQueue<D, ()>,
     outbox: Rc<Outbox>,
@@ -87,20 +95,19 @@ pub(crate) struct Lane<D: Device> {
 }
 
 impl<D: Device> Lane<D> {
-    /// Returns the lane of this thread, with the device that `make` makes. If the device has file I/O, `file_align` is the
-    /// alignment that it needs of memory, in bytes.
+    /// Returns the lane of this thread, with the device that `make` makes, which has file I/O as `files` says.
     ///
     /// # Errors
     ///
-    /// Fails if file I/O needs io_uring, and the kernel offers none.
+    /// As [`Ring::new`].
     pub(crate) fn new(
         shared: Arc<Shared>,
         shape: Shape,
-        file_align: Option<usize>,
+        files: Option<Files>,
         make: impl FnOnce(Kit) -> D,
     ) -> io::Result<Self> {
         let (jobs, outbox, bell) = (Jobs::default(), Rc::default(), Arc::clone(&shared.bell));
-        let ring = file_align.map(|_| Ring::new()).transpose()?;
+        let ring = files.map(|files| Ring::new(files.engine)).transpose()?;
         let device = make(Kit { jobs: Rc::clone(&jobs), outbox: Rc::clone(&outbox), bell });
         let (block_bytes, has_cache) = (shape.block_bytes, shape.limits.write_cache);
         Ok(Self {
@@ -109,7 +116,7 @@ impl<D: Device> Lane<D> {
             outbox,
             discards: Discards::new(Arc::clone(&shared.bell)),
             pool: Pool::new(SPARE_BYTES_MAX),
-            memory_align: file_align.unwrap_or(1),
+            memory_align: files.map_or(1, |files| files.memory_align),
             block_bytes,
             has_cache,
             begun: Slab::default(),
@@ -125,7 +132,7 @@ impl<D: Device> Lane<D> {
     ///
     /// # Errors
     ///
-    /// Fails if the io_uring fails.
+    /// Fails if the ring fails.
     pub(crate) fn run(mut self) -> io::Result<Report> {
         self.listen();
         loop {

@@ -1,8 +1,8 @@
 //! A disk for threads and futures, with the block layer of [`blockyard`] inside. Linux only.
 //!
 //! A [`Disk`] is memory, a file, a block device, or a device of your own, with a request queue of the core. Any thread calls it,
-//! and blocks meanwhile or gets a future for whatever executor it has. A disk has a thread of its own, and an io_uring if it has
-//! a file. A disk in memory has neither, unless it has an elevator of your own: each call has ended its I/O when it returns.
+//! and blocks meanwhile or gets a future for whatever executor it has. A disk has a thread of its own, and for a file an io_uring, or
+//! threads where there is none ([`IoEngine`]). A disk in memory has neither, unless it has an elevator of your own: each call has ended its I/O when it returns.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,7 @@
 //!
 //! # Unsafe code
 //!
-//! Four modules of `parts` have all of it. `ring`: the kernel reads and writes memory whose addresses it got. `map`: lanes and the
+//! Four modules of `parts` have all of it. `ring`: the kernel, or a thread, reads and writes memory whose addresses it got. `map`: lanes and the
 //! kernel share mapped memory, to which no Rust reference may exist. `loan`: callers of other threads lend memory. `discards`: no
 //! library has a safe call for BLKDISCARD and its like.
 
@@ -58,6 +58,7 @@ pub use error::Error;
 pub use io::{Act, Io};
 pub use options::Options;
 pub use parts::device::OpenError;
+pub use parts::ring::IoEngine;
 pub use parts::shape::MakeElevator;
 pub use report::{Failure, Report};
 pub use stats::{Count, Stats};

@@ -3,7 +3,7 @@
 use crate::disk::{Disk, Facts};
 use crate::driver::{Bell, Data, Tools};
 use crate::inbox::Inbox;
-use crate::lane::{Kit, Lane, Shared};
+use crate::lane::{Files, Kit, Lane, Shared};
 use crate::memory_queue::MemoryQueue;
 use crate::parts::bell;
 use crate::parts::device::at_once::AtOnce;
@@ -11,6 +11,7 @@ use crate::parts::device::file::{Damaged, File, FileDevice};
 use crate::parts::device::memory::{Memory, MemoryDevice};
 use crate::parts::device::{How, MEMORY_REQUEST_SECTORS, OpenError, limits};
 use crate::parts::job::SECTOR;
+use crate::parts::ring::IoEngine;
 use crate::parts::shape::{MakeElevator, Shape, check_policies};
 use crate::stats::Counters;
 use crate::worker::Worker;
@@ -35,6 +36,7 @@ pub struct Options {
     read_only: bool,
     buffered: bool,
     huge_pages: bool,
+    io: IoEngine,
 }
 
 impl Default for Options {
@@ -47,6 +49,7 @@ impl Default for Options {
             read_only: false,
             buffered: false,
             huge_pages: false,
+            io: IoEngine::Auto,
         }
     }
 }
@@ -132,6 +135,12 @@ impl Options {
         self
     }
 
+    /// Chooses what does the I/O of a file. By default, threads do where the kernel offers or permits no io_uring.
+    pub const fn io(mut self, engine: IoEngine) -> Self {
+        self.io = engine;
+        self
+    }
+
     /// Takes all memory of a disk in memory at once, in huge pages where the kernel has any.
     pub const fn huge_pages(mut self) -> Self {
         self.huge_pages = true;
@@ -178,7 +187,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// Any [`OpenError`] but [`OpenError::Memory`]; [`OpenError::Start`] if the kernel offers no io_uring.
+    /// Any [`OpenError`] but [`OpenError::Memory`]; [`OpenError::Start`] if the kernel offers no io_uring and [`Self::io`] demands it.
     pub fn file(&self, path: impl AsRef<Path>) -> Result<Disk, OpenError> {
         check_policies(&self.policies, self.elevator)?;
         let bell = new_bell()?;
@@ -202,8 +211,9 @@ impl Options {
             block_bytes: if file.is_block_device { align.max(SECTOR) } else { 1 },
             read_only: self.read_only,
         };
-        let align = usize::try_from(align).expect("block size within memory");
-        start(bell, facts, shape, Some(align), move |kit| {
+        let memory_align = usize::try_from(align).expect("block size within memory");
+        let files = Files { engine: self.io, memory_align };
+        start(bell, facts, shape, Some(files), move |kit| {
             FileDevice::new(Arc::new(file), 0, kit.jobs, kit.outbox, depth)
         })
     }
@@ -278,7 +288,7 @@ fn start<D: Device>(
     bell: Arc<OwnedFd>,
     facts: Facts,
     shape: Shape,
-    file_align: Option<usize>,
+    files: Option<Files>,
     make: impl FnOnce(Kit) -> D + Send + 'static,
 ) -> Result<Disk, OpenError> {
     let inbox = Inbox::new(Arc::clone(&bell));
@@ -287,7 +297,7 @@ fn start<D: Device>(
     let of_lane = Arc::clone(&shared);
     let thread = thread::Builder::new().name("blockyard".to_owned()).spawn(move || {
         let _closes = Closes(Arc::clone(&of_lane));
-        let lane = match Lane::new(of_lane, shape, file_align, make) {
+        let lane = match Lane::new(of_lane, shape, files, make) {
             Ok(lane) => lane,
             Err(error) => {
                 drop(started.send(Err(error))); // the caller waits for it

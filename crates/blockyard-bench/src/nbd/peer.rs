@@ -14,6 +14,10 @@ pub const DISK_BYTES: usize = 1 << 30;
 pub enum Peer {
     /// `blockyard serve` on memory, with a design.
     Blockyard(&'static str),
+    /// `blockyard serve` on memory, without io_uring.
+    BlockyardThreads,
+    /// `blockyard serve` on a file in memory, without io_uring.
+    BlockyardThreadsFile,
     /// `blockyard serve` on the file at this path, by direct I/O.
     BlockyardFile(&'static str),
     /// `blockyard serve` on so many disks in memory, whose exports are named by [`Self::disk`].
@@ -36,9 +40,11 @@ pub enum Peer {
 
 impl Peer {
     /// All servers, in the order of the tables.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Blockyard("none"),
         Self::Blockyard("mq-deadline"),
+        Self::BlockyardThreads,
+        Self::BlockyardThreadsFile,
         Self::Bare,
         Self::NbdkitMemory,
         Self::NbdkitFile,
@@ -53,6 +59,8 @@ impl Peer {
     pub fn name(self) -> String {
         match self {
             Self::Blockyard(design) => format!("blockyard {design}"),
+            Self::BlockyardThreads => "blockyard threads".into(),
+            Self::BlockyardThreadsFile => "blockyard threads file".into(),
             Self::BlockyardFile(path) => format!("blockyard none, {path}"),
             Self::Disks(count) => format!("blockyard none, {count} disks"),
             Self::Bare => "bare loop".into(),
@@ -88,9 +96,11 @@ impl Peer {
 
     fn program(self, programs: &Programs) -> PathBuf {
         match self {
-            Self::Blockyard(_) | Self::BlockyardFile(_) | Self::Disks(_) => {
-                programs.blockyard.clone()
-            }
+            Self::Blockyard(_)
+            | Self::BlockyardThreads
+            | Self::BlockyardThreadsFile
+            | Self::BlockyardFile(_)
+            | Self::Disks(_) => programs.blockyard.clone(),
             Self::Bare => programs.bare.clone(),
             Self::NbdkitMemory | Self::NbdkitFile => "nbdkit".into(),
             Self::NbdServer => "nbd-server".into(),
@@ -119,8 +129,14 @@ impl Peer {
             let words = ["serve", disk, "--nbd", &address, "--lanes", &lanes, "--design", design];
             words.map(String::from).to_vec()
         };
+        let threads = |mut words: Vec<String>| {
+            words.extend(["--io", "threads"].map(String::from));
+            words
+        };
         let words = match self {
             Self::Blockyard(design) => serve("memory:1g", design),
+            Self::BlockyardThreads => threads(serve("memory:1g", "none")),
+            Self::BlockyardThreadsFile => threads(serve(&file, "none")),
             Self::BlockyardFile(path) => serve(path, "none"),
             Self::Disks(count) => {
                 let exports = (0..count).map(Self::disk).flat_map(|disk| {

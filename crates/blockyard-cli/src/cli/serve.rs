@@ -178,6 +178,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "WHETHER", value_enum, default_value_t, requires = "tls_cert")]
     pub(crate) tls: TlsUse,
 
+    /// What does the I/O of files and sockets
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t)]
+    pub(crate) io: IoChoice,
+
     /// Never sleep; this occupies a CPU for each lane
     #[arg(long)]
     pub(crate) poll: bool,
@@ -228,6 +232,18 @@ pub(crate) struct Serve {
     /// The time limit for requests in flight after a signal to end
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) drain_timeout: Duration,
+}
+
+/// What does the I/O of files and sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IoChoice {
+    /// io_uring where the kernel has it and permits it, otherwise threads
+    #[default]
+    Auto,
+    /// io_uring; it needs Linux 5.17
+    Uring,
+    /// epoll for sockets, and for files up to 32 threads for each lane
+    Threads,
 }
 
 /// Whether clients must use TLS.

@@ -27,6 +27,7 @@ const TOP: &[&str] = &[
     "tls-cert",
     "tls-key",
     "tls-client-ca",
+    "io",
     "poll",
     "max-connections",
     "handshake-timeout",

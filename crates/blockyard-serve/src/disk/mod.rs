@@ -45,7 +45,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use live::Live;
 use null::Nothing;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -363,9 +363,9 @@ impl Disk {
     }
 
     /// Returns the descriptor of the disk's file, if the disk uses the page cache.
-    pub(crate) fn prefetches_from(&self) -> Option<RawFd> {
+    pub(crate) fn prefetches_from(&self) -> Option<&Arc<OwnedFd>> {
         match &self.kept {
-            Kept::File(file, _) if file.block_bytes == 1 => Some(file.fd.as_raw_fd()),
+            Kept::File(file, _) if file.block_bytes == 1 => Some(&file.fd),
             _ => None,
         }
     }

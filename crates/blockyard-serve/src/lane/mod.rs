@@ -35,7 +35,7 @@ use crate::lane_memory::LaneMemory;
 use crate::newcomers::{Newcomers, Register, Ticket};
 use crate::overview::Overview;
 use crate::queue::DiskQueue;
-use crate::ring::Done;
+use crate::ring::{Done, IoEngine};
 use crate::roster::{Listed, Roster};
 use crate::services::{Kept, LOOKUPS_OF_A_TURN, Services};
 use crate::slab::Slab;
@@ -67,6 +67,7 @@ pub(crate) struct Shared {
     pub(crate) lane_bytes_max: usize,
     /// Whether the lanes poll and never sleep.
     pub(crate) polls: bool,
+    pub(crate) io: IoEngine,
     /// Whether the server can be queried for counters.
     pub(crate) is_metered: bool,
     /// The channel for the reason why a lane fails while it serves.
@@ -130,13 +131,14 @@ impl<D: Door> Lane<D> {
     ///
     /// # Errors
     ///
-    /// Fails if the kernel offers no io_uring.
+    /// As [`Ring::new`](crate::ring::Ring::new).
     pub(crate) fn new(parts: LaneParts<D>) -> io::Result<Self> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);
         let newcomers = Newcomers::new(Arc::clone(&shared.newcomers));
         let memory = LaneMemory::new(shared.lane_bytes_max);
         let mut services = Services::new(
+            shared.io,
             patience,
             memory,
             newcomers,

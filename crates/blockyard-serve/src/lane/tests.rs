@@ -6,6 +6,7 @@ use crate::door::memory::{Ask, Memory, MemoryDoor, Next, Rounds};
 use crate::entrance::Message;
 use crate::lane::Lane;
 use crate::lane_alone;
+use crate::ring::IoEngine;
 use blockyard::bio::Op;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
@@ -54,7 +55,8 @@ fn in_turn(rounds: Vec<Vec<Ask>>, last: impl Fn(&Memory) + Send + 'static) -> Ne
 fn ends(disk: &DiskConfig, next: Next) -> Vec<(Ask, Status)> {
     let (ended, ends) = mpsc::channel();
     let client = Rounds { disk: 0, memory_bytes: 1 << 20, next, ended: Some(ended) };
-    lane_alone::serve_memory(disk, client).expect("the lane should serve and flush");
+    lane_alone::serve_memory(disk, IoEngine::Auto, client)
+        .expect("the lane should serve and flush");
     ends.into_iter().collect()
 }
 
@@ -132,7 +134,7 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
 fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
     let delay = Some(Extra::fixed(Duration::from_ms(20)));
     let disk = DiskConfig { layers: Layers { delay, ..Layers::default() }, ..in_memory() };
-    let (entrance, parts) = lane_alone::parts::<MemoryDoor>(&disk, |_| Ok(()))
+    let (entrance, parts) = lane_alone::parts::<MemoryDoor>(&disk, IoEngine::Auto, |_| Ok(()))
         .expect("a lane with a disk in memory should be constructible");
     let (ended, ends) = mpsc::channel();
     let own = entrance.clone();
@@ -160,7 +162,8 @@ fn a_disk_with_policies_that_no_queue_can_have_is_not_opened() {
     let disk = DiskConfig { policies, ..in_memory() };
     let client =
         Rounds { disk: 0, memory_bytes: BLOCK, next: in_turn(Vec::new(), |_| ()), ended: None };
-    let refused = lane_alone::serve_memory(&disk, client).expect_err("the disk is refused");
+    let refused =
+        lane_alone::serve_memory(&disk, IoEngine::Auto, client).expect_err("the disk is refused");
     let words = "the design of the queue: an elevator of your own is missing";
     assert_eq!(refused.to_string(), words);
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Returns a bell that has not been rung.
 ///
@@ -29,7 +29,7 @@ pub fn wait(bell: &OwnedFd, wait: Duration) -> bool {
 }
 
 /// Silences `bell`, so that only a later ring wakes the thread that waits on it.
-pub fn silence(bell: &OwnedFd) {
+pub fn silence(bell: impl AsFd) {
     let mut count = [0; 8];
     // The read fails if nobody has rung the bell, which is then silent already.
     let _ = rustix::io::read(bell, &mut count);

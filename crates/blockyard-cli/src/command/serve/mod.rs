@@ -19,7 +19,8 @@ use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::control::{ControlConfig, DiskReader};
 use blockyard_serve::{
-    Admission, Behaviour, Config, DiskConfig, FaultCounts, Layers, Server, Source, TlsConfig,
+    Admission, Behaviour, Config, DiskConfig, FaultCounts, Io, IoEngine, Layers, Server, Source,
+    TlsConfig,
 };
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
@@ -28,7 +29,7 @@ use listenfd::ListenFd;
 use serde_json::{Map, Value, json};
 
 use super::serve_file::{self, Given};
-use crate::cli::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
+use crate::cli::{DiskSource, IoChoice, Serve, ServedDisk, Survives, TlsUse};
 use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
@@ -77,6 +78,7 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let pidfile = companions.pidfile.as_deref().map(PidFile::write).transpose();
     let pidfile = pidfile.map_err(|error| Failure::Input(format!("--pidfile: {error}")))?;
     announce(&server, &config);
+    tell_io(server.io());
     companion::notify_ready();
     let run = match (&companions.run, server.addresses().first()) {
         (Some(command), Some(at)) => {
@@ -136,6 +138,15 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     match run.map(|run| run.code()).transpose()?.flatten() {
         None | Some(0) => Ok(()),
         Some(code) => Err(Failure::Verdict(code)),
+    }
+}
+
+/// Logs what does the server's I/O, if it is not io_uring.
+fn tell_io(Io { engine, refusal }: &Io) {
+    match (engine, refusal) {
+        (IoEngine::Threads, Some(why)) => note(&format!("I/O by threads: no io_uring: {why}")),
+        (IoEngine::Threads, None) => note("I/O by threads"),
+        _ => {}
     }
 }
 
@@ -377,6 +388,11 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     // The rest of the time is for flushes. A client has at least a second: none is cut off for the pauses of a network.
     config.patience = config.patience.min((args.drain_timeout / 2).max(Duration::from_secs(1)));
     config.polls = args.poll;
+    config.io = match args.io {
+        IoChoice::Auto => IoEngine::Auto,
+        IoChoice::Uring => IoEngine::Uring,
+        IoChoice::Threads => IoEngine::Threads,
+    };
     Ok(config)
 }
 

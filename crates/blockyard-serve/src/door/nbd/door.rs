@@ -11,6 +11,7 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_wire::nbd::Command;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 impl Door for Client {
@@ -121,6 +122,7 @@ impl Door for Client {
         if let Some(disk) = self.disk() {
             lane.disk(disk).leave();
         }
+        lane.ring.forget(self.peer.fd.as_raw_fd());
         self.give_back(lane);
     }
 }

@@ -22,7 +22,7 @@ use super::overlap::Overlaps;
 use crate::parts::discards::Discard;
 use crate::parts::job::{Jobs, Keeper, Place, SECTOR, Transfer, job_of};
 use crate::parts::map::{Pages, Span};
-use crate::parts::ring::{FileIo, FileOp};
+use crate::parts::ring::{Backing, FileIo, FileOp};
 use blockyard::bio::{Flags, Op};
 use blockyard::driver::{Accept, Busy, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
@@ -33,7 +33,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -55,6 +55,8 @@ pub struct File {
     pub block_bytes: u64,
     /// The size of the disk: that of the file when it was opened.
     pub size_bytes: u64,
+    /// Where its data is.
+    pub backing: Backing,
     /// Whether it is a block device.
     pub is_block_device: bool,
     /// Whether a write can be durable at its end.
@@ -331,7 +333,8 @@ impl FileDevice {
             }
             Step::Sync => FileOp::Sync,
         };
-        let io = FileIo { fd: self.file.fd.as_raw_fd(), op, spans };
+        let (fd, backing) = (Arc::clone(&self.file.fd), self.file.backing);
+        let io = FileIo { fd, backing, op, spans };
         let number = u32::from(active.finished.tag.0);
         self.outbox.begun.borrow_mut().push_back(Begun { number, io, keepers });
     }

@@ -3,6 +3,7 @@
 use super::file::{Damaged, File};
 use super::overlap::Overlaps;
 use super::{FILE_REQUEST_SECTORS, limits};
+use crate::parts::ring::Backing;
 use crate::parts::words::error_words;
 use blockyard::limits::Limits;
 use core::fmt;
@@ -20,8 +21,9 @@ const DYING: Duration = Duration::from_secs(2);
 /// The largest block size for which direct I/O is used, in bytes.
 const BLOCK_BYTES_MAX: u64 = 4096;
 /// The numbers of the file systems whose direct writes obey `RWF_DSYNC`: ext2 to ext4, XFS, Btrfs, F2FS and tmpfs.
-const WITH_FUA: [rustix::fs::FsWord; 5] =
-    [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994];
+const WITH_FUA: [rustix::fs::FsWord; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, TMPFS];
+/// The number of tmpfs.
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 
 /// The reason why a disk cannot be opened.
 #[derive(Debug)]
@@ -146,15 +148,19 @@ impl File {
             return Err(refused(error));
         }
         // [fua-needs-a-known-system]. A block device has the number of the file system that has its node.
-        let knows_fua = || {
-            let system = rustix::fs::fstatfs(&fd);
-            is_block_device || system.is_ok_and(|system| WITH_FUA.contains(&system.f_type))
+        let system = rustix::fs::fstatfs(&fd).ok().filter(|_| !is_block_device);
+        let knows_fua = system.is_some_and(|system| WITH_FUA.contains(&system.f_type));
+        let has_fua = block_bytes == 1 || is_block_device || knows_fua;
+        let backing = match block_bytes {
+            _ if system.is_some_and(|system| system.f_type == TMPFS) => Backing::Memory,
+            1 => Backing::PageCache,
+            _ => Backing::Disk,
         };
-        let has_fua = block_bytes == 1 || knows_fua();
         Ok(Self {
             fd: Arc::new(fd),
             block_bytes,
             size_bytes,
+            backing,
             is_block_device,
             has_fua,
             overlaps: Overlaps::new(bells),
