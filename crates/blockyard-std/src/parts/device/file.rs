@@ -53,10 +53,14 @@ pub struct File {
     pub fd: Arc<OwnedFd>,
     /// The alignment of direct I/O, in bytes; 1 through the page cache.
     pub block_bytes: u64,
+    /// The alignment that direct I/O would have, if it is wanted and possible.
+    pub(super) direct_block: Option<u64>,
     /// The size of the disk: that of the file when it was opened.
     pub size_bytes: u64,
     /// Whether it is a block device.
     pub is_block_device: bool,
+    /// Whether direct writes obey FUA ([fua-needs-a-known-system]).
+    pub(super) knows_fua: bool,
     /// Whether a write can be durable at its end.
     pub has_fua: bool,
     /// For [edge-has-one-writer].
