@@ -119,7 +119,7 @@ impl Door for Client {
     fn close(self, lane: &mut Lane) {
         self.tell_gone(lane);
         if let Some(disk) = self.disk() {
-            lane.disk(disk).leave();
+            lane.disk(disk).gate.leave();
         }
         self.give_back(lane);
     }
