@@ -5,13 +5,13 @@
 mod nbd;
 mod operator;
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use nbd::{Client, READ};
 use operator::{Running, start, text};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const MIB: u64 = 1 << 20;
 
