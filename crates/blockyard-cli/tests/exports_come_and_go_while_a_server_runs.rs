@@ -119,7 +119,7 @@ fn an_export_is_resized_and_keeps_its_data() {
     for name in ["", "file"] {
         let mut old = client(&running, name);
         assert_eq!(old.write(4096, &[9; 4096]), 0);
-        let words = format!("export {name:?} has 1 clients");
+        let words = format!("export {name:?} has 1 client");
         assert_eq!(running.refuses(&["resize", name, "2m"]), error(&words));
         assert_eq!(old.read(4096, 2), [9; 2]);
         let words = format!("export {name:?} has 2097152 bytes, for clients from now on\n");
@@ -143,7 +143,7 @@ fn an_export_is_resized_and_keeps_its_data() {
     caller.say(b"{\"command\":\"resize\",\"export\":\"file\",\"size_bytes\":0}\n");
     assert_eq!(caller.error(), "a disk has at least one byte");
     // The file system refuses: the export is as before.
-    let huge = running.refuses(&["resize", "file", "8388608t", "--force"]);
+    let huge = running.refuses(&["resize", "file", "4194304t", "--force"]);
     assert!(huge.contains(text(&path)), "{huge}");
     let mut file = client(&running, "file");
     assert_eq!((file.bytes, file.read(4096, 2)), (8192, vec![9; 2]));

@@ -97,6 +97,8 @@ impl Image {
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only && !options.unlocked;
         let open = |path: &Path| FileOptions::new().read(true).write(writable).open(path);
+        // This opens the path to look for a set. A file that takes its place meanwhile is an image or nothing: all that is
+        // used of it is read from the descriptor that gets the lock.
         let set = PoolSet::read(path)?.transpose()?;
         let parts = match &set {
             None => Parts::whole(open(path)?)?,

@@ -34,6 +34,8 @@ pub(crate) enum Message<A> {
     Change(usize, Change, mpsc::Sender<bool>),
     /// Take a disk with this number into service.
     Add(usize, Arc<Disk>, mpsc::Sender<()>),
+    /// A closed gate is open again, or its export is gone: let the clients that wait in front of it choose again.
+    ChooseAgain,
     /// Drain the clients of the disk with this number, flush it, and give it up. Send whether the flush succeeded.
     Remove(usize, mpsc::Sender<io::Result<()>>),
     /// Answer every request in flight, flush, and end.

@@ -52,6 +52,11 @@ impl DiskQueue {
         self.queue.bios.host.driver.change(change, now)
     }
 
+    /// Ends with an error the requests that layers hold, and has them hold none from `now` on.
+    pub(crate) fn let_go(&mut self, now: Instant) {
+        self.queue.bios.host.driver.let_go(now);
+    }
+
     pub(crate) fn tell_faults(&self) {
         self.queue.bios.host.driver.tell_faults(&self.disk.faults);
     }

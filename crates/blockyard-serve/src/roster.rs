@@ -1,11 +1,19 @@
 //! The disks that a running server exports. An operator adds and removes some of them.
 //!
 //! A disk has a number, by which every lane knows it. Lanes learn of a disk before the roster lists it and forget it after
-//! the roster has lost it, so a client can choose any listed disk in any lane.
+//! the roster has lost it, so a client can choose any listed disk in any lane. Only a disk whose gate is closed may be
+//! listed while no lane has it.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[change-holds-one-name]** A change of an export waits for an earlier one of an export with the same name, and for no
+//!   other.
 
 use crate::disk::{Disk, DiskConfig};
+use blockyard_wire::nbd::EXPORTS_MAX;
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// A disk that clients can choose.
 #[derive(Clone, Debug)]
@@ -22,29 +30,31 @@ pub(crate) struct Roster {
     listed: RwLock<Arc<Vec<Listed>>>,
     /// The number of changes so far.
     edition: AtomicU64,
-    /// The numbers that lanes may know. Locked during a change, so that there is one at a time.
-    numbers: Mutex<Numbers>,
+    taken: Mutex<Taken>,
+    /// Signalled when a name is free again.
+    freed: Condvar,
 }
 
-/// The numbers that lanes may know.
+/// What changes have taken.
 #[derive(Debug)]
-pub(crate) struct Numbers(Vec<bool>);
+struct Taken {
+    /// By number: whether a lane may know it.
+    numbers: [bool; EXPORTS_MAX],
+    /// The names of exports that are being changed.
+    names: BTreeSet<String>,
+}
 
-impl Numbers {
-    /// Returns the smallest free number.
-    pub(crate) fn free(&self) -> usize {
-        self.0.iter().position(|is_taken| !is_taken).unwrap_or(self.0.len())
-    }
+/// A change of the export with one name. Nobody else changes it meanwhile ([change-holds-one-name]).
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    roster: &'a Roster,
+    name: String,
+}
 
-    /// Takes a free number, before a lane learns of it.
-    pub(crate) fn take(&mut self, number: usize) {
-        self.0.resize(self.0.len().max(number + 1), false);
-        self.0[number] = true;
-    }
-
-    /// Gives back a number that no lane knows any more.
-    pub(crate) fn give_back(&mut self, number: usize) {
-        self.0[number] = false;
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.roster.taken().names.remove(&self.name);
+        self.roster.freed.notify_all();
     }
 }
 
@@ -57,13 +67,41 @@ impl Roster {
             config: Arc::new(config),
         });
         let listed: Vec<_> = listed.collect();
-        let numbers = Mutex::new(Numbers(vec![true; listed.len()]));
-        Self { listed: RwLock::new(Arc::new(listed)), edition: AtomicU64::new(0), numbers }
+        let mut numbers = [false; EXPORTS_MAX];
+        // A server does not start with more disks.
+        numbers.iter_mut().take(listed.len()).for_each(|is_taken| *is_taken = true);
+        Self {
+            listed: RwLock::new(Arc::new(listed)),
+            edition: AtomicU64::new(0),
+            taken: Mutex::new(Taken { numbers, names: BTreeSet::new() }),
+            freed: Condvar::new(),
+        }
     }
 
-    /// Starts a change, and waits until no other is in progress.
-    pub(crate) fn change(&self) -> MutexGuard<'_, Numbers> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Starts a change of the export called `name`, which need not exist, after the end of any other
+    /// ([change-holds-one-name]).
+    pub(crate) fn change(&self, name: &str) -> Change<'_> {
+        let is_taken = |taken: &mut Taken| taken.names.contains(name);
+        let taken = self.freed.wait_while(self.taken(), is_taken);
+        taken.unwrap_or_else(PoisonError::into_inner).names.insert(name.to_owned());
+        Change { roster: self, name: name.to_owned() }
+    }
+
+    /// Takes the smallest free number for a disk that lanes are to know, or returns `None` if there is none.
+    pub(crate) fn take_number(&self) -> Option<usize> {
+        let numbers = &mut self.taken().numbers;
+        let free = numbers.iter().position(|is_taken| !is_taken)?;
+        numbers[free] = true;
+        Some(free)
+    }
+
+    /// Gives back a number that no lane knows any more.
+    pub(crate) fn give_back(&self, number: usize) {
+        self.taken().numbers[number] = false;
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the disks in the order of their numbers.
@@ -93,6 +131,15 @@ impl Roster {
         self.edit(|all| {
             if let Some(listed) = all.iter_mut().find(|listed| listed.number == number) {
                 change(Arc::make_mut(&mut listed.config));
+            }
+        });
+    }
+
+    /// Lists a disk in place of the one with the same number.
+    pub(crate) fn replace(&self, new: Listed) {
+        self.edit(|all| {
+            if let Some(listed) = all.iter_mut().find(|listed| listed.number == new.number) {
+                *listed = new;
             }
         });
     }

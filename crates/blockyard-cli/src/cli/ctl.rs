@@ -93,7 +93,7 @@ pub(crate) enum CtlCommand {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
         export: String,
-        /// End its clients first; their requests in flight are answered
+        /// End its clients first; their requests end within --drain-timeout
         #[arg(long)]
         force: bool,
     },

@@ -14,7 +14,7 @@ use crate::message::Failure;
 use crate::render::control;
 
 /// How long the server may take to answer: longer than it waits for clients and flushes.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(150);
 
 pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
     let unusable = |error: io::Error| {

@@ -3,24 +3,32 @@
 //! # Rules (cited by name)
 //!
 //! - **[change-is-whole]** Clients see an added export when every lane serves its disk. A removed export disappears before
-//!   its clients end, and its file is closed when the answer comes. If a command fails, the exports are as before.
+//!   its clients end, and its file is closed when the answer comes. An export that is resized stays in the list; who chooses
+//!   it meanwhile waits for its new size ([gate-decides-once]). A refused command changes nothing: no file, no export and no
+//!   session. Everything that can be refused is therefore tried before clients end: the new disk is made, checked with the
+//!   other exports, and its file made longer. What fails later, such as the last flush, ends sessions, but leaves the size,
+//!   the data and the export.
+//!
+//! A lane that does not answer in time may still have the disk. Then the export is gone, and its number is not used again.
 
 use super::answer::Changed;
 use super::{Control, silent_lane};
-use crate::disk::{Disk, DiskConfig, Memory, Source};
+use crate::disk::{Disk, DiskConfig, Source};
 use crate::door::nbd;
-use crate::entrance::{Message, ask, ask_for};
-use crate::roster::{Listed, Numbers};
+use crate::entrance::{Message, ask_for};
+use crate::roster::Listed;
 use crate::words::error_words;
+use blockyard_wire::nbd::ExportError;
 use core::fmt;
 use serde_json::{Map, Value};
-use std::fs::OpenOptions;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// The time in which a lane flushes a disk that it gives up, in addition to its patience with clients.
 const LAST_FLUSH: Duration = Duration::from_secs(60);
+/// The time in which a lane takes a disk into service.
+const ADDING: Duration = Duration::from_secs(20);
 
 /// A function that turns the disk of a [`Request::Add`](super::Request::Add) into its configuration. An error says in words
 /// what is wrong.
@@ -52,16 +60,26 @@ impl Control {
         };
         let config = read(disk)?;
         let changed = config.name.clone();
-        self.put(config, None, &mut self.roster.change())?;
+        let _change = self.roster.change(&changed);
+        let number = self.roster.take_number().ok_or_else(|| ExportError::TooMany.to_string())?;
+        let opened = self.open(config, number).inspect_err(|_| self.roster.give_back(number))?;
+        self.hand_over(&opened)?;
+        self.roster.put(opened);
         Ok(Changed { changed })
     }
 
     /// Removes the export called `name`, after the end of its clients, if there are any and `force` allows that.
     pub(super) fn remove(&self, name: &str, force: bool) -> Result<Changed, String> {
-        let mut numbers = self.roster.change();
+        let _change = self.roster.change(name);
         let listed = self.find(name)?;
-        self.withdraw(&listed, force)?;
-        let ended = self.give_up(&listed, &mut numbers);
+        self.close(&listed, force)?;
+        self.roster.remove(listed.number);
+        self.tell_waiting();
+        let ended = self.give_up(&listed);
+        // A silent lane may still know the number.
+        if !matches!(ended, Err(GivingUp::Silent(_))) {
+            self.roster.give_back(listed.number);
+        }
         ended.map_err(|error| format!("export {name:?} was removed, but {error}"))?;
         Ok(Changed { changed: name.to_owned() })
     }
@@ -69,46 +87,23 @@ impl Control {
     /// Gives the export called `name` another size, after the end of its clients, if there are any and `force` allows
     /// that.
     pub(super) fn resize(&self, name: &str, bytes: u64, force: bool) -> Result<Changed, String> {
-        let mut numbers = self.roster.change();
-        let listed = self.find(name)?;
-        let config = resized(&listed, bytes)?;
-        self.withdraw(&listed, force)?;
-        // Writes that a failed flush has lost must not be forgotten, so the export does not come back.
-        let ended = self.give_up(&listed, &mut numbers);
-        ended.map_err(|error| format!("export {name:?} was removed: {error}"))?;
-        let Listed { disk, config: old, .. } = listed;
-        // The contents of memory are copied. A file must be closed before it can be opened again.
-        let memory = disk.memory();
-        drop(disk);
-        let mut reopen = |config| self.put(config, memory.as_deref(), &mut numbers);
-        let resized = truncate(&config.source, bytes).and_then(|()| reopen(config));
-        resized.map_err(|why| match reopen((*old).clone()) {
-            Ok(()) => why,
-            Err(other) => format!("export {name:?} was removed: {why}, and then {other}"),
-        })?;
+        let _change = self.roster.change(name);
+        let old = self.find(name)?;
+        let config = resized(&old, bytes)?;
+        // [change-is-whole]: first everything that can be refused.
+        let new = self.in_place_of(&old, bytes, config)?;
+        let others = self.roster.all();
+        let others = others.iter().filter(|other| other.number != old.number);
+        check_together(others.chain([&new]))?;
+        self.close(&old, force)?;
+        let swapped = self.swap(&old, new);
+        self.tell_waiting();
+        swapped?;
         Ok(Changed { changed: name.to_owned() })
     }
 
     pub(super) fn find(&self, name: &str) -> Result<Listed, String> {
         self.roster.find(name).ok_or_else(|| format!("there is no export {name:?}"))
-    }
-
-    /// Opens a disk, with the contents of `memory`, hands it to the lanes, and then lists it ([change-is-whole]).
-    fn put(
-        &self,
-        config: DiskConfig,
-        memory: Option<&Memory>,
-        numbers: &mut Numbers,
-    ) -> Result<(), String> {
-        let listed = self.open(config, numbers.free())?;
-        if let Some(memory) = memory {
-            listed.disk.take_over(memory);
-        }
-        numbers.take(listed.number);
-        let add = |answer| Message::Add(listed.number, Arc::clone(&listed.disk), answer);
-        ask(&self.entrances, add).map_err(silent_lane)?;
-        self.roster.put(listed);
-        Ok(())
     }
 
     /// Opens a disk, and checks that its export goes with the others.
@@ -118,41 +113,101 @@ impl Control {
         }
         let disk = Disk::open(&config, &self.bells, self.events.as_ref());
         let disk = disk.map_err(|error| error.to_string())?;
-        let listed = Listed { number, disk: Arc::new(disk), config: Arc::new(config) };
-        let all = self.roster.all();
-        let all: Vec<_> = all.iter().chain([&listed]).cloned().collect();
-        nbd::exports(&all).map_err(|error| error.to_string())?;
-        Ok(listed)
+        let opened = Listed { number, disk: Arc::new(disk), config: Arc::new(config) };
+        check_together(self.roster.all().iter().chain([&opened]))?;
+        Ok(opened)
     }
 
-    /// Takes an export off the list, unless it has clients and there is no `force`.
-    fn withdraw(&self, listed: &Listed, force: bool) -> Result<(), String> {
-        self.roster.remove(listed.number);
-        // No lane lets a client in from now on.
-        let clients = self.clients_of(listed.number);
-        let refusal = match clients {
-            Ok(0) => return Ok(()),
-            Ok(_) if force => return Ok(()),
-            Ok(clients) => format!("export {:?} has {clients} clients", listed.disk.name),
-            Err(why) => why,
+    /// Returns a disk of `bytes` that can take the place of `old`. Nothing changes yet.
+    fn in_place_of(&self, old: &Listed, bytes: u64, config: DiskConfig) -> Result<Listed, String> {
+        let disk = old.disk.resized(bytes, &config, &self.bells, self.events.as_ref());
+        let disk = disk.map_err(|error| error.to_string())?;
+        Ok(Listed { number: old.number, disk: Arc::new(disk), config: Arc::new(config) })
+    }
+
+    /// Hands a disk to the lanes.
+    fn hand_over(&self, listed: &Listed) -> Result<(), String> {
+        let Listed { number, disk, .. } = listed;
+        let add = |answer| Message::Add(*number, Arc::clone(disk), answer);
+        let added = ask_for(ADDING, &self.entrances, add);
+        added.map(drop).map_err(|lane| {
+            // Lanes that have the disk give it up again.
+            for entrance in &self.entrances {
+                entrance.send(Message::Remove(*number, mpsc::channel().0));
+            }
+            silent_lane(lane)
+        })
+    }
+
+    /// Closes the gate of a disk, unless it has clients and there is no `force` ([gate-decides-once]).
+    fn close(&self, listed: &Listed, force: bool) -> Result<(), String> {
+        listed.disk.gate.close(force).map_err(|clients| {
+            let name = &listed.disk.name;
+            let noun = if clients == 1 { "client" } else { "clients" };
+            format!("export {name:?} has {clients} {noun}")
+        })
+    }
+
+    /// Has the lanes serve `new` in place of `old`, whose gate is closed. If that fails, they serve a disk like `old`.
+    fn swap(&self, old: &Listed, new: Listed) -> Result<(), String> {
+        let cause = |error: io::Error| match &old.config.source {
+            Source::File { path, .. } => format!("{}: {}", path.display(), error_words(&error)),
+            _ => error_words(&error),
         };
-        self.roster.put(listed.clone());
-        Err(refusal)
+        // [change-is-whole]: no client has ended yet.
+        if let Err(error) = new.disk.grow() {
+            old.disk.gate.open();
+            return Err(cause(error));
+        }
+        let name = &old.disk.name;
+        let gone = |why: String| {
+            self.roster.remove(old.number);
+            format!("export {name:?} was removed: {why}")
+        };
+        let swapped = match self.give_up(old) {
+            Err(GivingUp::Silent(lane)) => return Err(gone(GivingUp::Silent(lane).to_string())),
+            // Its lost writes are not forgotten: the same file is served again, and later flushes fail too.
+            Err(GivingUp::Flush(error)) => Err(error.to_string()),
+            Ok(()) => new.disk.take_over(&old.disk).map_err(cause),
+        };
+        let (served, answer) = match swapped {
+            Ok(()) => (new, Ok(())),
+            Err(why) => {
+                let config = (*old.config).clone();
+                let again = self.in_place_of(old, old.disk.size_bytes, config).map_err(gone)?;
+                again.disk.take_over(&old.disk).map_err(|error| gone(cause(error)))?;
+                (again, Err(why))
+            }
+        };
+        // No client enters a lane's new disk with the size that the list still has.
+        served.disk.gate.close(true).expect("a gate that is closed by force");
+        self.hand_over(&served).map_err(gone)?;
+        self.roster.replace(served.clone());
+        served.disk.gate.open();
+        answer
     }
 
-    fn clients_of(&self, number: usize) -> Result<usize, String> {
-        let lanes = self.overviews()?;
-        Ok(lanes.iter().filter_map(|lane| lane.disks.get(number)).map(|disk| disk.clients).sum())
+    /// Tells the lanes that a closed gate is open again, or that its export is gone.
+    fn tell_waiting(&self) {
+        for entrance in &self.entrances {
+            entrance.send(Message::ChooseAgain);
+        }
     }
 
-    /// Has the lanes end the clients of a disk, flush it, and forget it and its number.
-    fn give_up(&self, listed: &Listed, numbers: &mut Numbers) -> Result<(), GivingUp> {
+    /// Has the lanes end the clients of a disk, flush it, and forget it.
+    fn give_up(&self, listed: &Listed) -> Result<(), GivingUp> {
         let remove = |answer| Message::Remove(listed.number, answer);
-        let ended = ask_for(self.patience + LAST_FLUSH, &self.entrances, remove);
+        // [removal-is-bounded]
+        let ended = ask_for(self.patience * 2 + LAST_FLUSH, &self.entrances, remove);
         let ended = ended.map_err(GivingUp::Silent)?;
-        numbers.give_back(listed.number);
         ended.into_iter().collect::<io::Result<()>>().map_err(GivingUp::Flush)
     }
+}
+
+/// Checks that exports can be listed together.
+fn check_together<'a>(listed: impl Iterator<Item = &'a Listed>) -> Result<(), String> {
+    let listed: Vec<_> = listed.cloned().collect();
+    nbd::exports(&listed).map(drop).map_err(|error| error.to_string())
 }
 
 /// The reason why a disk was not given up in good order.
@@ -185,13 +240,9 @@ fn resized(listed: &Listed, bytes: u64) -> Result<DiskConfig, String> {
     if bytes == 0 {
         return Err("a disk has at least one byte".to_owned());
     }
+    // [end-is-no-zeroes]
+    if listed.disk.is_cut_short() {
+        return Err("its file was truncated, and what was lost would read as zeroes".to_owned());
+    }
     Ok(DiskConfig { source, ..(*listed.config).clone() })
-}
-
-/// Gives the file of a disk, if it has one, a length in bytes.
-fn truncate(source: &Source, bytes: u64) -> Result<(), String> {
-    let Source::File { path, .. } = source else { return Ok(()) };
-    let file = OpenOptions::new().write(true).open(path);
-    file.and_then(|file| file.set_len(bytes))
-        .map_err(|error| format!("{}: {}", path.display(), error_words(&error)))
 }

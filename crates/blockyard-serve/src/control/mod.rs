@@ -157,7 +157,7 @@ impl Control {
 
     /// Makes `change` to the export called `name`, which needs the layer called `layer`.
     fn change(&self, name: String, change: Change, layer: &str) -> Result<Changed, String> {
-        let _no_other = self.roster.change();
+        let _change = self.roster.change(&name);
         let disk = self.find(&name)?.number;
         let ask_lane = |answer| Message::Change(disk, change.clone(), answer);
         if !ask(&self.entrances, ask_lane).map_err(silent_lane)?.contains(&true) {

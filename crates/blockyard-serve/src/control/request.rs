@@ -59,7 +59,8 @@ pub enum Request {
     Remove {
         /// The name of the export; empty for the default one.
         export: String,
-        /// End its clients first: their requests in flight are answered. Without this, an export with clients stays.
+        /// End its clients first: their requests in flight are answered, with an error if they take too long. Without
+        /// this, an export with clients stays.
         #[serde(default)]
         force: bool,
     },
@@ -69,8 +70,8 @@ pub enum Request {
         export: String,
         /// The size in bytes.
         size_bytes: u64,
-        /// End its clients first: their requests in flight are answered. Without this, an export with clients keeps its
-        /// size.
+        /// End its clients first: their requests in flight are answered, with an error if they take too long. Without
+        /// this, an export with clients keeps its size.
         #[serde(default)]
         force: bool,
     },

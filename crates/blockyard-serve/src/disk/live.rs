@@ -14,6 +14,7 @@
 //!   medium refuses a request that the model accepted, the request is undone at the medium at once.
 
 use blockyard::bio::Op;
+use blockyard::device::null::NullDevice;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome, TimedOut};
 use blockyard::limits::Limits;
 use blockyard::request::Request;
@@ -125,6 +126,8 @@ pub(crate) struct Live<M> {
     model: Box<dyn Device>,
     /// Whether the model has a write cache and therefore gets flushes.
     model_flushes: bool,
+    /// Whether the model gets no more requests ([let-go-ends-held]).
+    lets_go: bool,
     /// By tag.
     sides: Vec<Sides>,
     finished: Completions,
@@ -143,15 +146,36 @@ impl<M: Device> Live<M> {
             medium,
             model: behaviour.device(),
             model_flushes: behaviour.limits().write_cache,
+            lets_go: false,
             sides: vec![Sides::default(); usize::from(behaviour.depth())],
             finished: Completions::default(),
             timing,
         }
     }
 
+    /// Fails the requests that only the model has not finished, and decides without the model from now on
+    /// ([let-go-ends-held]).
+    pub(crate) fn let_go(&mut self) {
+        self.lets_go = true;
+        self.model = Box::new(NullDevice::new(1, 1)); // it gets no request either
+        for (tag, sides) in (0..).map(DriverTag).zip(&mut self.sides) {
+            if sides.model.is_some() || !sides.holders.has_model() {
+                continue;
+            }
+            let has_medium = sides.holders.has_medium();
+            sides.holders = if has_medium { Holders::Medium } else { Holders::Neither };
+            let outcome = match sides.medium {
+                None => continue, // the medium still has the request
+                Some(Outcome::Done(_)) => Outcome::Done(Status::IoError),
+                Some(_) => Outcome::Again, // [model-error-wins]
+            };
+            self.finished.push(Finished { queue: QueueId(0), hctx: HctxId(0), tag, outcome });
+        }
+    }
+
     /// Returns whether the model is offered this request too ([extra-flush-for-medium]).
     fn is_for_model(&self, issue: &Issue<'_>) -> bool {
-        self.model_flushes || issue.request().op != Op::Flush
+        !self.lets_go && (self.model_flushes || issue.request().op != Op::Flush)
     }
 
     /// Takes every completion of the two sides up to `now`.
@@ -312,7 +336,9 @@ mod tests {
     use blockyard::bio::Bio;
     use blockyard::device::recorder::Recorder;
     use blockyard::host::Host;
+    use blockyard::layer::delay::{Delayed, Extra};
     use blockyard::policy::Policies;
+    use blockyard::prng::Prng;
     use blockyard::request_queue::{QueueConfig, RequestQueue};
     use blockyard::tag::TagSetConfig;
     use blockyard::unit::CpuId;
@@ -405,6 +431,48 @@ mod tests {
         assert_eq!(medium, ["prepare", "queue_rq", "unprepare", "commit"]); // [both-sides-get-every-call]
         assert_eq!(status, Status::IoError);
         assert!(calls.contains(&("model", "finish")));
+    }
+
+    /// A model whose requests take an hour.
+    #[derive(Debug)]
+    struct Slow(Limits);
+
+    impl Behaviour for Slow {
+        fn limits(&self) -> &Limits {
+            &self.0
+        }
+
+        fn depth(&self) -> u16 {
+            4
+        }
+
+        fn device(&self) -> Box<dyn Device> {
+            let (hour, draws) = (Duration::from_secs(3600), Prng::new(1));
+            let below = NullDevice::new(1, 4);
+            Box::new(Delayed::new(below, Extra::fixed(hour), draws, &TagSetConfig::single(4)))
+        }
+    }
+
+    /// Checks [let-go-ends-held].
+    #[test]
+    fn a_request_that_only_the_model_has_fails_when_the_disk_lets_go() {
+        let limits = Limits::new(1 << 20);
+        let live = Live::new(NullDevice::new(1, 4), &Slow(limits.clone()), Arc::default());
+        let mut host = Host::new(live, (), TagSetConfig::single(4));
+        let config = QueueConfig::new(1, 1, limits, Policies::NONE);
+        let mut queue = RequestQueue::new(QueueId(0), config, &host);
+        let mut ended = |read: Bio, lets_go: bool| {
+            queue.submit(&mut host, CpuId(0), read, Instant::ZERO).expect("bio within the limits");
+            queue.turn(&mut host, Instant::ZERO);
+            if lets_go {
+                assert!(queue.next_ended().is_none(), "the model has it");
+                host.driver.let_go();
+                queue.turn(&mut host, Instant::ZERO);
+            }
+            queue.next_ended().map(|ended| ended.status)
+        };
+        assert_eq!(ended(Bio::read(0, 8, 0), true), Some(Status::IoError));
+        assert_eq!(ended(Bio::read(32, 8, 0), false), Some(Status::Ok), "the model is not asked");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod btt;
 mod damage;
 mod error;
 mod fault_counts;
+mod gate;
 mod layers;
 mod live;
 mod null;
@@ -16,6 +17,7 @@ pub(crate) use blockyard_std::parts::device::file::Outbox;
 pub(crate) use damage::Damage;
 pub use error::OpenError;
 pub use fault_counts::FaultCounts;
+pub(crate) use gate::{Entry, Gate};
 pub(crate) use layers::Change;
 pub use layers::Layers;
 pub use live::{Behaviour, LATE, Lateness, Timing};
@@ -42,7 +44,6 @@ use blockyard_std::parts::device::{self, FILE_REQUEST_SECTORS, MEMORY_REQUEST_SE
 use blockyard_std::parts::shape::Shape;
 use btt::{BttDevice, Table};
 use core::ops::Range;
-use core::sync::atomic::{AtomicUsize, Ordering};
 use live::Live;
 use null::Nothing;
 use std::os::fd::OwnedFd;
@@ -136,8 +137,8 @@ pub(crate) struct Disk {
     /// The disk is read-only, and another program could write its file when it was opened.
     pub(crate) is_written_elsewhere: bool,
     pub(crate) admission: Admission,
-    /// The number of clients that have chosen the disk.
-    clients: AtomicUsize,
+    /// The clients that have chosen the disk.
+    pub(crate) gate: Gate,
     kept: Kept,
 }
 
@@ -164,33 +165,6 @@ impl Disk {
             Kept::File(..) => "file",
             Kept::Btt(_) => "btt",
         }
-    }
-
-    /// Returns the memory that holds the data, if the disk is one in memory.
-    pub(crate) fn memory(&self) -> Option<Arc<Memory>> {
-        match &self.kept {
-            Kept::Memory(memory) => Some(Arc::clone(memory)),
-            _ => None,
-        }
-    }
-
-    /// Copies the data of `memory` as far as the disk reaches, to a disk in memory that has no data yet.
-    pub(crate) fn take_over(&self, memory: &Memory) {
-        if let Kept::Memory(own) = &self.kept {
-            own.take_over(memory);
-        }
-    }
-
-    /// Lets one more client in. Returns `false` if the disk has as many as it may have.
-    pub(crate) fn enter(&self) -> bool {
-        let max = self.admission.clients_max.unwrap_or(usize::MAX);
-        let more = |clients| (clients < max).then_some(clients + 1);
-        self.clients.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
-    }
-
-    /// Lets a client out that has [entered](Self::enter).
-    pub(crate) fn leave(&self) {
-        self.clients.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Returns the health of a BTT, if the disk is one.
@@ -392,6 +366,27 @@ impl Medium {
             _ => return false,
         }
         true
+    }
+
+    /// Ends with an error the requests that the layers hold, and has them hold none from `now` on
+    /// ([let-go-ends-held]).
+    pub(crate) fn let_go(&mut self, now: Instant) {
+        match self {
+            Self::Faulty(faulty) => {
+                faulty.let_go(now);
+                faulty.below.let_go(now);
+            }
+            Self::Rated(limited) => {
+                limited.let_go();
+                limited.below.let_go(now);
+            }
+            Self::Delayed(delayed) => {
+                delayed.let_go();
+                delayed.below.let_go(now);
+            }
+            Self::Live(live) => live.let_go(),
+            Self::Memory(_) | Self::Null(_) | Self::File(_) | Self::Btt(_) => {}
+        }
     }
 
     pub(crate) fn tell_faults(&self, counts: &FaultCounts) {

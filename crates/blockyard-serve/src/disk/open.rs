@@ -3,7 +3,7 @@
 use super::btt::{Table, Wanted};
 use super::error::OpenError;
 use super::live::Timing;
-use super::{Damage, Disk, DiskConfig, FaultCounts, Kept, NULL_READ_BYTES_MAX, Source};
+use super::{Damage, Disk, DiskConfig, FaultCounts, Gate, Kept, NULL_READ_BYTES_MAX, Source};
 use crate::event::Event;
 use crate::job::SECTOR;
 use crate::map::Map;
@@ -14,7 +14,7 @@ use blockyard_std::parts::device::file::File;
 use blockyard_std::parts::device::limited::SharedDepth;
 use blockyard_std::parts::device::memory::Memory;
 use blockyard_std::parts::shape::check_policies;
-use core::sync::atomic::AtomicUsize;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 
@@ -34,29 +34,16 @@ impl Disk {
         if lanes > 1 && !config.layers.is_empty() {
             return Err(OpenError::Lanes(lanes));
         }
-        let modelled = config.layers.model.as_ref().map_or(u16::MAX, |model| model.depth());
-        let depth = config.depth.min(modelled);
-        let count = u32::try_from(lanes).ok().filter(|lanes| *lanes <= SHARING_LANES_MAX);
-        let Some(count) = count.filter(|_| usize::from(depth) >= lanes) else {
+        let depth = depth_of(config);
+        let can_share = u32::try_from(lanes).is_ok_and(|lanes| lanes <= SHARING_LANES_MAX);
+        if !can_share || usize::from(depth) < lanes {
             return Err(OpenError::Depth { depth, lanes });
-        };
+        }
         let mut is_written_elsewhere = false;
         let damage = Arc::new(Damage::new(&config.name, events));
         let (size_bytes, kept) = match &config.source {
-            Source::Memory { bytes: 0, .. } => {
-                return Err(StoreError::Empty("memory".to_owned()).into());
-            }
-            Source::Null { bytes: 0 } => return Err(StoreError::Empty("null".to_owned()).into()),
-            Source::Memory { bytes, huge_pages } => {
-                let memory = Memory::new(*bytes, *huge_pages)
-                    .map_err(|error| StoreError::Memory(*bytes, error))?;
-                (*bytes, Kept::Memory(Arc::new(memory)))
-            }
-            Source::Null { bytes } => {
-                let zeroes = Map::new(NULL_READ_BYTES_MAX)
-                    .map_err(|error| StoreError::Memory(*bytes, error))?;
-                (*bytes, Kept::Null(Arc::new(zeroes)))
-            }
+            Source::Memory { bytes, huge_pages } => (*bytes, memory(*bytes, *huge_pages)?),
+            Source::Null { bytes } => (*bytes, null(*bytes)?),
             Source::Btt { path, durability, container, force } => {
                 let (durability, container, force) = (*durability, *container, *force);
                 let read_only = config.read_only;
@@ -75,14 +62,52 @@ impl Disk {
                 let file = File::open(path, how)?;
                 // Locks of this file are not among those that this asks for.
                 is_written_elsewhere = config.read_only && blockyard_pmem::is_written(&file.fd);
-                // A model limits the depth itself, in requests.
-                let is_modelled = config.layers.model.is_some();
-                let bytes = if is_modelled { DEPTH_BYTES_MAX } else { config.depth_bytes };
-                let depth = Depth::new(u64::from(depth), bytes, count);
-                let shared = SharedDepth { depth, bells: bells.to_vec() };
-                (file.size_bytes, Kept::File(Arc::new(file), Arc::new(shared)))
+                (file.size_bytes, Kept::File(Arc::new(file), shared_depth(config, bells)))
             }
         };
+        Self::over(kept, size_bytes, config, damage, is_written_elsewhere)
+    }
+
+    /// Returns a disk of `bytes` that can take the place of this one, with the layers of `config`. The data stays where it
+    /// is until [`take_over`](Self::take_over): a disk in memory gets new memory, and a file the same descriptor, with
+    /// its locks ([path-opened-once]).
+    ///
+    /// # Errors
+    ///
+    /// Any [`OpenError`] but those of a file or a depth.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the disk is a BTT.
+    pub(crate) fn resized(
+        &self,
+        bytes: u64,
+        config: &DiskConfig,
+        bells: &[Arc<OwnedFd>],
+        events: Option<&mpsc::SyncSender<Event>>,
+    ) -> Result<Self, OpenError> {
+        let damage = Arc::new(Damage::new(&config.name, events));
+        let kept = match (&self.kept, &config.source) {
+            (Kept::Memory(own), _) if bytes == self.size_bytes => Kept::Memory(Arc::clone(own)),
+            (Kept::Memory(_), Source::Memory { huge_pages, .. }) => memory(bytes, *huge_pages)?,
+            (Kept::Null(_), _) => null(bytes)?,
+            (Kept::File(file, _), _) => {
+                let file = file.resized(bytes, bells, Arc::<Damage>::clone(&damage));
+                Kept::File(Arc::new(file), shared_depth(config, bells))
+            }
+            (Kept::Memory(_) | Kept::Btt(_), _) => unreachable!("a disk that can be resized"),
+        };
+        Self::over(kept, bytes, config, damage, self.is_written_elsewhere)
+    }
+
+    /// Returns the disk of `config` that keeps its data in `kept`, after the checks that depend on its size.
+    fn over(
+        kept: Kept,
+        size_bytes: u64,
+        config: &DiskConfig,
+        damage: Arc<Damage>,
+        is_written_elsewhere: bool,
+    ) -> Result<Self, OpenError> {
         if let Some(model) = &config.layers.model {
             let most = model.limits().capacity_sectors.saturating_mul(SECTOR);
             if size_bytes > most {
@@ -94,14 +119,14 @@ impl Disk {
             size_bytes,
             read_only: config.read_only,
             policies: config.policies,
-            depth,
+            depth: depth_of(config),
             layers: config.layers.clone(),
             timing: Arc::new(Timing::default()),
             faults: Arc::new(FaultCounts::new(config.layers.faults.as_deref().unwrap_or_default())),
             damage,
             is_written_elsewhere,
             admission: config.admission.clone(),
-            clients: AtomicUsize::new(0),
+            gate: Gate::new(config.admission.clients_max),
             kept,
         };
         match disk.impossible_fault(disk.layers.faults.as_deref().unwrap_or_default()) {
@@ -111,4 +136,73 @@ impl Disk {
             }
         }
     }
+
+    /// Returns whether the file of the disk, if it has one, is shorter than the disk.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        matches!(&self.kept, Kept::File(file, _) if file.end_bytes() < file.size_bytes)
+    }
+
+    /// Makes the file of the disk, if it has one, longer if it is shorter than the disk.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses it, and the file is as before.
+    pub(crate) fn grow(&self) -> io::Result<()> {
+        match &self.kept {
+            Kept::File(file, _) if self.is_cut_short() => file.set_len(file.size_bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes over the data of `other`, in whose place this disk [comes](Self::resized) and which no lane uses any more: a
+    /// disk in memory copies it, and a file gets the length of this disk.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses the length or the I/O of this disk. The data is as before, and `other` can
+    /// [take over](Self::take_over) in turn.
+    pub(crate) fn take_over(&self, other: &Self) -> io::Result<()> {
+        match (&self.kept, &other.kept) {
+            (Kept::Memory(own), Kept::Memory(old)) if !Arc::ptr_eq(own, old) => own.take_over(old),
+            (Kept::File(file, _), _) => {
+                file.set_direct()?;
+                file.set_len(file.size_bytes)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Returns the maximum number of requests in flight, over all lanes.
+fn depth_of(config: &DiskConfig) -> u16 {
+    let modelled = config.layers.model.as_ref().map_or(u16::MAX, |model| model.depth());
+    config.depth.min(modelled)
+}
+
+/// Returns the depth that the lanes with these bells share.
+fn shared_depth(config: &DiskConfig, bells: &[Arc<OwnedFd>]) -> Arc<SharedDepth> {
+    // A model limits the depth itself, in requests.
+    let is_modelled = config.layers.model.is_some();
+    let bytes = if is_modelled { DEPTH_BYTES_MAX } else { config.depth_bytes };
+    let lanes = u32::try_from(bells.len()).expect("number of lanes that was checked");
+    let depth = Depth::new(u64::from(depth_of(config)), bytes, lanes);
+    Arc::new(SharedDepth { depth, bells: bells.to_vec() })
+}
+
+fn memory(bytes: u64, huge_pages: bool) -> Result<Kept, StoreError> {
+    if bytes == 0 {
+        return Err(StoreError::Empty("memory".to_owned()));
+    }
+    let memory =
+        Memory::new(bytes, huge_pages).map_err(|error| StoreError::Memory(bytes, error))?;
+    Ok(Kept::Memory(Arc::new(memory)))
+}
+
+fn null(bytes: u64) -> Result<Kept, StoreError> {
+    if bytes == 0 {
+        return Err(StoreError::Empty("null".to_owned()));
+    }
+    let zeroes = Map::new(NULL_READ_BYTES_MAX).map_err(|error| StoreError::Memory(bytes, error))?;
+    Ok(Kept::Null(Arc::new(zeroes)))
 }

@@ -4,6 +4,10 @@
 //!
 //! - **[removed-disk-is-flushed]** A lane gives up a disk when no door uses it, and after a last flush. Its answer to the removal
 //!   comes afterwards, and says whether the flush failed.
+//! - **[removal-is-bounded]** The requests of a disk that is given up get the lane's patience to end by themselves. Then its
+//!   layers [let go](crate::disk::Medium::let_go): requests that they hold end with an error, and they hold no
+//!   further ones, so that only the medium decides when the last flush ends. After as long again, clients that have not
+//!   received their answers are cut off. A last flush that a layer held is repeated, so that no data is lost by this.
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
@@ -14,6 +18,7 @@ use crate::queue::DiskQueue;
 use crate::watcher::LaneWatcher;
 use blockyard::bio::Op;
 use blockyard::status::Status;
+use blockyard::time::Instant;
 use std::io;
 use std::sync::{Arc, mpsc};
 
@@ -25,6 +30,9 @@ const REMOVED: &str = "an operator removed its export";
 pub(super) struct Removal {
     pub(super) disk: usize,
     stage: RemovalStage,
+    /// When the lane does more to end what is in flight ([removal-is-bounded]).
+    pub(super) hurries_at: Instant,
+    has_let_go: bool,
     answer: mpsc::Sender<io::Result<()>>,
 }
 
@@ -32,8 +40,8 @@ pub(super) struct Removal {
 enum RemovalStage {
     /// Doors still use the disk.
     Used,
-    /// The last flush is in flight.
-    Flushing,
+    /// The last flush is in flight. If `was_held`, the layers have let go of it.
+    Flushing { was_held: bool },
     /// The last flush has ended.
     Flushed(Status),
 }
@@ -69,8 +77,46 @@ impl<D: Door> Lane<D> {
                 self.services.list(number);
             }
         }
-        self.removals.push(Removal { disk, stage: RemovalStage::Used, answer });
+        let hurries_at = self.services.now + self.services.patience;
+        let stage = RemovalStage::Used;
+        self.removals.push(Removal { disk, stage, hurries_at, has_let_go: false, answer });
         self.services.impatient_at = self.services.now; // [idle-holder-cut-off]
+    }
+
+    /// Ends what keeps a removal for too long ([removal-is-bounded]).
+    pub(super) fn hurry_removals(&mut self) {
+        let now = self.services.now;
+        for removal in &mut self.removals {
+            if removal.hurries_at > now {
+                continue;
+            }
+            if !removal.has_let_go {
+                removal.has_let_go = true;
+                removal.hurries_at = now + self.services.patience;
+                if let RemovalStage::Flushing { was_held } = &mut removal.stage {
+                    *was_held = true;
+                }
+                self.services.disks[removal.disk].let_go(now);
+                continue;
+            }
+            removal.hurries_at = Instant::MAX;
+            for number in 0..self.doors.end() {
+                if let Some(door) = self.doors.find_mut(number)
+                    && door.disk() == Some(removal.disk)
+                {
+                    door.cut_off(number, REMOVED, &mut self.services);
+                }
+            }
+        }
+    }
+
+    /// Calls the doors of clients that have not chosen an export.
+    pub(super) fn choose_again(&mut self) {
+        for number in 0..self.doors.end() {
+            if self.doors.find(number).is_some_and(|door| door.disk().is_none()) {
+                self.services.list(number);
+            }
+        }
     }
 
     /// Begins the last flush of each disk that no door uses any more, and gives up those whose last flush has ended
@@ -80,12 +126,12 @@ impl<D: Door> Lane<D> {
             let Removal { disk, stage, .. } = self.removals[at];
             let uses = |number| self.doors.find(number).and_then(Door::disk) == Some(disk);
             if stage == RemovalStage::Used && !(0..self.doors.end()).any(uses) {
-                self.removals[at].stage = RemovalStage::Flushing;
+                self.removals[at].stage = RemovalStage::Flushing { was_held: false };
                 self.flush(disk);
             }
         }
         let flushed = |removal: &mut Removal| matches!(removal.stage, RemovalStage::Flushed(_));
-        for Removal { disk, stage, answer } in self.removals.extract_if(.., flushed) {
+        for Removal { disk, stage, answer, .. } in self.removals.extract_if(.., flushed) {
             let queue = match self.stage {
                 // The lane's end flushes each disk once more.
                 Stage::Flushing { .. } => None,
@@ -106,9 +152,16 @@ impl<D: Door> Lane<D> {
     /// Takes note that a flush of the lane's own has ended.
     pub(super) fn flushed(&mut self, disk: usize, status: Status) {
         let mut removals = self.removals.iter_mut();
-        let is_its = |it: &&mut Removal| it.disk == disk && it.stage == RemovalStage::Flushing;
+        let is_its = |it: &&mut Removal| {
+            it.disk == disk && matches!(it.stage, RemovalStage::Flushing { .. })
+        };
         if let Some(removal) = removals.find(is_its) {
-            removal.stage = RemovalStage::Flushed(status);
+            removal.stage = match removal.stage {
+                RemovalStage::Flushing { was_held: true } if status != Status::Ok => {
+                    RemovalStage::Used // [removal-is-bounded]: flush again
+                }
+                _ => RemovalStage::Flushed(status),
+            };
             return;
         }
         let Stage::Flushing { left, has_failed } = &mut self.stage else {

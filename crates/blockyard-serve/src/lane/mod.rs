@@ -211,7 +211,8 @@ impl<D: Door> Lane<D> {
             return None;
         }
         let polls = services.disks.iter().filter_map(|disk| disk.queue.poll_at());
-        let until = polls.chain([services.wakes_at(), services.impatient_at]).min();
+        let removals = self.removals.iter().map(|removal| removal.hurries_at);
+        let until = polls.chain(removals).chain([services.wakes_at(), services.impatient_at]).min();
         let until = until.unwrap_or(Instant::MAX);
         if until == Instant::MAX {
             return Some(Duration::MAX);
@@ -247,6 +248,9 @@ impl<D: Door> Lane<D> {
         }
         if self.services.impatient_at <= self.services.now {
             self.cut_off_idlers();
+        }
+        if !self.removals.is_empty() {
+            self.hurry_removals();
         }
         let mut at = 0;
         while let Some(door) = self.services.listed.at(at) {
@@ -389,6 +393,7 @@ impl<D: Door> Lane<D> {
                     let _ = answer.send(());
                 }
                 Message::Remove(disk, answer) => self.remove_disk(disk, answer),
+                Message::ChooseAgain => self.choose_again(),
                 Message::Drain => self.drain(),
                 Message::Leave => self.stage = Stage::Leaving,
             }

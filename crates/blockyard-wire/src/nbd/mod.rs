@@ -33,7 +33,7 @@ mod write;
 
 pub use context::{BASE_ALLOCATION, ContextSet, MetaContext, STATE_HOLE, STATE_ZERO};
 pub use errno::Errno;
-pub use export::{BlockSizes, Export, ExportError, ExportIndex, Exports};
+pub use export::{BlockSizes, EXPORTS_MAX, Export, ExportError, ExportIndex, Exports};
 pub use flags::ExportFlags;
 pub use handshake::{Agreed, Handshake, HandshakeEnd, Headers, Step, Tls};
 pub use limits::Limits;

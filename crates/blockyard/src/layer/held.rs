@@ -1,7 +1,8 @@
 //! Completions that a layer holds back, each until its instant ([held-is-reported]).
 
 use super::tagged::{Slot, Tagged};
-use crate::driver::Finished;
+use crate::driver::{Finished, Outcome};
+use crate::status::Status;
 use crate::tag::TagSetConfig;
 use crate::time::Instant;
 use alloc::collections::BinaryHeap;
@@ -44,6 +45,18 @@ impl Held {
         self.finished[slot].take()
     }
 
+    /// Makes every completion due at once, as that of a failed request if the request succeeded ([let-go-ends-held]).
+    pub(super) fn fail_all(&mut self) {
+        let mut order = core::mem::take(&mut self.order).into_vec();
+        order.iter_mut().for_each(|Reverse((due, ..))| *due = Instant::ZERO);
+        self.order = order.into();
+        for finished in self.finished.values_mut().flatten() {
+            if finished.outcome == Outcome::Done(Status::Ok) {
+                finished.outcome = Outcome::Done(Status::IoError);
+            }
+        }
+    }
+
     /// Whether the completion of `slot` is held.
     pub(super) fn has(&self, slot: Slot) -> bool {
         self.finished[slot].is_some()
@@ -58,8 +71,6 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::Outcome;
-    use crate::status::Status;
     use crate::unit::{DriverTag, HctxId, QueueId};
     use proptest::prelude::*;
     use std::vec::Vec;

@@ -32,13 +32,22 @@ pub struct Late<D, P> {
     /// By request below.
     lateness: Tagged<Lateness>,
     held: Held,
+    /// Whether completions pass up at once ([let-go-ends-held]).
+    lets_go: bool,
 }
 
 impl<D, P: Policy> Late<D, P> {
     /// Returns `below` with completions as late as `policy` says.
     pub(super) fn with_policy(below: D, policy: P, tags: &TagSetConfig) -> Self {
         let none = Lateness { after: Duration::ZERO, not_before: Instant::ZERO };
-        Self { below, policy, lateness: Tagged::new(none, tags), held: Held::new(tags) }
+        let (lateness, held) = (Tagged::new(none, tags), Held::new(tags));
+        Self { below, policy, lateness, held, lets_go: false }
+    }
+
+    /// Fails the requests whose completions are held, and holds none from now on ([let-go-ends-held]).
+    pub fn let_go(&mut self) {
+        self.lets_go = true;
+        self.held.fail_all();
     }
 }
 
@@ -73,7 +82,8 @@ impl<D: Device, P: Policy> Device for Late<D, P> {
     fn next_finished(&mut self, now: Instant) -> Option<Finished> {
         while let Some(finished) = self.below.next_finished(now) {
             let Lateness { after, not_before } = self.lateness[(finished.hctx, finished.tag)];
-            self.held.hold(finished, (now + after).max(not_before));
+            let due = if self.lets_go { now } else { (now + after).max(not_before) };
+            self.held.hold(finished, due);
         }
         self.held.next(now)
     }

@@ -36,6 +36,8 @@
 //!   says so; a limit delays completions.
 //! - **[held-is-reported]** A layer reports a completion that it holds back itself, at the instant that
 //!   its [`poll_at`](crate::driver::Device::poll_at) returns.
+//! - **[let-go-ends-held]** A layer that lets go fails every request whose completion it holds or has lost, and holds and
+//!   loses none from then on. A write that fails so may have reached the device below.
 
 pub mod checked;
 pub mod delay;

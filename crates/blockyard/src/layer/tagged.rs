@@ -27,6 +27,11 @@ impl<T: Clone> Tagged<T> {
         self.values.len()
     }
 
+    /// Returns the values of all tags.
+    pub(super) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.values.iter_mut()
+    }
+
     fn at(&self, (hctx, tag): Slot) -> usize {
         assert!(tag.index() < self.depth, "{tag:?} of {}", self.depth);
         hctx.index() * self.depth + tag.index()

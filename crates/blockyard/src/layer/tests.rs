@@ -6,13 +6,15 @@ use super::fault::{Action, FaultRule, Faulty, Turns, When};
 use super::rate::{Limited, Rates};
 use super::trace::{Call, CallSink, Ring, Traced};
 use crate::bio::Bio;
+use crate::device::null::NullDevice;
 use crate::device::recorder::{self, Recorder};
 use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome, TimedOut};
+use crate::host::Host;
 use crate::limits::Limits;
 use crate::policy::{Dispatch, Policies};
 use crate::prng::Prng;
 use crate::request::{Bios, Request, Requests};
-use crate::request_queue::QueueConfig;
+use crate::request_queue::{QueueConfig, RequestQueue};
 use crate::status::Status;
 use crate::tag::TagSetConfig;
 use crate::time::{Duration, Instant};
@@ -251,4 +253,40 @@ fn a_fault_that_swallows_the_last_request_ends_the_run_below() {
     let fail = Action::Fail(Status::Medium);
     assert_eq!(offered(fail, true), (Accept::Failed(Status::Medium), Vec::from(["commit"])));
     assert_eq!(offered(fail, false), (Accept::Failed(Status::Medium), Vec::new()));
+}
+
+/// Checks [let-go-ends-held]: a completion that a layer holds or has lost passes up as an error, and later ones pass up as they
+/// come.
+#[test]
+fn layers_that_let_go_end_what_they_hold() {
+    let hour = Duration::from_secs(3600);
+    let rule = |then| FaultRule { name: "x".into(), when: When::default(), then };
+    let draws = || Prng::new(1);
+    let delayed = Delayed::new(NullDevice::new(1, 4), Extra::fixed(hour), draws(), &TAGS);
+    ends_when_let_go(delayed, |layer, _| layer.let_go());
+    let rates = Rates { requests_per_s: Some(1), ..Rates::NONE };
+    let limited = Limited::new(NullDevice::new(1, 4), rates, &TAGS);
+    ends_when_let_go(limited, |layer, _| layer.let_go());
+    for then in [Action::Delay(hour), Action::Lose, Action::TimeOut] {
+        let rules = Vec::from([rule(then)]);
+        let faulty = Faulty::new(NullDevice::new(1, 4), rules, draws(), &TAGS);
+        ends_when_let_go(faulty, |layer, now| layer.let_go(now));
+    }
+}
+
+fn ends_when_let_go<D: Device>(layer: D, let_go: impl FnOnce(&mut D, Instant)) {
+    let now = Instant::from_ns(1);
+    let mut host = Host::new(layer, (), TAGS);
+    let config = QueueConfig::new(1, 1, Limits::new(64), Policies::NONE);
+    let mut queue = RequestQueue::new(QueueId(0), config, &host);
+    let read = |at| Bio::read(at, 8, 0);
+    queue.submit(&mut host, CpuId(0), read(0), now).expect("bio within the limits");
+    queue.turn(&mut host, now);
+    assert!(queue.next_ended().is_none(), "the layer holds it");
+    let_go(&mut host.driver, now);
+    queue.turn(&mut host, now);
+    assert_eq!(queue.next_ended().map(|ended| ended.status), Some(Status::IoError));
+    queue.submit(&mut host, CpuId(0), read(32), now).expect("bio within the limits");
+    queue.turn(&mut host, now);
+    assert_eq!(queue.next_ended().map(|ended| ended.status), Some(Status::Ok), "none is held");
 }

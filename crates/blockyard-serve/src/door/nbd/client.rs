@@ -102,7 +102,8 @@ impl Client {
     /// Returns a client that has come `now`, gets the greeting first and must choose an export before `deadline`.
     pub(super) fn new(peer: Peer, shared: &Arc<Shared>, now: Instant, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
-        let session = Session::Handshake(Choosing { handshake, deadline, exports: None });
+        let session =
+            Session::Handshake(Choosing { handshake, deadline, exports: None, waits: false });
         let mut batch = Box::<Batch>::default();
         batch.head(|out| out.extend(Handshake::greeting()));
         Self {

@@ -120,7 +120,7 @@ impl Door for Client {
     fn close(self, lane: &mut Lane) {
         self.tell_gone(lane);
         if let Some(disk) = self.disk() {
-            lane.disk(disk).leave();
+            lane.disk(disk).gate.leave();
         }
         lane.ring.forget(self.peer.fd.as_raw_fd());
         self.give_back(lane);

@@ -1,8 +1,12 @@
 //! The handshake, in which a client chooses an export: turns received bytes into answers.
+//!
+//! A client that chooses an export whose gate is closed waits. Its option is as if it had not been received, and is answered
+//! when the lane calls the client again ([gate-decides-once]).
 
 use super::client::{Client, Lane};
 use super::session::{Choosing, Serving, Session};
 use super::words::words_of_handshake;
+use crate::disk::Entry;
 use crate::lane_memory::Account;
 use blockyard_wire::nbd::{Limits, Step, Transmission};
 
@@ -15,12 +19,36 @@ impl Client {
             }
             // Not by a method: the session is borrowed.
             let certificate = self.tls.as_ref().and_then(|tls| tls.certificate());
-            let Session::Handshake(Choosing { handshake, exports, .. }) = &mut self.session else {
+            let Session::Handshake(Choosing { handshake, exports, waits, .. }) = &mut self.session
+            else {
                 return true;
             };
             let mut out = Vec::new();
+            let edition = self.shared.roster.edition();
             let exports = self.shared.look_up(exports, &self.peer, certificate);
+            let before = handshake.clone();
             let received = handshake.receive(self.input.unread(), exports, &mut out);
+            let entry = match received.step {
+                // A lane has given up a disk whose export is being resized.
+                Step::Transmit(agreed) => match lane.disks.find_mut(agreed.export.0) {
+                    Some(disk) => disk.disk.gate.enter(),
+                    None => Entry::Closed,
+                },
+                _ => Entry::Entered,
+            };
+            *waits = entry == Entry::Closed;
+            if *waits {
+                *handshake = before;
+                return false;
+            }
+            if let (Step::Transmit(agreed), Entry::Entered) = (received.step, entry)
+                && self.shared.roster.edition() != edition
+            {
+                // The answer would have the size before a change: look again.
+                lane.disk(agreed.export.0).gate.leave();
+                *handshake = before;
+                continue;
+            }
             self.input.take(received.taken);
             if !out.is_empty() {
                 self.batch.head(|heads| heads.extend(&out));
@@ -28,7 +56,7 @@ impl Client {
             match received.step {
                 Step::Receive => return false,
                 Step::Answer => {}
-                Step::Transmit(agreed) if !lane.disk(agreed.export.0).enter() => {
+                Step::Transmit(_) if entry == Entry::Full => {
                     self.kill("its export has as many clients as it may have");
                     return false;
                 }

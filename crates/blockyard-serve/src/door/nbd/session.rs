@@ -37,6 +37,8 @@ pub(super) struct Choosing {
     pub(super) deadline: Instant,
     /// The exports that the client may choose, as last looked up.
     pub(super) exports: Option<Visible>,
+    /// Whether the client has chosen an export whose gate is closed.
+    pub(super) waits: bool,
 }
 
 /// A client that sends requests.
@@ -119,10 +121,13 @@ impl Session {
         }
     }
 
-    /// Returns whether a limit is reached ([unread-replies-hold-one-client]).
+    /// Returns whether a limit is reached ([unread-replies-hold-one-client]), or a gate is closed.
     #[inline]
     pub(super) fn waits(&self) -> bool {
-        matches!(self, Self::Transmission(Serving { waits: true, .. }))
+        match self {
+            Self::Handshake(choosing) => choosing.waits,
+            Self::Transmission(serving) => serving.waits,
+        }
     }
 
     /// Returns the state of a client that sends requests.

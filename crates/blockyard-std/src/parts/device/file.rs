@@ -22,7 +22,7 @@ use super::overlap::Overlaps;
 use crate::parts::discards::Discard;
 use crate::parts::job::{Jobs, Keeper, Place, SECTOR, Transfer, job_of};
 use crate::parts::map::{Pages, Span};
-use crate::parts::ring::{Backing, FileIo, FileOp};
+use crate::parts::ring::{FileIo, FileOp};
 use blockyard::bio::{Flags, Op};
 use blockyard::driver::{Accept, Busy, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
@@ -53,12 +53,16 @@ pub struct File {
     pub fd: Arc<OwnedFd>,
     /// The alignment of direct I/O, in bytes; 1 through the page cache.
     pub block_bytes: u64,
+    /// The alignment that direct I/O would have, if it is wanted and possible.
+    pub(super) direct_block: Option<u64>,
     /// The size of the disk: that of the file when it was opened.
     pub size_bytes: u64,
-    /// Where its data is.
-    pub backing: Backing,
     /// Whether it is a block device.
     pub is_block_device: bool,
+    /// Whether its file system keeps it in memory only.
+    pub is_in_memory: bool,
+    /// Whether direct writes obey FUA ([fua-needs-a-known-system]).
+    pub(super) knows_fua: bool,
     /// Whether a write can be durable at its end.
     pub has_fua: bool,
     /// For [edge-has-one-writer].
@@ -333,7 +337,7 @@ impl FileDevice {
             }
             Step::Sync => FileOp::Sync,
         };
-        let (fd, backing) = (Arc::clone(&self.file.fd), self.file.backing);
+        let (fd, backing) = (Arc::clone(&self.file.fd), self.file.backing());
         let io = FileIo { fd, backing, op, spans };
         let number = u32::from(active.finished.tag.0);
         self.outbox.begun.borrow_mut().push_back(Begun { number, io, keepers });

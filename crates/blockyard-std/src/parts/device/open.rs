@@ -1,4 +1,10 @@
 //! Opens files and block devices.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[path-opened-once]** A path may name another file later. So it is opened once, and everything else is done to the
+//!   descriptor that has the lock. The kernel claims a block device only when it is opened: it is opened once more, and
+//!   refused if the path names another device then.
 
 use super::file::{Damaged, File};
 use super::overlap::Overlaps;
@@ -7,7 +13,7 @@ use crate::parts::ring::Backing;
 use crate::parts::words::error_words;
 use blockyard::limits::Limits;
 use core::fmt;
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use std::io::{self, ErrorKind};
@@ -104,35 +110,30 @@ impl File {
         let How { read_only, buffered, bells, claim, damaged } = how;
         let name = path.display().to_string();
         let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
-        let open = |flags| rustix::fs::open(path, access | flags, Mode::empty());
+        // Without O_NONBLOCK, opening a pipe would wait for its other end.
+        let open = |flags| rustix::fs::open(path, access | OFlags::NONBLOCK | flags, Mode::empty());
         let refused = |error| match is_taken(error) {
             true => OpenError::Busy(name.clone()),
             false => OpenError::Open(name.clone(), error.into()),
         };
-        // Without O_NONBLOCK, opening a pipe would wait for its other end.
-        let fd = open(OFlags::NONBLOCK).map_err(refused)?;
+        let mut fd = open(OFlags::empty()).map_err(refused)?;
         let stat = rustix::fs::fstat(&fd).map_err(refused)?;
         let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => false,
             FileType::BlockDevice => true,
             _ => return Err(OpenError::NotAFile(name)),
         };
-        let size_bytes = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(refused)?;
-        if size_bytes == 0 {
-            return Err(OpenError::Empty(name));
-        }
-        let block_bytes = if buffered { None } else { direct_block(&fd, is_block_device) };
-        let block_bytes = block_bytes.filter(|block| size_bytes.is_multiple_of(*block));
         // [edge-has-one-writer] holds only within one `File`, so no other process may write. A block device is opened
         // with O_EXCL, which mounts respect; its `flock` belongs to udev.
-        let alone = if is_block_device && !read_only { OFlags::EXCL } else { OFlags::empty() };
-        let open_alone = |flags| patiently(|| open(alone | flags));
-        let direct = block_bytes.map(|block| open_alone(OFlags::DIRECT).map(|fd| (fd, block)));
-        let opened = match direct {
-            Some(opened @ (Ok(_) | Err(Errno::BUSY))) => opened,
-            _ => open_alone(OFlags::empty()).map(|fd| (fd, 1)),
-        };
-        let (fd, block_bytes) = opened.map_err(refused)?;
+        if is_block_device && !read_only {
+            // The kernel claims a block device only in `open`.
+            let alone = patiently(|| open(OFlags::EXCL)).map_err(refused)?;
+            if rustix::fs::fstat(&alone).map_err(refused)?.st_rdev != stat.st_rdev {
+                let words = "another device has taken its place";
+                return Err(OpenError::Open(name, io::Error::other(words))); // [path-opened-once]
+            }
+            fd = alone;
+        }
         let lock = || match read_only || is_block_device {
             true => Ok(()),
             false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
@@ -147,26 +148,89 @@ impl File {
         {
             return Err(refused(error));
         }
+        // Its former owner may have changed the size until it let go of the lock.
+        let size_bytes = rustix::fs::seek(&fd, SeekFrom::End(0)).map_err(refused)?;
+        if size_bytes == 0 {
+            return Err(OpenError::Empty(name));
+        }
+        let direct_block = if buffered { None } else { direct_block(&fd, is_block_device) };
+        let direct_block = direct_block.filter(|_| set_direct(&fd, true).is_ok());
         // [fua-needs-a-known-system]. A block device has the number of the file system that has its node.
         let system = rustix::fs::fstatfs(&fd).ok().filter(|_| !is_block_device);
-        let knows_fua = system.is_some_and(|system| WITH_FUA.contains(&system.f_type));
-        let has_fua = block_bytes == 1 || is_block_device || knows_fua;
-        let backing = match block_bytes {
-            _ if system.is_some_and(|system| system.f_type == TMPFS) => Backing::Memory,
-            1 => Backing::PageCache,
-            _ => Backing::Disk,
-        };
-        Ok(Self {
+        let knows_fua =
+            is_block_device || system.is_some_and(|system| WITH_FUA.contains(&system.f_type));
+        let mut file = Self {
             fd: Arc::new(fd),
-            block_bytes,
+            block_bytes: 1,
+            direct_block,
             size_bytes,
-            backing,
             is_block_device,
-            has_fua,
+            is_in_memory: system.is_some_and(|system| system.f_type == TMPFS),
+            knows_fua,
+            has_fua: true,
             overlaps: Overlaps::new(bells),
             has_lost_writes: AtomicBool::new(false),
             damaged,
-        })
+        };
+        file.fit_size();
+        file.set_direct().map_err(refused)?;
+        Ok(file)
+    }
+
+    /// Returns the same open file as a disk of another size, for the lanes with these bells. The file itself changes
+    /// with [`set_len`](Self::set_len) and [`set_direct`](Self::set_direct) ([path-opened-once]).
+    #[must_use]
+    pub fn resized(
+        &self,
+        size_bytes: u64,
+        bells: &[Arc<OwnedFd>],
+        damaged: Arc<dyn Damaged>,
+    ) -> Self {
+        let mut file = Self {
+            fd: Arc::clone(&self.fd),
+            size_bytes,
+            overlaps: Overlaps::new(bells),
+            has_lost_writes: AtomicBool::new(self.has_lost_writes.load(Ordering::SeqCst)),
+            damaged,
+            ..*self
+        };
+        file.fit_size();
+        file
+    }
+
+    /// Returns where the data is.
+    #[must_use]
+    pub const fn backing(&self) -> Backing {
+        match (self.is_in_memory, self.block_bytes) {
+            (true, _) => Backing::Memory,
+            (false, 1) => Backing::PageCache,
+            (false, _) => Backing::Disk,
+        }
+    }
+
+    /// Chooses direct I/O if the disk has whole blocks.
+    fn fit_size(&mut self) {
+        let direct = self.direct_block.filter(|block| self.size_bytes.is_multiple_of(*block));
+        self.block_bytes = direct.unwrap_or(1);
+        self.has_fua = self.block_bytes == 1 || self.knows_fua;
+    }
+
+    /// Makes the descriptor do direct or buffered I/O, as this disk needs. No I/O may be in flight.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses direct I/O.
+    pub fn set_direct(&self) -> rustix::io::Result<()> {
+        set_direct(&self.fd, self.block_bytes > 1)
+    }
+
+    /// Gives the file a length in bytes.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses it. The length is then as before.
+    pub fn set_len(&self, bytes: u64) -> io::Result<()> {
+        Ok(rustix::fs::ftruncate(&self.fd, bytes)?)
     }
 
     /// Returns the limits of the file's device.
@@ -200,7 +264,7 @@ impl File {
 
     /// Returns the present size of the file or block device, or 0 if it cannot be read: the size is only reported.
     /// A seek finds the end of both; `fstat` gives no size of a block device.
-    fn end_bytes(&self) -> u64 {
+    pub fn end_bytes(&self) -> u64 {
         rustix::fs::seek(&self.fd, SeekFrom::End(0)).unwrap_or(0)
     }
 
@@ -233,6 +297,11 @@ fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
         false => u64::from(stat.stx_blksize).min(BLOCK_BYTES_MAX),
     };
     (block.is_power_of_two() && block <= BLOCK_BYTES_MAX).then_some(block.max(512))
+}
+
+/// Makes `fd` do direct or buffered I/O, and wait as a file does.
+fn set_direct(fd: &OwnedFd, direct: bool) -> rustix::io::Result<()> {
+    rustix::fs::fcntl_setfl(fd, if direct { OFlags::DIRECT } else { OFlags::empty() })
 }
 
 fn is_taken(error: Errno) -> bool {

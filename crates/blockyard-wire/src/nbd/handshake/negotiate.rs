@@ -38,7 +38,7 @@ struct Terms {
     contexts: Option<(ExportIndex, ContextSet)>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Negotiation {
     limits: Limits,
     channel: Channel,

@@ -48,7 +48,7 @@ enum Stage {
 }
 
 /// The server's side of a handshake. See the [module](super).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Handshake {
     limits: Limits,
     negotiation: Negotiation,

@@ -35,9 +35,9 @@ enum Fate {
     Outcome(Outcome),
     /// It passes up after this delay.
     Late(Duration),
-    /// It does not pass up. Whether the request is given up on time-out, and whether its completion
+    /// It does not pass up. Whether the request is given up on time-out, and its completion if that
     /// came.
-    Lost { gives_up: bool, came: bool },
+    Lost { gives_up: bool, came: Option<Finished> },
 }
 
 impl From<Option<Action>> for Fate {
@@ -46,8 +46,8 @@ impl From<Option<Action>> for Fate {
             Some(Action::Error(status)) => Self::Outcome(Outcome::Done(status)),
             Some(Action::Again) => Self::Outcome(Outcome::Again),
             Some(Action::Delay(delay)) => Self::Late(delay),
-            Some(Action::Lose) => Self::Lost { gives_up: false, came: false },
-            Some(Action::TimeOut) => Self::Lost { gives_up: true, came: false },
+            Some(Action::Lose) => Self::Lost { gives_up: false, came: None },
+            Some(Action::TimeOut) => Self::Lost { gives_up: true, came: None },
             _ => Self::Plain,
         }
     }
@@ -60,6 +60,8 @@ pub struct Faulty<D> {
     pub below: D,
     rules: Rules,
     lifted: bool,
+    /// Whether completions are neither held nor lost ([let-go-ends-held]).
+    lets_go: bool,
     /// The fate of each request below ([fault-lasts-until-completion]).
     fates: Tagged<Fate>,
     held: Held,
@@ -83,6 +85,7 @@ impl<D> Faulty<D> {
             below,
             rules: Rules::new(rules, draws),
             lifted: false,
+            lets_go: false,
             fates: Tagged::new(Fate::Plain, tags),
             held: Held::new(tags),
             coming: alloc::vec![0; usize::from(tags.queues)],
@@ -105,6 +108,21 @@ impl<D> Faulty<D> {
     /// ([fault-lasts-until-completion]).
     pub const fn lift(&mut self) {
         self.lifted = true;
+    }
+
+    /// Disables all rules from now on, and fails the requests whose completions are held or lost: at `now`, or when
+    /// they come from below ([let-go-ends-held]).
+    pub fn let_go(&mut self, now: Instant) {
+        self.lift();
+        self.lets_go = true;
+        for fate in self.fates.values_mut() {
+            if let Fate::Lost { came, .. } = fate
+                && let Some(finished) = came.take()
+            {
+                self.held.hold(finished, now);
+            }
+        }
+        self.held.fail_all();
     }
 
     /// Returns the rules in order, with the counts of each.
@@ -205,10 +223,10 @@ impl<D: Driver> Driver for Faulty<D> {
         now: Instant,
     ) -> TimedOut {
         match self.fates[(hctx, tag)] {
-            Fate::Lost { gives_up: true, came: true } => {
+            Fate::Lost { gives_up: true, came: Some(_) } => {
                 TimedOut::Ended(Outcome::Done(Status::Timeout))
             }
-            Fate::Lost { came: true, .. } => TimedOut::Reset,
+            Fate::Lost { came: Some(_), .. } => TimedOut::Reset,
             _ if self.held.has((hctx, tag)) => TimedOut::Reset,
             // The device below still works on it and would complete it under a tag that may belong
             // to another request.
@@ -233,10 +251,12 @@ impl<D: Device> Device for Faulty<D> {
                 Fate::Outcome(outcome) => {
                     self.held.hold(Finished { outcome: *outcome, ..finished }, now);
                 }
+                // [let-go-ends-held]
+                Fate::Late(_) | Fate::Lost { .. } if self.lets_go => self.held.hold(finished, now),
                 Fate::Late(delay) => self.held.hold(finished, now + *delay),
                 // [every-request-completes-below]
                 Fate::Lost { came, .. } => {
-                    *came = true;
+                    *came = Some(finished);
                     self.lost += 1;
                 }
             }
