@@ -32,6 +32,17 @@ impl Loop {
     }
 }
 
+impl Loop {
+    /// Lets a device over a file in tmpfs, which has no `FALLOC_FL_ZERO_RANGE`, fail to zero. From then on it discards, but
+    /// `fallocate` cannot punch holes. Returns whether it is so.
+    fn stops_zeroing(&self) -> bool {
+        let zero = Command::new("fallocate").args(["-z", "-l", "4096"]).arg(&self.0).output();
+        let queue = Path::new("/sys/block").join(self.0.file_name().unwrap()).join("queue");
+        let most = |what: &str| fs::read_to_string(queue.join(what)).unwrap().trim().to_owned();
+        zero.is_ok() && most("write_zeroes_max_bytes") == "0" && most("discard_max_bytes") != "0"
+    }
+}
+
 impl Drop for Loop {
     fn drop(&mut self) {
         let gone = Command::new("losetup").arg("--detach").arg(&self.0).status();
@@ -39,9 +50,7 @@ impl Drop for Loop {
     }
 }
 
-/// A loop device over a file in tmpfs stops zeroing after the first failure, because tmpfs has no
-/// `FALLOC_FL_ZERO_RANGE`. From then on it discards, but `fallocate` cannot punch holes. TRIM had no effect on such
-/// devices.
+/// TRIM had no effect on devices that discard but cannot zero.
 #[test]
 fn trim_frees_space_on_a_device_that_cannot_zero() {
     let name = format!("blockyard-trim-{}", std::process::id());
@@ -52,13 +61,7 @@ fn trim_frees_space_on_a_device_that_cannot_zero() {
             return;
         }
         let Some(device) = Loop::over(&file) else { break };
-        let zero = Command::new("fallocate").args(["-z", "-l", "4096"]).arg(&device.0).output();
-        let queue = Path::new("/sys/block").join(device.0.file_name().unwrap()).join("queue");
-        let most = |what: &str| fs::read_to_string(queue.join(what)).unwrap().trim().to_owned();
-        if zero.is_err()
-            || most("write_zeroes_max_bytes") != "0"
-            || most("discard_max_bytes") == "0"
-        {
+        if !device.stops_zeroing() {
             nbd::not_checked("TRIM without zeroing, as loop devices over tmpfs zero here");
             break;
         }
@@ -84,6 +87,48 @@ fn trim_frees_space_on_a_device_that_cannot_zero() {
         );
         client.bye();
         running.stop();
+    }
+    fs::remove_file(file).unwrap();
+}
+
+/// FAST_ZERO on a device that cannot zero was refused, but Linux had dropped what the page cache held of the range: writes
+/// that were answered and not flushed. Of a part of a page, the cache then held zeroes.
+///
+/// Checks [refused-zeroes-change-nothing].
+#[test]
+fn a_refused_fast_zero_changes_nothing() {
+    const SENT: [(u64, u32); 4] =
+        [(0, 1 << 20), (1 << 20, 4096), (512, 512), ((3 << 20) - 512, 8192)];
+    let name = format!("blockyard-fast-{}", std::process::id());
+    let file = Path::new("/dev/shm").join(name);
+    for buffered in [true, false] {
+        if fs::write(&file, vec![9; usize::try_from(BYTES).unwrap()]).is_err() {
+            nbd::not_checked("FAST_ZERO without zeroing, as there is no /dev/shm");
+            return;
+        }
+        let Some(device) = Loop::over(&file) else { break };
+        if !device.stops_zeroing() {
+            nbd::not_checked("FAST_ZERO without zeroing, as loop devices over tmpfs zero here");
+            break;
+        }
+        let source = Source::File { path: device.0.clone(), buffered };
+        let running = Running::start(disk(source), |_| ());
+        let mut client = running.client();
+        let data: Vec<u8> = (0..BYTES).map(|at| u8::try_from(at / 512 % 251).unwrap()).collect();
+        assert_eq!(client.write(0, &data), 0);
+        for (cookie, (offset, len)) in (1..).zip(SENT) {
+            let mut fast = header(ZEROES, cookie, offset, len);
+            fast[5] = 1 << 4;
+            client.stream.write_all(&fast).unwrap();
+            assert_eq!(client.reply().unwrap(), (cookie, ENOTSUP), "{len} at {offset}");
+            let now = client.read(0, data.len());
+            assert!(now == data, "{len} at {offset} changed data, buffered {buffered}");
+        }
+        assert_eq!(client.call(FLUSH, 0, 0), 0);
+        client.bye();
+        running.stop();
+        drop(device);
+        assert!(fs::read(&file).unwrap() == data, "the file, buffered {buffered}");
     }
     fs::remove_file(file).unwrap();
 }
