@@ -79,8 +79,8 @@ pub enum Source {
     Btt {
         /// The path of the file.
         path: PathBuf,
-        /// The failures that an answered write survives. With [`Durability::Process`], it survives a loss of power only
-        /// after a flush, and a loss of power may tear sectors.
+        /// The failures that an answered write survives. With [`Durability::Process`] and [`Durability::Calls`], a loss of
+        /// power may damage any sector and the table, flushed or not.
         durability: Durability,
         /// The container of the table; `None` detects it.
         container: Option<Container>,

@@ -2,9 +2,10 @@
 //!
 //! # Rules
 //!
-//! - **[no-answer-from-a-cut-file]** A device looks at the length of a mapped file after it has carried requests out and
-//!   before it answers them. The kernel tells nothing of a cut within a page: the rest of the page reads as zeroes, and
-//!   what is written there is lost. If the file was cut short, the requests fail. One look serves all requests of a turn.
+//! - **[no-answer-from-a-cut-file]** A device looks at the length of a file after it has carried requests out and before it
+//!   answers them. The kernel tells nothing of a cut within a page of a mapping: the rest of the page reads as zeroes, and
+//!   what is written there is lost. A file that was made long again has lost the end of its last arena, where nothing
+//!   writes. If the file was cut short, the requests fail. One look serves all requests of a turn.
 
 use super::Table;
 use super::gathered::{Gathered, Way};
@@ -37,6 +38,8 @@ pub(crate) struct BttDevice {
     finished: Completions,
     /// Requests were carried out since the last look at the file ([no-answer-from-a-cut-file]).
     is_unsure: bool,
+    /// The end of the last arena when the table was opened, if it could be read ([no-answer-from-a-cut-file]).
+    end: Option<[u8; 8]>,
     damage: Arc<Damage>,
 }
 
@@ -53,6 +56,7 @@ impl BttDevice {
             waiting: Vec::new(),
             finished: Completions::default(),
             is_unsure: false,
+            end: table.end,
             damage: Arc::clone(&table.damage),
         }
     }
@@ -109,9 +113,13 @@ impl BttDevice {
 
     /// Fails the requests that are finished if the file was cut short ([no-answer-from-a-cut-file]).
     fn look_for_cut(&mut self) {
-        if let Err(error) = self.way.btt().memory().look_for_cut() {
+        let btt = self.way.btt();
+        let is_whole = btt.memory().look_for_cut().is_ok();
+        // A page at the end that cannot be read any more is no cut.
+        let is_end_lost = self.end.is_some_and(|end| btt.end().is_ok_and(|now| now != end));
+        if !is_whole || is_end_lost {
             let damage = &self.damage;
-            self.finished.fail(|| status(Err(error.into()), damage));
+            self.finished.fail(|| status(Err(MediaError::Failed.into()), damage));
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Table {
     /// as Linux does.
     pub(crate) data_bytes: u64,
     pub(crate) has_cache: bool,
+    /// [`Btt::end`] when the table was opened.
+    end: Option<[u8; 8]>,
     damage: Arc<Damage>,
 }
 
@@ -91,7 +93,8 @@ impl Table {
             _ => 4096,
         };
         let has_cache = matches!(durability, Durability::Process | Durability::Calls);
-        Ok(Self { btt: Arc::new(btt), data_bytes, has_cache, damage: Arc::clone(damage) })
+        let end = btt.end().ok();
+        Ok(Self { btt: Arc::new(btt), data_bytes, has_cache, end, damage: Arc::clone(damage) })
     }
 
     pub(super) fn health(&self) -> Health {
