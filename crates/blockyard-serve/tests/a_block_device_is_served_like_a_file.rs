@@ -7,7 +7,7 @@ mod nbd;
 
 use blockyard_serve::Source;
 use extended::Extended;
-use nbd::{FLUSH, Running, TRIM, ZEROES, disk, header};
+use nbd::{FLUSH, READ, Running, TRIM, ZEROES, disk, header};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -147,11 +147,21 @@ fn a_block_device_keeps_what_is_written_and_reports_only_data() {
         assert_eq!(client.write(1 << 20, &vec![2; 1 << 20]), 0);
         assert_eq!(client.call(TRIM, 2 << 20, 1 << 20), 0);
         assert_eq!(client.call(ZEROES, 3 << 20, 1 << 20), 0);
-        assert_eq!(
-            client.call(ZEROES, 3 << 20, 100),
-            EINVAL,
-            "the kernel zeroes only whole blocks"
-        );
+        // Reads and writes have whole blocks. Zeroes and TRIM need not.
+        assert_eq!(client.call(READ, 3 << 20, 100), EINVAL);
+        for (offset, len) in [((5 << 20) + 100, 200), ((6 << 20) - 7, 5000)] {
+            assert_eq!(client.call(ZEROES, offset, len), 0, "{len} at {offset}");
+            let [from, to] = [offset, offset + u64::from(len)]
+                .map(|at| usize::try_from(at - (5 << 20)).unwrap());
+            let mut expected = vec![9; 2 << 20];
+            expected[from..to].fill(0);
+            assert!(client.read(5 << 20, 2 << 20) == expected, "{len} at {offset}, {buffered}");
+            assert_eq!(client.write(5 << 20, &vec![9; 2 << 20]), 0);
+        }
+        assert_eq!(client.call(TRIM, (7 << 20) + 1, 511), 0, "no block lies within");
+        assert_eq!(client.call(TRIM, (7 << 20) + 1, 1023), 0);
+        let ends = [client.read(7 << 20, 512), client.read((7 << 20) + 1024, 512)];
+        assert_eq!(ends, [[9; 512], [9; 512]].map(Vec::from));
         // NO_HOLE and FAST_ZERO: the server does not know whether zeroing would be fast.
         let mut both = header(ZEROES, 1, 4 << 20, 1 << 20);
         both[5] = 1 << 1 | 1 << 4;

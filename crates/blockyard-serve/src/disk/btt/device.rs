@@ -29,7 +29,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct BttDevice {
     way: Way,
-    data_bytes: u64,
+    table: Arc<Table>,
     jobs: Jobs,
     reads: Reads,
     gathered: Gathered,
@@ -38,26 +38,21 @@ pub(crate) struct BttDevice {
     finished: Completions,
     /// Requests were carried out since the last look at the file ([no-answer-from-a-cut-file]).
     is_unsure: bool,
-    /// The end of the last arena when the table was opened, if it could be read ([no-answer-from-a-cut-file]).
-    end: Option<[u8; 8]>,
-    damage: Arc<Damage>,
 }
 
 impl BttDevice {
-    pub(in crate::disk) fn new(table: &Table, jobs: Jobs) -> Self {
+    pub(in crate::disk) fn new(table: Arc<Table>, jobs: Jobs) -> Self {
         let way = Worker::new(Arc::clone(&table.btt));
         let sector = way.btt().sector_bytes() as usize;
         Self {
             way,
-            data_bytes: table.data_bytes,
             jobs,
             reads: Reads::new(sector, small(table.data_bytes)),
             gathered: Gathered::new(sector),
             waiting: Vec::new(),
             finished: Completions::default(),
             is_unsure: false,
-            end: table.end,
-            damage: Arc::clone(&table.damage),
+            table,
         }
     }
 
@@ -72,12 +67,12 @@ impl BttDevice {
         for piece in issue.pieces() {
             let transfer: &Transfer = &jobs[job_of(piece.cookie)].transfer;
             let bytes = transfer.bytes_of(&piece);
-            let (lba, count) = self.sectors(&bytes);
             if !matches!(op, Op::Read | Op::Write) {
                 // A BTT has no holes and no faster way to zero, so `no_hole` and `fast` make no difference.
-                self.gathered.zero(of, lba, count);
+                self.gathered.zero_bytes(of, &bytes, data as u64, op == Op::WriteZeroes);
                 continue;
             }
+            let (lba, count) = self.sectors(&bytes);
             let (pages, lead) = mapping_of(transfer);
             let first = lead + small(bytes.start - transfer.offset);
             if op == Op::Read {
@@ -95,7 +90,7 @@ impl BttDevice {
     }
 
     fn carry_out(&mut self) {
-        let Self { reads, gathered, way, waiting, finished, damage, .. } = self;
+        let Self { reads, gathered, way, waiting, finished, table, .. } = self;
         let mut tell = |of: usize, done| {
             let (_, before) = &mut waiting[of];
             if before.is_ok() {
@@ -104,9 +99,10 @@ impl BttDevice {
         };
         // Requests of one turn are concurrent, so the reads may come first.
         reads.carry_out(way, &mut tell);
-        gathered.carry_out(way, tell);
+        gathered.carry_out(way, &table.sharing, tell);
         for (request, done) in waiting.drain(..) {
-            finished.push(Finished { outcome: Outcome::Done(status(done, damage)), ..request });
+            let outcome = Outcome::Done(status(done, &table.damage));
+            finished.push(Finished { outcome, ..request });
         }
         self.is_unsure = true;
     }
@@ -116,21 +112,22 @@ impl BttDevice {
         let btt = self.way.btt();
         let is_whole = btt.memory().look_for_cut().is_ok();
         // A page at the end that cannot be read any more is no cut.
-        let is_end_lost = self.end.is_some_and(|end| btt.end().is_ok_and(|now| now != end));
+        let is_end_lost = self.table.end.is_some_and(|end| btt.end().is_ok_and(|now| now != end));
         if !is_whole || is_end_lost {
-            let damage = &self.damage;
+            let damage = &self.table.damage;
             self.finished.fail(|| status(Err(MediaError::Failed.into()), damage));
         }
     }
 
     /// Returns the first sector of a range of whole sectors, and their number.
-    const fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
-        (bytes.start / self.data_bytes, (bytes.end - bytes.start) / self.data_bytes)
+    fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
+        let data = self.table.data_bytes;
+        (bytes.start / data, (bytes.end - bytes.start) / data)
     }
 
     /// Returns the size of a sector and of the data in it, in bytes.
     fn sizes(&self) -> (usize, usize) {
-        (self.way.btt().sector_bytes() as usize, small(self.data_bytes))
+        (self.way.btt().sector_bytes() as usize, small(self.table.data_bytes))
     }
 }
 
@@ -194,6 +191,6 @@ fn mapping_of(transfer: &Transfer) -> (&Rc<Map>, usize) {
     transfer.place.mapping().expect("mapping with the data of a BTT's request")
 }
 
-fn small(bytes: u64) -> usize {
+pub(super) fn small(bytes: u64) -> usize {
     usize::try_from(bytes).expect("length of one request")
 }
