@@ -8,7 +8,7 @@
 //!   writes. If the file was cut short, the requests fail. One look serves all requests of a turn.
 
 use super::Table;
-use super::gathered::{Gathered, Way};
+use super::gathered::{Gathered, Way, small};
 use super::reads::Reads;
 use crate::disk::damage::Damage;
 use crate::event::Harm;
@@ -189,8 +189,4 @@ fn status(done: Result<(), IoError>, damage: &Damage) -> Status {
 
 fn mapping_of(transfer: &Transfer) -> (&Rc<Map>, usize) {
     transfer.place.mapping().expect("mapping with the data of a BTT's request")
-}
-
-pub(super) fn small(bytes: u64) -> usize {
-    usize::try_from(bytes).expect("length of one request")
 }

@@ -5,7 +5,6 @@
 //! - **[rest-of-sector-kept]** Zeroing a part of a sector reads the sector and writes it. Meanwhile no other lane changes the
 //!   table: that zeroing is alone, and all other changes are [`Sharing`].
 
-use super::device::small;
 use blockyard_btt::{Btt, IoError, Worker};
 use blockyard_pmem::ImageMemory;
 use core::ops::Range;
@@ -174,6 +173,11 @@ impl Gathered {
         let many: Vec<_> = self.lbas[sectors].iter().copied().zip(bytes).collect();
         way.write_many(&many)
     }
+}
+
+/// Returns a length within one request.
+pub(super) fn small(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("length of one request")
 }
 
 #[cfg(test)]
