@@ -7,10 +7,14 @@
 
 #[path = "../../blockyard-serve/tests/nbd/mod.rs"]
 mod nbd;
+
+#[path = "../../blockyard-serve/tests/loop_device/mod.rs"]
+mod loop_device;
 mod operator;
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
+use loop_device::Loop;
 use nbd::{Client, FLUSH, READ, Random, TRIM, WRITE, ZEROES};
 use operator::{Running, blockyard, start, text};
 use std::fs;
@@ -310,6 +314,17 @@ fn a_direct_file_matches_its_model() {
 #[test]
 fn a_cached_file_matches_its_model() {
     check_file(|| nbd::file((1 << 20) + 77), &["--buffered"], 1);
+}
+
+#[test]
+fn a_block_device_matches_its_model() {
+    for options in [&[][..], &["--buffered"], &LAYERS] {
+        let file = nbd::file(1 << 20);
+        if let Some(device) = Loop::over(&file) {
+            check(&[&[text(&device.path)], options].concat(), 512, true);
+        }
+        fs::remove_file(file).unwrap();
+    }
 }
 
 #[test]

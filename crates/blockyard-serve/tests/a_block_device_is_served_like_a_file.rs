@@ -3,52 +3,21 @@
 //! A loop device requires root and kernel support. Without these the test prints a line and passes.
 
 mod extended;
+mod loop_device;
 mod nbd;
 
 use blockyard_serve::Source;
 use extended::Extended;
+use loop_device::Loop;
 use nbd::{FLUSH, READ, Running, TRIM, ZEROES, disk, header};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 const BYTES: u64 = 8 << 20;
 const EINVAL: u32 = 22;
 const ENOTSUP: u32 = 95;
-
-/// A loop device, detached when dropped.
-struct Loop(PathBuf);
-
-impl Loop {
-    fn over(file: &Path) -> Option<Self> {
-        let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
-        let made = made.ok().filter(|made| made.status.success());
-        if made.is_none() {
-            nbd::not_checked("block devices, as no loop device can be made here");
-        }
-        Some(Self(PathBuf::from(String::from_utf8(made?.stdout).unwrap().trim())))
-    }
-}
-
-impl Loop {
-    /// Lets a device over a file in tmpfs, which has no `FALLOC_FL_ZERO_RANGE`, fail to zero. From then on it discards, but
-    /// `fallocate` cannot punch holes. Returns whether it is so.
-    fn stops_zeroing(&self) -> bool {
-        let zero = Command::new("fallocate").args(["-z", "-l", "4096"]).arg(&self.0).output();
-        let queue = Path::new("/sys/block").join(self.0.file_name().unwrap()).join("queue");
-        let most = |what: &str| fs::read_to_string(queue.join(what)).unwrap().trim().to_owned();
-        zero.is_ok() && most("write_zeroes_max_bytes") == "0" && most("discard_max_bytes") != "0"
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let gone = Command::new("losetup").arg("--detach").arg(&self.0).status();
-        assert!(gone.is_ok_and(|gone| gone.success()), "{} should be detached", self.0.display());
-    }
-}
 
 /// TRIM had no effect on devices that discard but cannot zero.
 #[test]
@@ -67,7 +36,7 @@ fn trim_frees_space_on_a_device_that_cannot_zero() {
         }
         let room = || fs::metadata(&file).unwrap().blocks() * 512;
         assert_eq!(room(), BYTES);
-        let source = Source::File { path: device.0.clone(), buffered };
+        let source = Source::File { path: device.path.clone(), buffered };
         let running = Running::start(disk(source), |_| ());
         let mut client = running.client();
         assert_eq!(client.call(TRIM, 2 << 20, 3 << 20), 0);
@@ -111,7 +80,7 @@ fn a_refused_fast_zero_changes_nothing() {
             nbd::not_checked("FAST_ZERO without zeroing, as loop devices over tmpfs zero here");
             break;
         }
-        let source = Source::File { path: device.0.clone(), buffered };
+        let source = Source::File { path: device.path.clone(), buffered };
         let running = Running::start(disk(source), |_| ());
         let mut client = running.client();
         let data: Vec<u8> = (0..BYTES).map(|at| u8::try_from(at / 512 % 251).unwrap()).collect();
@@ -139,7 +108,7 @@ fn a_block_device_keeps_what_is_written_and_reports_only_data() {
     for buffered in [false, true] {
         fs::write(&file, vec![9; usize::try_from(BYTES).unwrap()]).unwrap();
         let Some(device) = Loop::over(&file) else { break };
-        let source = Source::File { path: device.0.clone(), buffered };
+        let source = Source::File { path: device.path.clone(), buffered };
         let running = Running::start(disk(source), |config| config.lanes = 2);
         let mut client = running.client();
         assert_eq!(client.bytes, BYTES);
