@@ -9,8 +9,9 @@ use super::flog::SlotLayout;
 use super::format::Format;
 use super::info_block::Uuid;
 use super::lanes::Lanes;
+use super::layout::INFO_BYTES;
 use super::map_entry::MapEntry;
-use super::memory::{MediaError, Memory};
+use super::memory::{MediaError, Memory, read_array};
 use super::policy::{Policy, ReadTracking};
 use super::readers::Readers;
 use super::recover::{self, Recovered, RecoveredLane};
@@ -190,6 +191,18 @@ impl<M: Memory> Btt<M> {
     /// Returns the medium's error.
     pub fn flush(&self) -> Result<(), IoError> {
         Ok(self.memory.flush()?)
+    }
+
+    /// Returns the last bytes of the last arena: the checksum in the copy of its info block. Nothing changes them while the
+    /// BTT is open. If they have changed, somebody has cut off the end of the memory, and perhaps more before it.
+    ///
+    /// # Errors
+    ///
+    /// Returns the medium's error.
+    pub fn end(&self) -> Result<[u8; 8], MediaError> {
+        let OpenArena { arena, .. } = self.arenas.last().expect("a BTT has at least one arena");
+        let end = arena.start + arena.layout.infooff + INFO_BYTES;
+        read_array(&self.memory, end - 8)
     }
 
     /// Returns the position of sector `lba`.

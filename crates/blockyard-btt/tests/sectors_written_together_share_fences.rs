@@ -231,6 +231,12 @@ fn a_batch_that_finds_the_btt_broken_unlocks_all_its_words() {
         let many: Vec<_> = (0..3).map(|lba| (lba, &[7; SECTOR][..])).collect();
         assert_eq!(btt.worker().write_many(&many), Err(IoError::Broken));
     });
+    // From then on, nothing changes a sector, and all can be read.
+    assert!(btt.health().is_broken);
+    assert_eq!(btt.worker().write(5, &[7; SECTOR]), Err(IoError::Broken));
+    assert_eq!(btt.worker().set_zero(5, 1), Err(IoError::Broken));
+    assert_eq!(btt.set_error(5), Err(IoError::Broken));
+    btt.worker().read(5, &mut [1; SECTOR]).expect("a sector of a broken BTT");
 }
 
 #[test]

@@ -207,3 +207,20 @@ fn a_file_without_a_btt_is_refused_in_one_line() {
     assert!(words.starts_with(&expected) && words.lines().count() == 1, "{words}");
     std::fs::remove_file(path).unwrap();
 }
+
+/// The help of `--survives process` promised that flushed writes survive a loss of power. Cuts left sectors with the contents
+/// of others, and tables that `serve` refused. docs/BTT.md says the same as the help.
+#[test]
+fn the_help_promises_no_more_than_a_loss_of_power_leaves() {
+    let out = run(&["serve", "--help"]);
+    let help = String::from_utf8(out.stdout).unwrap();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = words(&help);
+    let promise = "process: The end of this server; a loss of power may damage any sector and the table, flushed or not";
+    assert!(help.contains(promise), "{help}");
+    let warning = "helps only until the next write: a loss of power may then leave sectors that are torn or have the contents of others, even flushed ones, and a table that this command refuses";
+    assert!(help.contains(warning), "{help}");
+    let doc = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/BTT.md");
+    let doc = words(&std::fs::read_to_string(doc).unwrap());
+    assert!(doc.contains("The last row promises nothing about a loss of power"), "{doc}");
+}

@@ -4,8 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The file is mapped, and a fence waits for nothing: stores survive the death of the process, because the
-    /// kernel has them. A flush synchronises the file. A power cut may tear sectors. All space of the file is
-    /// allocated. If the medium fails under the mapping, the process dies.
+    /// kernel has them. A flush synchronises the file, which helps against a power cut until the next store: after it,
+    /// a power cut may damage any sector and the BTT itself, flushed or not. All space of the file is allocated. If the
+    /// medium fails under the mapping, the process dies.
     Process,
     /// Like `Process`, but with system calls instead of a mapping: a failure of the medium is an error, and holes
     /// stay holes. This is slower, and meant for tools.

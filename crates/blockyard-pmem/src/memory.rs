@@ -111,17 +111,13 @@ impl ImageMemory {
         }
     }
 
-    /// Breaks a mapping if another process has cut a file short: see [`Mapped::look_for_cut`]. System calls find the end
-    /// of a file by themselves.
+    /// Looks whether another process has cut a file short: see [`Mapped::look_for_cut`] and [`Unmapped::look_for_cut`].
     ///
     /// # Errors
     ///
-    /// The mapping is broken.
+    /// [`MediaError::Failed`] if a file was cut short.
     pub fn look_for_cut(&self) -> Result<(), MediaError> {
-        match self {
-            Self::Mapped(mapped) => mapped.look_for_cut(),
-            Self::Unmapped(_) => Ok(()),
-        }
+        each!(self, memory => memory.look_for_cut())
     }
 }
 

@@ -15,12 +15,18 @@
 //!   Copies of data exclude nothing.
 //! - [fence-orders-threads]: the calls of one thread reach the page cache in order, and other threads see it like
 //!   any memory. A fence orders like any other fence.
+//!
+//! # Rules
+//!
+//! - **[cut-file-stays-broken]** After a call has found that another process cut a file short, every later call fails, also
+//!   if the file is long again. Each write looks at the length first: beyond the end, it would make the file long again, and
+//!   what was cut off would read as zeroes. Each read that meets the end finds the cut, and so does a synchronisation.
 
 use crate::file::{media, media_read, relax};
 use crate::group::Group;
 use crate::parts::Parts;
 use blockyard_btt::{MediaError, Memory};
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::{AtomicBool, Ordering, fence};
 use std::fs::File;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -47,6 +53,8 @@ pub struct Unmapped {
     len: u64,
     locks: Box<[Mutex<()>]>,
     sync: Option<Sync>,
+    /// For [cut-file-stays-broken].
+    is_cut: AtomicBool,
 }
 
 /// The state for a synchronisation at every fence.
@@ -95,7 +103,8 @@ impl Unmapped {
         // Pages that were read ahead from allocated space would no longer count as holes.
         parts.expect_random_reads();
         let locks = (0..LOCKS).map(|_| Mutex::default()).collect();
-        Ok(Self { len: parts.len(), parts, locks, sync: synchronised.then(Sync::default) })
+        let sync = synchronised.then(Sync::default);
+        Ok(Self { len: parts.len(), parts, locks, sync, is_cut: AtomicBool::new(false) })
     }
 
     /// Allocates the space for `len` bytes at `at`.
@@ -105,6 +114,23 @@ impl Unmapped {
     /// The space is not available.
     pub fn take_room(&self, at: u64, len: u64) -> io::Result<()> {
         self.parts.take_room(at, len)
+    }
+
+    /// Looks whether another process has cut a file short ([cut-file-stays-broken]).
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Failed`] if a file was cut short, now or when an earlier call found it.
+    pub fn look_for_cut(&self) -> Result<(), MediaError> {
+        if !self.parts.are_whole() {
+            self.is_cut.store(true, Ordering::Relaxed);
+        }
+        self.not_cut()
+    }
+
+    /// Fails if a call has found a cut ([cut-file-stays-broken]).
+    fn not_cut(&self) -> Result<(), MediaError> {
+        if self.is_cut.load(Ordering::Relaxed) { Err(MediaError::Failed) } else { Ok(()) }
     }
 
     /// The number of synchronisations for fences.
@@ -132,6 +158,7 @@ impl Unmapped {
 
     fn put(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
         self.within(at, from.len());
+        self.look_for_cut()?;
         self.parts.write_all_at(from, at).map_err(|error| media(&error))
     }
 }
@@ -143,7 +170,13 @@ impl Memory for Unmapped {
 
     fn read(&self, at: u64, to: &mut [u8]) -> Result<(), MediaError> {
         self.within(at, to.len());
-        self.parts.read_exact_at(to, at).map_err(|error| media_read(&error))
+        self.not_cut()?;
+        self.parts.read_exact_at(to, at).map_err(|error| {
+            if error.kind() == io::ErrorKind::UnexpectedEof {
+                self.is_cut.store(true, Ordering::Relaxed);
+            }
+            media_read(&error)
+        })
     }
 
     fn write(&self, at: u64, from: &[u8]) -> Result<(), MediaError> {
@@ -195,18 +228,22 @@ impl Memory for Unmapped {
             let _nobody_stores = words.write().unwrap_or_else(PoisonError::into_inner);
             self.parts.sync_data()
         };
-        group.join(synchronise).map_err(|error| media(&error))
+        group.join(synchronise).map_err(|error| media(&error))?;
+        self.look_for_cut()
     }
 
     fn flush(&self) -> Result<(), MediaError> {
         match self.sync {
             Some(_) => self.fence(),
-            None => self.parts.sync_data().map_err(|error| media(&error)),
+            None => {
+                self.parts.sync_data().map_err(|error| media(&error))?;
+                self.look_for_cut()
+            }
         }
     }
 
     fn hole(&self, at: u64) -> u64 {
-        self.parts.hole(at)
+        self.not_cut().map_or(0, |()| self.parts.hole(at))
     }
 
     fn relax(&self, turn: u32) {

@@ -3,45 +3,23 @@
 //! A loop device requires root and kernel support. Without these the test prints a line and passes.
 
 mod extended;
+mod loop_device;
 mod nbd;
 
 use blockyard_serve::Source;
 use extended::Extended;
-use nbd::{FLUSH, Running, TRIM, ZEROES, disk, header};
+use loop_device::Loop;
+use nbd::{FLUSH, READ, Running, TRIM, ZEROES, disk, header};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 const BYTES: u64 = 8 << 20;
 const EINVAL: u32 = 22;
 const ENOTSUP: u32 = 95;
 
-/// A loop device, detached when dropped.
-struct Loop(PathBuf);
-
-impl Loop {
-    fn over(file: &Path) -> Option<Self> {
-        let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output();
-        let made = made.ok().filter(|made| made.status.success());
-        if made.is_none() {
-            nbd::not_checked("block devices, as no loop device can be made here");
-        }
-        Some(Self(PathBuf::from(String::from_utf8(made?.stdout).unwrap().trim())))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let gone = Command::new("losetup").arg("--detach").arg(&self.0).status();
-        assert!(gone.is_ok_and(|gone| gone.success()), "{} should be detached", self.0.display());
-    }
-}
-
-/// A loop device over a file in tmpfs stops zeroing after the first failure, because tmpfs has no
-/// `FALLOC_FL_ZERO_RANGE`. From then on it discards, but `fallocate` cannot punch holes. TRIM had no effect on such
-/// devices.
+/// TRIM had no effect on devices that discard but cannot zero.
 #[test]
 fn trim_frees_space_on_a_device_that_cannot_zero() {
     let name = format!("blockyard-trim-{}", std::process::id());
@@ -52,19 +30,13 @@ fn trim_frees_space_on_a_device_that_cannot_zero() {
             return;
         }
         let Some(device) = Loop::over(&file) else { break };
-        let zero = Command::new("fallocate").args(["-z", "-l", "4096"]).arg(&device.0).output();
-        let queue = Path::new("/sys/block").join(device.0.file_name().unwrap()).join("queue");
-        let most = |what: &str| fs::read_to_string(queue.join(what)).unwrap().trim().to_owned();
-        if zero.is_err()
-            || most("write_zeroes_max_bytes") != "0"
-            || most("discard_max_bytes") == "0"
-        {
+        if !device.stops_zeroing() {
             nbd::not_checked("TRIM without zeroing, as loop devices over tmpfs zero here");
             break;
         }
         let room = || fs::metadata(&file).unwrap().blocks() * 512;
         assert_eq!(room(), BYTES);
-        let source = Source::File { path: device.0.clone(), buffered };
+        let source = Source::File { path: device.path.clone(), buffered };
         let running = Running::start(disk(source), |_| ());
         let mut client = running.client();
         assert_eq!(client.call(TRIM, 2 << 20, 3 << 20), 0);
@@ -88,13 +60,55 @@ fn trim_frees_space_on_a_device_that_cannot_zero() {
     fs::remove_file(file).unwrap();
 }
 
+/// FAST_ZERO on a device that cannot zero was refused, but Linux had dropped what the page cache held of the range: writes
+/// that were answered and not flushed. Of a part of a page, the cache then held zeroes.
+///
+/// Checks [refused-zeroes-change-nothing].
+#[test]
+fn a_refused_fast_zero_changes_nothing() {
+    const SENT: [(u64, u32); 4] =
+        [(0, 1 << 20), (1 << 20, 4096), (512, 512), ((3 << 20) - 512, 8192)];
+    let name = format!("blockyard-fast-{}", std::process::id());
+    let file = Path::new("/dev/shm").join(name);
+    for buffered in [true, false] {
+        if fs::write(&file, vec![9; usize::try_from(BYTES).unwrap()]).is_err() {
+            nbd::not_checked("FAST_ZERO without zeroing, as there is no /dev/shm");
+            return;
+        }
+        let Some(device) = Loop::over(&file) else { break };
+        if !device.stops_zeroing() {
+            nbd::not_checked("FAST_ZERO without zeroing, as loop devices over tmpfs zero here");
+            break;
+        }
+        let source = Source::File { path: device.path.clone(), buffered };
+        let running = Running::start(disk(source), |_| ());
+        let mut client = running.client();
+        let data: Vec<u8> = (0..BYTES).map(|at| u8::try_from(at / 512 % 251).unwrap()).collect();
+        assert_eq!(client.write(0, &data), 0);
+        for (cookie, (offset, len)) in (1..).zip(SENT) {
+            let mut fast = header(ZEROES, cookie, offset, len);
+            fast[5] = 1 << 4;
+            client.stream.write_all(&fast).unwrap();
+            assert_eq!(client.reply().unwrap(), (cookie, ENOTSUP), "{len} at {offset}");
+            let now = client.read(0, data.len());
+            assert!(now == data, "{len} at {offset} changed data, buffered {buffered}");
+        }
+        assert_eq!(client.call(FLUSH, 0, 0), 0);
+        client.bye();
+        running.stop();
+        drop(device);
+        assert!(fs::read(&file).unwrap() == data, "the file, buffered {buffered}");
+    }
+    fs::remove_file(file).unwrap();
+}
+
 #[test]
 fn a_block_device_keeps_what_is_written_and_reports_only_data() {
     let file = nbd::file(BYTES);
     for buffered in [false, true] {
         fs::write(&file, vec![9; usize::try_from(BYTES).unwrap()]).unwrap();
         let Some(device) = Loop::over(&file) else { break };
-        let source = Source::File { path: device.0.clone(), buffered };
+        let source = Source::File { path: device.path.clone(), buffered };
         let running = Running::start(disk(source), |config| config.lanes = 2);
         let mut client = running.client();
         assert_eq!(client.bytes, BYTES);
@@ -102,11 +116,21 @@ fn a_block_device_keeps_what_is_written_and_reports_only_data() {
         assert_eq!(client.write(1 << 20, &vec![2; 1 << 20]), 0);
         assert_eq!(client.call(TRIM, 2 << 20, 1 << 20), 0);
         assert_eq!(client.call(ZEROES, 3 << 20, 1 << 20), 0);
-        assert_eq!(
-            client.call(ZEROES, 3 << 20, 100),
-            EINVAL,
-            "the kernel zeroes only whole blocks"
-        );
+        // Reads and writes have whole blocks. Zeroes and TRIM need not.
+        assert_eq!(client.call(READ, 3 << 20, 100), EINVAL);
+        for (offset, len) in [((5 << 20) + 100, 200), ((6 << 20) - 7, 5000)] {
+            assert_eq!(client.call(ZEROES, offset, len), 0, "{len} at {offset}");
+            let [from, to] = [offset, offset + u64::from(len)]
+                .map(|at| usize::try_from(at - (5 << 20)).unwrap());
+            let mut expected = vec![9; 2 << 20];
+            expected[from..to].fill(0);
+            assert!(client.read(5 << 20, 2 << 20) == expected, "{len} at {offset}, {buffered}");
+            assert_eq!(client.write(5 << 20, &vec![9; 2 << 20]), 0);
+        }
+        assert_eq!(client.call(TRIM, (7 << 20) + 1, 511), 0, "no block lies within");
+        assert_eq!(client.call(TRIM, (7 << 20) + 1, 1023), 0);
+        let ends = [client.read(7 << 20, 512), client.read((7 << 20) + 1024, 512)];
+        assert_eq!(ends, [[9; 512], [9; 512]].map(Vec::from));
         // NO_HOLE and FAST_ZERO: the server does not know whether zeroing would be fast.
         let mut both = header(ZEROES, 1, 4 << 20, 1 << 20);
         both[5] = 1 << 1 | 1 << 4;

@@ -22,6 +22,7 @@ struct Setting {
     everything: bool,
     read_only: bool,
     minimum: u32,
+    partial_zeroes: bool,
 }
 
 impl Setting {
@@ -31,7 +32,8 @@ impl Setting {
     }
 
     fn server(self) -> Server {
-        let blocks = BlockSizes { minimum: self.minimum, preferred: 4096, maximum: MAXIMUM };
+        let Self { minimum, partial_zeroes, .. } = self;
+        let blocks = BlockSizes { minimum, preferred: 4096, maximum: MAXIMUM, partial_zeroes };
         let export = Export { size_bytes: SIZE, blocks, flags: self.flags(), ..export("disk") };
         let contexts: &[&str] = if self.contexts { &[BASE_ALLOCATION] } else { &[] };
         Server::new(agree(export, self.headers, contexts))
@@ -46,6 +48,9 @@ impl Setting {
         let beyond = end > u128::from(SIZE);
         let writes = [cmd::WRITE, cmd::TRIM, cmd::WRITE_ZEROES].contains(&ask.kind);
         let flush = ask.kind == cmd::FLUSH;
+        let any_byte =
+            ask.kind == cmd::TRIM || ask.kind == cmd::WRITE_ZEROES && self.partial_zeroes;
+        let is_partial = !ask.offset.is_multiple_of(minimum) || !ask.len.is_multiple_of(minimum);
         let mut of_command = if self.everything { vec![cmd_flag::FUA] } else { vec![] };
         of_command.extend(match ask.kind {
             cmd::READ if self.headers != Headers::Simple => vec![cmd_flag::DF],
@@ -65,7 +70,7 @@ impl Setting {
             (flush && (ask.offset, ask.len) != (0, 0), 22),
             (beyond && [cmd::WRITE, cmd::WRITE_ZEROES].contains(&ask.kind), 28),
             (beyond && !flush, 22),
-            (!ask.offset.is_multiple_of(minimum) || !ask.len.is_multiple_of(minimum), 22),
+            (is_partial && !any_byte, 22),
             (
                 ask.kind == cmd::READ && ask.len > u64::from(MAXIMUM),
                 if self.headers == Headers::Simple { 22 } else { 75 },
@@ -108,7 +113,16 @@ impl Setting {
                 assert!(first.is_none_or(|first| first == offset));
             }
             cmd::WRITE => disk[range].fill(payload),
-            cmd::TRIM | cmd::WRITE_ZEROES => disk[range].fill(0),
+            cmd::WRITE_ZEROES => disk[range].fill(0),
+            cmd::TRIM => {
+                let whole = disk.chunks_mut(self.minimum as usize).enumerate();
+                for (number, block) in whole {
+                    let start = number * self.minimum as usize;
+                    if range.start <= start && start + block.len() <= range.end {
+                        block.fill(0);
+                    }
+                }
+            }
             cmd::BLOCK_STATUS => check_status(ask, &reply.status[&0], disk),
             _ => {}
         }
@@ -135,13 +149,15 @@ fn any_setting() -> impl Strategy<Value = Setting> {
     let headers =
         prop::sample::select(vec![Headers::Simple, Headers::Structured, Headers::Extended]);
     let rare = prop::bool::weighted(0.15);
-    (headers, any::<bool>(), rare, rare, prop::sample::select(vec![1, 512, 4096])).prop_map(
-        |(headers, contexts, nothing, read_only, minimum)| Setting {
+    let blocks = (prop::sample::select(vec![1, 512, 4096]), any::<bool>());
+    (headers, any::<bool>(), rare, rare, blocks).prop_map(
+        |(headers, contexts, nothing, read_only, (minimum, partial_zeroes))| Setting {
             headers,
             contexts: contexts && headers != Headers::Simple,
             everything: !nothing,
             read_only,
             minimum,
+            partial_zeroes,
         },
     )
 }

@@ -41,7 +41,7 @@ fn block_sizes_are_powers_of_two_in_order() {
         (1 << 16, 1 << 16, 1 << 16, true),
         (1 << 17, 1 << 17, 1 << 17, false),
     ] {
-        let blocks = BlockSizes { minimum, preferred, maximum };
+        let blocks = BlockSizes { minimum, preferred, maximum, partial_zeroes: false };
         // A multiple of 3 and of each minimum.
         let found = refusal(Export { blocks, size_bytes: 3 << 20, ..export("disk") });
         assert_eq!(found, if legal { None } else { refused.clone() }, "{blocks:?}");

@@ -91,7 +91,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) buffered: bool,
 
-    /// The file holds a block translation table, as `btt create` makes it: sectors do not tear
+    /// The file holds a block translation table, as `btt create` makes it: see --survives
     #[arg(long, conflicts_with = "buffered")]
     pub(crate) btt: bool,
 
@@ -259,7 +259,7 @@ pub(crate) enum TlsUse {
 /// What an answered write to a BTT survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Survives {
-    /// The end of this server; after a flush a loss of power, which may tear sectors
+    /// The end of this server; a loss of power may damage any sector and the table, flushed or not
     Process,
     /// A loss of power: the file is synchronised twice for each batch of writes
     Power,
@@ -422,7 +422,10 @@ end. Disks with --as, --fault, --delay or --rate have one lane.
 
 With --btt, --sync (the same as --survives power) synchronises the file twice
 for each batch of writes. Without --sync the file is mapped, and takes its full
-space; with --sync it is read and written by system calls, and keeps its holes.
+space; with --sync it is read and written by system calls, and keeps its holes. Without
+--sync a flush synchronises the file, but that helps only until the next write:
+a loss of power may then leave sectors that are torn or have the contents of
+others, even flushed ones, and a table that this command refuses.
 --survives pmem is for persistent memory, even if the kernel does not know that
 the memory is persistent.
 
@@ -445,7 +448,7 @@ replies is disconnected after half of --drain-timeout: 1 s to 30 s. After a
 second signal, or the end of --drain-timeout, the server only waits for traces
 to be closed, at most five seconds; after a third signal it exits at once.
 Signals within half a second count as one. Everything that was flushed or
-written with FUA is durable in any case.";
+written with FUA survives each of these ends.";
 
 #[cfg(test)]
 mod tests {

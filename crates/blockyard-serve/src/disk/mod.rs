@@ -80,8 +80,8 @@ pub enum Source {
     Btt {
         /// The path of the file.
         path: PathBuf,
-        /// The failures that an answered write survives. With [`Durability::Process`], it survives a loss of power only
-        /// after a flush, and a loss of power may tear sectors.
+        /// The failures that an answered write survives. With [`Durability::Process`] and [`Durability::Calls`], a loss of
+        /// power may damage any sector and the table, flushed or not.
         durability: Durability,
         /// The container of the table; `None` detects it.
         container: Option<Container>,
@@ -196,7 +196,9 @@ impl Disk {
                 false,
             ))),
             Kept::Null(_) => Medium::Null(AtOnce::new(Nothing)),
-            Kept::Btt(table) => Medium::Btt(Box::new(BttDevice::new(table, Rc::clone(jobs)))),
+            Kept::Btt(table) => {
+                Medium::Btt(Box::new(BttDevice::new(Arc::clone(table), Rc::clone(jobs))))
+            }
             Kept::File(file, shared) => {
                 let (file, jobs, outbox) = (Arc::clone(file), Rc::clone(jobs), Rc::clone(outbox));
                 let device = FileDevice::new(file, lane, jobs, outbox, self.depth);
@@ -209,11 +211,11 @@ impl Disk {
         self.layers.over(medium, &self.timing, tags)
     }
 
-    /// Returns the alignment that a client's requests need, in bytes, or 1 if any byte can be written by itself, even
-    /// if the disk must read the rest of the block first.
+    /// Returns the alignment that a client's reads and writes need, in bytes, or 1 if any byte can be written by itself,
+    /// even if the disk must read the rest of the block first. Zeroes need none: every disk keeps the rest of a block.
     pub(crate) fn request_block_bytes(&self) -> u64 {
         match &self.kept {
-            // The kernel zeroes only whole blocks of a block device.
+            // The kernel zeroes only whole blocks of a block device quickly.
             Kept::File(file, _) if file.is_block_device => file.block_bytes.max(SECTOR),
             Kept::Btt(table) => table.data_bytes,
             _ => 1,

@@ -23,17 +23,21 @@ pub struct ExportIndex(pub usize);
 /// The block sizes of an export, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockSizes {
-    /// Offsets and lengths must be multiples of this: a power of two up to 65,536.
+    /// Offsets and lengths must be multiples of this: a power of two up to 65,536. Those of TRIM need not be, and with
+    /// `partial_zeroes` those of WRITE_ZEROES need not be.
     pub minimum: u32,
     /// Offsets and lengths should be multiples of this: a power of two, at least the minimum and 512.
     pub preferred: u32,
     /// The most data that one request may carry. At least the preferred block.
     pub maximum: u32,
+    /// Whether WRITE_ZEROES may have parts of minimum blocks. The server then keeps the rest of such a block.
+    pub partial_zeroes: bool,
 }
 
 impl BlockSizes {
     /// The sizes that clients assume by default: a minimum of 1 byte, preferably 4 KiB, and at most 32 MiB.
-    pub const DEFAULT: Self = Self { minimum: 1, preferred: 4096, maximum: PAYLOAD_BYTES_DEFAULT };
+    pub const DEFAULT: Self =
+        Self { minimum: 1, preferred: 4096, maximum: PAYLOAD_BYTES_DEFAULT, partial_zeroes: false };
 }
 
 impl Default for BlockSizes {
@@ -175,7 +179,7 @@ fn contexts_are_legal(contexts: &[String]) -> bool {
 }
 
 fn blocks_are_legal(blocks: BlockSizes) -> bool {
-    let BlockSizes { minimum, preferred, maximum } = blocks;
+    let BlockSizes { minimum, preferred, maximum, partial_zeroes: _ } = blocks;
     minimum.is_power_of_two()
         && minimum <= MINIMUM_BLOCK_MAX
         && preferred.is_power_of_two()

@@ -127,7 +127,8 @@ fn served(setting: &[u8; SETTING_BYTES]) -> Exports {
         flags = flags | ExportFlags::READ_ONLY;
     }
     let minimum = 1 << (setting[2] % 13);
-    let blocks = BlockSizes { minimum, preferred: 4096, maximum: 1 << 12 };
+    let partial_zeroes = setting[1] & 4 != 0;
+    let blocks = BlockSizes { minimum, preferred: 4096, maximum: 1 << 12, partial_zeroes };
     let size_bytes = (1 << 14) + u64::from(minimum) * u64::from(setting[3] % 8);
     let one = |name: &str| Export { flags, blocks, size_bytes, ..export(name) };
     Exports::new(vec![one(""), one("disk")]).expect("valid exports")

@@ -2,12 +2,13 @@
 //!
 //! # Rules
 //!
-//! - **[no-answer-from-a-cut-file]** A device looks at the length of a mapped file after it has carried requests out and
-//!   before it answers them. The kernel tells nothing of a cut within a page: the rest of the page reads as zeroes, and
-//!   what is written there is lost. If the file was cut short, the requests fail. One look serves all requests of a turn.
+//! - **[no-answer-from-a-cut-file]** A device looks at the length of a file after it has carried requests out and before it
+//!   answers them. The kernel tells nothing of a cut within a page of a mapping: the rest of the page reads as zeroes, and
+//!   what is written there is lost. A file that was made long again has lost the end of its last arena, where nothing
+//!   writes. If the file was cut short, the requests fail. One look serves all requests of a turn.
 
 use super::Table;
-use super::gathered::{Gathered, Way};
+use super::gathered::{Gathered, Way, small};
 use super::reads::Reads;
 use crate::disk::damage::Damage;
 use crate::event::Harm;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct BttDevice {
     way: Way,
-    data_bytes: u64,
+    table: Arc<Table>,
     jobs: Jobs,
     reads: Reads,
     gathered: Gathered,
@@ -37,23 +38,21 @@ pub(crate) struct BttDevice {
     finished: Completions,
     /// Requests were carried out since the last look at the file ([no-answer-from-a-cut-file]).
     is_unsure: bool,
-    damage: Arc<Damage>,
 }
 
 impl BttDevice {
-    pub(in crate::disk) fn new(table: &Table, jobs: Jobs) -> Self {
+    pub(in crate::disk) fn new(table: Arc<Table>, jobs: Jobs) -> Self {
         let way = Worker::new(Arc::clone(&table.btt));
         let sector = way.btt().sector_bytes() as usize;
         Self {
             way,
-            data_bytes: table.data_bytes,
             jobs,
             reads: Reads::new(sector, small(table.data_bytes)),
             gathered: Gathered::new(sector),
             waiting: Vec::new(),
             finished: Completions::default(),
             is_unsure: false,
-            damage: Arc::clone(&table.damage),
+            table,
         }
     }
 
@@ -68,12 +67,12 @@ impl BttDevice {
         for piece in issue.pieces() {
             let transfer: &Transfer = &jobs[job_of(piece.cookie)].transfer;
             let bytes = transfer.bytes_of(&piece);
-            let (lba, count) = self.sectors(&bytes);
             if !matches!(op, Op::Read | Op::Write) {
                 // A BTT has no holes and no faster way to zero, so `no_hole` and `fast` make no difference.
-                self.gathered.zero(of, lba, count);
+                self.gathered.zero_bytes(of, &bytes, data as u64, op == Op::WriteZeroes);
                 continue;
             }
+            let (lba, count) = self.sectors(&bytes);
             let (pages, lead) = mapping_of(transfer);
             let first = lead + small(bytes.start - transfer.offset);
             if op == Op::Read {
@@ -91,7 +90,7 @@ impl BttDevice {
     }
 
     fn carry_out(&mut self) {
-        let Self { reads, gathered, way, waiting, finished, damage, .. } = self;
+        let Self { reads, gathered, way, waiting, finished, table, .. } = self;
         let mut tell = |of: usize, done| {
             let (_, before) = &mut waiting[of];
             if before.is_ok() {
@@ -100,29 +99,35 @@ impl BttDevice {
         };
         // Requests of one turn are concurrent, so the reads may come first.
         reads.carry_out(way, &mut tell);
-        gathered.carry_out(way, tell);
+        gathered.carry_out(way, &table.sharing, tell);
         for (request, done) in waiting.drain(..) {
-            finished.push(Finished { outcome: Outcome::Done(status(done, damage)), ..request });
+            let outcome = Outcome::Done(status(done, &table.damage));
+            finished.push(Finished { outcome, ..request });
         }
         self.is_unsure = true;
     }
 
     /// Fails the requests that are finished if the file was cut short ([no-answer-from-a-cut-file]).
     fn look_for_cut(&mut self) {
-        if let Err(error) = self.way.btt().memory().look_for_cut() {
-            let damage = &self.damage;
-            self.finished.fail(|| status(Err(error.into()), damage));
+        let btt = self.way.btt();
+        let is_whole = btt.memory().look_for_cut().is_ok();
+        // A page at the end that cannot be read any more is no cut.
+        let is_end_lost = self.table.end.is_some_and(|end| btt.end().is_ok_and(|now| now != end));
+        if !is_whole || is_end_lost {
+            let damage = &self.table.damage;
+            self.finished.fail(|| status(Err(MediaError::Failed.into()), damage));
         }
     }
 
     /// Returns the first sector of a range of whole sectors, and their number.
-    const fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
-        (bytes.start / self.data_bytes, (bytes.end - bytes.start) / self.data_bytes)
+    fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
+        let data = self.table.data_bytes;
+        (bytes.start / data, (bytes.end - bytes.start) / data)
     }
 
     /// Returns the size of a sector and of the data in it, in bytes.
     fn sizes(&self) -> (usize, usize) {
-        (self.way.btt().sector_bytes() as usize, small(self.data_bytes))
+        (self.way.btt().sector_bytes() as usize, small(self.table.data_bytes))
     }
 }
 
@@ -184,8 +189,4 @@ fn status(done: Result<(), IoError>, damage: &Damage) -> Status {
 
 fn mapping_of(transfer: &Transfer) -> (&Rc<Map>, usize) {
     transfer.place.mapping().expect("mapping with the data of a BTT's request")
-}
-
-fn small(bytes: u64) -> usize {
-    usize::try_from(bytes).expect("length of one request")
 }

@@ -1,9 +1,14 @@
 //! Gathers changes of a BTT, so that they can be carried out together.
+//!
+//! # Rules
+//!
+//! - **[rest-of-sector-kept]** Zeroing a part of a sector reads the sector and writes it. Meanwhile no other lane changes the
+//!   table: that zeroing is alone, and all other changes are [`Sharing`].
 
 use blockyard_btt::{Btt, IoError, Worker};
 use blockyard_pmem::ImageMemory;
 use core::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The amount of gathered data, in bytes, at which requests are carried out.
 pub(super) const BYTES_MAX: usize = 1 << 20;
@@ -17,8 +22,24 @@ enum Change {
     Write(Range<usize>),
     /// Zeroes sectors: the first one, and their number.
     Zero(u64, u64),
+    /// Zeroes these bytes of a sector ([rest-of-sector-kept]).
+    ZeroWithin(u64, Range<usize>),
     /// Makes all earlier writes durable.
     Flush,
+}
+
+/// Lets the lanes of a table change it together, or one of them alone.
+#[derive(Debug, Default)]
+pub(super) struct Sharing(RwLock<()>);
+
+impl Sharing {
+    fn together(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Changes in the order of their arrival, each with the number of its request.
@@ -61,6 +82,27 @@ impl Gathered {
         self.changes.push((of, Change::Zero(lba, count)));
     }
 
+    /// Gathers a zeroing of request `of` of `bytes` of a disk whose sectors have `data` bytes. Parts of sectors are left as they
+    /// are, unless `has_parts` is set.
+    pub(super) fn zero_bytes(&mut self, of: usize, bytes: &Range<u64>, data: u64, has_parts: bool) {
+        let (first, end) = (bytes.start.div_ceil(data), bytes.end / data);
+        if first < end {
+            self.zero(of, first, end - first);
+        }
+        if !has_parts {
+            return;
+        }
+        let parts = match first > end {
+            true => [bytes.clone(), 0..0], // within one sector
+            false => [bytes.start..first * data, end * data..bytes.end],
+        };
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let lba = part.start / data;
+            let range = small(part.start - lba * data)..small(part.end - lba * data);
+            self.changes.push((of, Change::ZeroWithin(lba, range)));
+        }
+    }
+
     pub(super) fn flush(&mut self, of: usize) {
         self.changes.push((of, Change::Flush));
     }
@@ -69,6 +111,7 @@ impl Gathered {
     pub(super) fn carry_out(
         &mut self,
         way: &mut Way,
+        sharing: &Sharing,
         mut tell: impl FnMut(usize, Result<(), IoError>),
     ) {
         let mut rest = &*self.changes;
@@ -76,8 +119,18 @@ impl Gathered {
             let is_write = |one: &&(usize, Change)| matches!(one.1, Change::Write(_));
             let writes = rest.iter().take_while(is_write).count();
             match change {
-                Change::Write(_) => self.write_all(&rest[..writes], way, &mut tell),
-                Change::Zero(lba, count) => tell(*of, way.set_zero(*lba, *count)),
+                Change::Write(_) => {
+                    let _others = sharing.together();
+                    self.write_all(&rest[..writes], way, &mut tell);
+                }
+                Change::Zero(lba, count) => {
+                    let _others = sharing.together();
+                    tell(*of, way.set_zero(*lba, *count));
+                }
+                Change::ZeroWithin(lba, range) => {
+                    let _nobody = sharing.alone();
+                    tell(*of, self.zero_within(*lba, range.clone(), way));
+                }
                 Change::Flush => tell(*of, way.btt().flush()),
             }
             rest = &rest[writes.max(1)..];
@@ -97,7 +150,7 @@ impl Gathered {
     ) {
         let range = |(_, change): &(usize, Change)| match change {
             Change::Write(range) => range.clone(),
-            Change::Zero(..) | Change::Flush => 0..0,
+            Change::Zero(..) | Change::ZeroWithin(..) | Change::Flush => 0..0,
         };
         let all = writes.first().map_or(0, |first| range(first).start)
             ..writes.last().map_or(0, |last| range(last).end);
@@ -107,11 +160,24 @@ impl Gathered {
         }
     }
 
+    /// Zeroes a part of a sector ([rest-of-sector-kept]).
+    fn zero_within(&self, lba: u64, part: Range<usize>, way: &mut Way) -> Result<(), IoError> {
+        let mut sector = vec![0; self.sector_bytes];
+        way.read(lba, &mut sector)?;
+        sector[part].fill(0);
+        way.write(lba, &sector)
+    }
+
     fn write_range(&self, sectors: Range<usize>, way: &mut Way) -> Result<(), IoError> {
         let bytes = self.bytes.chunks_exact(self.sector_bytes).skip(sectors.start);
         let many: Vec<_> = self.lbas[sectors].iter().copied().zip(bytes).collect();
         way.write_many(&many)
     }
+}
+
+/// Returns a length within one request.
+pub(super) fn small(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("length of one request")
 }
 
 #[cfg(test)]
@@ -148,7 +214,7 @@ mod tests {
         let mut gathered = Gathered::new(BYTES);
         (0..60).for_each(|n| write(&mut gathered, n, n as u64 * 3, 1));
         let (before, mut told) = (synchronisations(&way), 0);
-        gathered.carry_out(&mut way, |_, done| {
+        gathered.carry_out(&mut way, &table.sharing, |_, done| {
             done.expect("write that succeeds");
             told += 1;
         });
@@ -163,7 +229,7 @@ mod tests {
         let mut gathered = Gathered::new(BYTES);
         (0..20_u8).for_each(|n| write(&mut gathered, n.into(), n.into(), n + 1));
         let mut told = Vec::new();
-        gathered.carry_out(&mut way, |of, done| told.push((of, done)));
+        gathered.carry_out(&mut way, &table.sharing, |of, done| told.push((of, done)));
         let expected = |n| if n == 7 { Err(IoError::Map) } else { Ok(()) };
         assert_eq!(told, (0..20).map(|n| (n, expected(n))).collect::<Vec<_>>());
         let others = (0..20_u8).filter(|n| *n != 7);
@@ -199,7 +265,8 @@ mod tests {
                     }
                 }
             }
-            gathered.carry_out(&mut way, |_, done| done.expect("change that succeeds"));
+            gathered
+                .carry_out(&mut way, &table.sharing, |_, done| done.expect("change that succeeds"));
             for (lba, expected) in (0..).zip(model) {
                 assert_eq!(read(&mut way, lba), expected, "round {round}, sector {lba}");
             }

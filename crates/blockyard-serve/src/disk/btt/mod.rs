@@ -14,6 +14,7 @@ use super::error::OpenError;
 use blockyard_btt::{Btt, Container, Health, LaneChoice, Policy};
 use blockyard_pmem::mapped::catch_bus_errors;
 use blockyard_pmem::{Durability, Image, ImageError, ImageMemory, ImageOptions};
+use gathered::Sharing;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,7 +26,11 @@ pub(crate) struct Table {
     /// as Linux does.
     pub(crate) data_bytes: u64,
     pub(crate) has_cache: bool,
+    /// [`Btt::end`] when the table was opened, if it could be read.
+    end: Option<[u8; 8]>,
     damage: Arc<Damage>,
+    /// For [rest-of-sector-kept].
+    sharing: Sharing,
 }
 
 /// How to open a BTT.
@@ -91,7 +96,9 @@ impl Table {
             _ => 4096,
         };
         let has_cache = matches!(durability, Durability::Process | Durability::Calls);
-        Ok(Self { btt: Arc::new(btt), data_bytes, has_cache, damage: Arc::clone(damage) })
+        let end = btt.end().ok();
+        let (btt, damage) = (Arc::new(btt), Arc::clone(damage));
+        Ok(Self { btt, data_bytes, has_cache, end, damage, sharing: Sharing::default() })
     }
 
     pub(super) fn health(&self) -> Health {

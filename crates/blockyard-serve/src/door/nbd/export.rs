@@ -47,6 +47,7 @@ fn export(disk: &Disk) -> Export {
             minimum: u32::try_from(disk.request_block_bytes()).expect("block size within 32 bits"),
             preferred: 4096,
             maximum: PAYLOAD_BYTES_DEFAULT,
+            partial_zeroes: true,
         },
         flags,
         contexts: vec![BASE_ALLOCATION.to_owned()],

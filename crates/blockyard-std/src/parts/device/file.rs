@@ -13,6 +13,10 @@
 //! - **[end-is-no-zeroes]** A read that finds the end of the file fails: the disk was as long as the file, so the file
 //!   was cut short. The damage is reported. A write beyond the end fails too: it would make the file long again, and what
 //!   was lost between would read as zeroes.
+//! - **[refused-zeroes-change-nothing]** Zeroes that must be written fast are refused before anything is touched. Linux drops
+//!   the page cache of a range of a block device, with writes that have not reached the device, before it finds that the
+//!   device cannot zero. So a block device takes no such request through the page cache. Nor does it take one that must leave
+//!   no hole, because Linux would write zeroes without a report. File systems refuse before they change anything.
 //! - **[fua-needs-a-known-system]** A direct file has FUA only on file systems that are known to obey `RWF_DSYNC` there; elsewhere a
 //!   flush follows such a write instead. Where FUSE completes direct writes asynchronously, Linux only passes the flag on to
 //!   the file system, and most ignore it. A file system above others, such as overlayfs, may hide a FUSE.
@@ -531,9 +535,9 @@ impl Driver for FileDevice {
         if active.op == Op::Flush && self.has_lost_writes() {
             return Accept::Failed(Status::IoError); // [failed-flush-stays-failed]
         }
-        if self.file.is_block_device && active.fast && active.no_hole {
-            // If the device cannot zero, the kernel would write zeroes without a report.
-            return Accept::Failed(Status::NotSupported);
+        let is_cached = self.file.block_bytes == 1;
+        if self.file.is_block_device && active.fast && (active.no_hole || is_cached) {
+            return Accept::Failed(Status::NotSupported); // [refused-zeroes-change-nothing]
         }
         if issue.effect() == DataEffect::Nowhere {
             self.finished.push(active.finished);

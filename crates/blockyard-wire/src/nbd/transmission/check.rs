@@ -64,7 +64,7 @@ fn flags(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
     if header.flags & !legal == 0 { Ok(()) } else { Err(Errno::Invalid) }
 }
 
-/// Checks that the range lies within the export and is aligned.
+/// Checks that the range lies within the export and, where that matters, is aligned.
 fn range(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno> {
     let end = header.offset.checked_add(header.len);
     if end.is_none_or(|end| end > agreed.size_bytes) {
@@ -75,7 +75,12 @@ fn range(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
     }
     debug_assert!(agreed.blocks.minimum.is_power_of_two(), "block sizes of a checked export");
     let within_block = u64::from(agreed.blocks.minimum) - 1;
-    if (header.offset | header.len) & within_block != 0 {
+    let may_be_partial = match command {
+        Command::Trim => true, // [trim-takes-whole-blocks]
+        Command::WriteZeroes { .. } => agreed.blocks.partial_zeroes,
+        _ => false,
+    };
+    if !may_be_partial && (header.offset | header.len) & within_block != 0 {
         return Err(Errno::Invalid);
     }
     Ok(())

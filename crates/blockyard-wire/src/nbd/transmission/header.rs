@@ -84,6 +84,13 @@ impl Header {
         Ok(self)
     }
 
+    /// Shrinks the range, which lies within an export, to the blocks of `block` bytes that lie within it.
+    pub(super) fn keep_whole_blocks(&mut self, block: u32) {
+        let end = (self.offset + self.len) / u64::from(block) * u64::from(block);
+        self.offset = self.offset.next_multiple_of(block.into());
+        self.len = end.saturating_sub(self.offset);
+    }
+
     pub(super) fn is_disconnect(&self) -> bool {
         self.kind == cmd::DISC
     }

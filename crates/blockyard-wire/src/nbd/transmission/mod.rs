@@ -14,6 +14,8 @@
 //!   simple reply, not even for an error. With extended headers, no reply is simple.
 //! - **[no-request-past-limits]** Past a limit, no request is taken until replies have been *sent*. DISC is always
 //!   taken.
+//! - **[trim-takes-whole-blocks]** TRIM is advice, so its range need not be aligned. The server gets the minimum blocks that
+//!   lie within the range. Without any, the request succeeds at once.
 //! - **[read-chunks-contiguous]** The chunks of a READ follow each other without a gap, to its end. With DF there is
 //!   one chunk.
 //!
@@ -29,7 +31,7 @@
 //! | a flag that is unknown, not offered or not valid for the command (FUA, if offered, is valid for all) | EINVAL |
 //! | a write to a read-only export | EPERM |
 //! | a range beyond the end of the export | ENOSPC for WRITE and WRITE_ZEROES, otherwise EINVAL |
-//! | a range that is not aligned to the minimum block | EINVAL |
+//! | a range that is not aligned to the minimum block | EINVAL, but TRIM takes any range, and so does WRITE_ZEROES with `partial_zeroes` |
 //! | a READ that is too long | EOVERFLOW, or EINVAL if replies are simple |
 //!
 //! A command that carries no data may have any length.

@@ -194,7 +194,7 @@ impl Transmission {
     }
 
     fn request(&mut self, rest: &mut Reader<'_>) -> Event {
-        let header = match Header::parse(rest.0, &self.agreed) {
+        let mut header = match Header::parse(rest.0, &self.agreed) {
             Ok(header) => header,
             Err(Unread::More { at_least }) => return Event::More { at_least },
             Err(Unread::BadMagic) => return self.end(rest, TransmissionEnd::BadMagic),
@@ -224,6 +224,9 @@ impl Transmission {
             left if checked.is_ok() => Stage::Payload { left },
             left => Stage::Skip { left },
         };
+        if checked == Ok(Command::Trim) {
+            header.keep_whole_blocks(self.agreed.blocks.minimum); // [trim-takes-whole-blocks]
+        }
         event(Request::new(&header, checked, Charge { bytes }), checked)
     }
 

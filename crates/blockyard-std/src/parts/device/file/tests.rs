@@ -10,6 +10,7 @@ use crate::parts::slab::Slab;
 use blockyard::bio::{Flags, Op};
 use blockyard::policy::Policies;
 use blockyard::time::Duration;
+use core::sync::atomic::AtomicU32;
 use std::cell::RefCell;
 use std::io;
 
@@ -22,9 +23,16 @@ impl Damaged for Undamaged {
     }
 }
 
-/// Returns a queue over an unlinked file of 64 KiB, which uses the page cache.
-fn queue(jobs: &Jobs, outbox: &Rc<Outbox>) -> LaneQueue<FileDevice, ()> {
-    let path = std::env::temp_dir().join(format!("blockyard-queue-{}", std::process::id()));
+/// Returns a queue over an unlinked file of 64 KiB, which uses the page cache, and which `change` may alter.
+fn queue(
+    jobs: &Jobs,
+    outbox: &Rc<Outbox>,
+    change: impl FnOnce(&mut File),
+) -> LaneQueue<FileDevice, ()> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("blockyard-queue-{}-{count}", std::process::id());
+    let path = std::env::temp_dir().join(name);
     let file = std::fs::File::create(&path)
         .expect("the folder for temporary files should accept a new file");
     file.set_len(64 << 10).expect("the file should grow to 64 KiB");
@@ -37,7 +45,8 @@ fn queue(jobs: &Jobs, outbox: &Rc<Outbox>) -> LaneQueue<FileDevice, ()> {
         claim: |_, _| Ok(()),
         damaged: Arc::new(Undamaged),
     };
-    let file = File::open(&path, how).expect("the disk's file should open");
+    let mut file = File::open(&path, how).expect("the disk's file should open");
+    change(&mut file);
     std::fs::remove_file(path).expect("the disk's file should be removable");
     let shape = Shape {
         limits: file.limits(),
@@ -58,12 +67,9 @@ fn ends(
     queue: &mut LaneQueue<FileDevice, ()>,
     outbox: &Outbox,
     asked: Asked,
-    len: u64,
+    transfer: Transfer,
     answers: &[Result<usize, i32>],
 ) -> Status {
-    let pages = Rc::new(Pages::new(4096).expect("memory should suffice for one page"));
-    let place = Place::Buffer { pages, lead: 0 };
-    let transfer = Transfer { place, ..Transfer::new(0, len) };
     queue.begin(Owner::Lane, asked, transfer, Instant::ZERO);
     let mut answers = answers.iter();
     loop {
@@ -94,11 +100,47 @@ fn a_lost_write_fails_every_later_flush() {
     for error in [libc::EIO, libc::ENOSPC] {
         let jobs = Jobs::new(RefCell::new(Slab::default()));
         let outbox = Rc::new(Outbox::default());
-        let mut queue = queue(&jobs, &outbox);
-        let mut ends = |asked, len, answers: &[_]| ends(&mut queue, &outbox, asked, len, answers);
+        let mut queue = queue(&jobs, &outbox, |_| ());
+        let mut ends = |asked, len, answers: &[_]| {
+            let pages = Rc::new(Pages::new(4096).expect("memory should suffice for one page"));
+            let place = Place::Buffer { pages, lead: 0 };
+            let transfer = Transfer { place, ..Transfer::new(0, len) };
+            ends(&mut queue, &outbox, asked, transfer, answers)
+        };
         assert_ne!(ends(write, 4096, &[Err(error), Err(error)]), Status::Ok);
         assert_eq!(ends(flush, 0, &[Ok(0)]), Status::Ok, "only this write was lost");
         assert_ne!(ends(write, 4096, &[Err(error), Ok(4096)]), Status::Ok);
         assert_eq!(ends(flush, 0, &[]), Status::IoError, "earlier writes were lost");
+    }
+}
+
+/// Through the page cache of a block device, the kernel would drop writes before it refuses. A file system refuses first, and
+/// by direct I/O the page cache holds nothing.
+///
+/// Checks [refused-zeroes-change-nothing].
+#[test]
+fn fast_zeroes_are_refused_before_the_kernel_touches_anything() {
+    let refused = &[Err(libc::EOPNOTSUPP)][..];
+    for (is_block_device, block_bytes, no_hole, answers) in [
+        (true, 1, false, &[][..]),
+        (true, 1, true, &[]),
+        (true, 512, true, &[]),
+        (true, 512, false, refused),
+        (false, 1, false, refused),
+        (false, 4096, true, refused),
+    ] {
+        let jobs = Jobs::new(RefCell::new(Slab::default()));
+        let outbox = Rc::new(Outbox::default());
+        let mut queue = queue(&jobs, &outbox, |file| {
+            file.is_block_device = is_block_device;
+            file.block_bytes = block_bytes;
+        });
+        let zeroes = Asked::from(Op::WriteZeroes);
+        let fast = Transfer { fast: true, no_hole, ..Transfer::new(0, 8192) };
+        let status = ends(&mut queue, &outbox, zeroes, fast, answers);
+        let case = format!("a block device: {is_block_device}, {block_bytes}, {no_hole}");
+        assert_eq!(status, Status::NotSupported, "{case}");
+        let slow = Transfer { no_hole, ..Transfer::new(0, 8192) };
+        assert_eq!(ends(&mut queue, &outbox, zeroes, slow, &[Ok(0)]), Status::Ok, "{case}");
     }
 }
