@@ -7,6 +7,7 @@
 
 use super::answer::Changed;
 use super::{Control, silent_lane};
+use crate::descriptors;
 use crate::disk::{Disk, DiskConfig, Memory, Source};
 use crate::door::nbd;
 use crate::entrance::{Message, ask, ask_for};
@@ -50,6 +51,11 @@ impl Control {
         let Some(DiskReader(read)) = &self.read_disk else {
             return Err("this server adds no exports".to_owned());
         };
+        if !descriptors::suits_export() {
+            return Err(
+                "the limit of open files (ulimit -n) has no room for another export".to_owned()
+            );
+        }
         let config = read(disk)?;
         let changed = config.name.clone();
         self.put(config, None, &mut self.roster.change())?;
