@@ -13,6 +13,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
 
 const SERVER: &str = env!("CARGO_BIN_EXE_blockyard");
 
@@ -107,7 +108,8 @@ fn sessions_without_end_leave_the_operator_its_descriptors() {
     let added = ctl(&control, &["add", "more", file.to_str().unwrap()]);
     assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
     drop(sessions);
-    nbd::answers(running.server, &socket);
+    running.server = nbd::answers(running.server, &socket);
+    running.end();
 }
 
 /// An operator who adds more exports than there are descriptors can still remove them.
@@ -137,7 +139,7 @@ fn exports_without_end_leave_the_operator_its_descriptors() {
 fn the_limit_is_raised_for_the_server_and_not_for_its_command() {
     let socket = socket();
     let told = nbd::path("limits");
-    let command = format!("(ulimit -Sn; ulimit -Hn) >{}; sleep 60", told.to_str().unwrap());
+    let command = format!("(ulimit -Sn; ulimit -Hn) >{}; exec sleep 10", told.to_str().unwrap());
     let limits = "ulimit -Sn 100 && ulimit -Hn 512";
     let running = start(limits, &socket, &["--run", &command]);
     let clients: Vec<_> = (0..200).map_while(|_| Client::connect(&socket).ok()).collect();
@@ -146,7 +148,13 @@ fn the_limit_is_raised_for_the_server_and_not_for_its_command() {
     let limits = std::fs::read_to_string(limits).unwrap();
     let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     assert_eq!(files.split_whitespace().skip(3).take(2).collect::<Vec<_>>(), ["512", "512"]);
-    assert_eq!(std::fs::read_to_string(told).unwrap(), "100\n512\n");
+    let mut text = String::new();
+    let start = Instant::now();
+    while text.lines().count() < 2 && start.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(10));
+        text = std::fs::read_to_string(&told).unwrap_or_default();
+    }
+    assert_eq!(text, "100\n512\n");
     drop(clients);
-    signal(&running.server, "-KILL");
+    running.end();
 }
