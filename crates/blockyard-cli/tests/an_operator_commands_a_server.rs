@@ -7,6 +7,7 @@ mod operator;
 use core::time::Duration;
 use nbd::{EIO, ENOSPC, FLUSH, READ, signal};
 use operator::{Running, blockyard, start, text};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Read;
@@ -345,4 +346,43 @@ fn the_socket_is_private_and_replaces_only_that_of_a_dead_server() {
     let running = Running { server, socket, control };
     assert_eq!(running.list()["exports"][0]["kind"], "null");
     running.end();
+}
+
+/// [caller-waits-for-room]: the fifth command at a time once ended with "Broken pipe".
+#[test]
+fn many_operators_wait_for_each_other() {
+    let running = start(&["memory:1m"]);
+    let ctl = || {
+        let mut command = blockyard(&["ctl", text(&running.control), "list"]);
+        command.spawn().unwrap()
+    };
+    // Each takes a second, and four are served at a time.
+    let operators: Vec<_> = (0..12).map(|_| ctl()).collect();
+    for operator in operators {
+        let output = operator.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    running.end();
+}
+
+/// `ctl` once waited without a limit for a server that accepts no connection.
+#[test]
+fn a_command_to_a_server_that_hangs_ends_in_time() {
+    let path = nbd::socket();
+    let address = SocketAddrUnix::new(&path).unwrap();
+    let hanging = socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+    bind(&hanging, &address).unwrap();
+    listen(&hanging, 0).unwrap();
+    let ctl = || {
+        let output =
+            blockyard(&["ctl", text(&path), "--timeout", "200ms", "list"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    // The first connection stays in the queue of the socket, which has room for no other.
+    for _ in 0..2 {
+        let words = ctl();
+        assert!(words.contains("the server does not answer within 0.2 s (--timeout)"), "{words}");
+    }
+    fs::remove_file(path).unwrap();
 }

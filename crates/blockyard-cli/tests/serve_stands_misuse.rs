@@ -111,6 +111,35 @@ fn silent_peers_do_not_delay_health_checks() {
     );
 }
 
+/// [caller-waits-for-room]: sixteen peers that asked for a long answer and did not read it once made health checks fail.
+#[test]
+fn peers_that_do_not_read_do_not_fail_health_checks() {
+    let socket = socket();
+    // The metrics of 100 exports are some 5 MB: more than the buffers of a connection hold.
+    let exports: Vec<_> = (0..100).map(|number| format!("--export=e{number}=null:1m")).collect();
+    let mut options: Vec<_> = exports.iter().map(String::as_str).collect();
+    options.extend(["--metrics", "127.0.0.1:0"]);
+    let mut server = start(&socket, &options, |_| {});
+    let log = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut addresses = log.filter_map(|line| {
+        let (_, rest) = line.split_once("metrics at http://")?;
+        Some(rest.strip_suffix("/metrics")?.to_owned())
+    });
+    let address = addresses.next().unwrap();
+    let peers = (0..40).map(|_| {
+        let mut peer = TcpStream::connect(&address).unwrap();
+        peer.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        peer
+    });
+    let peers: Vec<_> = peers.collect();
+    for _ in 0..10 {
+        assert!(health(&address).starts_with("HTTP/1.1 200 OK\r\n"));
+    }
+    drop(peers);
+    signal(&server, "-TERM");
+    assert!(ends_within(&mut server, Duration::from_secs(20)).is_some_and(|it| it.success()));
+}
+
 /// SIGHUP and SIGUSR1 once ended the server without draining.
 #[test]
 fn sighup_and_sigusr1_do_not_end_the_server() {

@@ -6,6 +6,7 @@
 //!   export as it may have, the oldest of those is cut off. If as many of those as one origin may have come from the
 //!   client's address or user, the oldest of that origin is cut off, so no origin can push out the clients of others.
 
+use crate::descriptors;
 use crate::entrance::{Entrance, Message};
 use crate::event::{ClientEvent, Event, Happened};
 use crate::lane::Shared;
@@ -101,7 +102,8 @@ impl Acceptor {
                 std::thread::sleep(ROOM_POLL);
             }
         }
-        if connections() >= self.connections_max {
+        // [operator-has-descriptors]
+        if connections() >= self.connections_max || !descriptors::suits_client(&client.fd) {
             if let Some(events) = &self.events {
                 let event = ClientEvent { client: client.name, happened: Happened::CutOff };
                 drop(events.try_send(Event::Client(event)));

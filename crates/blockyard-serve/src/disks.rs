@@ -1,7 +1,7 @@
 //! The disks of a lane, by number. An operator adds and removes disks while the lane runs.
 
 use crate::queue::DiskQueue;
-use core::ops::{Index, IndexMut};
+use core::ops::{Index, IndexMut, Range};
 
 /// The disks of a lane. See the [module](self).
 #[derive(Debug, Default)]
@@ -45,6 +45,11 @@ impl Disks {
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut DiskQueue> {
         self.0.iter_mut().flatten()
+    }
+
+    /// Returns the disks whose numbers are in `range`, with their numbers.
+    pub(crate) fn within(&self, range: Range<usize>) -> impl Iterator<Item = (usize, &DiskQueue)> {
+        range.filter_map(|number| Some((number, self.0.get(number)?.as_ref()?)))
     }
 
     /// Returns the disks with their numbers.

@@ -6,6 +6,7 @@ use crate::meter::Counts;
 use crate::newcomers::Ticket;
 use crate::overview::Overview;
 use crate::traffic::Traffic;
+use core::ops::Range;
 use core::sync::atomic::AtomicUsize;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -22,8 +23,8 @@ pub(crate) enum Message<A> {
     Arrival(A, Ticket),
     /// Cut off a client that has not chosen an export.
     CutOff(Ticket),
-    /// Send the counters of each disk, by its number.
-    Report(mpsc::Sender<Vec<(usize, Counts)>>),
+    /// Send the counters of the disks with these numbers, at most [`DISKS_PER_REPORT`](crate::meter::DISKS_PER_REPORT).
+    Report(Range<usize>, mpsc::Sender<Vec<(usize, Counts)>>),
     /// Send the traffic of the lane's clients.
     Traffic(mpsc::Sender<Traffic>),
     /// Send the traffic of each disk, and the clients.

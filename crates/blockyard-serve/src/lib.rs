@@ -36,6 +36,7 @@ mod acceptor;
 mod admission;
 mod callers;
 pub mod control;
+mod descriptors;
 mod disk;
 mod disks;
 mod door;

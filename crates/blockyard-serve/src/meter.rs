@@ -1,7 +1,8 @@
 //! A lane's counters of one disk: a sink of the core's trace events, which also passes them to a watcher.
 //!
 //! A lane keeps counters only if the server can be queried for them or has a watcher. The counters are in the lane's
-//! own memory, and the lane sends a copy on demand, so a query delays requests only by that copy.
+//! own memory, 5 KiB for each disk, and the lane sends a copy on demand. So a query delays requests only by that copy, of
+//! at most [`DISKS_PER_REPORT`] disks in a turn of the lane.
 //!
 //! Times are those of the lane's clock, which is read once per turn. A request that a disk in memory
 //! handles within one turn therefore takes no time.
@@ -9,9 +10,62 @@
 use crate::watcher::LaneWatcher;
 use blockyard::bio::Op;
 use blockyard::request::Request;
-use blockyard::stats::StageStats;
+use blockyard::stats::{Distribution, StageStats};
 use blockyard::time::Instant;
 use blockyard::trace::{Action, Event, Sink};
+
+/// The maximum number of disks whose counters a lane copies in one turn.
+pub(crate) const DISKS_PER_REPORT: usize = 16;
+
+/// The first bucket of [`Times`] has the values below this power of two, in nanoseconds: about 1 µs.
+const FIRST_POWER: u32 = 10;
+/// The last power of two that ends a bucket: about 34 s. Larger values are in a bucket of their own.
+const LAST_POWER: u32 = 35;
+const BUCKETS: usize = (LAST_POWER - FIRST_POWER) as usize + 2;
+
+/// Times in nanoseconds, in a bucket for each power of two.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times {
+    buckets: [u64; BUCKETS],
+    pub(crate) sum: u128,
+}
+
+impl Times {
+    /// Returns the number of recorded values.
+    pub(crate) fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+
+    /// Returns each power of two that ends a bucket, with the number of values below it.
+    pub(crate) fn below(&self) -> impl Iterator<Item = (u32, u64)> {
+        let counts = self.buckets.iter().scan(0, |below, count| {
+            *below += count;
+            Some(*below)
+        });
+        (FIRST_POWER..=LAST_POWER).zip(counts)
+    }
+}
+
+impl Distribution for Times {
+    #[inline]
+    fn record(&mut self, value: u64) {
+        // 1023 has ten bits and is in the first bucket; 1024 has eleven and is in the second.
+        let bits = u64::BITS - value.leading_zeros();
+        self.buckets[(bits.clamp(FIRST_POWER, LAST_POWER + 1) - FIRST_POWER) as usize] += 1;
+        self.sum += u128::from(value);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        for (bucket, more) in self.buckets.iter_mut().zip(other.buckets) {
+            *bucket += more;
+        }
+        self.sum += other.sum;
+    }
+
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
 
 /// The kinds of request that node_exporter distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +101,7 @@ pub(crate) struct Done {
 /// The counters of one disk, for one lane or for all lanes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
-    pub(crate) stages: StageStats,
+    pub(crate) stages: StageStats<Times>,
     done: [Done; 4],
     pub(crate) issued: u64,
     /// The time in nanoseconds with at least one request in the driver.
@@ -164,5 +218,26 @@ impl Sink for Meter {
                 watcher.tell(*disk, event);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_has_the_values_below_its_power_of_two() {
+        let mut times = Times::default();
+        for value in [0, 127, 1023, 1024, 2047, 2048, (1 << 35) - 1, 1 << 35, u64::MAX] {
+            times.record(value);
+        }
+        let below: Vec<_> = times.below().collect();
+        assert_eq!((below.len(), below[..3].to_vec()), (26, vec![(10, 3), (11, 5), (12, 6)]));
+        assert_eq!((below[24], below[25], times.count()), ((34, 6), (35, 7), 9));
+        let mut twice = times.clone();
+        twice.merge(&times);
+        assert_eq!((twice.count(), twice.sum), (18, 2 * times.sum));
+        twice.clear();
+        assert_eq!((twice.count(), twice.sum), (0, 0));
     }
 }

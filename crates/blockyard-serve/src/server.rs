@@ -9,6 +9,7 @@ use crate::acceptor::{Acceptor, Begun};
 use crate::bell;
 use crate::clock;
 use crate::control::{Control, ControlConfig};
+use crate::descriptors;
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
 use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
@@ -60,7 +61,8 @@ pub struct Config {
     pub tls: Option<TlsConfig>,
     /// The number of lanes, which are threads; 0 counts as 1.
     pub lanes: usize,
-    /// The maximum number of clients at a time. A further client is disconnected at once.
+    /// The maximum number of clients at a time. A further client is disconnected at once. The limit of descriptors may lower
+    /// it: see [`Server::connections_max`].
     pub connections_max: usize,
     /// The time within which a client must choose an export.
     pub handshake_deadline: Duration,
@@ -138,6 +140,7 @@ impl core::error::Error for StartError {}
 pub struct Server {
     addresses: Vec<Address>,
     roster: Arc<Roster>,
+    connections_max: usize,
     gauge: Gauge,
     reloader: Reloader,
     stop: Arc<OwnedFd>,
@@ -237,6 +240,7 @@ impl Server {
         let connections = Arc::clone(&shared.connections);
         let gauge = Gauge { entrances: begun.0.clone(), connections };
         let reloader = Reloader { tls: doors.tls.clone().zip(config.tls.clone()) };
+        let connections_max = descriptors::clients_max(config.connections_max);
         let acceptor = Acceptor {
             listeners,
             client,
@@ -244,7 +248,7 @@ impl Server {
             shared: Arc::clone(&shared),
             events: config.events.clone(),
             stop: Arc::clone(&stop),
-            connections_max: config.connections_max,
+            connections_max,
         };
         let acceptor = start_thread("acceptor".to_owned(), move || acceptor.run())?;
         let metrics = metrics.map(|listener| start_metrics(listener, &gauge.entrances, &shared));
@@ -256,6 +260,7 @@ impl Server {
         Ok(Self {
             addresses,
             roster,
+            connections_max,
             gauge,
             reloader,
             stop,
@@ -271,6 +276,13 @@ impl Server {
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
+    }
+
+    /// Returns the maximum number of clients at a time: [`Config::connections_max`], or less if the process may not have as many
+    /// descriptors and at least 80, or a quarter of the limit, for its operator.
+    #[must_use]
+    pub const fn connections_max(&self) -> usize {
+        self.connections_max
     }
 
     /// Returns the address that serves metrics, with the port as in [`Self::addresses`].

@@ -11,7 +11,7 @@ use blockyard_serve::control::Request;
 use clap::{Args, Command, Subcommand};
 use serde_json::{Map, Value};
 
-use super::serve::{control_path, extra, rates};
+use super::serve::{control_path, extra, rates, time};
 use super::size::bytes;
 
 #[derive(Debug, Args)]
@@ -24,6 +24,10 @@ pub(crate) struct Ctl {
     /// Print the server's answer as it is, a JSON object in one line
     #[arg(long, global = true)]
     pub(crate) json: bool,
+
+    /// How long the server may take to accept and answer the command
+    #[arg(long, global = true, value_name = "TIME", default_value = "150s", value_parser = timeout)]
+    pub(crate) timeout: core::time::Duration,
 
     #[command(subcommand)]
     pub(crate) command: CtlCommand,
@@ -162,6 +166,12 @@ impl CtlCommand {
             }
         })
     }
+}
+
+/// Reads a time that is not zero.
+fn timeout(text: &str) -> Result<core::time::Duration, String> {
+    let timeout = time(text)?;
+    (!timeout.is_zero()).then_some(timeout).ok_or_else(|| "a time above 0".to_owned())
 }
 
 /// Returns the description of a disk for the server.

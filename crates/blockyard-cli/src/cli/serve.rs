@@ -187,6 +187,8 @@ pub(crate) struct Serve {
     pub(crate) poll: bool,
 
     /// The most clients at a time; further clients are disconnected
+    ///
+    /// Fewer if the limit of open files (ulimit -Hn) is lower.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = connections)]
     pub(crate) max_connections: usize,
 
@@ -307,7 +309,7 @@ impl FromStr for ServedDisk {
     }
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let time = profile::read_time(text, "500ms, 10s")?;
     Ok(Duration::from_nanos(time.as_ns()))
 }

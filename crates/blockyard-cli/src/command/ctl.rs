@@ -4,8 +4,11 @@ use core::time::Duration;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Instant;
 
 use blockyard_serve::control::{Answer, Changed, Disconnected, Draining, Listing, Request, Struck};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -13,22 +16,20 @@ use crate::cli::{Ctl, CtlCommand};
 use crate::message::Failure;
 use crate::render::control;
 
-/// How long the server may take to answer: longer than it waits for clients and flushes.
-const TIMEOUT: Duration = Duration::from_secs(150);
-
 pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
     let unusable = |error: io::Error| {
         let path = args.path.display();
         Failure::Run(match error.kind() {
             io::ErrorKind::ConnectionRefused => format!("{path}: no server listens there"),
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                format!("{path}: the server does not answer")
+                let seconds = args.timeout.as_secs_f64();
+                format!("{path}: the server does not answer within {seconds} s (--timeout)")
             }
             _ => format!("{path}: {error}"),
         })
     };
     let request = args.command.clone().request().map_err(Failure::Input)?;
-    let line = ask(&args.path, &request).map_err(unusable)?;
+    let line = ask(&args.path, &request, args.timeout).map_err(unusable)?;
     let answer: Answer = serde_json::from_str(&line)
         .map_err(|error| Failure::Run(format!("the server answers no JSON of ours: {error}")))?;
     let value = match answer {
@@ -74,11 +75,20 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 /// Sends `request` to the server at `path`. Returns its answer, a line.
-fn ask(path: &Path, request: &Request) -> io::Result<String> {
-    let mut server = UnixStream::connect(path)?;
-    server.set_read_timeout(Some(TIMEOUT))?;
-    server.set_write_timeout(Some(TIMEOUT))?;
+///
+/// # Errors
+///
+/// There is no server, or it takes longer than `timeout` to accept the connection and to answer.
+fn ask(path: &Path, request: &Request, timeout: Duration) -> io::Result<String> {
+    let until = Instant::now() + timeout;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // The connect waits too, if the server does not accept.
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let mut server = UnixStream::from(socket);
     writeln!(server, "{}", serde_json::to_string(request)?)?;
+    let left = until.saturating_duration_since(Instant::now());
+    server.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
     let mut line = String::new();
     match BufReader::new(server).read_line(&mut line)? {
         0 => Err(io::ErrorKind::UnexpectedEof.into()),

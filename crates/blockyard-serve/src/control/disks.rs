@@ -13,6 +13,7 @@
 
 use super::answer::Changed;
 use super::{Control, silent_lane};
+use crate::descriptors;
 use crate::disk::{Disk, DiskConfig, Source};
 use crate::door::nbd;
 use crate::entrance::{Message, ask_for};
@@ -58,6 +59,11 @@ impl Control {
         let Some(DiskReader(read)) = &self.read_disk else {
             return Err("this server adds no exports".to_owned());
         };
+        if !descriptors::suits_export() {
+            return Err(
+                "the limit of open files (ulimit -n) has no room for another export".to_owned()
+            );
+        }
         let config = read(disk)?;
         let changed = config.name.clone();
         let _change = self.roster.change(&changed);

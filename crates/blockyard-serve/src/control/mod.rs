@@ -16,7 +16,7 @@ pub use answer::{
 pub use disks::DiskReader;
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
-use crate::callers::{Caller, Callers};
+use crate::callers::{Caller, Callers, Terms};
 use crate::disk::Change;
 use crate::entrance::{Entrance, Message, ask};
 use crate::event::Event;
@@ -31,15 +31,12 @@ use blockyard::time;
 use core::num::NonZeroU64;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-/// The maximum number of connections at a time.
-const OPEN_MAX: usize = 4;
 /// The time within which a line must arrive.
 const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time within which an answer must be read.
@@ -82,29 +79,25 @@ pub(crate) struct Control {
 impl Control {
     /// Obeys commands until the bell rings.
     pub(crate) fn run(&self, listener: Listener) {
-        let callers = Callers::new(listener, Arc::clone(&self.stop), "control", OPEN_MAX);
+        let callers = Callers::new(listener, Arc::clone(&self.stop), Terms::CONTROL);
         // After an error, the operator has hung up or is hung up on.
         callers.serve(|caller| drop(self.converse(caller)));
     }
 
-    fn converse(&self, caller: &Caller<UnixStream>) -> io::Result<()> {
-        let mut stream = &caller.stream;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    fn converse(&self, caller: &Caller) -> io::Result<()> {
         let mut received = Vec::new();
         loop {
-            let (request, is_last) = match receive(stream, &mut received)? {
+            let (request, is_last) = match receive(caller, &mut received)? {
                 Some(request) => (request, false),
                 None if received.is_empty() => return Ok(()),
                 None => (Err(Refusal::Unfinished), true),
             };
-            caller.set_busy(true);
             let is_last = is_last || request == Err(Refusal::TooLong);
             let answer = match request {
                 Ok(request) => self.answer(request),
                 Err(refusal) => Err(refusal.to_string()),
             };
-            stream.write_all(&Answer::from(answer).line())?;
-            caller.set_busy(false);
+            caller.send(&Answer::from(answer).line(), Instant::now() + ANSWER_TIMEOUT)?;
             if is_last {
                 return Ok(());
             }
@@ -209,7 +202,7 @@ fn value(answer: impl serde::Serialize) -> Value {
 ///
 /// The line does not arrive in time, or the connection fails.
 fn receive(
-    mut stream: &UnixStream,
+    caller: &Caller,
     received: &mut Vec<u8>,
 ) -> io::Result<Option<Result<Request, Refusal>>> {
     let until = Instant::now() + LINE_TIMEOUT;
@@ -219,16 +212,9 @@ fn receive(
             received.drain(..len);
             return Ok(Some(request));
         }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut bytes) {
-            Ok(0) => return Ok(None),
-            Ok(len) => received.extend(&bytes[..len]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        match caller.receive(&mut bytes, until)? {
+            0 => return Ok(None),
+            len => received.extend(&bytes[..len]),
         }
     }
 }

@@ -361,12 +361,12 @@ impl<D: Door> Lane<D> {
             };
             match message {
                 Message::Arrival(arrival, ticket) => self.open(arrival, ticket),
-                Message::Report(answer) => {
-                    let disks = &self.services.disks;
-                    disks.iter().for_each(DiskQueue::tell_faults);
-                    let counts = disks.numbered().filter_map(|(number, disk)| {
-                        Some((number, disk.counts(self.services.now)?))
-                    });
+                Message::Report(numbers, answer) => {
+                    let counts =
+                        self.services.disks.within(numbers).filter_map(|(number, disk)| {
+                            disk.tell_faults();
+                            Some((number, disk.counts(self.services.now)?))
+                        });
                     // The receiver may have been dropped.
                     drop(answer.send(counts.collect()));
                 }

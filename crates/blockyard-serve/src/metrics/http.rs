@@ -1,12 +1,14 @@
 //! One question over HTTP/1.1 and its answer, which ends the connection.
 
 use super::question::Question;
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use crate::callers::Caller;
+use std::io;
 use std::time::{Duration, Instant};
 
-/// The time within which a question must arrive, and within which an answer must be sent.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// The time within which a question must arrive.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time within which the whole answer must be read: as long as Prometheus waits for one.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The resource that a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,16 +48,13 @@ impl Answer {
     }
 }
 
-/// Answers one question of `client`.
+/// Answers one question of `caller`.
 ///
 /// # Errors
 ///
-/// The client is too slow, or has hung up.
-pub(super) fn serve(
-    mut client: &TcpStream,
-    answer: impl FnOnce(Asked) -> Answer,
-) -> io::Result<()> {
-    let received = receive(client)?;
+/// The caller is too slow, or has hung up.
+pub(super) fn serve(caller: &Caller, answer: impl FnOnce(Asked) -> Answer) -> io::Result<()> {
+    let received = receive(caller)?;
     let question = Question::read(&received).expect("head that was received");
     let (answer, has_body) = match question {
         Ok(Question { path, wants_body }) => match Asked::at(path) {
@@ -64,34 +63,27 @@ pub(super) fn serve(
         },
         Err(refusal) => (Answer::refusal(refusal), true),
     };
-    let mut bytes = format!(
+    let head = format!(
         "HTTP/1.1 {}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n",
         answer.status,
         answer.text.len()
-    )
-    .into_bytes();
+    );
+    let until = Instant::now() + ANSWER_TIMEOUT;
+    caller.send(head.as_bytes(), until)?;
     if has_body {
-        bytes.extend(answer.text.as_bytes());
+        caller.send(answer.text.as_bytes(), until)?;
     }
-    client.set_write_timeout(Some(TIMEOUT))?;
-    client.write_all(&bytes)?;
-    // A close with unread input would discard the answer, so only the sending side is shut down.
-    client.shutdown(std::net::Shutdown::Write)
+    caller.end()
 }
 
 /// Receives a whole question, or enough bytes to refuse it.
-fn receive(mut client: &TcpStream) -> io::Result<Vec<u8>> {
-    let until = Instant::now() + TIMEOUT;
+fn receive(caller: &Caller) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + QUESTION_TIMEOUT;
     let mut received = Vec::new();
     let mut bytes = [0; 1024];
     while Question::read(&received).is_none() {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        client.set_read_timeout(Some(left))?;
-        match client.read(&mut bytes)? {
+        match caller.receive(&mut bytes, until)? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             len => received.extend(&bytes[..len]),
         }

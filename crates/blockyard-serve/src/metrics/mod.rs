@@ -1,26 +1,26 @@
 //! Metrics for Prometheus and a health check, over HTTP.
 //!
-//! For each answer, the thread queries every lane for its counts. A lane that does not answer in time makes `/healthz`
-//! fail.
+//! For each answer, the thread queries every lane. A lane that does not answer in time makes `/healthz` fail.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[scrape-stops-no-lane]** A lane copies the counts of at most [`DISKS_PER_REPORT`] disks in a turn, some 5 KiB each.
 
 mod http;
 pub mod question;
 mod text;
 
-use crate::callers::{Caller, Callers};
+use crate::callers::{Callers, Terms};
 use crate::entrance::{Entrance, Message, ask};
 use crate::listen::{Access, Address, ListenError, Listener};
-use crate::meter::Counts;
+use crate::meter::{Counts, DISKS_PER_REPORT};
 use crate::peer::Peer;
 use crate::roster::Roster;
 use http::{Answer, Asked};
 use std::collections::BTreeMap;
-use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-const OPEN_MAX: usize = 16;
 
 /// The metrics of a server. See the [module](self).
 pub(crate) struct Metrics {
@@ -36,36 +36,47 @@ impl Metrics {
 
     /// Answers questions until `stop` rings.
     pub(crate) fn run(&self, listener: Listener, stop: Arc<OwnedFd>) {
-        Callers::new(listener, stop, "metrics", OPEN_MAX).serve(|caller| self.converse(caller));
-    }
-
-    fn converse(&self, caller: &Caller<TcpStream>) {
-        // After an error, the peer asks again.
-        drop(http::serve(&caller.stream, |asked| {
-            caller.set_busy(true);
-            self.answer(asked)
-        }));
+        Callers::new(listener, stop, Terms::METRICS).serve(|caller| {
+            // After an error, the peer asks again.
+            drop(http::serve(caller, |asked| self.answer(asked)));
+        });
     }
 
     fn answer(&self, asked: Asked) -> Answer {
-        let counts = self.counts();
-        match (asked, counts) {
-            (Asked::Health, Ok(_)) => Answer::ok("ok\n".to_owned()),
-            (Asked::Metrics, Ok(counts)) => {
-                let connections = self.connections.load(Ordering::Relaxed);
+        match asked {
+            Asked::Health => match ask(&self.entrances, Message::Traffic) {
+                Ok(_) => Answer::ok("ok\n".to_owned()),
+                Err(lane) => silent(lane),
+            },
+            Asked::Metrics => {
                 let disks = self.roster.all();
-                Answer::ok(text::write(&disks, &counts, self.entrances.len(), connections))
+                match self.counts(disks.last().map_or(0, |last| last.number + 1)) {
+                    Ok(counts) => {
+                        let connections = self.connections.load(Ordering::Relaxed);
+                        Answer::ok(text::write(&disks, &counts, self.entrances.len(), connections))
+                    }
+                    Err(lane) => silent(lane),
+                }
             }
-            (_, Err(lane)) => Answer::unavailable(format!("lane {lane} does not answer\n")),
         }
     }
 
-    /// Returns the counts of each disk over all lanes, by its number, or the number of a lane that does not answer.
-    fn counts(&self) -> Result<BTreeMap<usize, Counts>, usize> {
+    /// Returns the counts over all lanes of each disk whose number is below `end`, by its number, or the number of a lane
+    /// that does not answer.
+    fn counts(&self, end: usize) -> Result<BTreeMap<usize, Counts>, usize> {
         let mut all = BTreeMap::new();
-        for (disk, counts) in ask(&self.entrances, Message::Report)?.into_iter().flatten() {
-            all.entry(disk).or_insert_with(Counts::new).merge(&counts);
+        // [scrape-stops-no-lane]
+        for start in (0..end).step_by(DISKS_PER_REPORT) {
+            let numbers = start..start + DISKS_PER_REPORT;
+            let told = ask(&self.entrances, |answer| Message::Report(numbers.clone(), answer))?;
+            for (disk, counts) in told.into_iter().flatten() {
+                all.entry(disk).or_insert_with(Counts::new).merge(&counts);
+            }
         }
         Ok(all)
     }
+}
+
+fn silent(lane: usize) -> Answer {
+    Answer::unavailable(format!("lane {lane} does not answer\n"))
 }

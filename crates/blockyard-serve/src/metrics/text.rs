@@ -4,19 +4,17 @@ use crate::job::SECTOR;
 use crate::meter::{Counts, Kind};
 use crate::roster::Listed;
 use blockyard::layer::fault::Count;
-use blockyard::stats::{Direction, Histogram, Stage};
+use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
 use core::fmt::{Display, Write};
 use std::collections::BTreeMap;
 
-/// The upper ends of the buckets, as powers of two in nanoseconds: from about 1 µs to about 34 s.
-const BUCKETS: core::ops::RangeInclusive<u32> = 10..=35;
-
 struct Page<'a> {
     text: String,
     disks: &'a [Listed],
-    counts: &'a BTreeMap<usize, Counts>,
+    /// The counts of each disk.
+    counts: Vec<&'a Counts>,
 }
 
 /// Returns the text of all metrics of `disks`, whose `counts` are by their numbers.
@@ -26,6 +24,8 @@ pub(super) fn write(
     lanes: usize,
     connections: usize,
 ) -> String {
+    let none = Counts::new();
+    let counts = disks.iter().map(|listed| counts.get(&listed.number).unwrap_or(&none)).collect();
     let mut page = Page { text: String::new(), disks, counts };
     page.head("blockyard_connections", "gauge", "Clients connected.");
     page.line(format_args!("blockyard_connections {connections}"));
@@ -56,9 +56,7 @@ impl Page<'_> {
 
     /// Writes a line for each disk. `labels` are further labels and begin with a comma.
     fn samples<V: Display>(&mut self, name: &str, labels: &str, value: impl Fn(&Counts) -> V) {
-        let none = Counts::new();
-        for Listed { number, disk, .. } in self.disks {
-            let counts = self.counts.get(number).unwrap_or(&none);
+        for (Listed { disk, .. }, counts) in self.disks.iter().zip(&self.counts) {
             let (disk, value) = (Escaped(&disk.name), value(counts));
             writeln!(self.text, "{name}{{device=\"{disk}\"{labels}}} {value}")
                 .expect("write of a line to memory");
@@ -129,24 +127,23 @@ impl Page<'_> {
                     Stage::Total => "total",
                 };
                 let labels = format!(",stage=\"{stage_name}\",op=\"{op}\"");
-                for power in BUCKETS {
-                    // Values are whole nanoseconds, so the largest value below the power is one less.
-                    let end = (1_u64 << power) - 1;
-                    let labels = format!("{labels},le=\"{}\"", Seconds(end.into()));
-                    self.samples(&format!("{NAME}_bucket"), &labels, |counts| {
-                        count_up_to(counts.stages.times_ns(direction, stage), end)
-                    });
+                for (Listed { disk, .. }, counts) in self.disks.iter().zip(&self.counts) {
+                    let labels = format!("device=\"{}\"{labels}", Escaped(&disk.name));
+                    let times = counts.stages.times_ns(direction, stage);
+                    for (power, below) in times.below() {
+                        // Values are whole nanoseconds, so the largest value below the power is one less.
+                        let end = Seconds((1 << power) - 1);
+                        writeln!(self.text, "{NAME}_bucket{{{labels},le=\"{end}\"}} {below}")
+                            .expect("write of a line to memory");
+                    }
+                    let (count, sum) = (times.count(), Seconds(times.sum));
+                    write!(
+                        self.text,
+                        "{NAME}_bucket{{{labels},le=\"+Inf\"}} {count}\n\
+                         {NAME}_sum{{{labels}}} {sum}\n{NAME}_count{{{labels}}} {count}\n"
+                    )
+                    .expect("write of lines to memory");
                 }
-                let all = format!("{labels},le=\"+Inf\"");
-                self.samples(&format!("{NAME}_bucket"), &all, |counts| {
-                    counts.stages.times_ns(direction, stage).count()
-                });
-                self.samples(&format!("{NAME}_sum"), &labels, |counts| {
-                    Seconds(counts.stages.times_ns(direction, stage).sum())
-                });
-                self.samples(&format!("{NAME}_count"), &labels, |counts| {
-                    counts.stages.times_ns(direction, stage).count()
-                });
             }
         }
     }
@@ -220,12 +217,6 @@ impl Page<'_> {
     }
 }
 
-/// Returns the number of values up to `end`, which is the end of a bucket: one less than a power of two.
-fn count_up_to(times: &Histogram, end: u64) -> u64 {
-    let up_to = times.buckets().take_while(|(values, _)| *values.end() <= end);
-    up_to.map(|(_, count)| count).sum()
-}
-
 struct Seconds(u128);
 
 impl Display for Seconds {
@@ -268,14 +259,5 @@ mod tests {
     fn seconds_are_exact() {
         assert_eq!(Seconds(1023).to_string(), "0.000001023");
         assert_eq!(Seconds(61_000_000_007).to_string(), "61.000000007");
-    }
-
-    #[test]
-    fn buckets_count_what_is_below_their_end() {
-        let mut times = Histogram::new();
-        for value in [0, 127, 1023, 1024, 2047, 2048, 1 << 40] {
-            times.record(value);
-        }
-        assert_eq!([1023, 2047, 4095].map(|end| count_up_to(&times, end)), [3, 5, 6]);
     }
 }

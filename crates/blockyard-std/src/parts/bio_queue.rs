@@ -17,6 +17,10 @@ const CPU: CpuId = CpuId(0);
 /// Its only hardware queue.
 const HCTX: HctxId = HctxId(0);
 
+/// The least number of bios in a queue, counting the parts of split ones: four for each of 128 requests, 72 bytes each.
+/// Further bios wait before the queue.
+const BIOS_MIN: u32 = 512;
+
 /// A request queue that takes bios without end. See the [module](self).
 #[derive(Debug)]
 pub struct BioQueue<D, S> {
@@ -35,6 +39,8 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
         let host = Host::new(device, sink, shape.tags());
         let mut config = QueueConfig::new(1, 1, shape.limits.clone(), shape.policies);
         config.timeout = shape.timeout.unwrap_or(config.timeout);
+        config.max_bios = BIOS_MIN.max(4 * u32::from(shape.depth));
+        config.max_waiters = 0; // [`Self::waiting`] has all that wait
         let queue = match shape.elevator {
             None => RequestQueue::new(QueueId(0), config, &host),
             Some(make) => {

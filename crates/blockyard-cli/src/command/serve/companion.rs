@@ -10,7 +10,9 @@ use std::process::{Command, ExitStatus};
 use std::sync::{Arc, OnceLock};
 
 use blockyard_serve::Address;
-use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
+};
 use sd_notify::NotifyState;
 
 use super::ending::{Bell, Cause};
@@ -82,6 +84,31 @@ pub(super) fn end_with_parent() -> io::Result<()> {
     }
 }
 
+/// The limit of descriptors that this process was started with, and the higher one that it has since.
+///
+/// The processes that it starts get the former: some programs go through all descriptors up to their limit, or cannot use
+/// those from 1024 on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descriptors {
+    /// The number at the start, if it has been raised.
+    before: Option<u64>,
+    /// The present number; `None` for no limit.
+    pub(super) limit: Option<u64>,
+}
+
+impl Descriptors {
+    /// Raises the limit to the most that the process may have.
+    pub(super) fn raise() -> Self {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        let is_raised = current != maximum
+            && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+        match is_raised {
+            true => Self { before: current, limit: maximum },
+            false => Self { before: None, limit: current },
+        }
+    }
+}
+
 /// A folder of this user for a socket. It is removed when it is dropped.
 #[derive(Debug)]
 pub(super) struct PrivateFolder(PathBuf);
@@ -139,15 +166,24 @@ impl Run {
     }
 }
 
-/// Runs `command` by a shell, with `uri`, and `unixsocket` or `port`, in its environment. When it ends, the server is asked
-/// to end.
+/// Runs `command` by a shell, with `uri`, and `unixsocket` or `port`, in its environment, and with the limit of `descriptors`
+/// before it was raised. When it ends, the server is asked to end.
 ///
 /// # Errors
 ///
 /// There is no shell, or no thread.
-pub(super) fn run(command: &str, address: &Address, has_tls: bool, bell: Bell) -> io::Result<Run> {
+pub(super) fn run(
+    command: &str,
+    address: &Address,
+    has_tls: bool,
+    descriptors: Descriptors,
+    bell: Bell,
+) -> io::Result<Run> {
     let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command);
+    shell.arg("-c").arg(match descriptors.before {
+        Some(limit) => format!("ulimit -S -n {limit}; {command}"),
+        None => command.to_owned(),
+    });
     let scheme = if has_tls { "nbds" } else { "nbd" };
     match address {
         Address::Unix(path) => {

@@ -33,7 +33,7 @@ use crate::cli::{DiskSource, IoChoice, Serve, ServedDisk, Survives, TlsUse};
 use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
-use companion::{PidFile, PrivateFolder};
+use companion::{Descriptors, PidFile, PrivateFolder};
 use ending::{Bell, Cause, Ending, Heard};
 use events::start_log;
 use lateness::Watch;
@@ -73,16 +73,18 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let operator = Operator::listen()?;
     config.control = control.map(|path| controls(path, bell.clone()));
     config.failures = Some(failures(bell.clone()));
+    let descriptors = Descriptors::raise();
     let server = Server::start(&config)?;
     operator.obey(&server);
     let pidfile = companions.pidfile.as_deref().map(PidFile::write).transpose();
     let pidfile = pidfile.map_err(|error| Failure::Input(format!("--pidfile: {error}")))?;
-    announce(&server, &config);
+    announce(&server, &config, descriptors);
     tell_io(server.io());
     companion::notify_ready();
     let run = match (&companions.run, server.addresses().first()) {
         (Some(command), Some(at)) => {
-            Some(companion::run(command, at, config.tls.is_some(), bell.clone())?)
+            let has_tls = config.tls.is_some();
+            Some(companion::run(command, at, has_tls, descriptors, bell.clone())?)
         }
         _ => None,
     };
@@ -151,7 +153,15 @@ fn tell_io(Io { engine, refusal }: &Io) {
 }
 
 /// Logs where the server can be reached, and what its operator should know about its disks.
-fn announce(server: &Server, config: &Config) {
+fn announce(server: &Server, config: &Config, descriptors: Descriptors) {
+    if let (most, Some(limit)) = (server.connections_max(), descriptors.limit)
+        && most < config.connections_max
+    {
+        warning(&format!(
+            "--max-connections is {most} and not {}: the limit of open files is {limit} (ulimit -Hn)",
+            config.connections_max
+        ));
+    }
     for address in server.addresses() {
         note(&format!("serving at {address}"));
     }
