@@ -119,7 +119,7 @@ fn an_export_is_resized_and_keeps_its_data() {
     for name in ["", "file"] {
         let mut old = client(&running, name);
         assert_eq!(old.write(4096, &[9; 4096]), 0);
-        let words = format!("export {name:?} has 1 clients");
+        let words = format!("export {name:?} has 1 client");
         assert_eq!(running.refuses(&["resize", name, "2m"]), error(&words));
         assert_eq!(old.read(4096, 2), [9; 2]);
         let words = format!("export {name:?} has 2097152 bytes, for clients from now on\n");

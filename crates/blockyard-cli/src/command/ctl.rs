@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use blockyard_serve::control::{Answer, Changed, Disconnected, Draining, Listing, Request, Struck};
+use blockyard_serve::counted;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -54,7 +55,7 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
         }
         CtlCommand::Resize { size, .. } => {
             let Changed { changed } = read(value)?;
-            format!("export {changed:?} has {size} bytes, for clients from now on\n")
+            format!("export {changed:?} has {}, for clients from now on\n", counted(size, "byte"))
         }
         CtlCommand::Rate { .. } | CtlCommand::Delay { .. } => {
             let Changed { changed } = read(value)?;
@@ -67,7 +68,9 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
         }
         CtlCommand::Drain | CtlCommand::Unknown(_) => {
             let Draining { in_flight } = read(value)?;
-            format!("the server drains and ends; {in_flight} requests were in flight\n")
+            let were = if in_flight == 1 { "was" } else { "were" };
+            let requests = counted(in_flight, "request");
+            format!("the server drains and ends; {requests} {were} in flight\n")
         }
     };
     Ok(out.write_all(text.as_bytes())?)

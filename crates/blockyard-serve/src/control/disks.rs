@@ -11,7 +11,7 @@ use crate::disk::{Disk, DiskConfig, Memory, Source};
 use crate::door::nbd;
 use crate::entrance::{Message, ask, ask_for};
 use crate::roster::{Listed, Numbers};
-use crate::words::error_words;
+use crate::words::{counted, error_words};
 use core::fmt;
 use serde_json::{Map, Value};
 use std::fs::OpenOptions;
@@ -133,7 +133,9 @@ impl Control {
         let refusal = match clients {
             Ok(0) => return Ok(()),
             Ok(_) if force => return Ok(()),
-            Ok(clients) => format!("export {:?} has {clients} clients", listed.disk.name),
+            Ok(clients) => {
+                format!("export {:?} has {}", listed.disk.name, counted(clients, "client"))
+            }
             Err(why) => why,
         };
         self.roster.put(listed.clone());
