@@ -10,6 +10,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use anstyle::{AnsiColor, Style};
+use blockyard_serve::counted;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
@@ -124,7 +125,9 @@ impl Queue {
         let next = self.lines.pop_front();
         if self.dropped > 0 && self.lines.len() <= LINES_MAX / 2 {
             let count = core::mem::take(&mut self.dropped);
-            let words = format!("{count} lines of the log were dropped: standard error was full");
+            let lines = counted(count, "line");
+            let were = if count == 1 { "was" } else { "were" };
+            let words = format!("{lines} of the log {were} dropped: standard error was full");
             self.lines.push_back(self.choice.line(Level::Warning, &words, None));
         }
         next

@@ -56,8 +56,13 @@ impl Failure {
 }
 
 fn fail(code: u8, words: &str) -> ExitCode {
-    log::put(Level::Error, words, None);
+    error(words);
     ExitCode::from(code)
+}
+
+/// Prints an error of a command that may yet end with an exit code of its own.
+pub(crate) fn error(words: &str) {
+    log::put(Level::Error, words, None);
 }
 
 /// Prints a note.

@@ -94,8 +94,10 @@ pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
 
 /// Returns the error of the medium that an I/O error stands for.
 pub(crate) fn media(error: &io::Error) -> MediaError {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MediaError::NoSpace,
+        // Too large: beyond RLIMIT_FSIZE.
+        StorageFull | QuotaExceeded | FileTooLarge => MediaError::NoSpace,
         _ => MediaError::Failed,
     }
 }
@@ -132,7 +134,7 @@ mod tests {
         let empty = File::open("/dev/null").expect("null device");
         let error = empty.read_exact_at(&mut [0], 0).expect_err("empty file");
         assert_eq!(media_read(&error), MediaError::Failed);
-        for full in [Errno::NOSPC, Errno::DQUOT] {
+        for full in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG] {
             assert_eq!(media(&full.into()), MediaError::NoSpace);
         }
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("full device");

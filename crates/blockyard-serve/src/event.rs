@@ -1,5 +1,6 @@
 //! Events of clients and disks, for a log.
 
+use crate::words::counted;
 use core::fmt;
 use std::borrow::Cow;
 
@@ -55,7 +56,8 @@ impl fmt::Display for Harm {
         match *self {
             Self::CutShort { disk_bytes, file_bytes } => write!(
                 f,
-                "its file was cut short from {disk_bytes} to {file_bytes} bytes: reads beyond the end fail"
+                "its file was cut short from {disk_bytes} to {}: reads beyond the end fail",
+                counted(file_bytes, "byte")
             ),
             Self::Failed => f.write_str(
                 "its file failed: it was truncated or cannot be read or written; requests fail",
@@ -105,7 +107,8 @@ impl fmt::Display for ClientEvent {
                 write!(f, "serving export {export:?}, {}", tls.unwrap_or("without TLS"))
             }
             Happened::Gone { export: Some(export), requests, why } => {
-                write!(f, "gone from export {export:?} after {requests} requests: {why}")
+                let requests = counted(requests, "request");
+                write!(f, "gone from export {export:?} after {requests}: {why}")
             }
             Happened::Gone { export: None, why, .. } => {
                 write!(f, "gone before it chose an export: {why}")

@@ -67,6 +67,7 @@ mod watcher;
 use blockyard_std::parts::{bell, clock, discards, job, map, pool, ring, slab, words};
 
 pub use admission::{Admission, Place};
+pub use blockyard_std::parts::words::counted;
 pub use blockyard_std::{IoEngine, OpenError as StoreError};
 pub use disk::{
     Behaviour, DiskConfig, FaultCounts, LATE, Lateness, Layers, OpenError, Source, Timing,
@@ -78,7 +79,7 @@ pub use metrics::question as http;
 pub use reloader::Reloader;
 pub use rustls::pki_types::ServerName;
 pub use server::{Config, Io, Server, StartError, Stopper};
-pub use tls::{TlsConfig, TlsError};
+pub use tls::{TlsConfig, TlsError, Untimely};
 pub use traffic::Traffic;
 pub use watcher::{Tell, Watcher};
 

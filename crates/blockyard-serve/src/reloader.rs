@@ -1,7 +1,7 @@
 //! Reads the certificates of a running server again.
 
 use crate::door::nbd;
-use crate::tls::{TlsConfig, TlsError};
+use crate::tls::{Loaded, TlsConfig, TlsError, Untimely};
 use std::sync::Arc;
 
 /// Reads the certificates of a [`Server`](crate::Server) again.
@@ -13,14 +13,16 @@ pub struct Reloader {
 
 impl Reloader {
     /// Reads the files of the server's TLS again. Clients that start TLS from now on get the new certificates; those
-    /// that have started it keep the old ones. Returns whether the server has TLS.
+    /// that have started it keep the old ones. Returns the certificates outside their time of validity, which are used all the
+    /// same, or `None` if the server has no TLS.
     ///
     /// # Errors
     ///
     /// A file cannot be read, or the files do not fit together. The server then keeps its old certificates.
-    pub fn reload(&self) -> Result<bool, TlsError> {
-        let Some((tls, files)) = &self.tls else { return Ok(false) };
-        tls.replace(files.load()?);
-        Ok(true)
+    pub fn reload(&self) -> Result<Option<Vec<Untimely>>, TlsError> {
+        let Some((tls, files)) = &self.tls else { return Ok(None) };
+        let Loaded { config, untimely } = files.load()?;
+        tls.replace(config);
+        Ok(Some(untimely))
     }
 }

@@ -22,7 +22,7 @@ use crate::peer::Peer;
 use crate::reloader::Reloader;
 use crate::ring::IoEngine;
 use crate::roster::{Listed, Roster};
-use crate::tls::{TlsConfig, TlsError};
+use crate::tls::{TlsConfig, TlsError, Untimely};
 use crate::watcher::Watcher;
 use crate::words::error_words;
 use blockyard_wire::nbd::ExportError;
@@ -143,6 +143,7 @@ pub struct Server {
     connections_max: usize,
     gauge: Gauge,
     reloader: Reloader,
+    untimely: Vec<Untimely>,
     stop: Arc<OwnedFd>,
     metrics_address: Option<Address>,
     acceptor: JoinHandle<()>,
@@ -205,7 +206,7 @@ impl Server {
             (0..lanes_count).map(|_| bell().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
         let io = Io::of(config.io);
         let roster = Arc::new(open_disks(config, &bells)?);
-        let tls = load_tls(config)?;
+        let (tls, untimely) = load_tls(config)?;
         let Bound { client, listeners, metrics, control } = Bound::new(config)?;
         let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
         let stop = Arc::new(bell()?);
@@ -263,6 +264,7 @@ impl Server {
             connections_max,
             gauge,
             reloader,
+            untimely,
             stop,
             metrics_address,
             acceptor,
@@ -334,6 +336,12 @@ impl Server {
         all.iter().filter(|it| which(&it.disk)).map(|it| it.disk.name.clone()).collect()
     }
 
+    /// Returns the certificates that were outside their time of validity at the start. They are used all the same.
+    #[must_use]
+    pub fn untimely_certificates(&self) -> &[Untimely] {
+        &self.untimely
+    }
+
     /// Returns a handle that queries the server's traffic.
     #[must_use]
     pub fn gauge(&self) -> Gauge {
@@ -382,10 +390,10 @@ fn open_disks(config: &Config, bells: &[Arc<OwnedFd>]) -> Result<Roster, StartEr
     Ok(Roster::new(disks.map_err(StartError::Open)?))
 }
 
-fn load_tls(config: &Config) -> Result<Option<Arc<nbd::Tls>>, StartError> {
-    let Some(tls) = &config.tls else { return Ok(None) };
+fn load_tls(config: &Config) -> Result<(Option<Arc<nbd::Tls>>, Vec<Untimely>), StartError> {
+    let Some(tls) = &config.tls else { return Ok((None, Vec::new())) };
     let loaded = tls.load().map_err(StartError::Tls)?;
-    Ok(Some(Arc::new(nbd::Tls::new(loaded, tls.is_required))))
+    Ok((Some(Arc::new(nbd::Tls::new(loaded.config, tls.is_required))), loaded.untimely))
 }
 
 /// The sockets of a server.

@@ -1,15 +1,20 @@
 //! The configuration of TLS: certificates and keys from files, and whether clients must use it.
+//!
+//! A certificate outside its time of validity is used, as the other side decides whether it accepts that, and [`Untimely`] says so.
 
 use core::fmt;
+use core::time::Duration;
+use rustls::Error::InvalidCertificate;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::words::error_words;
+use crate::words::{counted, error_words};
 
 /// The PEM files that TLS needs, and whether clients must use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,10 +45,44 @@ impl fmt::Display for TlsError {
 
 impl core::error::Error for TlsError {}
 
+/// A certificate outside its time of validity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untimely {
+    file: PathBuf,
+    /// The number of the certificate in its file, from 1.
+    number: usize,
+    /// Whether it is not valid yet; else it has expired.
+    is_early: bool,
+    /// The time to the begin of its validity, or from its end.
+    away: Duration,
+}
+
+impl fmt::Display for Untimely {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u64, &str); 3] = [(86_400, "day"), (3600, "hour"), (60, "minute")];
+        let secs = self.away.as_secs();
+        let unit = UNITS.into_iter().find(|(unit, _)| secs >= *unit);
+        let (unit, noun) = unit.unwrap_or((1, "second"));
+        let away = counted(secs / unit, noun);
+        write!(f, "{}: certificate {} ", self.file.display(), self.number)?;
+        match self.is_early {
+            true => write!(f, "will not be valid before {away} from now"),
+            false => write!(f, "expired {away} ago"),
+        }
+    }
+}
+
+/// What [`TlsConfig::load`] has found.
+pub(crate) struct Loaded {
+    pub(crate) config: Arc<ServerConfig>,
+    pub(crate) untimely: Vec<Untimely>,
+}
+
 impl TlsConfig {
     /// Reads the files, and checks that they fit together.
-    pub(crate) fn load(&self) -> Result<Arc<ServerConfig>, TlsError> {
+    pub(crate) fn load(&self) -> Result<Loaded, TlsError> {
         let chain = certificates(&self.certificate)?;
+        let mut untimely = untimely(&self.certificate, &chain);
         let key = PrivateKeyDer::from_pem_file(&self.key)
             .map_err(|error| of_pem(&self.key, "private key", error))?;
         let provider = Arc::new(default_provider());
@@ -54,7 +93,9 @@ impl TlsConfig {
             None => builder.with_no_client_auth(),
             Some(file) => {
                 let mut roots = RootCertStore::empty();
-                for certificate in certificates(file)? {
+                let authorities = certificates(file)?;
+                untimely.extend(self::untimely(file, &authorities));
+                for certificate in authorities {
                     roots.add(certificate).map_err(|error| of_rustls(file, &error))?;
                 }
                 let verifier =
@@ -71,8 +112,40 @@ impl TlsConfig {
             },
             error => of_rustls(&self.certificate, &error),
         })?;
-        Ok(Arc::new(config))
+        Ok(Loaded { config: Arc::new(config), untimely })
     }
+}
+
+/// Returns those of the certificates of `file` that are outside their time of validity.
+fn untimely(file: &Path, certificates: &[CertificateDer<'_>]) -> Vec<Untimely> {
+    let numbered = certificates.iter().enumerate();
+    let untimely = numbered.filter_map(|(at, certificate)| {
+        let (is_early, away) = distance(certificate, UnixTime::now())?;
+        Some(Untimely { file: file.to_owned(), number: at + 1, is_early, away })
+    });
+    untimely.collect()
+}
+
+/// Returns whether the validity of a certificate begins after `now`, and the time from `now` to its begin or since its end, or
+/// `None` if it is valid.
+fn distance(certificate: &CertificateDer<'_>, now: UnixTime) -> Option<(bool, Duration)> {
+    let parsed = ParsedCertificate::try_from(certificate).ok()?;
+    let nobody = RootCertStore::empty();
+    let algorithms = default_provider().signature_verification_algorithms.all;
+    // No authority is known here, but the verification looks at the time first.
+    match verify_server_cert_signed_by_trust_anchor(&parsed, &nobody, &[], now, algorithms) {
+        Err(InvalidCertificate(CertificateError::ExpiredContext { not_after, .. })) => {
+            Some((false, time_between(not_after, now)))
+        }
+        Err(InvalidCertificate(CertificateError::NotValidYetContext { not_before, .. })) => {
+            Some((true, time_between(now, not_before)))
+        }
+        _ => None,
+    }
+}
+
+fn time_between(from: UnixTime, to: UnixTime) -> Duration {
+    Duration::from_secs(to.as_secs().saturating_sub(from.as_secs()))
 }
 
 /// Returns all certificates of a file, which must hold at least one.

@@ -8,7 +8,7 @@ fn files_are_closed_while_a_lane_hangs() {
     let path = std::env::temp_dir().join(format!("hung-lane-{}.json", std::process::id()));
     let files = Files { perfetto: Some(path.clone()), blktrace: None };
     let lanes = Lanes { name: "none".to_owned(), lanes: 2, disks: 1, depth: 4 };
-    let recorder = LiveRecorder::create(&files, lanes).unwrap();
+    let recorder = LiveRecorder::create(&files, lanes, |_| ()).unwrap();
     let [ended, hangs] = [0, 1].map(|lane| recorder.lane(lane, Instant::ZERO));
     drop(ended);
     recorder.finish().unwrap();

@@ -1,7 +1,6 @@
 //! The commands of `ctl`.
 
 use core::num::NonZeroU64;
-use std::fs;
 use std::path::PathBuf;
 
 use blockyard::layer::delay::Extra;
@@ -11,6 +10,7 @@ use blockyard_serve::control::Request;
 use clap::{Args, Command, Subcommand};
 use serde_json::{Map, Value};
 
+use super::fault::FaultSource;
 use super::serve::{control_path, extra, rates, time};
 use super::size::bytes;
 
@@ -76,9 +76,12 @@ pub(crate) enum CtlCommand {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
         export: String,
-        /// A file as for `serve --fault`, or none
-        #[arg(value_name = "RULES.toml")]
-        rules: String,
+        /// As for `serve --fault`: a file, - for standard input, a rule, or none
+        ///
+        /// A rule: 'op = "read", nth = 3, error = "io"'. Operations: read, write, flush (or fsync), discard
+        /// (or trim), write-zeroes.
+        #[arg(value_name = "RULES")]
+        rules: FaultSource,
     },
     /// Add an export
     Add {
@@ -146,11 +149,8 @@ impl CtlCommand {
                 max_us: in_units(delay.max, 1000),
             },
             Self::Fault { export, rules } => {
-                let text = match rules.as_str() {
-                    "none" => Ok(String::new()),
-                    file => fs::read_to_string(file).map_err(|error| format!("{file}: {error}")),
-                };
-                Request::Fault { export, rules: text? }
+                let rules = rules.text().map_err(|error| error.to_string())?;
+                Request::Fault { export, rules }
             }
             Self::Add { export, source, keys } => Request::Add { disk: disk(export, source, keys) },
             Self::Remove { export, force } => Request::Remove { export, force },
@@ -196,6 +196,7 @@ Examples:
   blockyard ctl /run/disk.ctl disconnect 3
   blockyard ctl /run/disk.ctl rate '' 20m,burst=1s
   blockyard ctl /run/disk.ctl fault '' outage.toml
+  blockyard ctl /run/disk.ctl fault '' 'op = \"flush\", nth = 1, error = \"io\"'
   blockyard ctl /run/disk.ctl add scratch memory:1g max-clients=1
   blockyard ctl /run/disk.ctl resize scratch 2g --force
 

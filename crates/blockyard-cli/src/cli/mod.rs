@@ -3,6 +3,7 @@
 mod btt;
 mod ctl;
 mod designs;
+mod fault;
 mod job;
 mod serve;
 mod setting;
@@ -25,9 +26,10 @@ pub(crate) use btt::{
 };
 pub(crate) use ctl::{Ctl, CtlCommand};
 pub(crate) use designs::Designs;
+pub(crate) use fault::FaultSource;
 use job::{FIO, JOB_OPTIONS};
 pub(crate) use job::{Job, JobChoice};
-pub(crate) use serve::{DiskSource, IoChoice, Serve, ServedDisk, Survives, TlsUse};
+pub(crate) use serve::{DiskSource, IoChoice, Parent, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting, Variables};
 pub(crate) use usage::one_line;
 
@@ -433,8 +435,9 @@ const FAULTS: &str = r#"A fault file has a table for each rule; for each request
 fires decides:
 
   [[rule]]
-  name = "bad-block"       # its name in the answer
-  op = ["read"]            # or op = "read"; without it, all ops
+  name = "bad-block"       # its name in the answer; else its number
+  op = ["read"]            # or op = "read"; without it, all ops: read, write,
+                           # flush (or fsync), discard (or trim), write-zeroes
   disk = 0                 # without it, all disks
   sectors = "1000..1008"   # of 512 bytes, 1008 excluded; without it, all
   error = "medium"         # or io, timeout, no-space, not-supported, gone

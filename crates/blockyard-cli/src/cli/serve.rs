@@ -13,6 +13,7 @@ use clap::{Args, ValueEnum};
 use nix::unistd::Group;
 
 use super::btt::ContainerName;
+use super::fault::FaultSource;
 use super::size::bytes;
 use crate::log::{Format, Level};
 
@@ -61,12 +62,16 @@ pub(crate) struct Serve {
     #[arg(long = "set", value_name = "KEY=VALUE", hide = true, value_parser = set_in_file)]
     _set: Option<Infallible>,
 
-    /// Fault rules, as for `run --faults`; --faults is the same option
+    /// Fault rules: a file, - for standard input, or a rule; --faults is the same option
     ///
-    /// Rules that cannot fire on a disk, and rules for torn and misdirected writes, are refused.
-    /// With `none`, there are no faults until `blockyard ctl` sets them.
-    #[arg(long, alias = "faults", value_name = "RULES.toml", verbatim_doc_comment)]
-    pub(crate) fault: Option<String>,
+    /// The file is that of `run --faults`; `run --help` explains its keys. A rule on the
+    /// command line has them between commas, and several rules are in braces: see
+    /// the examples. Operations: read, write, flush (or fsync),
+    /// discard (or trim), write-zeroes; without `op`, all. A path with `=` begins with / or
+    /// a dot. Rules that cannot fire on a disk, and rules for torn and misdirected writes, are
+    /// refused. With `none`, there are no faults until `blockyard ctl` sets them.
+    #[arg(long, alias = "faults", value_name = "RULES")]
+    pub(crate) fault: Option<FaultSource>,
 
     /// Delay requests by a time, or by a random time in a range: 500us, 1ms-3ms
     #[arg(long, value_name = "TIME[-TIME]", value_parser = extra)]
@@ -129,11 +134,8 @@ pub(crate) struct Serve {
 
     /// The certificates whose owners may use a disk: names in subjectAltName, separated by commas
     ///
-    /// Others do not see the export.
-    #[arg(
-        long, value_name = "NAME,...", value_delimiter = ',', value_parser = certificate_name,
-        requires = "tls_client_ca"
-    )]
+    /// Others do not see the export. The server needs --tls-client-ca.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = certificate_name)]
     pub(crate) allow_certificate: Vec<ServerName<'static>>,
 
     /// The most clients of a disk at a time; further clients are disconnected
@@ -192,8 +194,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = connections)]
     pub(crate) max_connections: usize,
 
-    /// How long a client may take to choose an export
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
+    /// How long a client may take to choose an export; not zero
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time_not_zero)]
     pub(crate) handshake_timeout: Duration,
 
     /// The access mode of unix sockets, in octal: 0660
@@ -214,14 +216,26 @@ pub(crate) struct Serve {
 
     /// Run a shell command beside the server, which ends with it and has its exit code
     ///
-    /// The command finds the server by $uri and $unixsocket, or $port. Without --nbd, the
-    /// server listens at a unix socket that only this user can reach.
-    #[arg(long, value_name = "COMMAND", verbatim_doc_comment)]
+    /// The command finds the server by $uri and $unixsocket, or $port. $uri names the default
+    /// export, or else the first one. Without --nbd, the server listens at a unix socket
+    /// that only this user can reach. If the server ends first, the command gets SIGTERM
+    /// (not after Ctrl-C, which the command gets too) and has the rest of --drain-timeout
+    /// to end. The exit code is the command's even if the server fails, as in its last
+    /// flush: the log then has the error.
+    #[arg(long, value_name = "COMMAND")]
     pub(crate) run: Option<String>,
 
     /// End, as after SIGTERM, when the process that started the server ends
-    #[arg(long)]
-    pub(crate) exit_with_parent: bool,
+    ///
+    /// If it has ended already, the server does not start. With PID, the number of that process
+    /// ($$ in a shell), this is certain. Without it, one that ended at once can be missed if
+    /// it was in the session and the process group of process 1, as in a container. Before
+    /// Linux 5.3, the server ends with the thread that started it.
+    #[arg(
+        long, value_name = "PID", num_args = 0..=1, require_equals = true,
+        default_missing_value = "any"
+    )]
+    pub(crate) exit_with_parent: Option<Parent>,
 
     /// The least severe lines of the log on standard error
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t = Level::Note)]
@@ -232,6 +246,9 @@ pub(crate) struct Serve {
     pub(crate) log_format: Format,
 
     /// The time limit for requests in flight after a signal to end
+    ///
+    /// With 0s the first signal is as the second one: no request is awaited, and no disk
+    /// is flushed.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) drain_timeout: Duration,
 }
@@ -267,6 +284,28 @@ pub(crate) enum Survives {
     Power,
     /// A loss of power on directly mapped persistent memory (DAX)
     Pmem,
+}
+
+/// The process that a server does not outlive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// The parent, whatever its number.
+    Any,
+    /// The parent, which has this number.
+    Number(u32),
+}
+
+impl FromStr for Parent {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "any" => Ok(Self::Any),
+            number => {
+                number.parse().map(Self::Number).map_err(|_| "expected the number of a process")
+            }
+        }
+    }
 }
 
 /// Where the data of a disk is.
@@ -312,6 +351,14 @@ impl FromStr for ServedDisk {
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let time = profile::read_time(text, "500ms, 10s")?;
     Ok(Duration::from_nanos(time.as_ns()))
+}
+
+/// A time limit that leaves some time.
+fn time_not_zero(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("the time must be longer than zero: 500ms, 10s".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// The path of a control socket, which is no address.
@@ -403,6 +450,8 @@ Examples:
   blockyard serve disk.img --nbd 0.0.0.0:10809 --tls-cert server-cert.pem \\
       --tls-key server-key.pem
   blockyard serve disk.img --nbd unix:/run/slow.sock --as emmc-hs400-sprd
+  blockyard serve memory:1g --nbd unix:/run/bad.sock \\
+      --fault '{op = \"read\", nth = 3, error = \"io\"}, {delay = \"5ms\"}'
   blockyard serve --export root=root.img --export scratch=memory:4g \\
       --nbd unix:/run/disks.sock
 
@@ -419,8 +468,10 @@ place of the device.
 
 With --as the data is still in DISK, but the model decides when requests
 complete. Of the model's CPU time, only that of a card's driver takes real time.
-If the machine is too slow for the model, notes say so once a second and at the
-end. Disks with --as, --fault, --delay or --rate have one lane.
+If the machine is too slow for the model, a note says so: when, of the
+completions in the last 10 s, at least 100 and more than 1 % were late by 100 us
+or more; then at most once a minute. A note at the end has the totals.
+Disks with --as, --fault, --delay or --rate have one lane.
 
 With --btt, --sync (the same as --survives power) synchronises the file twice
 for each batch of writes. Without --sync the file is mapped, and takes its full
@@ -442,7 +493,8 @@ For Perfetto, first remove the last line and close the list:
   (sed '$d' trace.json | sed '$s/,$//'; echo ']}') > whole.json
 A request takes 100 to 300 bytes with --blktrace, and up to 1100 with --trace.
 If a trace file is slower than the clients, the clients wait for it. If it can
-no longer be written, the server continues, and reports the error when it ends.
+no longer be written, a line of the log says so, the traces end, and the server
+continues. Its exit code is 1 then.
 
 SIGTERM or SIGINT ends the server: it takes no new requests, answers those in
 flight, flushes its disks and closes its traces. A client that does not read its
@@ -450,7 +502,13 @@ replies is disconnected after half of --drain-timeout: 1 s to 30 s. After a
 second signal, or the end of --drain-timeout, the server only waits for traces
 to be closed, at most five seconds; after a third signal it exits at once.
 Signals within half a second count as one. Everything that was flushed or
-written with FUA survives each of these ends.";
+written with FUA survives each of these ends.
+
+SIGQUIT is as SIGINT. SIGXCPU (RLIMIT_CPU) drains too. SIGHUP reads the
+certificates again, and SIGUSR1 logs the load. SIGUSR2, SIGALRM, SIGVTALRM,
+SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXFSZ and real-time signals are ignored,
+with a line in the log, at most one a minute for each. A write beyond the limit
+on the size of files (RLIMIT_FSIZE) fails with ENOSPC.";
 
 #[cfg(test)]
 mod tests {

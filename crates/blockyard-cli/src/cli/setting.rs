@@ -11,7 +11,7 @@ use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
 use blockyard_sim::simulate::Conditions;
 use clap::{Args, ValueEnum};
 
-use super::JobChoice;
+use super::{FaultSource, JobChoice};
 use crate::message::Failure;
 use crate::{interrupt, log};
 
@@ -58,9 +58,9 @@ pub(crate) struct Setting {
     #[arg(long, value_name = "KEY=VALUE", value_parser = replaced)]
     set: Vec<Override>,
 
-    /// Faults to inject: a TOML file of rules
-    #[arg(long, alias = "fault", value_name = "FILE")]
-    faults: Option<String>,
+    /// Faults to inject: a TOML file of rules, - for standard input, or a rule
+    #[arg(long, alias = "fault", value_name = "RULES")]
+    faults: Option<FaultSource>,
 
     /// Check what reads return and what is on the device at the end
     #[arg(long)]
@@ -150,7 +150,7 @@ impl Setting {
         Ok(Subject {
             seed: self.answer.seed,
             until_steady: self.until.is_some(),
-            faults: self.faults.as_deref().map(FaultRules::read).transpose()?,
+            faults: self.faults.as_ref().map(FaultSource::read).transpose()?,
             verify: (self.verify || verify.cuts_power()).then_some(verify),
         })
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use blockyard_serve::control::{Answer, Changed, Disconnected, Draining, Listing, Request, Struck};
+use blockyard_serve::counted;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::de::DeserializeOwned;
@@ -55,7 +56,7 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
         }
         CtlCommand::Resize { size, .. } => {
             let Changed { changed } = read(value)?;
-            format!("export {changed:?} has {size} bytes, for clients from now on\n")
+            format!("export {changed:?} has {}, for clients from now on\n", counted(size, "byte"))
         }
         CtlCommand::Rate { .. } | CtlCommand::Delay { .. } => {
             let Changed { changed } = read(value)?;
@@ -68,7 +69,9 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
         }
         CtlCommand::Drain | CtlCommand::Unknown(_) => {
             let Draining { in_flight } = read(value)?;
-            format!("the server drains and ends; {in_flight} requests were in flight\n")
+            let were = if in_flight == 1 { "was" } else { "were" };
+            let requests = counted(in_flight, "request");
+            format!("the server drains and ends; {requests} {were} in flight\n")
         }
     };
     Ok(out.write_all(text.as_bytes())?)

@@ -12,7 +12,7 @@ use clap::{Args, Command, FromArgMatches};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::cli::{Serve, one_line};
+use crate::cli::{FaultSource, Serve, one_line};
 use crate::message::Failure;
 
 /// The keys of the server, at the top of the file.
@@ -152,6 +152,12 @@ impl File<'_> {
                 let at = said.iter().find(is_of).map_or_else(source, |said| said.offset);
                 self.wrong(at, Problem::Syntax(one_line(&error)))
             })?;
+        if args.fault == Some(FaultSource::Stdin) {
+            let words = "`fault` cannot be `-`: a disk of a file gets no rules from standard input";
+            let said = own.iter().find(|said| said.option.starts_with("--fault="));
+            let at = said.map_or(offset, |said| said.offset);
+            return Err(self.wrong(at, Problem::Syntax(words.to_owned())));
+        }
         Ok(Given { name, args })
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 
 use blockyard_serve::control::{Client, Export, Listing};
+use blockyard_serve::counted;
 use blockyard_sim::answer::number::{approximate, count, digits, mebibytes};
 
 use super::table::{Align, Table};
@@ -61,13 +62,13 @@ fn export_row(export: &Export) -> [String; 9] {
 fn health(export: &Export) -> Option<String> {
     let mut parts = Vec::new();
     if let Some(btt) = &export.btt {
-        let arenas = if btt.arenas == 1 { "arena" } else { "arenas" };
-        parts.push(format!("BTT with {} {arenas}, {} free blocks", btt.arenas, btt.free_blocks));
+        let arenas = counted(btt.arenas, "arena");
+        parts.push(format!("BTT with {arenas}, {}", counted(btt.free_blocks, "free block")));
         if btt.read_only_arenas > 0 {
             parts.push(format!("{} read-only", btt.read_only_arenas));
         }
         if btt.unfinished_writes > 0 {
-            parts.push(format!("{} cut writes to finish", btt.unfinished_writes));
+            parts.push(format!("{} to finish", counted(btt.unfinished_writes, "cut write")));
         }
         if btt.broken {
             parts.push("a write failed halfway: all writes are refused".to_owned());

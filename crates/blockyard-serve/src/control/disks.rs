@@ -18,7 +18,7 @@ use crate::disk::{Disk, DiskConfig, Source};
 use crate::door::nbd;
 use crate::entrance::{Message, ask_for};
 use crate::roster::Listed;
-use crate::words::error_words;
+use crate::words::{counted, error_words};
 use blockyard_wire::nbd::ExportError;
 use core::fmt;
 use serde_json::{Map, Value};
@@ -149,8 +149,7 @@ impl Control {
     fn close(&self, listed: &Listed, force: bool) -> Result<(), String> {
         listed.disk.gate.close(force).map_err(|clients| {
             let name = &listed.disk.name;
-            let noun = if clients == 1 { "client" } else { "clients" };
-            format!("export {name:?} has {clients} {noun}")
+            format!("export {name:?} has {}", counted(clients, "client"))
         })
     }
 

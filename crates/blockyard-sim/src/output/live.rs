@@ -37,7 +37,8 @@ pub struct LiveRecorder {
 }
 
 impl LiveRecorder {
-    /// Creates `files` and returns their recorder.
+    /// Creates `files` and returns their recorder. A thread calls `broken` as soon as a record cannot be written: the
+    /// trace then ends.
     ///
     /// # Errors
     ///
@@ -46,7 +47,11 @@ impl LiveRecorder {
     /// # Panics
     ///
     /// If the system cannot start a thread.
-    pub fn create(files: &Files, lanes: Lanes) -> Result<Self, OutputError> {
+    pub fn create(
+        files: &Files,
+        lanes: Lanes,
+        broken: impl FnOnce(&OutputError) + Send + 'static,
+    ) -> Result<Self, OutputError> {
         let setting = Setting {
             name: lanes.name.clone(),
             device: String::new(),
@@ -56,7 +61,7 @@ impl LiveRecorder {
             mmc: false,
             lanes: Some(lanes.lanes),
         };
-        let mut writer = Writer::create(files, Some(&setting))?;
+        let mut writer = Writer::create(files, Some(&setting), Box::new(broken))?;
         for lane in 0..lanes.lanes {
             writer.task(TaskId(lane.into()), &format!("lane-{lane}"));
         }

@@ -36,7 +36,7 @@ impl Recorder {
     ///
     /// If the system cannot start a thread.
     pub fn create(files: &Files) -> Result<Self, OutputError> {
-        let writer = Writer::create(files, None)?;
+        let writer = Writer::create(files, None, Box::new(|_| ()))?;
         Ok(Self { notes: writer.notes(LaneId(0)), current: None, writer })
     }
 

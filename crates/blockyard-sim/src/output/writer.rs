@@ -29,6 +29,9 @@ enum Message {
     End,
 }
 
+/// A function that hears that the files will not be complete, as soon as a record cannot be written.
+pub(super) type Broken = Box<dyn FnOnce(&OutputError) + Send>;
+
 /// The thread, and the channel to it.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -39,12 +42,17 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts a thread that writes `files`. The Perfetto file is created now. blktrace's files are
-    /// created when a world begins, or now if there is a `setting`.
+    /// created when a world begins, or now if there is a `setting`. The thread calls `broken` if a record cannot be
+    /// written, and ends.
     ///
     /// # Panics
     ///
     /// If the system cannot start a thread.
-    pub(super) fn create(files: &Files, setting: Option<&Setting>) -> Result<Self, OutputError> {
+    pub(super) fn create(
+        files: &Files,
+        setting: Option<&Setting>,
+        broken: Broken,
+    ) -> Result<Self, OutputError> {
         let mut outputs: Vec<Box<dyn Output>> = Vec::new();
         if let Some(path) = &files.perfetto {
             outputs.push(Box::new(Perfetto::create(path)?));
@@ -56,7 +64,10 @@ impl Writer {
             outputs.iter_mut().try_for_each(|output| output.world(setting))?;
         }
         let (messages, received) = sync_channel(BATCHES);
-        let thread = thread::spawn(move || write(outputs, &received));
+        let thread = thread::spawn(move || {
+            write(&mut outputs, &received).inspect_err(|error| broken(error))?;
+            outputs.iter_mut().try_for_each(|output| output.finish())
+        });
         Ok(Self { messages: Some(messages), thread })
     }
 
@@ -133,12 +144,8 @@ fn send(messages: &mut Option<SyncSender<Message>>, message: Message) {
     }
 }
 
-/// The body of the thread: passes `messages` on to every output until the end, or until all senders
-/// are gone.
-fn write(
-    mut outputs: Vec<Box<dyn Output>>,
-    messages: &Receiver<Message>,
-) -> Result<(), OutputError> {
+/// Passes `messages` on to every output until the end, or until all senders are gone.
+fn write(outputs: &mut [Box<dyn Output>], messages: &Receiver<Message>) -> Result<(), OutputError> {
     for message in messages {
         let mut outputs = outputs.iter_mut();
         match message {
@@ -153,5 +160,5 @@ fn write(
             Message::End => break,
         }
     }
-    outputs.iter_mut().try_for_each(|output| output.finish())
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [[rule]]
-//! name = "bad-block"       # the name in answers
+//! name = "bad-block"       # the name in answers; without it, `rule N` for the Nth rule
 //! op = ["read", "write"]   # or one op; without it, every op
 //! disk = 0                 # without it, every disk
 //! sectors = "1000..1008"   # of 512 bytes, 1008 not included; without it, every sector
@@ -10,6 +10,8 @@
 //! for = "5s"               # from then on; without it, to the end
 //! error = "medium"         # what happens to the requests that match
 //! ```
+//!
+//! The ops are `read`, `write`, `flush` (or `fsync`), `discard` (or `trim`), `write-zeroes` and `secure-erase`.
 //!
 //! Each rule has one action:
 //!
@@ -102,7 +104,9 @@ const OPS: &[(&str, Op)] = &[
     ("read", Op::Read),
     ("write", Op::Write),
     ("flush", Op::Flush),
+    ("fsync", Op::Flush),
     ("discard", Op::Discard),
+    ("trim", Op::Discard),
     ("write-zeroes", Op::WriteZeroes),
     ("secure-erase", Op::SecureErase),
 ];
@@ -199,7 +203,7 @@ impl FaultRules {
         let top = Table::open(Source::new(name, text, &notes), KEYS, Choices::NONE)?;
         let mut rules: Vec<FaultRule> = Vec::new();
         for table in top.tables("rule", RULE)? {
-            let rule = rule(&table)?;
+            let rule = rule(&table, rules.len() + 1)?;
             if rules.iter().any(|other| other.name == rule.name) {
                 let words = "another rule has this name: answers could not distinguish them";
                 return Err(table.wrong("name", Problem::Contradiction(words)));
@@ -226,8 +230,9 @@ impl FaultRules {
     }
 }
 
-fn rule(table: &Table<'_>) -> Result<FaultRule, ProfileError> {
-    let name = table.need("name", Name)?;
+/// Reads the rule with this number, from 1.
+fn rule(table: &Table<'_>, number: usize) -> Result<FaultRule, ProfileError> {
+    let name = table.take("name", Name)?.unwrap_or_else(|| format!("rule {number}"));
     let (key, then) = action(table)?;
     let ops = table.take("op", Ops)?;
     let other = |op: &Op| *op != Op::Write;
@@ -414,6 +419,25 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_without_a_name_has_its_number() {
+        let text = "[[rule]]\nop = \"fsync\"\nlost = true\n[[rule]]\nname = \"x\"\nlost = true\n[[rule]]\n\
+                    op = \"trim\"\nlost = true\n";
+        let rules = FaultRules::parse("f.toml", text).unwrap().rules;
+        let names: Vec<_> = rules.iter().map(|rule| &*rule.name).collect();
+        assert_eq!(names, ["rule 1", "x", "rule 3"]);
+        assert_eq!(
+            (&rules[0].when.ops[..], &rules[2].when.ops[..]),
+            (&[Op::Flush][..], &[Op::Discard][..])
+        );
+        let taken = "[[rule]]\nname = \"rule 2\"\nlost = true\n[[rule]]\nlost = true\n";
+        assert!(
+            error(taken).starts_with("f.toml:4: another rule has this name"),
+            "{}",
+            error(taken)
+        );
+    }
+
+    #[test]
     fn a_misspelt_word_is_reported_with_its_line_and_the_nearest_spelling() {
         assert!(
             error("\n[[rules]]\n")
@@ -438,9 +462,6 @@ mod tests {
     fn a_table_that_is_no_rule_is_reported_at_its_line() {
         assert!(
             error("rule = 3").starts_with("f.toml:1: `rule` is `integer`, not an array of tables")
-        );
-        assert!(
-            error("[[rule]]\nlost = true").starts_with("f.toml:1: missing key `name` in `[rule]`")
         );
         assert!(
             error("[[rule]]\nname = \"a\\u001bb\"\nlost = true").starts_with("f.toml:2: `name` is")

@@ -1,5 +1,6 @@
-//! System errors as text.
+//! System errors and counts as text.
 
+use core::fmt::Display;
 use std::io;
 
 /// Returns the message of a system error without its error number.
@@ -9,4 +10,11 @@ pub fn error_words(error: &io::Error) -> String {
         Some(end) => words[..end].to_owned(),
         None => words,
     }
+}
+
+/// Returns `count` with a noun that takes an `s` in the plural: `1 client`, `2 clients`.
+pub fn counted(count: impl Display, noun: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {noun}{plural}")
 }

@@ -1,22 +1,30 @@
-//! The processes beside a server: the service manager that waits for it, the parent that it must not outlive, and the
-//! command for which it runs.
+//! The processes beside a server: the service manager that waits for it, and the command for which it runs. The parent is in
+//! [`parent`](super::parent).
 
+use core::time::Duration;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
-use std::sync::{Arc, OnceLock};
+use std::process::{Child, Command};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Instant;
 
 use blockyard_serve::Address;
+use rustix::io::retry_on_intr;
 use rustix::process::{
-    Resource, Rlimit, Signal, getppid, getrlimit, set_parent_process_death_signal, setrlimit,
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, kill_process, setrlimit,
+    waitid,
 };
 use sd_notify::NotifyState;
 
-use super::ending::{Bell, Cause};
-use crate::message::warning;
+use super::ending::{Bell, Cause, Ending};
+use crate::message::{Failure, error, warning};
+
+/// The time for which the end of the program waits for the service manager.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// A file with the number of this process. It is removed when it is dropped.
 #[derive(Debug)]
@@ -54,33 +62,51 @@ impl Drop for PidFile {
     }
 }
 
-/// Tells the service manager, if there is one, that clients can connect.
-pub(super) fn notify_ready() {
-    notify(NotifyState::Ready);
+/// The service manager, if there is one, that hears what the server does.
+///
+/// A thread talks to it, as a manager may leave its socket full for ever: nothing waits for it but for [`Self::end`], for a
+/// limited time.
+#[derive(Debug)]
+pub(super) struct Manager {
+    tell: Sender<NotifyState<'static>>,
+    told: Receiver<()>,
 }
 
-/// Tells the service manager, if there is one, that the server ends.
-pub(super) fn notify_stopping() {
-    notify(NotifyState::Stopping);
-}
-
-fn notify(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(&[state]) {
-        warning(&format!("NOTIFY_SOCKET: {error}"));
+impl Manager {
+    pub(super) fn find() -> Self {
+        let (tell, states) = channel();
+        let (done, told) = channel();
+        std::thread::spawn(move || {
+            for state in states {
+                if let Err(error) = sd_notify::notify(&[state]) {
+                    warning(&format!("NOTIFY_SOCKET: {error}"));
+                }
+            }
+            drop(done);
+        });
+        Self { tell, told }
     }
-}
 
-/// Makes the kernel send SIGTERM to this process when its parent ends.
-///
-/// # Errors
-///
-/// The kernel refuses, or the parent has just ended.
-pub(super) fn end_with_parent() -> io::Result<()> {
-    let parent = getppid();
-    set_parent_process_death_signal(Some(Signal::TERM))?;
-    match getppid() == parent {
-        true => Ok(()),
-        false => Err(io::Error::other("the parent process has ended")),
+    /// Tells it that clients can connect.
+    pub(super) fn is_ready(&self) {
+        self.say(NotifyState::Ready);
+    }
+
+    /// Tells it that the server ends.
+    pub(super) fn is_stopping(&self) {
+        self.say(NotifyState::Stopping);
+    }
+
+    fn say(&self, state: NotifyState<'static>) {
+        self.tell.send(state).expect("the thread that talks to the service manager waits for more");
+    }
+
+    /// Waits until it has heard everything, for half a second at most.
+    pub(super) fn end(self) {
+        drop(self.tell);
+        if self.told.recv_timeout(LAST_WORDS) == Err(RecvTimeoutError::Timeout) {
+            warning("NOTIFY_SOCKET: the service manager does not read its socket");
+        }
     }
 }
 
@@ -144,30 +170,49 @@ impl Drop for PrivateFolder {
 }
 
 /// A command that runs beside a server.
+///
+/// Its process is not reaped before [`Self::conclude`], so that no other process can have its number.
 #[derive(Debug)]
-pub(super) struct Run {
-    ended: Arc<OnceLock<io::Result<ExitStatus>>>,
-}
+pub(super) struct Run(Child);
 
 impl Run {
-    /// Returns the exit code of the command, if it has ended: 128 more than the signal that killed it, as a shell has it.
-    ///
-    /// # Errors
-    ///
-    /// The command's end could not be awaited.
-    pub(super) fn code(&self) -> io::Result<Option<u8>> {
-        let status = match self.ended.get() {
-            None => return Ok(None),
-            Some(Ok(status)) => status,
-            Some(Err(error)) => return Err(error.kind().into()),
+    /// Ends the command beside a server that has ended as `served` says: an error of the server is a line of the log, and the exit code
+    /// is that of the command. The command has until `until`, or another signal, to end.
+    pub(super) fn conclude(
+        mut self,
+        served: Result<(), Failure>,
+        cause: Option<Cause>,
+        ending: &mut Ending,
+        until: Instant,
+    ) -> Result<(), Failure> {
+        if self.code()?.is_none() {
+            // A terminal has signalled the command as well, which may have to clean up.
+            if cause != Some(Cause::Terminal) {
+                // This fails only if it has ended.
+                let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
+            }
+            ending.wait_for_run(until);
+        }
+        let Some(code) = self.code()? else {
+            let words = "the command of --run has not ended";
+            return served.and(Err(Failure::Run(words.to_owned())));
         };
+        if let Err(failure) = served {
+            error(&failure.words());
+        }
+        if code == 0 { Ok(()) } else { Err(Failure::Verdict(code)) }
+    }
+
+    /// Returns the exit code of the command, if it has ended: 128 more than the signal that killed it, as a shell has it.
+    fn code(&mut self) -> io::Result<Option<u8>> {
+        let Some(status) = self.0.try_wait()? else { return Ok(None) };
         let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
         Ok(Some(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
     }
 }
 
-/// Runs `command` by a shell, with `uri`, and `unixsocket` or `port`, in its environment, and with the limit of `descriptors`
-/// before it was raised. When it ends, the server is asked to end.
+/// Runs `command` by a shell, with `uri`, and `unixsocket` or `port`, in its environment: the address of the export called
+/// `export`. It has the limit of `descriptors` before it was raised. When the command ends, the server is asked to end.
 ///
 /// # Errors
 ///
@@ -175,6 +220,7 @@ impl Run {
 pub(super) fn run(
     command: &str,
     address: &Address,
+    export: &str,
     has_tls: bool,
     descriptors: Descriptors,
     bell: Bell,
@@ -185,24 +231,36 @@ pub(super) fn run(
         None => command.to_owned(),
     });
     let scheme = if has_tls { "nbds" } else { "nbd" };
+    let export = percent_encoded(export.as_bytes());
     match address {
         Address::Unix(path) => {
-            shell.env("uri", format!("{scheme}+unix:///?socket={}", path.display()));
+            let socket = percent_encoded(path.as_os_str().as_bytes());
+            shell.env("uri", format!("{scheme}+unix:///{export}?socket={socket}"));
             shell.env("unixsocket", path);
         }
         Address::Tcp(address) => {
-            shell.env("uri", format!("{scheme}://{address}"));
+            let slash = if export.is_empty() { "" } else { "/" };
+            shell.env("uri", format!("{scheme}://{address}{slash}{export}"));
             shell.env("port", address.rsplit(':').next().unwrap_or_default());
         }
         Address::Stdio => {}
     }
-    let mut child = shell.spawn()?;
-    let ended = Arc::new(OnceLock::new());
-    let run = Run { ended: Arc::clone(&ended) };
+    let child = shell.spawn()?;
+    let number = Pid::from_child(&child);
     std::thread::Builder::new().name("run".to_owned()).spawn(move || {
-        // Before the request: whoever sees that sees the code too.
-        ended.set(child.wait()).expect("a command ends once");
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ = retry_on_intr(|| waitid(WaitId::Pid(number), options));
         bell.ask(Cause::Run);
     })?;
-    Ok(run)
+    Ok(Run(child))
+}
+
+/// Returns `bytes` as a part of a URI: all but letters, digits and `-._~/` as `%XX`.
+fn percent_encoded(bytes: &[u8]) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let encoded = bytes.iter().map(|byte| match is_plain(*byte) {
+        true => char::from(*byte).to_string(),
+        false => format!("%{byte:02X}"),
+    });
+    encoded.collect()
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use blockyard_serve::{ClientEvent, Config, Event, Happened};
+use blockyard_serve::{ClientEvent, Config, Event, Happened, counted};
 
 use crate::log::{self, Level};
 use crate::message::note;
@@ -59,7 +59,9 @@ fn log_client(event: &ClientEvent) {
 fn report(limit: &mut Limit) {
     let count = core::mem::take(&mut limit.suppressed);
     if count > 0 {
-        note(&format!("{count} lines about clients were suppressed: there were too many"));
+        let lines = counted(count, "line");
+        let were = if count == 1 { "was" } else { "were" };
+        note(&format!("{lines} about clients {were} suppressed: there were too many"));
     }
 }
 

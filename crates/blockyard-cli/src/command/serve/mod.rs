@@ -6,6 +6,7 @@ mod events;
 mod lateness;
 mod model;
 mod operator;
+mod parent;
 mod ticker;
 mod trace;
 
@@ -13,14 +14,15 @@ use core::time::Duration;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
+use std::time::Instant;
 
 use blockyard::layer::fault::{Count, FaultRule};
 use blockyard_btt::Container;
 use blockyard_pmem::Durability;
 use blockyard_serve::control::{ControlConfig, DiskReader};
 use blockyard_serve::{
-    Admission, Behaviour, Config, DiskConfig, FaultCounts, Io, IoEngine, Layers, Server, Source,
-    TlsConfig,
+    Address, Admission, Behaviour, Config, DiskConfig, FaultCounts, Io, IoEngine, Layers, Server,
+    Source, TlsConfig,
 };
 use blockyard_sim::device::stack::FaultCount;
 use blockyard_sim::output::Files;
@@ -29,11 +31,11 @@ use listenfd::ListenFd;
 use serde_json::{Map, Value, json};
 
 use super::serve_file::{self, Given};
-use crate::cli::{DiskSource, IoChoice, Serve, ServedDisk, Survives, TlsUse};
+use crate::cli::{DiskSource, FaultSource, IoChoice, Parent, Serve, ServedDisk, Survives, TlsUse};
 use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
-use companion::{Descriptors, PidFile, PrivateFolder};
+use companion::{Descriptors, Manager, PidFile, PrivateFolder};
 use ending::{Bell, Cause, Ending, Heard};
 use events::start_log;
 use lateness::Watch;
@@ -55,8 +57,9 @@ const CLOSING: Duration = Duration::from_secs(4);
 pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let Asked { mut config, control, companions, design, traces, drain_timeout, log } =
         asked(args)?;
-    if companions.exit_with_parent {
-        companion::end_with_parent()?;
+    let (mut ending, bell) = Ending::listen()?;
+    if let Some(parent) = companions.exit_with_parent {
+        parent::watch(parent, bell.clone())?;
     }
     config.listeners = handed_over()?;
     let folder = private_socket(&mut config, companions.run.is_some())?;
@@ -64,14 +67,14 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
         let words = "missing --nbd ADDRESS (where to listen): unix:PATH, HOST:PORT or stdio";
         return Err(Failure::Input(words.to_owned()));
     }
+    // This must happen before the first write to a file.
+    let operator = Operator::listen()?;
     let traces = Traces::begin(&traces, &mut config, &design)
         .map_err(|error| Failure::Input(error.to_string()))?;
     log::begin(log);
     let events = start_log(&mut config);
-    // This must happen before the first client connects.
-    let (mut ending, bell) = Ending::listen()?;
-    let operator = Operator::listen()?;
-    config.control = control.map(|path| controls(path, bell.clone()));
+    let has_authority = has_client_authority(&config);
+    config.control = control.map(|path| controls(path, bell.clone(), has_authority));
     config.failures = Some(failures(bell.clone()));
     let descriptors = Descriptors::raise();
     let server = Server::start(&config)?;
@@ -80,11 +83,13 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
     let pidfile = pidfile.map_err(|error| Failure::Input(format!("--pidfile: {error}")))?;
     announce(&server, &config, descriptors);
     tell_io(server.io());
-    companion::notify_ready();
+    let manager = Manager::find();
+    manager.is_ready();
     let run = match (&companions.run, server.addresses().first()) {
         (Some(command), Some(at)) => {
+            let export = main_export(&config);
             let has_tls = config.tls.is_some();
-            Some(companion::run(command, at, has_tls, descriptors, bell.clone())?)
+            Some(companion::run(command, at, export, has_tls, descriptors, bell.clone())?)
         }
         _ => None,
     };
@@ -101,46 +106,62 @@ pub(super) fn serve(args: &Serve) -> Result<(), Failure> {
             ended
         })
     };
-    let cause = match ending.wait(None)? {
+    let cause = match ending.wait(None) {
         Heard::Asked(cause) => Some(cause),
         Heard::End | Heard::Nothing => None,
     };
-    companion::notify_stopping();
-    if let Some(cause) = cause {
-        note(&format!("draining, for at most {} s, after {cause}", drain_timeout.as_secs()));
-        stopper.stop();
-        let cut_short = match ending.wait(Some(drain_timeout))? {
-            Heard::End => None,
-            Heard::Asked(_) => Some("stopped before all requests were done"),
-            Heard::Nothing => Some("requests in flight did not end in time"),
-        };
-        if let Some(words) = cut_short {
-            stopper.stop_now();
-            close_late(traces);
-            // Otherwise a third signal arrived, or a lane or trace hangs.
-            if ending.wait(Some(LEAVING + CLOSING))? == Heard::End {
-                let (_, traced) = ended.join().expect("a thread of the server should not panic");
-                traced?;
+    manager.is_stopping();
+    let until = Instant::now() + drain_timeout;
+    let cut_short = match cause {
+        None => None,
+        Some(cause) => {
+            note(&format!("draining, for at most {}, after {cause}", seconds(drain_timeout)));
+            stopper.stop();
+            match ending.wait(Some(drain_timeout)) {
+                Heard::End => None,
+                Heard::Asked(_) => Some("stopped before all requests were done"),
+                Heard::Nothing => Some("requests in flight did not end in time"),
             }
-            return Err(Failure::Run(words.to_owned()));
         }
-    }
-    let (ended, traced) = ended.join().expect("a thread of the server should not panic");
-    ticker.end();
-    drop(config); // drops the last sender of events
-    events.join().expect("the thread of the log should not panic");
-    watch.end();
-    tell_faults(&struck);
-    if cause.is_none() && ended.is_ok() {
-        note("ended, as the client at standard input has gone");
-    }
-    drop((pidfile, folder));
-    ended.map_err(|error| Failure::Run(error.to_string()))?;
-    traced?;
-    match run.map(|run| run.code()).transpose()?.flatten() {
-        None | Some(0) => Ok(()),
-        Some(code) => Err(Failure::Verdict(code)),
-    }
+    };
+    let served = if let Some(words) = cut_short {
+        stopper.stop_now();
+        close_late(traces);
+        // Otherwise a third signal arrived, or a lane or trace hangs.
+        let traced = match ending.wait(Some(LEAVING + CLOSING)) {
+            Heard::End => ended.join().expect("a thread of the server should not panic").1,
+            Heard::Asked(_) | Heard::Nothing => Ok(()),
+        };
+        traced.map_err(Failure::from).and(Err(Failure::Run(words.to_owned())))
+    } else {
+        let (ended, traced) = ended.join().expect("a thread of the server should not panic");
+        ticker.end();
+        drop(config); // drops the last sender of events
+        events.join().expect("the thread of the log should not panic");
+        watch.end();
+        tell_faults(&struck);
+        if cause.is_none() && ended.is_ok() {
+            note("ended, as the client at standard input has gone");
+        }
+        drop((pidfile, folder));
+        let ended = ended.map_err(|error| Failure::Run(error.to_string()));
+        ended.and(traced.map_err(Failure::from))
+    };
+    let verdict = match run {
+        None => served,
+        Some(run) => {
+            let until = if cut_short.is_some() { Instant::now() } else { until };
+            run.conclude(served, cause, &mut ending, until)
+        }
+    };
+    manager.end();
+    verdict
+}
+
+/// Returns the name of the export that `--run` tells its command: the default one, or else the first.
+fn main_export(config: &Config) -> &str {
+    let names = || config.disks.iter().map(|disk| disk.name.as_str());
+    names().find(|name| name.is_empty()).or_else(|| names().next()).unwrap_or_default()
 }
 
 /// Logs what does the server's I/O, if it is not io_uring.
@@ -167,6 +188,9 @@ fn announce(server: &Server, config: &Config, descriptors: Descriptors) {
     }
     if let Some(address) = server.metrics_address() {
         note(&format!("metrics at http://{address}/metrics"));
+    }
+    for certificate in server.untimely_certificates() {
+        warning(&certificate.to_string());
     }
     for name in server.assumed_persistent() {
         note(&format!(
@@ -196,15 +220,21 @@ fn private_socket(config: &mut Config, runs: bool) -> Result<Option<PrivateFolde
     Ok(Some(folder))
 }
 
-/// The control socket at `path`, whose command to drain asks `bell` to end the server.
-fn controls(path: PathBuf, bell: Bell) -> ControlConfig {
+/// The control socket at `path`, whose command to drain asks `bell` to end the server. Disks may admit clients by certificates
+/// if the server `has_authority` for those.
+fn controls(path: PathBuf, bell: Bell, has_authority: bool) -> ControlConfig {
     let (drain, commands) = mpsc::channel();
     std::thread::spawn(move || {
         for () in commands {
             bell.ask(Cause::Drain);
         }
     });
-    ControlConfig { path, drain, read_faults, read_disk: Some(DiskReader::new(added)) }
+    let read_disk = DiskReader::new(move |described| {
+        let disk = added(described)?;
+        check_certificates(core::slice::from_ref(&disk), has_authority).map_err(Failure::words)?;
+        Ok(disk)
+    });
+    ControlConfig { path, drain, read_faults, read_disk: Some(read_disk) }
 }
 
 /// A channel for failures of lanes. Each is logged at once, and the rest of the server is drained for a limited time.
@@ -240,6 +270,14 @@ fn added(described: &Map<String, Value>) -> Result<DiskConfig, String> {
     Ok(DiskConfig { name: name.clone(), ..disk.expect("a disk has a source") })
 }
 
+/// Returns a time in seconds, or in milliseconds if it is shorter than a second.
+fn seconds(time: Duration) -> String {
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        secs => format!("{secs} s"),
+    }
+}
+
 /// Returns the prefix of a message about the disk called `name`.
 fn prefix(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("{name}: ") }
@@ -273,7 +311,7 @@ fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
 struct Companions {
     pidfile: Option<PathBuf>,
     run: Option<String>,
-    exit_with_parent: bool,
+    exit_with_parent: Option<Parent>,
 }
 
 /// The disks to serve and the traces to write.
@@ -302,8 +340,10 @@ fn asked(args: &Serve) -> Result<Asked, Failure> {
             (given.into_iter().next().expect("a file should have a disk").args, all)
         }
     };
+    let config = server(&args, disks)?;
+    check_certificates(&config.disks, has_client_authority(&config))?;
     Ok(Asked {
-        config: server(&args, disks)?,
+        config,
         control: args.control,
         companions: Companions {
             pidfile: args.pidfile,
@@ -317,15 +357,31 @@ fn asked(args: &Serve) -> Result<Asked, Failure> {
     })
 }
 
+fn has_client_authority(config: &Config) -> bool {
+    config.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some())
+}
+
+/// Refuses disks that admit clients by their certificates if nobody vouches for those.
+fn check_certificates(disks: &[DiskConfig], has_authority: bool) -> Result<(), Failure> {
+    match disks.iter().find(|disk| !has_authority && !disk.admission.names.is_empty()) {
+        None => Ok(()),
+        Some(disk) => {
+            let words = "--allow-certificate needs a server with --tls-client-ca";
+            Err(Failure::Input(format!("{}{words}", prefix(&disk.name))))
+        }
+    }
+}
+
 fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
     let design = match args.design.as_str() {
         "none" => Design::lookup("mq-none")?,
         name => Design::lookup(name)?,
     };
-    let faults = match args.fault.as_deref() {
-        None | Some("none") => None,
-        Some(file) => Some(FaultRules::read(file)?),
-    };
+    if args.fault == Some(FaultSource::Stdin) && args.nbd.contains(&Address::Stdio) {
+        let words = "--fault - and --nbd stdio both take standard input";
+        return Err(Failure::Input(words.to_owned()));
+    }
+    let faults = args.fault.as_ref().map(FaultSource::read).transpose()?;
     let modelled = |device| Modelled::new(device, &design, faults.as_ref(), args.seed);
     let model = args.behaves_as.as_deref().map(modelled).transpose()?;
     if let (None, Some(faults)) = (&model, &faults)
@@ -339,7 +395,7 @@ fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
         model: model.map(|model| model as _),
         delay: args.delay,
         rates: args.rate,
-        faults: args.fault.as_ref().map(|_| faults.map_or_else(Vec::new, |faults| faults.rules)),
+        faults: faults.map(|faults| faults.rules),
         seed: args.seed,
     };
     let default = args.disk.clone().map(|source| ServedDisk { name: String::new(), source });

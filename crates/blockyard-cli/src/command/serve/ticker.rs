@@ -6,7 +6,7 @@ use core::time::Duration;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Instant;
 
-use blockyard_serve::{Gauge, Traffic};
+use blockyard_serve::{Gauge, Traffic, counted};
 
 use std::io::IsTerminal;
 
@@ -55,7 +55,7 @@ impl Ticker {
 pub(super) fn rates(before: &Traffic, now: &Traffic, passed: Duration) -> String {
     let rate = |now: u64, before: u64| approximate(now - before) / passed.as_secs_f64();
     let mib = |now, before| digits(rate(now, before) / f64::from(1 << 20));
-    let clients = if now.clients == 1 { "1 client" } else { &format!("{} clients", now.clients) };
+    let clients = counted(now.clients, "client");
     format!(
         "read {}/s, {} MiB/s; write {}/s, {} MiB/s; {clients}, {} in flight",
         count(rate(now.reads, before.reads)),

@@ -6,6 +6,8 @@ use blockyard::time::Instant;
 use blockyard_serve::{Config, Tell, Watcher};
 use blockyard_sim::output::{Files, Lanes, LiveRecorder, OutputError};
 
+use crate::message::warning;
+
 /// The recorder to which each lane of a server reports, or `None` after the traces are closed.
 #[derive(Debug)]
 struct Traced(Mutex<Option<LiveRecorder>>);
@@ -24,6 +26,11 @@ impl Watcher for Traced {
             recorder.as_ref().expect("traces should stay open while lanes begin").lane(lane, now);
         Box::new(move |disk, event| recorder.event(disk, event))
     }
+}
+
+/// Warns that the traces end here.
+fn broken(error: &OutputError) {
+    warning(&format!("{error}: the traces end here, and the server goes on"));
 }
 
 /// The traces of a server, if any.
@@ -53,7 +60,8 @@ impl Traces {
                 .max()
                 .expect("a server should have a disk"),
         };
-        let traced = Arc::new(Traced(Mutex::new(Some(LiveRecorder::create(files, lanes)?))));
+        let traced =
+            Arc::new(Traced(Mutex::new(Some(LiveRecorder::create(files, lanes, broken)?))));
         config.watcher = Some(Arc::clone(&traced) as _);
         Ok(Self(Some(traced)))
     }
