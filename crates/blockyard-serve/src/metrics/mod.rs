@@ -1,7 +1,7 @@
 //! Metrics for Prometheus and a health check, over HTTP.
 //!
 //! For each answer, the thread queries every lane for its counts. A lane that does not answer in time makes `/healthz`
-//! fail.
+//! fail, with the status 503; so does a disk whose last flush failed.
 
 mod http;
 pub mod question;
@@ -50,7 +50,10 @@ impl Metrics {
     fn answer(&self, asked: Asked) -> Answer {
         let counts = self.counts();
         match (asked, counts) {
-            (Asked::Health, Ok(_)) => Answer::ok("ok\n".to_owned()),
+            (Asked::Health, Ok(_)) => match self.degraded() {
+                None => Answer::ok("ok\n".to_owned()),
+                Some(why) => Answer::unavailable(why),
+            },
             (Asked::Metrics, Ok(counts)) => {
                 let connections = self.connections.load(Ordering::Relaxed);
                 let disks = self.roster.all();
@@ -58,6 +61,18 @@ impl Metrics {
             }
             (_, Err(lane)) => Answer::unavailable(format!("lane {lane} does not answer\n")),
         }
+    }
+
+    /// Returns why the server is not healthy although its lanes answer, if it is not ([failed-flush-is-told]).
+    fn degraded(&self) -> Option<String> {
+        let disks = self.roster.all();
+        let failed = disks.iter().filter(|listed| listed.disk.damage.has_failed_flush());
+        let lines: String = failed
+            .map(|listed| {
+                format!("degraded: the last flush of export {:?} failed\n", listed.disk.name)
+            })
+            .collect();
+        (!lines.is_empty()).then_some(lines)
     }
 
     /// Returns the counts of each disk over all lanes, by its number, or the number of a lane that does not answer.

@@ -10,20 +10,26 @@ use crate::parts::slab::Slab;
 use blockyard::bio::{Flags, Op};
 use blockyard::policy::Policies;
 use blockyard::time::Duration;
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::cell::RefCell;
 use std::io;
 
-#[derive(Debug)]
-struct Undamaged;
+/// Counts the reports of failed flushes.
+#[derive(Debug, Default)]
+struct Reports(AtomicU32);
 
-impl Damaged for Undamaged {
+impl Damaged for Reports {
     fn cut_short(&self, _: u64, _: u64) {
         panic!("the file keeps its length");
+    }
+
+    fn flush_failed(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Returns a queue over an unlinked file of 64 KiB, which uses the page cache.
-fn queue(jobs: &Jobs, outbox: &Rc<Outbox>) -> LaneQueue<FileDevice, ()> {
+fn queue(jobs: &Jobs, outbox: &Rc<Outbox>, reports: &Arc<Reports>) -> LaneQueue<FileDevice, ()> {
     let path = std::env::temp_dir().join(format!("blockyard-queue-{}", std::process::id()));
     let file = std::fs::File::create(&path)
         .expect("the folder for temporary files should accept a new file");
@@ -35,7 +41,7 @@ fn queue(jobs: &Jobs, outbox: &Rc<Outbox>) -> LaneQueue<FileDevice, ()> {
         buffered: true,
         bells: &bells,
         claim: |_, _| Ok(()),
-        damaged: Arc::new(Undamaged),
+        damaged: Arc::clone(reports) as Arc<dyn Damaged>,
     };
     let file = File::open(&path, how).expect("the disk's file should open");
     std::fs::remove_file(path).expect("the disk's file should be removable");
@@ -68,7 +74,7 @@ fn ends(
     let mut answers = answers.iter();
     loop {
         queue.advance(Instant::ZERO);
-        if let Some(ended) = queue.next_ended(&mut false, Instant::ZERO) {
+        if let Some(ended) = queue.next_ended(&mut false) {
             assert_eq!(answers.next(), None, "the bio ended before it used every answer");
             return ended.status;
         }
@@ -93,12 +99,14 @@ fn a_lost_write_fails_every_later_flush() {
     let flush = Asked::from(Op::Flush);
     for error in [libc::EIO, libc::ENOSPC] {
         let jobs = Jobs::new(RefCell::new(Slab::default()));
-        let outbox = Rc::new(Outbox::default());
-        let mut queue = queue(&jobs, &outbox);
+        let (outbox, reports) = (Rc::new(Outbox::default()), Arc::default());
+        let mut queue = queue(&jobs, &outbox, &reports);
         let mut ends = |asked, len, answers: &[_]| ends(&mut queue, &outbox, asked, len, answers);
         assert_ne!(ends(write, 4096, &[Err(error), Err(error)]), Status::Ok);
         assert_eq!(ends(flush, 0, &[Ok(0)]), Status::Ok, "only this write was lost");
+        assert_eq!(reports.0.load(Ordering::Relaxed), 0);
         assert_ne!(ends(write, 4096, &[Err(error), Ok(4096)]), Status::Ok);
         assert_eq!(ends(flush, 0, &[]), Status::IoError, "earlier writes were lost");
+        assert_eq!(reports.0.load(Ordering::Relaxed), 1);
     }
 }
