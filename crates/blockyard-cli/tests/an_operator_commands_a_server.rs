@@ -5,7 +5,7 @@ mod nbd;
 mod operator;
 
 use core::time::Duration;
-use nbd::{EIO, ENOSPC, FLUSH, READ, signal};
+use nbd::{Client, EIO, ENOSPC, FLUSH, READ, signal};
 use operator::{Running, blockyard, start, text};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ fn rate_and_delay_change_while_clients_are_served() {
     // Far below what 20 requests per second or 100 ms for each would take.
     let quick = ms(4000);
     assert!(time_of(100) < quick);
-    let changed = "export \"\" is changed, for requests from now on\n";
+    let changed = "export \"\" is changed, for waiting and later requests\n";
     assert_eq!(running.does(&["rate", "", "20iops"]), changed);
     assert!(time_of(21) >= ms(1000));
     assert_eq!(running.does(&["rate", "", "unlimited"]), changed);
@@ -385,4 +385,59 @@ fn a_command_to_a_server_that_hangs_ends_in_time() {
         assert!(words.contains("the server does not answer within 0.2 s (--timeout)"), "{words}");
     }
     fs::remove_file(path).unwrap();
+}
+/// A rule that gives requests back for another try, without a limit, held the lane of the disk for ever: no command reached it
+/// ([turn-is-bounded], [undone-waits-a-turn]).
+#[test]
+fn a_rule_that_gives_every_request_back_holds_no_lane() {
+    let running = start(&[
+        "memory:1m",
+        "--export",
+        "other=memory:1m",
+        "--fault",
+        "none",
+        "--drain-timeout",
+        "2s",
+    ]);
+    let file = rules(&[("again", "requeue = true")]);
+    let mut client = running.client();
+    let mut other = Client::connect_to(&running.socket, "other").unwrap();
+    let change = |name: &str, rules: &str| running.does(&["fault", name, rules]);
+    for _ in 0..2 {
+        change("", text(&file));
+        client.ask(READ, 0, 512).unwrap();
+        (0..20).for_each(|_| assert_eq!(other.read(0, 3), [0; 3], "others are served"));
+        change("", "none");
+        assert_eq!(client.reply().unwrap().1, 0);
+        client.stream.read_exact(&mut [0; 512]).unwrap();
+    }
+    change("", text(&file));
+    client.ask(READ, 0, 512).unwrap();
+    drop(other);
+    signal(&running.server, "-TERM");
+    let output = running.server.wait_with_output().unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(log.contains("requests in flight did not end in time"), "{log}");
+    fs::remove_file(file).unwrap();
+}
+
+/// A read under 1 B/s, or a delay of hours, waited on when the operator had lifted the limit ([change-reaches-waiting]).
+#[test]
+fn a_changed_rate_or_delay_applies_to_requests_that_wait() {
+    let running = start(&["memory:1m", "--rate", "1", "--delay", "0us"]);
+    let mut client = running.client();
+    let mut waits_until = |changes: &[&[&str]]| {
+        client.ask(READ, 0, 512).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        let start = Instant::now();
+        changes.iter().for_each(|change| drop(running.does(change)));
+        assert_eq!(client.reply().unwrap().1, 0);
+        client.stream.read_exact(&mut [0; 512]).unwrap();
+        assert!(start.elapsed() < Duration::from_secs(20), "the request ends after the change");
+    };
+    waits_until(&[&["rate", "", "unlimited"]]);
+    running.does(&["delay", "", "1000s"]);
+    waits_until(&[&["delay", "", "2000s"], &["delay", "", "1ms"]]);
+    drop(client);
+    running.end();
 }

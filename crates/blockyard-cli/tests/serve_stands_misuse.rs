@@ -4,7 +4,7 @@
 mod nbd;
 
 use core::time::Duration;
-use nbd::{Client, signal, socket};
+use nbd::{Client, READ, signal, socket};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -238,4 +238,52 @@ fn a_log_of_warnings_has_no_notes() {
     server.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     assert!(log.lines().count() >= 1, "the client that was cut off has a line");
     assert!(log.lines().all(|line| line.starts_with("blockyard: warning: client ")), "{log}");
+}
+
+/// Reads a byte.
+fn reads(client: &mut Client) -> std::io::Result<()> {
+    client.ask(READ, 0, 1)?;
+    client.reply()?;
+    client.stream.read_exact(&mut [0])
+}
+
+/// A session whose buffers found no address space ended the server ([session-fails-without-memory]).
+#[test]
+fn a_session_without_memory_ends_alone() {
+    let socket = socket();
+    let server = start(&socket, &[], |_| ());
+    let mut first = Client::connect(&socket).unwrap();
+    reads(&mut first).unwrap();
+    let pid = server.id().to_string();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+    let size_kib: u64 = size.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+    let limit = format!("--as={}", (size_kib << 10) + (4 << 20));
+    let set = Command::new("prlimit").args(["--pid", &pid, &limit]).status().unwrap();
+    assert!(set.success());
+    let mut others = Vec::new();
+    while let Ok(mut client) = Client::connect(&socket)
+        && reads(&mut client).is_ok()
+    {
+        others.push(client);
+        assert!(others.len() < 1000, "the address space should be used up");
+    }
+    std::thread::sleep(Duration::from_secs(1)); // until the log takes lines about clients again
+    // More come, and each ends alone.
+    for _ in 0..200 {
+        drop(Client::connect(&socket).and_then(|mut client| reads(&mut client)));
+    }
+    reads(&mut first).expect("a session with memory should go on");
+    drop(others);
+    let start = Instant::now();
+    while Client::connect(&socket).and_then(|mut client| reads(&mut client)).is_err() {
+        assert!(start.elapsed() < Duration::from_secs(20), "there is memory again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(first);
+    signal(&server, "-TERM");
+    let output = server.wait_with_output().unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{log}");
+    assert!(log.contains("there is no memory for its session"), "{log}");
 }

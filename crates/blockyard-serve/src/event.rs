@@ -1,5 +1,6 @@
 //! Events of clients and disks, for a log.
 
+use crate::reserve::NO_MEMORY;
 use crate::words::counted;
 use core::fmt;
 use std::borrow::Cow;
@@ -22,7 +23,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// Damage to a disk, reported once for each disk.
+/// Damage to a disk, reported once for each disk; of flushes, the first that fails and the next that succeeds are reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskEvent {
     /// The name of the disk's export; empty for the default one.
@@ -43,6 +44,10 @@ pub enum Harm {
     },
     /// The file of a BTT cannot be read or written any more: it was truncated, or its medium failed.
     Failed,
+    /// A flush failed. Writes that were answered since the last flush may be lost.
+    FlushFailed,
+    /// A flush succeeded again.
+    FlushSucceeded,
 }
 
 impl fmt::Display for DiskEvent {
@@ -62,6 +67,10 @@ impl fmt::Display for Harm {
             Self::Failed => f.write_str(
                 "its file failed: it was truncated or cannot be read or written; requests fail",
             ),
+            Self::FlushFailed => f.write_str(
+                "a flush failed: writes since the last flush may be lost, also those that were answered",
+            ),
+            Self::FlushSucceeded => f.write_str("a flush succeeded again"),
         }
     }
 }
@@ -80,6 +89,8 @@ pub struct ClientEvent {
 pub enum Happened {
     /// The client was cut off, because the server was full.
     CutOff,
+    /// The client was turned away, because there was no memory for its session.
+    NoMemory,
     /// The client chose an export.
     Entered {
         /// The name of the export; empty for the default one.
@@ -103,6 +114,7 @@ impl fmt::Display for ClientEvent {
         write!(f, "client {}: ", self.client)?;
         match &self.happened {
             Happened::CutOff => f.write_str("cut off, as there are too many"),
+            Happened::NoMemory => write!(f, "turned away: {NO_MEMORY}"),
             Happened::Entered { export, tls } => {
                 write!(f, "serving export {export:?}, {}", tls.unwrap_or("without TLS"))
             }

@@ -43,6 +43,7 @@ mod door;
 mod entrance;
 mod event;
 mod gauge;
+mod handshakes;
 mod lane;
 #[cfg(any(test, feature = "memory-door"))]
 #[doc(hidden)]
@@ -57,6 +58,7 @@ mod overview;
 mod peer;
 mod queue;
 mod reloader;
+mod reserve;
 mod roster;
 mod server;
 mod services;

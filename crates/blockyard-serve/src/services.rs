@@ -6,7 +6,8 @@
 use crate::discards::Discards;
 use crate::disk::Disk;
 use crate::disks::Disks;
-use crate::job::{Jobs, Keeper, Owner, Transfer};
+use crate::handshakes::Handshakes;
+use crate::job::{Jobs, Keeper, Owner, Transfer, abandon};
 use crate::lane_memory::{Account, LaneMemory};
 use crate::map::Pages;
 use crate::newcomers::Newcomers;
@@ -16,6 +17,7 @@ use crate::ring::{Backing, FileIo, FileOp, IoEngine, Ring};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
 use blockyard::bio::{Flags, Op};
+use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard_std::parts::queue::{Asked, EndedJob};
 use std::cell::RefCell;
@@ -55,6 +57,7 @@ pub(crate) struct Services<M> {
     pub(crate) listed: Numbers,
     pub(crate) newcomers: Newcomers,
     pub(crate) memory: LaneMemory,
+    pub(crate) handshakes: Handshakes,
     /// Doors that wait for a turn in which they may look up runs.
     pub(crate) lookups_wanted: Numbers,
     /// The number of runs that the door being called may still look up.
@@ -93,6 +96,7 @@ impl<M> Services<M> {
             listed: Numbers::default(),
             newcomers,
             memory,
+            handshakes: Handshakes::default(),
             lookups_wanted: Numbers::default(),
             lookups_left: 0,
             wake_at: Instant::MAX,
@@ -218,11 +222,19 @@ impl<M> Services<M> {
     #[inline]
     pub(crate) fn next_ended(&mut self, disk: usize, submitted: &mut bool) -> Option<EndedJob> {
         let disk = &mut self.disks[disk];
-        let ended = disk.queue.next_ended(submitted, self.now)?;
-        if matches!(ended.job.owner, Owner::Door { .. }) {
-            disk.traffic.count(ended.op, ended.job.transfer.len);
+        let ended = disk.queue.next_ended(submitted)?;
+        match (&ended.job.owner, ended.op) {
+            (Owner::Lane, _) | (_, Op::Flush) => {
+                disk.disk.damage.flushed(ended.status != Status::Ok); // [failed-flush-is-told]
+            }
+            (Owner::Door { .. }, op) => disk.traffic.count(op, ended.job.transfer.len),
         }
         Some(ended)
+    }
+
+    /// Abandons the rest of ranges, by their owners ([abandoned-range-stops]).
+    pub(crate) fn abandon(&self, whose: impl Fn(&Owner) -> bool) {
+        abandon(&self.jobs, whose);
     }
 
     /// Prefetches the start of a range, if the disk can. It is only advice: there is one prefetch of a disk at a time, by a

@@ -1,11 +1,13 @@
 //! Zeroing and discarding whole disks takes long where the lane's own thread does the work. Other clients are answered
 //! meanwhile. They used to wait until the last of these requests had ended.
 
+mod extended;
 mod nbd;
 
 use blockyard_pmem::{Durability, Image, ImageOptions, NewImage};
 use blockyard_serve::{DiskConfig, Source};
-use nbd::{READ, Running, ZEROES, disk, memory};
+use extended::Extended;
+use nbd::{READ, Running, TRIM, ZEROES, disk, memory};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
@@ -64,4 +66,22 @@ fn zeroing_a_btt_delays_nobody() {
     let source = Source::Btt { path: path.clone(), durability, container, force };
     whole_disks_of_zeroes(disk(source), 128);
     std::fs::remove_file(path).unwrap();
+}
+
+/// A disk without data ends each part of a range at once. A lane did all billions of parts in one turn ([turn-is-bounded]).
+#[test]
+fn a_range_of_exabytes_of_a_disk_without_data_delays_nobody() {
+    let running = Running::start(disk(Source::Null { bytes: 1 << 62 }), |config| {
+        config.patience = Duration::from_secs(1);
+    });
+    let mut client = Extended::connect(&running.socket);
+    // Twice as many as the disk takes at a time.
+    (0..64).for_each(|_| client.ask_for(TRIM, 0, 1 << 62));
+    let mut reader = running.client();
+    for _ in 0..100 {
+        assert_eq!(reader.read(0, 3), [0; 3]);
+    }
+    drop(client);
+    reader.bye();
+    running.stop();
 }

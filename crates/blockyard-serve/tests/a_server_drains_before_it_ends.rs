@@ -1,10 +1,12 @@
 //! Before it exits, a server executes and answers every request that it has taken. It refuses later requests.
 
+mod extended;
 mod nbd;
 
 use blockyard_serve::{Address, Config, Server, Source};
 use core::time::Duration;
-use nbd::{ESHUTDOWN, READ, Running, WRITE, disk, file, header};
+use extended::Extended;
+use nbd::{EIO, ESHUTDOWN, READ, Running, TRIM, WRITE, disk, file, header};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
@@ -72,6 +74,52 @@ fn a_client_that_does_not_read_does_not_delay_exit() {
     });
     told.recv_timeout(Duration::from_secs(20)).unwrap();
     drop(client);
+}
+
+/// Ranges of exabytes were worked on until the drain's time was over, whether or not somebody waited for them, and the last
+/// flush did not happen ([last-flush-in-time], [abandoned-range-stops]).
+#[test]
+fn a_range_of_exabytes_does_not_use_up_the_time_of_the_last_flush() {
+    const BYTES: u64 = 1 << 62;
+    let running = Running::start(disk(Source::Null { bytes: BYTES }), |config| {
+        config.patience = Duration::from_secs(1);
+    });
+    let mut waits = Extended::connect(&running.socket);
+    let mut left = Extended::connect(&running.socket);
+    left.ask_for(TRIM, 0, BYTES);
+    drop(left);
+    waits.ask_for(TRIM, 0, BYTES);
+    let mut other = running.client();
+    assert_eq!(other.read(0, 3), [0; 3], "the lane has taken the ranges");
+    let (tell, told) = std::sync::mpsc::channel();
+    let stopper = running.server.stopper();
+    stopper.stop();
+    std::thread::spawn(move || tell.send(running.server.join()).unwrap());
+    assert_eq!(waits.answer(), Err(EIO), "the rest of the range is left undone");
+    let ended = told.recv_timeout(Duration::from_secs(20)).expect("the server should end");
+    ended.expect("the last flush should succeed");
+}
+
+/// The range of a client whose connection is broken goes on only as far as its present part.
+#[test]
+fn a_range_ends_with_its_client() {
+    let running = Running::start(disk(Source::Null { bytes: 1 << 62 }), |_| ());
+    let mut client = Extended::connect(&running.socket);
+    client.ask_for(TRIM, 0, 1 << 62);
+    client.ask_status(0, 1);
+    let start = Instant::now();
+    // A socket that is closed with unread bytes is broken for its peer.
+    while client.arrived_bytes() == 0 {
+        assert!(start.elapsed() < Duration::from_secs(20), "the status should be answered");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(client);
+    let gauge = running.server.gauge();
+    while gauge.read().is_none_or(|traffic| traffic.in_flight > 0) {
+        assert!(start.elapsed() < Duration::from_secs(20), "the ranges should end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    running.stop();
 }
 
 #[test]

@@ -88,7 +88,8 @@ mod tests {
         };
         let transfer = Transfer { place: Place::Loan(Rc::new(loan)), ..Transfer::new(512, 1024) };
         let jobs = Jobs::default();
-        let number = jobs.borrow_mut().insert(Job { transfer, owner: Owner::Lane });
+        let number =
+            jobs.borrow_mut().insert(Job { transfer, owner: Owner::Lane, is_abandoned: false });
         (Data(jobs), Piece { cookie: number.into(), sector: 2, sectors: 1, offset_sectors: 1 })
     }
 

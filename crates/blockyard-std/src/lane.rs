@@ -19,7 +19,7 @@ use crate::parts::job::{Job, Jobs, Keeper, Owner, Place, Transfer};
 use crate::parts::loan::Loan;
 use crate::parts::map::Pages;
 use crate::parts::pool::{BUFFER_BYTES_MAX, Pool};
-use crate::parts::queue::{Asked, EndedJob, LaneQueue};
+use crate::parts::queue::{Asked, EndedJob, LaneQueue, ROUNDS_OF_A_TURN};
 use crate::parts::ring::{IoEngine, Ring};
 use crate::parts::shape::Shape;
 use crate::parts::slab::Slab;
@@ -261,12 +261,14 @@ impl<D: Device> Lane<D> {
     /// Does everything that can be done now, and ends the requests that are over.
     fn advance(&mut self) {
         self.queue.submit_slices(self.now);
-        let mut has_submitted = true;
-        while has_submitted {
-            has_submitted = false;
+        for _ in 0..ROUNDS_OF_A_TURN {
+            let mut has_submitted = false;
             self.queue.advance(self.now);
-            while let Some(ended) = self.queue.next_ended(&mut has_submitted, self.now) {
+            while let Some(ended) = self.queue.next_ended(&mut has_submitted) {
                 self.end(ended);
+            }
+            if !has_submitted {
+                break;
             }
         }
         let Some(ring) = &mut self.ring else { return };
@@ -280,7 +282,7 @@ impl<D: Device> Lane<D> {
     }
 
     fn end(&mut self, ended: EndedJob) {
-        let EndedJob { status, op, job: Job { transfer, owner } } = ended;
+        let EndedJob { status, op, job: Job { transfer, owner, .. } } = ended;
         let Owner::Door { token, .. } = owner else {
             self.flushed = Some(status);
             return;

@@ -261,12 +261,13 @@ impl Options {
     }
 }
 
-/// A file that was cut short fails the requests beyond its end; there is nobody else to tell.
+/// A damaged file fails requests; there is nobody else to tell.
 #[derive(Debug)]
 struct Cut;
 
 impl Damaged for Cut {
     fn cut_short(&self, _disk_bytes: u64, _file_bytes: u64) {}
+    fn flush_failed(&self) {}
 }
 
 fn new_bell() -> Result<Arc<OwnedFd>, OpenError> {

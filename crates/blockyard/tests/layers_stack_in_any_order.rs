@@ -29,6 +29,14 @@ fn reads(count: u64) -> impl Iterator<Item = Bio> {
     (0..count).map(|n| Bio::read(1000 * n, 8, n))
 }
 
+/// Submits `count` reads, which the device takes now.
+fn submit<D: Device>(rig: &mut Rig<D>, count: u64) {
+    for read in reads(count) {
+        rig.queue.submit(&mut rig.host, CpuId(0), read, rig.now).expect("a tag is free");
+    }
+    rig.settle();
+}
+
 fn ends<D>(rig: &Rig<D>) -> Vec<u64> {
     rig.ends.iter().map(|end| end.at.as_ns() / 1000).collect()
 }
@@ -93,15 +101,48 @@ fn delays_and_rates_that_are_set_later_hold_from_then_on() {
     let none = Extra::fixed(Duration::ZERO);
     let mut delayed = rig(Delayed::new(Disk::default(), none, Prng::new(1), &TAGS));
     delayed.run_each(reads(1));
-    delayed.host.driver.below.set_extra(Extra::fixed(Duration::from_us(30)));
+    let now = delayed.now;
+    delayed.host.driver.below.set_extra(Extra::fixed(Duration::from_us(30)), now);
     delayed.run_each(reads(1));
     assert_eq!(ends(&delayed), [100, 230]);
     let mut limited = rig(Limited::new(Disk::default(), Rates::NONE, &TAGS));
     limited.run(reads(2));
     let rates = Rates { requests_per_s: Some(2000), ..Rates::NONE };
-    limited.host.driver.below.set_rates(rates);
+    let now = limited.now;
+    limited.host.driver.below.set_rates(rates, now);
     limited.run(reads(2));
     assert_eq!(ends(&limited), [100, 100, 600, 1100]);
+}
+
+/// Requests that waited for hours under a delay or a rate went on waiting when it was lifted. A request counts as taken at the
+/// change, and a delay counts from the completion below ([change-reaches-waiting]).
+#[test]
+fn delays_and_rates_that_are_set_later_hold_for_requests_that_wait() {
+    let us = Duration::from_us;
+    // Both reads are below at the first change, after 50 us, and held at the second one, after 300 us.
+    let hour = Extra::fixed(Duration::from_secs(3600));
+    let mut delayed = rig(Delayed::new(Disk::default(), hour, Prng::new(1), &TAGS));
+    submit(&mut delayed, 2);
+    for (at, extra) in [(50, us(7200)), (300, us(250))] {
+        delayed.now = Instant::ZERO + us(at);
+        delayed.settle();
+        delayed.host.driver.below.set_extra(Extra::fixed(extra), delayed.now);
+    }
+    delayed.run([]);
+    assert_eq!(ends(&delayed), [550, 550], "they came from below when the rig looked, at 300 us");
+
+    let rates = |per_s| Rates { requests_per_s: Some(per_s), ..Rates::NONE };
+    let mut limited = rig(Limited::new(Disk::default(), rates(1), &TAGS));
+    submit(&mut limited, 3);
+    for (at, per_s) in [(50, 2), (300, 2000)] {
+        limited.now = Instant::ZERO + us(at);
+        limited.settle();
+        limited.host.driver.below.set_rates(rates(per_s), limited.now);
+    }
+    limited.run([]);
+    assert_eq!(ends(&limited), [800, 1300, 1800], "500 us each, from the change on");
+    let cookies: Vec<_> = limited.ends.iter().map(|end| end.cookie).collect();
+    assert_eq!(cookies, [0, 1, 2], "in the order in which they came");
 }
 
 #[test]

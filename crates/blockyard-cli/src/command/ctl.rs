@@ -60,7 +60,7 @@ pub(super) fn ctl(args: &Ctl, out: &mut dyn Write) -> Result<(), Failure> {
         }
         CtlCommand::Rate { .. } | CtlCommand::Delay { .. } => {
             let Changed { changed } = read(value)?;
-            format!("export {changed:?} is changed, for requests from now on\n")
+            format!("export {changed:?} is changed, for waiting and later requests\n")
         }
         CtlCommand::Fault { .. } => {
             let Struck { changed, rules } = read(value)?;

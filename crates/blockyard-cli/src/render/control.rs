@@ -77,6 +77,9 @@ fn health(export: &Export) -> Option<String> {
     if let Some(damage) = &export.damage {
         parts.push(format!("{damage} ({} so far)", export.failed_requests));
     }
+    if export.flush_failed {
+        parts.push("the last flush failed: writes that were answered may be lost".to_owned());
+    }
     (!parts.is_empty()).then(|| format!("{}: {}\n", name(&export.name), parts.join("; ")))
 }
 

@@ -54,6 +54,9 @@ pub struct Export {
     pub failed_requests: u64,
     /// The damage that was found last, in words.
     pub damage: Option<String>,
+    /// The last flush failed: writes that were answered may be lost.
+    #[serde(default)]
+    pub flush_failed: bool,
     /// The health of a block translation table.
     pub btt: Option<BttHealth>,
 }
@@ -232,6 +235,7 @@ fn export(disk: &Disk, old: &Traffic, new: &Traffic, passed: Duration) -> Export
         },
         failed_requests: disk.damage.failed(),
         damage: disk.damage.harm().map(|harm| harm.to_string()),
+        flush_failed: disk.damage.has_failed_flush(),
         btt: disk.btt_health().map(BttHealth::from),
     }
 }

@@ -1,4 +1,10 @@
 //! Damage to the file of a disk: each failed request is counted, and each disk is reported once.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[failed-flush-is-told]** After a flush of a disk has failed, the disk counts as one whose flush failed until another one
+//!   succeeds, which never happens for a file ([failed-flush-stays-failed]). The log gets a line at each change, and not for each
+//!   flush.
 
 use crate::event::{DiskEvent, Event, Harm};
 use blockyard_std::parts::device::file::Damaged;
@@ -15,6 +21,9 @@ pub(crate) struct Damage {
     harm: Mutex<Option<Harm>>,
     /// The number of requests that failed because of the damage.
     failed: AtomicU64,
+    /// Whether the last flush failed, and whether the log knows.
+    has_failed_flush: AtomicBool,
+    is_flush_reported: AtomicBool,
 }
 
 impl Damage {
@@ -25,6 +34,8 @@ impl Damage {
             is_reported: AtomicBool::new(false),
             harm: Mutex::new(None),
             failed: AtomicU64::new(0),
+            has_failed_flush: AtomicBool::new(false),
+            is_flush_reported: AtomicBool::new(false),
         }
     }
 
@@ -33,14 +44,33 @@ impl Damage {
     pub(in crate::disk) fn note(&self, harm: Harm) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         *self.harm.lock().unwrap_or_else(PoisonError::into_inner) = Some(harm);
-        let Some(events) = &self.events else { return };
-        if self.is_reported.swap(true, Ordering::Relaxed) {
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
+            // A lane never waits for the log: the next failure tries again.
+            self.is_reported.store(self.tell(harm), Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note that a flush has ended, and whether it `failed` ([failed-flush-is-told]).
+    pub(crate) fn flushed(&self, failed: bool) {
+        self.has_failed_flush.store(failed, Ordering::Relaxed);
+        if self.is_flush_reported.swap(failed, Ordering::Relaxed) == failed {
             return;
         }
-        let event = DiskEvent { disk: self.disk.clone(), harm };
-        // A lane never waits for the log: the next failure tries again.
-        let has_room = events.try_send(Event::Disk(event)).is_ok();
-        self.is_reported.store(has_room, Ordering::Relaxed);
+        let harm = if failed { Harm::FlushFailed } else { Harm::FlushSucceeded };
+        if !self.tell(harm) {
+            self.is_flush_reported.store(!failed, Ordering::Relaxed); // the next flush tries again
+        }
+    }
+
+    /// Returns whether the last flush failed.
+    pub(crate) fn has_failed_flush(&self) -> bool {
+        self.has_failed_flush.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the log, if there is one, has taken a report of `harm`.
+    fn tell(&self, harm: Harm) -> bool {
+        let event = || Event::Disk(DiskEvent { disk: self.disk.clone(), harm });
+        self.events.as_ref().is_none_or(|events| events.try_send(event()).is_ok())
     }
 
     /// Returns the damage that was found last, if any.
@@ -56,5 +86,9 @@ impl Damage {
 impl Damaged for Damage {
     fn cut_short(&self, disk_bytes: u64, file_bytes: u64) {
         self.note(Harm::CutShort { disk_bytes, file_bytes });
+    }
+
+    fn flush_failed(&self) {
+        self.flushed(true);
     }
 }

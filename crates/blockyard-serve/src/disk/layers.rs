@@ -58,9 +58,9 @@ impl Layers {
 /// A change of the layers of a running disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Limits for the requests that come from now on.
+    /// Limits for the requests that come from now on and those that wait.
     Rates(Rates),
-    /// A delay for the requests that come from now on.
+    /// A delay for the requests that come from now on and those that wait.
     Delay(Extra),
     /// Fault rules for the requests that come from now on, which are possible ([`impossible_fault`]).
     Faults(Vec<FaultRule>),

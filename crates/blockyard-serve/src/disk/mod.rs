@@ -360,8 +360,8 @@ impl Medium {
     /// Changes the layer that `change` is about. Returns whether there is one.
     pub(crate) fn change(&mut self, change: &Change, now: Instant) -> bool {
         match (self, change) {
-            (Self::Rated(limited), Change::Rates(rates)) => limited.set_rates(*rates),
-            (Self::Delayed(delayed), Change::Delay(extra)) => delayed.set_extra(*extra),
+            (Self::Rated(limited), Change::Rates(rates)) => limited.set_rates(*rates, now),
+            (Self::Delayed(delayed), Change::Delay(extra)) => delayed.set_extra(*extra, now),
             (Self::Faulty(faulty), Change::Faults(rules)) => faulty.set_rules(rules.clone(), now),
             (Self::Faulty(faulty), _) => return faulty.below.change(change, now),
             (Self::Rated(limited), _) => return limited.below.change(change, now),

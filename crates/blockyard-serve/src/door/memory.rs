@@ -141,6 +141,8 @@ impl Door for MemoryDoor {
         Self { disk, memory, next, ended, round: Vec::new(), left: 0, stage }
     }
 
+    fn turn_away(_arrival: Rounds, _shared: &()) {}
+
     fn ready(&mut self, number: u32, lane: &mut Lane) {
         if self.stage == Stage::Asking {
             self.submit(number, lane);

@@ -35,6 +35,9 @@ pub(crate) trait Door: Sized {
         lane: &mut Services<Self::Memory>,
     ) -> Self;
 
+    /// Turns `arrival` away, since there is no memory for a door.
+    fn turn_away(arrival: Self::Arrival, shared: &Self::Shared);
+
     /// Parses the input and submits its requests. The lane calls this when input has arrived, or when a door that
     /// waited may continue.
     fn ready(&mut self, number: u32, lane: &mut Services<Self::Memory>);

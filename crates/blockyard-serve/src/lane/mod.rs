@@ -16,6 +16,12 @@
 //!
 //! # Rules (cited by name)
 //!
+//! - **[turn-is-bounded]** The work of a turn is bounded, whatever devices, layers and their rules do: a request that a device gives
+//!   back undone waits for the next turn ([undone-waits-a-turn]), and so does the rest of a job after some bios
+//!   ([`ROUNDS_OF_A_TURN`]). Between two turns the lane looks at its bell, so an operator's command always arrives.
+//! - **[last-flush-in-time]** A lane that drains lets ranges go on for half of its patience. What is left of them then is abandoned
+//!   ([abandoned-range-stops]), so that terabytes of TRIM do not use up the time of the last flush. The range of a client whose
+//!   connection is broken is abandoned at once, also while the lane serves.
 //! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
 //!   memory of the door and no disk holds a request of it.
 //! - **[idle-holder-cut-off]** A client that holds memory of the pool, or has the turn, and moves no byte for the lane's
@@ -35,6 +41,7 @@ use crate::lane_memory::LaneMemory;
 use crate::newcomers::{Newcomers, Register, Ticket};
 use crate::overview::Overview;
 use crate::queue::DiskQueue;
+use crate::reserve;
 use crate::ring::{Done, IoEngine};
 use crate::roster::{Listed, Roster};
 use crate::services::{Kept, LOOKUPS_OF_A_TURN, Services};
@@ -42,8 +49,8 @@ use crate::slab::Slab;
 use crate::traffic::Traffic;
 use crate::watcher::{LaneWatcher, Watcher};
 use crate::words::error_words;
-use blockyard::time::Instant;
-use blockyard_std::parts::queue::EndedJob;
+use blockyard::time::{self, Instant};
+use blockyard_std::parts::queue::{EndedJob, ROUNDS_OF_A_TURN};
 use core::num::NonZero;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
@@ -123,6 +130,8 @@ pub(crate) struct Lane<D: Door> {
     doors: Slab<D>,
     removals: Vec<Removal>,
     stage: Stage,
+    /// The instant at which the ranges in flight are abandoned ([last-flush-in-time]).
+    ranges_until: Instant,
     spin: Spin,
 }
 
@@ -151,7 +160,8 @@ impl<D: Door> Lane<D> {
         let disks = shared.roster.all();
         let (doors, removals, stage) = (Slab::default(), Vec::new(), Stage::Serving);
         let spin = Spin::new(thread::available_parallelism().map_or(1, NonZero::get));
-        let mut lane = Self { parts, services, doors, removals, stage, spin };
+        let ranges_until = Instant::MAX;
+        let mut lane = Self { parts, services, doors, removals, stage, ranges_until, spin };
         for Listed { number, disk, .. } in disks.iter() {
             lane.add_disk(*number, disk, watcher.clone());
         }
@@ -212,7 +222,9 @@ impl<D: Door> Lane<D> {
         }
         let polls = services.disks.iter().filter_map(|disk| disk.queue.poll_at());
         let removals = self.removals.iter().map(|removal| removal.hurries_at);
-        let until = polls.chain(removals).chain([services.wakes_at(), services.impatient_at]).min();
+        let until = polls.chain(removals);
+        let until = until.chain([services.wakes_at(), services.impatient_at, self.ranges_until]);
+        let until = until.chain(services.handshakes.poll_at()).min();
         let until = until.unwrap_or(Instant::MAX);
         if until == Instant::MAX {
             return Some(Duration::MAX);
@@ -252,6 +264,10 @@ impl<D: Door> Lane<D> {
         if !self.removals.is_empty() {
             self.hurry_removals();
         }
+        if self.ranges_until <= self.services.now {
+            self.ranges_until = Instant::MAX;
+            self.services.abandon(|_| true); // [last-flush-in-time]
+        }
         let mut at = 0;
         while let Some(door) = self.services.listed.at(at) {
             self.doors[door].ready(door, &mut self.services);
@@ -262,6 +278,7 @@ impl<D: Door> Lane<D> {
         self.advance_disks();
         self.retry_memory();
         self.look_up();
+        self.shake_hands();
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
             let is_done = self.doors[door].settle(door, &mut self.services);
@@ -288,19 +305,22 @@ impl<D: Door> Lane<D> {
 
     /// Advances the queue of `disk` and notifies the owners of the jobs that have ended.
     fn advance(&mut self, disk: usize) {
-        let mut has_submitted = true;
-        while has_submitted {
-            has_submitted = false;
+        // [turn-is-bounded]: each bio that ends may let its job submit another one.
+        for _ in 0..ROUNDS_OF_A_TURN {
+            let mut has_submitted = false;
             self.services.disks[disk].queue.advance(self.services.now);
             while let Some(ended) = self.services.next_ended(disk, &mut has_submitted) {
                 self.ended(disk, ended);
+            }
+            if !has_submitted {
+                break;
             }
         }
         self.services.begin_io(disk);
     }
 
     fn ended(&mut self, disk: usize, ended: EndedJob) {
-        let EndedJob { status, job: Job { transfer, owner }, .. } = ended;
+        let EndedJob { status, job: Job { transfer, owner, .. }, .. } = ended;
         self.spin.ended();
         match owner {
             Owner::Door { door, token } => {
@@ -317,6 +337,18 @@ impl<D: Door> Lane<D> {
         self.services.lookups_left = LOOKUPS_OF_A_TURN;
         self.call_again(door);
         self.services.lookups_left = 0;
+        self.advance_disks();
+    }
+
+    /// Lets the first door that waits for a step of its TLS handshake take it, if it is time ([handshakes-get-a-tenth]).
+    fn shake_hands(&mut self) {
+        let now = self.services.now;
+        if self.spin.has_ended() {
+            self.services.handshakes.requests_ended(now);
+        }
+        let Some(door) = self.services.handshakes.next(now) else { return };
+        self.call_again(door);
+        self.services.handshakes.ended();
         self.advance_disks();
     }
 
@@ -402,9 +434,13 @@ impl<D: Door> Lane<D> {
     }
 
     fn open(&mut self, arrival: D::Arrival, ticket: Ticket) {
-        if self.stage != Stage::Serving {
+        let has_room = self.doors.make_room() && reserve::has(0); // [session-fails-without-memory]
+        if self.stage != Stage::Serving || !has_room {
             self.services.newcomers.forget(ticket);
             self.forget_one();
+            if !has_room {
+                D::turn_away(arrival, &self.parts.doors);
+            }
             return;
         }
         let door = D::open(arrival, &self.parts.doors, &mut self.services);
@@ -483,6 +519,7 @@ impl<D: Door> Lane<D> {
         self.services.newcomers.remove(door);
         self.services.memory.forget(door);
         self.services.lookups_wanted.remove(door);
+        self.services.handshakes.forget(door);
         self.forget_one();
     }
 
@@ -504,6 +541,8 @@ impl<D: Door> Lane<D> {
         }
         self.stage = Stage::Draining;
         self.services.impatient_at = self.services.now;
+        let patience_ns = self.services.patience.as_ns();
+        self.ranges_until = self.services.now + time::Duration::from_ns(patience_ns / 2);
         for number in 0..self.doors.end() {
             if let Some(door) = self.doors.find_mut(number) {
                 door.end(number, ENDING, &mut self.services);

@@ -51,6 +51,11 @@ impl Spin {
         self.ended = self.ended.saturating_add(1);
     }
 
+    /// Returns whether requests have ended since the last look.
+    pub(super) const fn has_ended(&self) -> bool {
+        self.ended > 0
+    }
+
     /// Whether a lane that has nothing to do at `now` looks once more instead of sleeping. It `submits` something with this look,
     /// or has submitted it all.
     pub(super) fn looks_again(&mut self, submits: bool, now: Instant) -> bool {

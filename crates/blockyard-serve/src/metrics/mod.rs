@@ -1,6 +1,7 @@
 //! Metrics for Prometheus and a health check, over HTTP.
 //!
-//! For each answer, the thread queries every lane. A lane that does not answer in time makes `/healthz` fail.
+//! For each answer, the thread queries every lane. A lane that does not answer in time makes `/healthz` fail, with
+//! the status 503; so does a disk whose last flush failed.
 //!
 //! # Rules (cited by name)
 //!
@@ -45,7 +46,10 @@ impl Metrics {
     fn answer(&self, asked: Asked) -> Answer {
         match asked {
             Asked::Health => match ask(&self.entrances, Message::Traffic) {
-                Ok(_) => Answer::ok("ok\n".to_owned()),
+                Ok(_) => match self.degraded() {
+                    None => Answer::ok("ok\n".to_owned()),
+                    Some(why) => Answer::unavailable(why),
+                },
                 Err(lane) => silent(lane),
             },
             Asked::Metrics => {
@@ -59,6 +63,18 @@ impl Metrics {
                 }
             }
         }
+    }
+
+    /// Returns why the server is not healthy although its lanes answer, if it is not ([failed-flush-is-told]).
+    fn degraded(&self) -> Option<String> {
+        let disks = self.roster.all();
+        let failed = disks.iter().filter(|listed| listed.disk.damage.has_failed_flush());
+        let lines: String = failed
+            .map(|listed| {
+                format!("degraded: the last flush of export {:?} failed\n", listed.disk.name)
+            })
+            .collect();
+        (!lines.is_empty()).then_some(lines)
     }
 
     /// Returns the counts over all lanes of each disk whose number is below `end`, by its number, or the number of a lane

@@ -185,6 +185,12 @@ impl Page<'_> {
             let (name, failed) = (Escaped(&disk.name), disk.damage.failed());
             self.line(format_args!("{NAME}{{device=\"{name}\"}} {failed}"));
         }
+        const FLUSH: &str = "blockyard_flush_failed";
+        self.head(FLUSH, "gauge", "Whether the last flush of the disk failed: 1 or 0.");
+        for Listed { disk, .. } in self.disks {
+            let (name, failed) = (Escaped(&disk.name), u8::from(disk.damage.has_failed_flush()));
+            self.line(format_args!("{FLUSH}{{device=\"{name}\"}} {failed}"));
+        }
     }
 
     /// Writes the counts of fault rules, unless no disk has any.

@@ -58,6 +58,11 @@ impl Extended {
         self.send(STATUS, 0, offset, len);
     }
 
+    /// Sends a command without data and does not wait for the reply.
+    pub(crate) fn ask_for(&mut self, kind: u16, offset: u64, len: u64) {
+        self.send(kind, 0, offset, len);
+    }
+
     /// Returns the number of received bytes that were not read.
     pub(crate) fn arrived_bytes(&self) -> u64 {
         rustix::io::ioctl_fionread(&self.0).unwrap()

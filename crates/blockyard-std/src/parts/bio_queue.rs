@@ -1,8 +1,14 @@
 //! The core's request queue with the device below it, and the bios that wait for a tag.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[undone-waits-a-turn]** A request that the device gives back undone is issued again in the next call of
+//!   [`BioQueue::advance`], not in the same one. So every pass of a call ends requests or is the last one, and a device that
+//!   gives back a request for ever occupies no lane for ever.
 
 use crate::parts::shape::Shape;
 use blockyard::bio::Bio;
-use blockyard::driver::Device;
+use blockyard::driver::{Device, Outcome};
 use blockyard::host::Host;
 use blockyard::request::Ended;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
@@ -31,6 +37,18 @@ pub struct BioQueue<D, S> {
     waiting: VecDeque<Bio>,
     refused: VecDeque<Ended>,
     is_plugged: bool,
+    /// Whether there is work for the next call of [`Self::advance`] ([undone-waits-a-turn]).
+    is_due: bool,
+}
+
+/// What the device has finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Concluded {
+    Nothing,
+    /// Requests, and each has ended or goes on.
+    Requests,
+    /// Requests, some of which were given back undone.
+    Undone,
 }
 
 impl<D: Device, S: Sink> BioQueue<D, S> {
@@ -49,7 +67,7 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
             }
         };
         let (waiting, refused) = (VecDeque::new(), VecDeque::new());
-        Self { queue, host, waiting, refused, is_plugged: false }
+        Self { queue, host, waiting, refused, is_plugged: false, is_due: false }
     }
 
     /// Submits `bio`, under a plug that lasts until [`Self::advance`], or as soon as a tag is free.
@@ -60,6 +78,12 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
             self.is_plugged = true;
         }
         self.submit_now(bio, now);
+    }
+
+    /// Submits `bio` in the next call of [`Self::advance`]. Unlike [`Self::submit`], this ends no other bio.
+    pub fn submit_later(&mut self, bio: Bio) {
+        self.waiting.push_back(bio);
+        self.is_due = true;
     }
 
     /// As [`Self::submit`], without a plug: for a bio that is alone in its turn.
@@ -85,8 +109,13 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
             Err(SubmitError::NotSupported) => Status::NotSupported,
             Err(_) => Status::IoError,
         };
-        self.refused.push_back(Ended { bio, status });
+        self.refuse(bio, status);
         true
+    }
+
+    /// Ends `bio`, which was not submitted, with `status`.
+    pub fn refuse(&mut self, bio: Bio, status: Status) {
+        self.refused.push_back(Ended { bio, status });
     }
 
     /// Returns a bio that has ended, each exactly once.
@@ -96,32 +125,42 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
     }
 
     /// Does everything that can be done now: runs the queue, concludes completed requests, and submits the
-    /// bios that waited for their tags.
+    /// bios that waited for their tags. After that, [`Self::poll_at`] says whether requests wait for the next call.
     pub fn advance(&mut self, now: Instant) {
         if self.is_plugged {
             self.is_plugged = false;
             self.queue.unplug(&mut self.host, CPU, now);
         }
+        self.is_due = false;
         self.conclude_finished(now);
         loop {
             self.run(now); // bios in the queue precede the waiting ones
             let has_entered = self.enter_waiting(now);
-            if !self.conclude_finished(now) && !has_entered {
-                return;
+            match self.conclude_finished(now) {
+                Concluded::Nothing if !has_entered => return,
+                Concluded::Nothing | Concluded::Requests => {}
+                Concluded::Undone => {
+                    self.is_due = true; // [undone-waits-a-turn]
+                    return;
+                }
             }
         }
     }
 
-    /// Concludes the requests that the device has finished. Returns whether there were any.
+    /// Concludes the requests that the device has finished.
     #[inline]
-    fn conclude_finished(&mut self, now: Instant) -> bool {
-        let mut has_finished = false;
+    fn conclude_finished(&mut self, now: Instant) -> Concluded {
+        let mut all = Concluded::Nothing;
         while let Some(finished) = self.host.driver.next_finished(now) {
-            has_finished = true;
+            match finished.outcome {
+                Outcome::Again | Outcome::AgainPrepared => all = Concluded::Undone,
+                _ if all == Concluded::Nothing => all = Concluded::Requests,
+                _ => {}
+            }
             let concluded = self.queue.conclude(&mut self.host, &finished, now);
             concluded.expect("a request that the device completes is one that it owned");
         }
-        has_finished
+        all
     }
 
     /// Submits bios that wait, as long as tags are free. Returns whether any was submitted.
@@ -163,7 +202,8 @@ impl<D: Device, S: Sink> BioQueue<D, S> {
 
     /// Returns the instant at which to call [`Self::advance`] if no event occurs earlier.
     pub fn poll_at(&self) -> Option<Instant> {
-        self.queue.poll_at().into_iter().chain(self.host.driver.poll_at()).min()
+        let now = (self.is_plugged || self.is_due).then_some(Instant::ZERO);
+        [now, self.queue.poll_at(), self.host.driver.poll_at()].into_iter().flatten().min()
     }
 }
 

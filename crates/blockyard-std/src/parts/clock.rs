@@ -5,10 +5,19 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the time of the monotonic clock.
 pub fn now() -> Instant {
-    let now = clock_gettime(ClockId::Monotonic);
-    let whole = u64::try_from(now.tv_sec).expect("monotonic time is not negative");
-    let rest = u64::try_from(now.tv_nsec).expect("monotonic time is not negative");
-    Instant::from_ns(whole * 1_000_000_000 + rest)
+    Instant::from_ns(ns_of(ClockId::Monotonic))
+}
+
+/// Returns the time that the calling thread has spent on processors.
+pub fn processor_time() -> Duration {
+    Duration::from_ns(ns_of(ClockId::ThreadCPUTime))
+}
+
+fn ns_of(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    let whole = u64::try_from(now.tv_sec).expect("time of such a clock is not negative");
+    let rest = u64::try_from(now.tv_nsec).expect("time of such a clock is not negative");
+    whole * 1_000_000_000 + rest
 }
 
 /// Converts `time` to the core's type. A time that does not fit becomes [`Duration::MAX`].

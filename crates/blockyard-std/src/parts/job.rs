@@ -130,10 +130,22 @@ pub struct Job {
     pub transfer: Transfer,
     /// The owner.
     pub owner: Owner,
+    /// Whether the rest of a range is left undone (`[abandoned-range-stops]`).
+    pub is_abandoned: bool,
 }
 
 /// All jobs of a lane, indexed by the cookies of their bios. The lane and its devices share them.
 pub type Jobs = Rc<RefCell<Slab<Job>>>;
+
+/// Abandons the jobs whose owners `whose` names: they end soon, the ranges among them in part undone (`[abandoned-range-stops]`).
+pub fn abandon(jobs: &Jobs, whose: impl Fn(&Owner) -> bool) {
+    let mut jobs = jobs.borrow_mut();
+    for number in 0..jobs.end() {
+        if let Some(job) = jobs.find_mut(number) {
+            job.is_abandoned |= whose(&job.owner);
+        }
+    }
+}
 
 /// Returns the number of the job to which a bio with this cookie belongs.
 #[inline]

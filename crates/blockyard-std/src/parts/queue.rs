@@ -4,6 +4,8 @@
 //!
 //! - **[range-in-slices]** In one turn, a lane discards and zeroes at most one slice of a disk whose work its own thread does,
 //!   or that much of shorter ranges. The slices of several requests take turns.
+//! - **[abandoned-range-stops]** No further bio of an [abandoned](crate::parts::job::abandon) job is submitted. Its range ends with an error where the
+//!   present bio ends.
 
 use crate::parts::bio_queue::BioQueue;
 use crate::parts::bios::{first_bio, is_last, next_bio};
@@ -18,6 +20,10 @@ use blockyard::time::Instant;
 use blockyard::trace::Sink;
 use std::collections::VecDeque;
 use std::rc::Rc;
+
+/// The most bios of one job that a lane submits in one turn, each after the end of the one before: a range of exabytes on a disk
+/// without data has billions. [`LaneQueue::poll_at`] says that there are more.
+pub const ROUNDS_OF_A_TURN: usize = 16;
 
 /// The properties of a job's bios.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,23 +77,27 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
         let Asked { op, flags, prio } = asked;
         let bio = first_bio(op, &transfer, self.shape.block_bytes, self.shape.longest_bio(op));
         let flags = bio.flags | flags;
-        let cookie = u64::from(self.jobs.borrow_mut().insert(Job { transfer, owner }));
+        let job = Job { transfer, owner, is_abandoned: false };
+        let cookie = u64::from(self.jobs.borrow_mut().insert(job));
         self.submit(Bio { cookie, flags, prio, ..bio }, now);
     }
 
     /// Returns a job that has ended, each exactly once. If a bio succeeded and its job has more, submits the next one and
     /// sets `submitted`.
     #[inline(always)] // a call that moves a job to its owner would cost a lane 3 instructions of 100
-    pub fn next_ended(&mut self, submitted: &mut bool, now: Instant) -> Option<EndedJob> {
+    pub fn next_ended(&mut self, submitted: &mut bool) -> Option<EndedJob> {
         loop {
-            let Ended { bio, status } = self.bios.next_ended()?;
+            let Ended { bio, mut status } = self.bios.next_ended()?;
             let number = job_of(bio.cookie);
             if status == Status::Ok
                 && let Some(next) = self.next_of(&bio, number)
             {
-                *submitted = true;
-                self.submit(next, now);
-                continue;
+                if !self.is_abandoned(&next) {
+                    *submitted = true;
+                    self.submit_next(next);
+                    continue;
+                }
+                status = Status::IoError; // [abandoned-range-stops]
             }
             let job = self.jobs.borrow_mut().remove(number);
             return Some(EndedJob { status, op: bio.op, job });
@@ -102,6 +112,20 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
             return None;
         }
         next_bio(bio, transfer, self.shape.block_bytes, self.shape.longest_bio(bio.op))
+    }
+
+    /// Submits the bio that follows one of its job which has ended. This ends no other bio, so a caller of [`Self::next_ended`] comes
+    /// to an end.
+    fn submit_next(&mut self, bio: Bio) {
+        if self.shape.is_sliced(bio.op) {
+            self.slices.push_back(bio);
+        } else {
+            self.bios.submit_later(bio);
+        }
+    }
+
+    fn is_abandoned(&self, bio: &Bio) -> bool {
+        self.jobs.borrow()[job_of(bio.cookie)].is_abandoned
     }
 
     /// Submits `bio` now, in a later turn ([range-in-slices]), or as soon as a tag is free.
@@ -119,6 +143,10 @@ impl<D: Device, S: Sink> LaneQueue<D, S> {
         let mut left = SLICE_SECTORS;
         while let Some(&bio) = self.slices.front().filter(|bio| bio.sectors <= left) {
             self.slices.pop_front();
+            if self.is_abandoned(&bio) {
+                self.bios.refuse(bio, Status::IoError); // [abandoned-range-stops]
+                continue;
+            }
             left -= bio.sectors;
             self.bios.submit(bio, now);
         }

@@ -25,6 +25,11 @@ impl<T> Slab<T> {
         u32::try_from(self.slots.len() - 1).expect("number of entries within 32 bits")
     }
 
+    /// Makes room for one more value. Returns `false` if there is no memory.
+    pub fn make_room(&mut self) -> bool {
+        !self.free.is_empty() || self.slots.try_reserve(1).is_ok()
+    }
+
     /// Removes and returns the value at `at`.
     ///
     /// # Panics

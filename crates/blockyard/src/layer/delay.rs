@@ -3,7 +3,6 @@
 use super::late::{Late, Lateness, Policy};
 use crate::bio::Op;
 use crate::prng::Prng;
-use crate::request::Request;
 use crate::tag::TagSetConfig;
 use crate::time::{Duration, Instant};
 
@@ -34,10 +33,10 @@ pub struct Drawn {
 }
 
 impl Policy for Drawn {
-    fn lateness(&mut self, request: &Request, _now: Instant) -> Lateness {
-        let Extra { min, max, op } = self.extra;
+    fn lateness(&mut self, op: Op, _sectors: u32, _now: Instant) -> Lateness {
+        let Extra { min, max, op: only } = self.extra;
         let mut after = Duration::ZERO;
-        if op.is_none_or(|op| op == request.op) {
+        if only.is_none_or(|only| only == op) {
             let choices = (max - min).as_ns().saturating_add(1);
             after = min + Duration::from_ns(self.draws.below(choices));
         }
@@ -56,18 +55,23 @@ impl<D> Delayed<D> {
     /// Panics if the smallest extra latency exceeds the largest.
     #[must_use]
     pub fn new(below: D, extra: Extra, draws: Prng, tags: &TagSetConfig) -> Self {
-        let mut delayed = Self::with_policy(below, Drawn { extra, draws }, tags);
-        delayed.set_extra(extra);
-        delayed
+        assert_ordered(extra);
+        Self::with_policy(below, Drawn { extra, draws }, tags)
     }
 
-    /// Delays the requests that come from now on by `extra`.
+    /// Delays by `extra`, from `now` on, the requests that come and those that have not completed: a delay counts from the
+    /// completion below, which may have been before ([change-reaches-waiting]).
     ///
     /// # Panics
     ///
     /// Panics if the smallest extra latency exceeds the largest.
-    pub fn set_extra(&mut self, extra: Extra) {
-        assert!(extra.min <= extra.max, "smallest extra latency above the largest: {extra:?}");
+    pub fn set_extra(&mut self, extra: Extra, now: Instant) {
+        assert_ordered(extra);
         self.policy.extra = extra;
+        self.decide_anew(now);
     }
+}
+
+fn assert_ordered(extra: Extra) {
+    assert!(extra.min <= extra.max, "smallest extra latency above the largest: {extra:?}");
 }

@@ -36,6 +36,13 @@ impl Held {
         self.sequence += 1;
     }
 
+    /// Holds each completion until the instant that `due_of` returns.
+    pub(super) fn set_due(&mut self, due_of: impl Fn(Slot) -> Instant) {
+        let mut order = core::mem::take(&mut self.order).into_vec();
+        order.iter_mut().for_each(|Reverse((due, _, slot))| *due = due_of(*slot));
+        self.order = order.into();
+    }
+
     /// Takes the next completion whose instant has come.
     pub(super) fn next(&mut self, now: Instant) -> Option<Finished> {
         if self.next_at()? > now {

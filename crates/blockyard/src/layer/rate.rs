@@ -8,7 +8,6 @@
 
 use super::late::{Late, Lateness, Policy};
 use crate::bio::Op;
-use crate::request::Request;
 use crate::tag::TagSetConfig;
 use crate::time::{Duration, Instant};
 use crate::unit::SECTOR_BYTES;
@@ -77,9 +76,9 @@ impl Charged {
 }
 
 impl Policy for Charged {
-    fn lateness(&mut self, request: &Request, now: Instant) -> Lateness {
-        let bytes = match request.op {
-            Op::Read | Op::Write => u64::from(request.sectors) * u64::from(SECTOR_BYTES),
+    fn lateness(&mut self, op: Op, sectors: u32, now: Instant) -> Lateness {
+        let bytes = match op {
+            Op::Read | Op::Write => u64::from(sectors) * u64::from(SECTOR_BYTES),
             _ => 0,
         };
         let by_bytes = self.bytes.as_mut().map(|clock| clock.charge(bytes, now));
@@ -104,13 +103,15 @@ impl<D> Limited<D> {
         Self::with_policy(below, Charged::new(rates), tags)
     }
 
-    /// Limits the requests that come from now on to `rates`. Nothing is owed for earlier ones.
+    /// Limits to `rates`, from `now` on, the requests that come and those that have not completed, which are charged anew
+    /// ([change-reaches-waiting]). Nothing is owed for others.
     ///
     /// # Panics
     ///
     /// Panics if a rate is 0.
-    pub fn set_rates(&mut self, rates: Rates) {
+    pub fn set_rates(&mut self, rates: Rates, now: Instant) {
         self.policy = Charged::new(rates);
+        self.decide_anew(now);
     }
 }
 

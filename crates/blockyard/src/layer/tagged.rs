@@ -32,6 +32,13 @@ impl<T: Clone> Tagged<T> {
         self.values.iter_mut()
     }
 
+    /// Returns the values with their slots.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
+        let number = |at: usize| u16::try_from(at).expect("numbers of hardware queues and tags");
+        let slot = move |at| (HctxId(number(at / self.depth)), DriverTag(number(at % self.depth)));
+        self.values.iter().enumerate().map(move |(at, value)| (slot(at), value))
+    }
+
     fn at(&self, (hctx, tag): Slot) -> usize {
         assert!(tag.index() < self.depth, "{tag:?} of {}", self.depth);
         hctx.index() * self.depth + tag.index()

@@ -13,11 +13,12 @@ use super::session::{Choosing, Payload, Serving, Session, Target};
 use super::shared::Shared;
 use super::tls::TlsSession;
 use crate::door::Door;
-use crate::event::{ClientEvent, Event, Happened};
+use crate::event::Happened;
 use crate::lane_memory::Account;
 use crate::map::Span;
 use crate::overview::Visitor;
 use crate::peer::Peer;
+use crate::reserve::{self, NO_MEMORY};
 use crate::ring::SPANS_MAX;
 use crate::services::{Kept, Services};
 use crate::words::error_words;
@@ -111,7 +112,7 @@ impl Client {
             id: shared.next_client.fetch_add(1, Ordering::Relaxed),
             came_at: now,
             shared: Arc::clone(shared),
-            input: Input::new(session.room_bytes()),
+            input: Input::default(),
             session,
             tls: None,
             batch,
@@ -223,12 +224,16 @@ impl Client {
         let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Both);
     }
 
-    /// Starts TLS, and discards all bytes that arrived before it ([nothing-before-tls]).
+    /// Starts TLS, and discards all bytes that arrived before it ([nothing-before-tls]). Without memory for TLS the connection
+    /// breaks ([session-fails-without-memory]).
     pub(super) fn start_tls(&mut self) {
         assert!(!self.is_answering(), "the answer to STARTTLS must be sent before TLS starts");
         self.input.clear();
         let tls = self.shared.tls.as_ref().expect("TLS that was offered");
-        self.tls = Some(Box::new(TlsSession::new(tls.config())));
+        match TlsSession::new(tls.config()) {
+            Some(tls) => self.tls = Some(Box::new(tls)),
+            None => self.kill(NO_MEMORY),
+        }
     }
 
     pub(super) fn tls_version(&self) -> Option<&'static str> {
@@ -252,7 +257,9 @@ impl Client {
             transmission.payload_taken(bytes as u64);
             return Ok(bytes > 0);
         }
-        self.input.make_room(self.session.room_bytes());
+        if !self.input.make_room(self.session.room_bytes()) {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         Ok(self.input.fill(|room| tls.open_to(room))? > 0)
     }
 
@@ -370,8 +377,11 @@ impl Client {
         let fd = self.peer.fd.as_raw_fd();
         let kept = |memory| Kept::Door { door: number, memory };
         if let Life::Lingering { .. } = self.life {
+            let Some(room) = reserve::zeroes(DISCARDED_BYTES) else {
+                return self.run_out(number, lane);
+            };
             self.input.receiving = Receiving::Input;
-            let (span, discarded) = lend(vec![0; DISCARDED_BYTES].into(), 0..DISCARDED_BYTES);
+            let (span, discarded) = lend(room, 0..DISCARDED_BYTES);
             lane.ring.receive(fd, span, false, expected, kept(discarded));
             return;
         }
@@ -381,6 +391,9 @@ impl Client {
             return;
         }
         if let Some(tls) = &mut self.tls {
+            if tls.awaits_step() {
+                return; // it reads on after the step
+            }
             let room = tls.room();
             let all = 0..room.len();
             self.input.receiving = Receiving::Input;
@@ -399,11 +412,19 @@ impl Client {
             lane.ring.receive(fd, span, is_whole, expected, kept(memory));
             return;
         }
-        self.input.make_room(self.session.room_bytes());
+        if !self.input.make_room(self.session.room_bytes()) {
+            return self.run_out(number, lane);
+        }
         let (input, room) = self.input.lend(self.session.receives_at_most());
         self.input.receiving = Receiving::Input;
         let (span, input) = lend(input, room);
         lane.ring.receive(fd, span, false, expected, kept(input));
+    }
+
+    /// Breaks the connection, since there is no memory to receive into ([session-fails-without-memory]).
+    fn run_out(&mut self, number: u32, lane: &mut Lane) {
+        self.kill(NO_MEMORY);
+        lane.list(number);
     }
 
     /// Takes back memory into which the kernel has received, or has failed to receive.
@@ -468,11 +489,8 @@ impl Client {
     }
 
     fn tell(&self, happened: impl FnOnce() -> Happened) {
-        if let Some(events) = &self.shared.events {
-            // A lane never waits for the log: a full channel drops the event.
-            let client = self.peer.name.clone();
-            let event = ClientEvent { client, happened: happened() };
-            drop(events.try_send(Event::Client(event)));
+        if self.shared.events.is_some() {
+            self.shared.tell(self.peer.name.clone(), happened());
         }
     }
 

@@ -4,6 +4,7 @@ use super::client::{Client, Lane, Lent};
 use super::session::{AtDisk, Session};
 use super::shared::Shared;
 use crate::door::Door;
+use crate::event::Happened;
 use crate::job::Transfer;
 use crate::overview::Visitor;
 use crate::peer::Peer;
@@ -23,6 +24,10 @@ impl Door for Client {
         let deadline = lane.now + shared.handshake_deadline;
         lane.wake_at(deadline);
         Self::new(arrival, shared, lane.now, deadline)
+    }
+
+    fn turn_away(arrival: Peer, shared: &Arc<Shared>) {
+        shared.tell(arrival.name, Happened::NoMemory);
     }
 
     fn ready(&mut self, number: u32, lane: &mut Lane) {

@@ -1,5 +1,6 @@
 //! The input buffer of a client: received bytes that have not been parsed.
 
+use crate::reserve;
 use core::ops::Range;
 use std::rc::Rc;
 
@@ -26,18 +27,15 @@ pub(super) struct Input {
     pub(super) arrived: u64,
 }
 
-impl Input {
-    pub(super) fn new(room_bytes: usize) -> Self {
-        let bytes = Some(vec![0; room_bytes].into());
-        Self {
-            bytes,
-            from: 0,
-            to: 0,
-            receiving: Receiving::Nothing { has_more: false },
-            arrived: 0,
-        }
+impl Default for Input {
+    /// Returns an input without room.
+    fn default() -> Self {
+        let receiving = Receiving::Nothing { has_more: false };
+        Self { bytes: Some(Rc::default()), from: 0, to: 0, receiving, arrived: 0 }
     }
+}
 
+impl Input {
     pub(super) fn unread(&self) -> &[u8] {
         &self.bytes()[self.from..self.to]
     }
@@ -60,8 +58,10 @@ impl Input {
         (self.from, self.to) = (0, 0);
     }
 
-    /// Makes room after the unparsed bytes, in a buffer of `room_bytes` without other owners.
-    pub(super) fn make_room(&mut self, room_bytes: usize) {
+    /// Makes room after the unparsed bytes, in a buffer of `room_bytes` without other owners. Returns `false`, and changes nothing,
+    /// if there is no memory for such a buffer ([session-fails-without-memory]).
+    #[must_use]
+    pub(super) fn make_room(&mut self, room_bytes: usize) -> bool {
         let len = self.to - self.from;
         let input = self.bytes.as_mut().expect("input buffer that the kernel returned");
         match Rc::get_mut(input) {
@@ -71,12 +71,14 @@ impl Input {
                 }
             }
             _ => {
-                let mut bytes = vec![0; room_bytes];
-                bytes[..len].copy_from_slice(&input[self.from..self.to]);
-                *input = bytes.into();
+                let Some(mut bytes) = reserve::zeroes(room_bytes) else { return false };
+                let room = Rc::get_mut(&mut bytes).expect("a new buffer has one owner");
+                room[..len].copy_from_slice(&input[self.from..self.to]);
+                *input = bytes;
             }
         }
         (self.from, self.to) = (0, len);
+        true
     }
 
     /// Returns the buffer to lend to the kernel, with the range to receive into: at most `most` bytes.

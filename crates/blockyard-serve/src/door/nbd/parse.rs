@@ -6,6 +6,7 @@ use super::session::{AtDisk, INLINE_BYTES, Payload, Scan, Serving, Session, Targ
 use super::words::words_of_transmission;
 use crate::job::{Owner, Place, Transfer};
 use crate::lane_memory::SMALL_BYTES;
+use crate::reserve::NO_MEMORY;
 use blockyard::bio::Op;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
@@ -33,28 +34,42 @@ impl Client {
         if self.is_dead() {
             // It takes no more memory. What it holds is given back when its requests at the disk have ended.
             lane.memory.forget(number);
+            let is_its = |owner: &_| matches!(owner, Owner::Door { door, .. } if *door == number);
+            lane.abandon(is_its); // [last-flush-in-time]
             return;
         }
         if self.lingers_until().is_some() || self.input.receiving == Receiving::Input {
             return;
         }
         self.understand(number, lane);
-        while self.open() {
+        while self.open(number, lane) {
             self.understand(number, lane);
         }
     }
 
     /// Decrypts more records, unless another event must come first. Returns whether there were any bytes.
-    fn open(&mut self) -> bool {
+    fn open(&mut self, number: u32, lane: &mut Lane) -> bool {
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_answering()) {
             return false;
         }
-        match self.open_tls() {
+        let opened = match &self.tls {
+            // [handshakes-get-a-tenth]
+            Some(tls) if tls.awaits_step() => {
+                let now = lane.now;
+                match lane.handshakes.step(number, now, || self.open_tls()) {
+                    Some(opened) => opened,
+                    None => return false,
+                }
+            }
+            _ => self.open_tls(),
+        };
+        match opened {
             Ok(has_more) => has_more,
             Err(error) => {
                 match error.kind() {
                     io::ErrorKind::UnexpectedEof => self.end("it ended TLS"),
+                    io::ErrorKind::OutOfMemory => self.kill(NO_MEMORY),
                     _ => self.end(format!("TLS: {error}")),
                 }
                 false

@@ -1,7 +1,7 @@
 //! The state that all NBD clients of a server share.
 
 use super::export::exports;
-use crate::event::Event;
+use crate::event::{ClientEvent, Event, Happened};
 use crate::peer::Peer;
 use crate::roster::{Listed, Roster};
 use blockyard::time::Duration;
@@ -106,6 +106,14 @@ impl Shared {
             *exports = (edition, Arc::new(new.expect("exports that were checked before listing")));
         }
         Arc::clone(&exports.1)
+    }
+
+    /// Tells the log what happened to the client of this name.
+    pub(super) fn tell(&self, client: String, happened: Happened) {
+        if let Some(events) = &self.events {
+            // A lane never waits for the log: a full channel drops the event.
+            drop(events.try_send(Event::Client(ClientEvent { client, happened })));
+        }
     }
 
     pub(super) fn offer(&self) -> Offer {

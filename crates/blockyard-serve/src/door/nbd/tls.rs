@@ -3,6 +3,7 @@
 //! The lane's ring receives and sends records like any other bytes.
 
 use super::batch::Batch;
+use crate::reserve;
 use rustls::pki_types::CertificateDer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use std::io::{self, BufRead, Write};
@@ -30,12 +31,14 @@ pub(super) struct TlsSession {
 }
 
 impl TlsSession {
-    pub(super) fn new(config: Arc<ServerConfig>) -> Self {
+    /// Returns a session with a new client, or `None` if there is no memory ([session-fails-without-memory]).
+    pub(super) fn new(config: Arc<ServerConfig>) -> Option<Self> {
+        let received = Some(reserve::zeroes(RECEIVED_BYTES)?);
         let session = ServerConnection::new(config);
         let mut session = session.expect("TLS configuration of a server");
         session.set_buffer_limit(None); // records are sent as soon as they are made
-        let received = Some(vec![0; RECEIVED_BYTES].into());
-        Self { session, received, from: 0, to: 0, clear: Vec::with_capacity(RECORD_BYTES) }
+        let clear = Vec::with_capacity(RECORD_BYTES);
+        Some(Self { session, received, from: 0, to: 0, clear })
     }
 
     /// Returns the buffer to receive records into. [`Self::received`] takes it back.
@@ -45,6 +48,11 @@ impl TlsSession {
             "all received records must be decrypted before more are received"
         );
         self.received.take().expect("record buffer that the kernel returned")
+    }
+
+    /// Returns whether received records of the handshake wait for [`Self::open`] ([handshakes-get-a-tenth]).
+    pub(super) fn awaits_step(&self) -> bool {
+        self.from < self.to && self.session.is_handshaking()
     }
 
     /// Takes the buffer back, with `bytes` of records in it.

@@ -48,6 +48,9 @@ const ZEROES_BYTES: usize = 1 << 20;
 pub trait Damaged: fmt::Debug + Send + Sync {
     /// Reports that a request found the end of the file at `file_bytes`, before the end of the disk at `disk_bytes`.
     fn cut_short(&self, disk_bytes: u64, file_bytes: u64);
+
+    /// Reports that a flush failed, so writes may be lost and every later flush fails ([failed-flush-stays-failed]).
+    fn flush_failed(&self);
 }
 
 /// An open file, shared by all lanes.
@@ -385,7 +388,7 @@ impl FileDevice {
                     return Some(failed(active, Status::IoError));
                 }
                 if whole && active.failed_durably.is_some() {
-                    self.file.has_lost_writes.store(true, Ordering::SeqCst); // [failed-flush-stays-failed]
+                    self.note_lost_writes();
                 }
                 let status = active.failed_durably.unwrap_or(Status::Ok);
                 whole.then_some(Outcome::Done(status)) // [short-io-completed]
@@ -428,7 +431,7 @@ impl FileDevice {
                 false => Status::Ok,
             })),
             (Step::Sync, Err(error)) => {
-                self.file.has_lost_writes.store(true, Ordering::SeqCst);
+                self.note_lost_writes();
                 Some(Outcome::Done(status_of(&error)))
             }
             (
@@ -483,6 +486,12 @@ impl FileDevice {
         }
         let block = Rc::new(Pages::new(scratch_len(block))?);
         Ok(Step::ZeroesWithin { block, left, is_read: false })
+    }
+
+    /// Takes note that the kernel has lost writes ([failed-flush-stays-failed]).
+    fn note_lost_writes(&self) {
+        self.file.has_lost_writes.store(true, Ordering::SeqCst);
+        self.file.damaged.flush_failed();
     }
 
     fn has_lost_writes(&self) -> bool {

@@ -10,16 +10,21 @@ use crate::parts::slab::Slab;
 use blockyard::bio::{Flags, Op};
 use blockyard::policy::Policies;
 use blockyard::time::Duration;
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::cell::RefCell;
 use std::io;
 
-#[derive(Debug)]
-struct Undamaged;
+/// Counts the reports of failed flushes.
+#[derive(Debug, Default)]
+struct Reports(AtomicU32);
 
-impl Damaged for Undamaged {
+impl Damaged for Reports {
     fn cut_short(&self, _: u64, _: u64) {
         panic!("the file keeps its length");
+    }
+
+    fn flush_failed(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -27,6 +32,7 @@ impl Damaged for Undamaged {
 fn queue(
     jobs: &Jobs,
     outbox: &Rc<Outbox>,
+    reports: &Arc<Reports>,
     change: impl FnOnce(&mut File),
 ) -> LaneQueue<FileDevice, ()> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -43,7 +49,7 @@ fn queue(
         buffered: true,
         bells: &bells,
         claim: |_, _| Ok(()),
-        damaged: Arc::new(Undamaged),
+        damaged: Arc::clone(reports) as Arc<dyn Damaged>,
     };
     let mut file = File::open(&path, how).expect("the disk's file should open");
     change(&mut file);
@@ -74,7 +80,7 @@ fn ends(
     let mut answers = answers.iter();
     loop {
         queue.advance(Instant::ZERO);
-        if let Some(ended) = queue.next_ended(&mut false, Instant::ZERO) {
+        if let Some(ended) = queue.next_ended(&mut false) {
             assert_eq!(answers.next(), None, "the bio ended before it used every answer");
             return ended.status;
         }
@@ -99,8 +105,8 @@ fn a_lost_write_fails_every_later_flush() {
     let flush = Asked::from(Op::Flush);
     for error in [libc::EIO, libc::ENOSPC] {
         let jobs = Jobs::new(RefCell::new(Slab::default()));
-        let outbox = Rc::new(Outbox::default());
-        let mut queue = queue(&jobs, &outbox, |_| ());
+        let (outbox, reports) = (Rc::new(Outbox::default()), Arc::default());
+        let mut queue = queue(&jobs, &outbox, &reports, |_| ());
         let mut ends = |asked, len, answers: &[_]| {
             let pages = Rc::new(Pages::new(4096).expect("memory should suffice for one page"));
             let place = Place::Buffer { pages, lead: 0 };
@@ -109,8 +115,10 @@ fn a_lost_write_fails_every_later_flush() {
         };
         assert_ne!(ends(write, 4096, &[Err(error), Err(error)]), Status::Ok);
         assert_eq!(ends(flush, 0, &[Ok(0)]), Status::Ok, "only this write was lost");
+        assert_eq!(reports.0.load(Ordering::Relaxed), 0);
         assert_ne!(ends(write, 4096, &[Err(error), Ok(4096)]), Status::Ok);
         assert_eq!(ends(flush, 0, &[]), Status::IoError, "earlier writes were lost");
+        assert_eq!(reports.0.load(Ordering::Relaxed), 1);
     }
 }
 
@@ -131,7 +139,7 @@ fn fast_zeroes_are_refused_before_the_kernel_touches_anything() {
     ] {
         let jobs = Jobs::new(RefCell::new(Slab::default()));
         let outbox = Rc::new(Outbox::default());
-        let mut queue = queue(&jobs, &outbox, |file| {
+        let mut queue = queue(&jobs, &outbox, &Arc::default(), |file| {
             file.is_block_device = is_block_device;
             file.block_bytes = block_bytes;
         });
