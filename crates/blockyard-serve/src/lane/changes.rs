@@ -6,7 +6,7 @@
 //!   comes afterwards, and says whether the flush failed.
 //! - **[removal-is-bounded]** The requests of a disk that is given up get the lane's patience to end by themselves. Then its
 //!   layers [let go](crate::disk::Medium::let_go): requests that they hold end with an error, and they hold no
-//!   further ones, so that only the medium decides when the last flush ends. After as long again, clients that have not
+//!   further ones, and ranges end where they stand, so that only the medium decides when the last flush ends. After as long again, clients that have not
 //!   received their answers are cut off. A last flush that a layer held is repeated, so that no data is lost by this.
 
 use super::{Lane, Stage};
@@ -97,6 +97,13 @@ impl<D: Door> Lane<D> {
                     *was_held = true;
                 }
                 self.services.disks[removal.disk].let_go(now);
+                let doors = &self.doors;
+                self.services.abandon(|owner| match owner {
+                    Owner::Door { door, .. } => {
+                        doors.find(*door).and_then(Door::disk) == Some(removal.disk)
+                    }
+                    Owner::Lane => false,
+                });
                 continue;
             }
             removal.hurries_at = Instant::MAX;
