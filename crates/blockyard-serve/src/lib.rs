@@ -76,7 +76,7 @@ pub use listen::{Address, ListenError};
 pub use metrics::question as http;
 pub use reloader::Reloader;
 pub use rustls::pki_types::ServerName;
-pub use server::{Config, Server, StartError, Stopper};
+pub use server::{Config, Server, StartError, Stopper, automatic_lanes};
 pub use tls::{TlsConfig, TlsError};
 pub use traffic::Traffic;
 pub use watcher::{Tell, Watcher};

@@ -19,6 +19,7 @@ use blockyard::bio::{Flags, Op};
 use blockyard::time::{Duration, Instant};
 use blockyard_std::parts::queue::{Asked, EndedJob};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub(crate) struct Services<M> {
     pool: Pool,
     jobs: Jobs,
     pub(crate) disks: Disks,
+    /// The disks that another lane alone serves, by their numbers: that lane, and the disk.
+    pub(crate) elsewhere: BTreeMap<usize, (usize, Arc<Disk>)>,
     pub(crate) listed: Numbers,
     pub(crate) newcomers: Newcomers,
     pub(crate) memory: LaneMemory,
@@ -89,6 +92,7 @@ impl<M> Services<M> {
             pool: Pool::new(SPARE_BYTES_MAX),
             jobs: Jobs::new(RefCell::new(Slab::default())),
             disks: Disks::default(),
+            elsewhere: BTreeMap::new(),
             listed: Numbers::default(),
             newcomers,
             memory,

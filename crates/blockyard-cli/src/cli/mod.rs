@@ -27,7 +27,7 @@ pub(crate) use ctl::{Ctl, CtlCommand};
 pub(crate) use designs::Designs;
 use job::{FIO, JOB_OPTIONS};
 pub(crate) use job::{Job, JobChoice};
-pub(crate) use serve::{DiskSource, Serve, ServedDisk, Survives, TlsUse};
+pub(crate) use serve::{DiskSource, Lanes, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting, Variables};
 pub(crate) use usage::one_line;
 

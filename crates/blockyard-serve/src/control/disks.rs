@@ -129,7 +129,7 @@ impl Control {
     fn withdraw(&self, listed: &Listed, force: bool) -> Result<(), String> {
         self.roster.remove(listed.number);
         // No lane lets a client in from now on.
-        let clients = self.clients_of(listed.number);
+        let clients = self.clients_of(listed);
         let refusal = match clients {
             Ok(0) => return Ok(()),
             Ok(_) if force => return Ok(()),
@@ -140,9 +140,10 @@ impl Control {
         Err(refusal)
     }
 
-    fn clients_of(&self, number: usize) -> Result<usize, String> {
-        let lanes = self.overviews()?;
-        Ok(lanes.iter().filter_map(|lane| lane.disks.get(number)).map(|disk| disk.clients).sum())
+    /// Returns the number of clients of a disk that is not listed any more, with those on their way from one lane to another.
+    fn clients_of(&self, listed: &Listed) -> Result<usize, String> {
+        self.overviews()?; // A lane that has answered has seen the new list.
+        Ok(listed.disk.clients())
     }
 
     /// Has the lanes end the clients of a disk, flush it, and forget it and its number.

@@ -129,6 +129,8 @@ pub(crate) struct Disk {
     pub(crate) read_only: bool,
     pub(crate) policies: Policies,
     pub(crate) depth: u16,
+    /// The number of lanes, if one of them alone serves the disk.
+    one_of: Option<usize>,
     pub(crate) layers: Layers,
     pub(crate) timing: Arc<Timing>,
     pub(crate) faults: Arc<FaultCounts>,
@@ -181,11 +183,22 @@ impl Disk {
         }
     }
 
+    /// Returns the lane that alone serves the disk, which has this number, if one does ([served-at-home]). Such disks are spread over the
+    /// lanes.
+    pub(crate) fn home_lane(&self, number: usize) -> Option<usize> {
+        self.one_of.map(|lanes| number % lanes)
+    }
+
     /// Lets one more client in. Returns `false` if the disk has as many as it may have.
     pub(crate) fn enter(&self) -> bool {
         let max = self.admission.clients_max.unwrap_or(usize::MAX);
         let more = |clients| (clients < max).then_some(clients + 1);
         self.clients.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Returns the number of clients that have [entered](Self::enter) and not left.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients.load(Ordering::Relaxed)
     }
 
     /// Lets a client out that has [entered](Self::enter).

@@ -7,6 +7,7 @@ use super::{Damage, Disk, DiskConfig, FaultCounts, Kept, NULL_READ_BYTES_MAX, So
 use crate::event::Event;
 use crate::job::SECTOR;
 use crate::map::Map;
+use blockyard::policy::ElevatorKind;
 use blockyard_std::OpenError as StoreError;
 use blockyard_std::parts::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
 use blockyard_std::parts::device::How;
@@ -31,15 +32,14 @@ impl Disk {
     ) -> Result<Self, OpenError> {
         check_policies(&config.policies, None)?;
         let lanes = bells.len();
-        if lanes > 1 && !config.layers.is_empty() {
-            return Err(OpenError::Lanes(lanes));
-        }
         let modelled = config.layers.model.as_ref().map_or(u16::MAX, |model| model.depth());
         let depth = config.depth.min(modelled);
+        if depth == 0 {
+            return Err(OpenError::Depth);
+        }
         let count = u32::try_from(lanes).ok().filter(|lanes| *lanes <= SHARING_LANES_MAX);
-        let Some(count) = count.filter(|_| usize::from(depth) >= lanes) else {
-            return Err(OpenError::Depth { depth, lanes });
-        };
+        let count = count.ok_or(OpenError::Lanes(lanes))?;
+        let needs_one_lane = needs_one_lane(config, depth, lanes);
         let mut is_written_elsewhere = false;
         let damage = Arc::new(Damage::new(&config.name, events));
         let (size_bytes, kept) = match &config.source {
@@ -78,7 +78,8 @@ impl Disk {
                 // A model limits the depth itself, in requests.
                 let is_modelled = config.layers.model.is_some();
                 let bytes = if is_modelled { DEPTH_BYTES_MAX } else { config.depth_bytes };
-                let depth = Depth::new(u64::from(depth), bytes, count);
+                let sharing = if needs_one_lane { 1 } else { count };
+                let depth = Depth::new(u64::from(depth), bytes, sharing);
                 let shared = SharedDepth { depth, bells: bells.to_vec() };
                 (file.size_bytes, Kept::File(Arc::new(file), Arc::new(shared)))
             }
@@ -95,6 +96,7 @@ impl Disk {
             read_only: config.read_only,
             policies: config.policies,
             depth,
+            one_of: needs_one_lane.then_some(lanes),
             layers: config.layers.clone(),
             timing: Arc::new(Timing::default()),
             faults: Arc::new(FaultCounts::new(config.layers.faults.as_deref().unwrap_or_default())),
@@ -111,4 +113,15 @@ impl Disk {
             }
         }
     }
+}
+
+/// Returns whether one lane must serve a disk: its layers keep counts of their own, its scheduler orders only the requests that it sees, or
+/// its depth is too little to share. Memory and BTTs end each request before the next begins, so there a scheduler has nothing to
+/// order, and a depth no effect.
+fn needs_one_lane(config: &DiskConfig, depth: u16, lanes: usize) -> bool {
+    let is_scheduled = config.policies.elevator != ElevatorKind::None;
+    let holds_requests = matches!(config.source, Source::File { .. });
+    lanes > 1
+        && (!config.layers.is_empty()
+            || (holds_requests && (is_scheduled || usize::from(depth) < lanes)))
 }

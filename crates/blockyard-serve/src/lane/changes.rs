@@ -4,10 +4,13 @@
 //!
 //! - **[removed-disk-is-flushed]** A lane gives up a disk when no door uses it, and after a last flush. Its answer to the removal
 //!   comes afterwards, and says whether the flush failed.
+//! - **[served-at-home]** Only one lane, its home, serves a disk that needs one lane. A client that chooses such a disk in another lane
+//!   moves to that one at the end of its handshake, so the lanes of other disks keep their clients.
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
 use crate::door::Door;
+use crate::event::REMOVED;
 use crate::job::{Owner, Transfer};
 use crate::meter::{Counts, Meter, Metered};
 use crate::queue::DiskQueue;
@@ -16,9 +19,6 @@ use blockyard::bio::Op;
 use blockyard::status::Status;
 use std::io;
 use std::sync::{Arc, mpsc};
-
-/// The reason for which a lane ends the clients of a disk that it gives up.
-const REMOVED: &str = "an operator removed its export";
 
 /// A disk that the lane gives up.
 #[derive(Debug)]
@@ -46,6 +46,12 @@ impl<D: Door> Lane<D> {
         disk: &Arc<Disk>,
         watcher: Option<LaneWatcher>,
     ) {
+        if let Some(home) = disk.home_lane(number)
+            && home != self.number()
+        {
+            self.services.elsewhere.insert(number, (home, Arc::clone(disk))); // [served-at-home]
+            return;
+        }
         let (lane, jobs) = (self.parts.number, self.services.jobs());
         let is_metered = self.parts.shared.is_metered || watcher.is_some();
         let meter = Meter(is_metered.then(|| {
@@ -59,8 +65,23 @@ impl<D: Door> Lane<D> {
         self.services.memory.admit(number);
     }
 
+    /// Returns the number of this lane.
+    fn number(&self) -> usize {
+        usize::try_from(self.parts.number).expect("the number of a lane, of which there are few")
+    }
+
+    /// Returns whether the lane gives up the disk with this number.
+    pub(super) fn is_leaving(&self, disk: usize) -> bool {
+        self.removals.iter().any(|removal| removal.disk == disk)
+    }
+
     /// Drains the doors of a disk, and gives the disk up when they have closed.
     pub(super) fn remove_disk(&mut self, disk: usize, answer: mpsc::Sender<io::Result<()>>) {
+        if self.services.elsewhere.remove(&disk).is_some() {
+            // The operator may have hung up.
+            let _ = answer.send(Ok(()));
+            return;
+        }
         for number in 0..self.doors.end() {
             if let Some(door) = self.doors.find_mut(number)
                 && door.disk() == Some(disk)

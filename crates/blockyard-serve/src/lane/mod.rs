@@ -27,9 +27,9 @@ mod spin;
 use crate::bell;
 use crate::clock;
 use crate::discards::Discards;
-use crate::door::Door;
-use crate::entrance::Message;
-use crate::event::ENDING;
+use crate::door::{Door, Settled};
+use crate::entrance::{Entrance, Message};
+use crate::event::{ENDING, REMOVED};
 use crate::job::{Job, Owner};
 use crate::lane_memory::LaneMemory;
 use crate::newcomers::{Newcomers, Register, Ticket};
@@ -87,6 +87,8 @@ pub(crate) struct LaneParts<D: Door> {
     /// The state that all doors share.
     pub(crate) doors: D::Shared,
     pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
+    /// The entrances of all lanes, for clients that move from one to another.
+    pub(crate) entrances: Arc<[Entrance<D::Arrival>]>,
     /// The bell that rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
@@ -258,10 +260,11 @@ impl<D: Door> Lane<D> {
         self.look_up();
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
-            let is_done = self.doors[door].settle(door, &mut self.services);
-            // [door-number-kept-until-quiet]: a door is done when neither the kernel nor a disk uses it.
-            if is_done {
-                self.forget(door);
+            // [door-number-kept-until-quiet]: neither the kernel nor a disk uses a door that is done or leaves.
+            match self.doors[door].settle(door, &mut self.services) {
+                Settled::Stays => {}
+                Settled::Done => self.forget(door),
+                Settled::Leaves(lane) => self.hand_over(door, lane),
             }
         }
         if !self.removals.is_empty() {
@@ -394,16 +397,35 @@ impl<D: Door> Lane<D> {
         self.services.ring.readable(self.parts.bell.as_raw_fd(), Kept::Bell);
     }
 
-    fn open(&mut self, arrival: D::Arrival, ticket: Ticket) {
-        if self.stage != Stage::Serving {
-            self.services.newcomers.forget(ticket);
+    /// Opens a door for a client that has connected, or for one without a ticket, which another lane has handed over.
+    fn open(&mut self, arrival: D::Arrival, ticket: Option<Ticket>) {
+        let door = match self.stage {
+            Stage::Serving => D::open(arrival, &self.parts.doors, &mut self.services),
+            _ => None,
+        };
+        let Some(door) = door else {
+            ticket.into_iter().for_each(|ticket| self.services.newcomers.forget(ticket));
             self.forget_one();
             return;
-        }
-        let door = D::open(arrival, &self.parts.doors, &mut self.services);
+        };
+        let disk = door.disk();
         let number = self.doors.insert(door);
-        self.services.newcomers.put(ticket, number);
+        if let Some(ticket) = ticket {
+            self.services.newcomers.put(ticket, number);
+        }
         self.services.list(number);
+        if disk.is_some_and(|disk| self.is_leaving(disk)) {
+            self.doors[number].end(number, REMOVED, &mut self.services);
+        }
+    }
+
+    /// Hands the client of a door over to the lane with this number ([served-at-home]).
+    fn hand_over(&mut self, door: u32, lane: usize) {
+        let arrival = self.doors.remove(door).leave();
+        self.parts.load.fetch_sub(1, Ordering::Relaxed);
+        let entrance = &self.parts.entrances[lane];
+        entrance.load.fetch_add(1, Ordering::Relaxed);
+        entrance.send(Message::Arrival(arrival, None));
     }
 
     fn wake_doors(&mut self) {

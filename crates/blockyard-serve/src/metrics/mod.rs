@@ -8,10 +8,10 @@ pub mod question;
 mod text;
 
 use crate::callers::{Caller, Callers};
+use crate::door::nbd;
 use crate::entrance::{Entrance, Message, ask};
 use crate::listen::{Access, Address, ListenError, Listener};
 use crate::meter::Counts;
-use crate::peer::Peer;
 use crate::roster::Roster;
 use http::{Answer, Asked};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const OPEN_MAX: usize = 16;
 
 /// The metrics of a server. See the [module](self).
 pub(crate) struct Metrics {
-    pub(crate) entrances: Vec<Entrance<Peer>>,
+    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) connections: Arc<AtomicUsize>,
 }

@@ -13,7 +13,7 @@ use super::session::{Choosing, Payload, Serving, Session, Target};
 use super::shared::Shared;
 use super::tls::TlsSession;
 use crate::door::Door;
-use crate::event::{ClientEvent, Event, Happened};
+use crate::event::Happened;
 use crate::lane_memory::Account;
 use crate::map::Span;
 use crate::overview::Visitor;
@@ -83,9 +83,9 @@ enum Sending {
 pub(crate) struct Client {
     pub(super) peer: Peer,
     /// The number of the client, for an operator.
-    id: u64,
+    pub(super) id: u64,
     /// When the client came.
-    came_at: Instant,
+    pub(super) came_at: Instant,
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
     /// TLS, once it has started.
@@ -102,13 +102,26 @@ impl Client {
     /// Returns a client that has come `now`, gets the greeting first and must choose an export before `deadline`.
     pub(super) fn new(peer: Peer, shared: &Arc<Shared>, now: Instant, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
-        let session = Session::Handshake(Choosing { handshake, deadline, exports: None });
+        let choosing = Choosing { handshake, deadline, exports: None, chosen: None };
+        let id = shared.next_client.fetch_add(1, Ordering::Relaxed);
+        Self::known(peer, shared, id, now, Session::Handshake(choosing), &Handshake::greeting())
+    }
+
+    /// Returns a client that has had the number `id` since it came, and gets `bytes` first.
+    pub(super) fn known(
+        peer: Peer,
+        shared: &Arc<Shared>,
+        id: u64,
+        came_at: Instant,
+        session: Session,
+        bytes: &[u8],
+    ) -> Self {
         let mut batch = Box::<Batch>::default();
-        batch.head(|out| out.extend(Handshake::greeting()));
+        batch.head(|out| out.extend(bytes));
         Self {
             peer,
-            id: shared.next_client.fetch_add(1, Ordering::Relaxed),
-            came_at: now,
+            id,
+            came_at,
             shared: Arc::clone(shared),
             input: Input::new(session.room_bytes()),
             session,
@@ -467,12 +480,7 @@ impl Client {
     }
 
     fn tell(&self, happened: impl FnOnce() -> Happened) {
-        if let Some(events) = &self.shared.events {
-            // A lane never waits for the log: a full channel drops the event.
-            let client = self.peer.name.clone();
-            let event = ClientEvent { client, happened: happened() };
-            drop(events.try_send(Event::Client(event)));
-        }
+        self.shared.tell(&self.peer, happened);
     }
 
     pub(super) fn give_back(self, lane: &mut Lane) {

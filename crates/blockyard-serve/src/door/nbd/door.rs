@@ -1,12 +1,12 @@
 //! A client as a door of its lane.
 
 use super::client::{Client, Lane, Lent};
-use super::session::{AtDisk, Session};
+use super::moved::Arrival;
+use super::session::{AtDisk, Choosing, Session};
 use super::shared::Shared;
-use crate::door::Door;
+use crate::door::{Door, Settled};
 use crate::job::Transfer;
 use crate::overview::Visitor;
-use crate::peer::Peer;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_wire::nbd::Command;
@@ -14,14 +14,23 @@ use std::io;
 use std::sync::Arc;
 
 impl Door for Client {
-    type Arrival = Peer;
+    type Arrival = Arrival;
     type Shared = Arc<Shared>;
     type Memory = Lent;
 
-    fn open(arrival: Peer, shared: &Arc<Shared>, lane: &mut Lane) -> Self {
-        let deadline = lane.now + shared.handshake_deadline;
-        lane.wake_at(deadline);
-        Self::new(arrival, shared, lane.now, deadline)
+    fn open(arrival: Arrival, shared: &Arc<Shared>, lane: &mut Lane) -> Option<Self> {
+        match arrival {
+            Arrival::New(peer) => {
+                let deadline = lane.now + shared.handshake_deadline;
+                lane.wake_at(deadline);
+                Some(Self::new(peer, shared, lane.now, deadline))
+            }
+            Arrival::Moved(moved) => moved.arrive(shared, lane),
+        }
+    }
+
+    fn leave(self) -> Arrival {
+        Arrival::Moved(Box::new(self.depart()))
     }
 
     fn ready(&mut self, number: u32, lane: &mut Lane) {
@@ -58,15 +67,18 @@ impl Door for Client {
         self.reply(request, status, transfer, lane);
     }
 
-    fn settle(&mut self, number: u32, lane: &mut Lane) -> bool {
+    fn settle(&mut self, number: u32, lane: &mut Lane) -> Settled {
+        if let Session::Handshake(Choosing { chosen: Some(chosen), .. }) = &self.session {
+            return Settled::Leaves(chosen.home);
+        }
         self.end_tls();
         self.send(number, lane);
         self.linger(lane);
-        let is_done = self.is_done();
-        if !is_done {
-            self.receive(number, lane);
+        if self.is_done() {
+            return Settled::Done;
         }
-        is_done
+        self.receive(number, lane);
+        Settled::Stays
     }
 
     fn wake(&mut self, number: u32, lane: &mut Lane) {

@@ -1,10 +1,11 @@
 //! The handshake, in which a client chooses an export: turns received bytes into answers.
 
 use super::client::{Client, Lane};
-use super::session::{Choosing, Serving, Session};
+use super::session::{Choosing, Chosen, Session};
 use super::words::words_of_handshake;
 use crate::lane_memory::Account;
-use blockyard_wire::nbd::{Limits, Step, Transmission};
+use blockyard_wire::nbd::{Agreed, Step};
+use std::sync::Arc;
 
 impl Client {
     /// Answers the client's options. Returns whether it has chosen an export, so that requests follow.
@@ -28,19 +29,7 @@ impl Client {
             match received.step {
                 Step::Receive => return false,
                 Step::Answer => {}
-                Step::Transmit(agreed) if !lane.disk(agreed.export.0).enter() => {
-                    self.kill("its export has as many clients as it may have");
-                    return false;
-                }
-                Step::Transmit(agreed) => {
-                    let disk = agreed.export.0;
-                    let transmission = Transmission::new(agreed, Limits::DEFAULT);
-                    self.account = Account::new(disk);
-                    self.session = Session::Transmission(Serving::new(disk, transmission));
-                    lane.newcomers.remove(number);
-                    self.tell_entered(lane);
-                    return true;
-                }
+                Step::Transmit(agreed) => return self.enter(agreed, number, lane),
                 Step::StartTls if !self.batch.is_empty() => return false, // the answer is sent before TLS starts
                 Step::StartTls => {
                     handshake.tls_started();
@@ -50,6 +39,31 @@ impl Client {
                     self.end(words_of_handshake(end));
                     return false;
                 }
+            }
+        }
+    }
+
+    /// Enters the export of `agreed`, whose disk this lane serves or another one ([served-at-home]). Returns whether requests follow
+    /// here.
+    fn enter(&mut self, agreed: Agreed, number: u32, lane: &mut Lane) -> bool {
+        let home = lane.elsewhere.get(&agreed.export.0);
+        let disk = home.map_or_else(|| lane.disk(agreed.export.0), |(_, disk)| disk);
+        if !disk.enter() {
+            self.kill("its export has as many clients as it may have");
+            return false;
+        }
+        let home = home.map(|(home, disk)| (*home, Arc::downgrade(disk)));
+        lane.newcomers.remove(number);
+        match (home, &mut self.session) {
+            (Some((home, disk)), Session::Handshake(choosing)) => {
+                choosing.chosen = Some(Chosen { agreed, disk, home });
+                false
+            }
+            _ => {
+                self.account = Account::new(agreed.export.0);
+                self.session = Session::serving_under(agreed);
+                self.tell_entered(lane);
+                true
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The state that all NBD clients of a server share.
 
 use super::export::exports;
-use crate::event::Event;
+use crate::event::{ClientEvent, Event, Happened};
 use crate::peer::Peer;
 use crate::roster::{Listed, Roster};
 use blockyard::time::Duration;
@@ -106,6 +106,15 @@ impl Shared {
             *exports = (edition, Arc::new(new.expect("exports that were checked before listing")));
         }
         Arc::clone(&exports.1)
+    }
+
+    /// Reports an event of the client `peer`.
+    pub(super) fn tell(&self, peer: &Peer, happened: impl FnOnce() -> Happened) {
+        if let Some(events) = &self.events {
+            // A lane never waits for the log: a full channel drops the event.
+            let event = ClientEvent { client: peer.name.clone(), happened: happened() };
+            drop(events.try_send(Event::Client(event)));
+        }
     }
 
     pub(super) fn offer(&self) -> Offer {
