@@ -4,12 +4,12 @@
 mod nbd;
 mod operator;
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use nbd::{Client, EIO, ENOSPC, ESHUTDOWN, READ};
 use operator::{Running, start, text};
 use serde_json::json;
 use std::fs;
 use std::io::{ErrorKind, Read};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const EPERM: u32 = 1;
 

@@ -121,7 +121,5 @@ impl Disk {
 fn needs_one_lane(config: &DiskConfig, depth: u16, lanes: usize) -> bool {
     let is_scheduled = config.policies.elevator != ElevatorKind::None;
     let holds_requests = matches!(config.source, Source::File { .. });
-    lanes > 1
-        && (!config.layers.is_empty()
-            || (holds_requests && (is_scheduled || usize::from(depth) < lanes)))
+    !config.layers.is_empty() || (holds_requests && (is_scheduled || usize::from(depth) < lanes))
 }

@@ -134,8 +134,9 @@ impl Door for MemoryDoor {
     type Shared = ();
     type Memory = Nothing;
 
-    fn open(arrival: Rounds, (): &(), _lane: &mut Lane) -> Option<Self> {
+    fn open(arrival: Rounds, (): &(), lane: &mut Lane) -> Option<Self> {
         let Rounds { disk, memory_bytes, next, ended } = arrival;
+        lane.serve_disk(disk);
         let memory = Map::new(memory_bytes).expect("the client's memory should be mappable");
         let (memory, stage) = (Memory(Rc::new(memory)), Stage::Asking);
         Some(Self { disk, memory, next, ended, round: Vec::new(), left: 0, stage })

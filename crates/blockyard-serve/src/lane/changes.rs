@@ -6,14 +6,15 @@
 //!   comes afterwards, and says whether the flush failed.
 //! - **[served-at-home]** Only one lane, its home, serves a disk that needs one lane. A client that chooses such a disk in another lane
 //!   moves to that one at the end of its handshake, so the lanes of other disks keep their clients.
+//! - **[queue-at-first-client]** A lane makes the queue of a disk when the first client chooses the disk there, so an idle export takes no
+//!   memory in any lane. A home makes the queue at once: an operator may change layers that no client has used.
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
 use crate::door::Door;
 use crate::event::REMOVED;
 use crate::job::{Owner, Transfer};
-use crate::meter::{Counts, Meter, Metered};
-use crate::queue::DiskQueue;
+use crate::services::Offered;
 use crate::watcher::LaneWatcher;
 use blockyard::bio::Op;
 use blockyard::status::Status;
@@ -39,45 +40,27 @@ enum RemovalStage {
 }
 
 impl<D: Door> Lane<D> {
-    /// Takes the disk with this number into service. A watcher sees its events.
+    /// Offers the disk with this number to clients. A watcher sees its events.
     pub(super) fn add_disk(
         &mut self,
         number: usize,
         disk: &Arc<Disk>,
         watcher: Option<LaneWatcher>,
     ) {
-        if let Some(home) = disk.home_lane(number)
-            && home != self.number()
-        {
-            self.services.elsewhere.insert(number, (home, Arc::clone(disk))); // [served-at-home]
-            return;
-        }
-        let (lane, jobs) = (self.parts.number, self.services.jobs());
-        let is_metered = self.parts.shared.is_metered || watcher.is_some();
-        let meter = Meter(is_metered.then(|| {
-            let index = u16::try_from(number)
-                .expect("the number of a disk, of which there are at most 1024");
-            let watcher = watcher.map(|watcher| (index, watcher));
-            Box::new(Metered { counts: Counts::new(), watcher })
-        }));
-        let queue = DiskQueue::new(disk, lane, jobs, meter);
-        self.services.disks.put(number, queue);
+        let home = disk.home_lane(number);
+        let elsewhere = home.filter(|home| *home != self.services.number); // [served-at-home]
+        let offered = Offered { disk: Arc::clone(disk), elsewhere, watcher };
+        self.services.offered.insert(number, offered);
         self.services.memory.admit(number);
-    }
-
-    /// Returns the number of this lane.
-    fn number(&self) -> usize {
-        usize::try_from(self.parts.number).expect("the number of a lane, of which there are few")
-    }
-
-    /// Returns whether the lane gives up the disk with this number.
-    pub(super) fn is_leaving(&self, disk: usize) -> bool {
-        self.removals.iter().any(|removal| removal.disk == disk)
+        if home == Some(self.services.number) {
+            self.services.serve_disk(number); // [queue-at-first-client]
+        }
     }
 
     /// Drains the doors of a disk, and gives the disk up when they have closed.
     pub(super) fn remove_disk(&mut self, disk: usize, answer: mpsc::Sender<io::Result<()>>) {
-        if self.services.elsewhere.remove(&disk).is_some() {
+        self.services.offered.remove(&disk);
+        if !self.services.disks.has(disk) {
             // The operator may have hung up.
             let _ = answer.send(Ok(()));
             return;

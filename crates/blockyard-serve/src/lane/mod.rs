@@ -29,7 +29,7 @@ use crate::clock;
 use crate::discards::Discards;
 use crate::door::{Door, Settled};
 use crate::entrance::{Entrance, Message};
-use crate::event::{ENDING, REMOVED};
+use crate::event::ENDING;
 use crate::job::{Job, Owner};
 use crate::lane_memory::LaneMemory;
 use crate::newcomers::{Newcomers, Register, Ticket};
@@ -145,6 +145,8 @@ impl<D: Door> Lane<D> {
             Discards::new(Arc::clone(&parts.bell)),
             now,
         )?;
+        services.number =
+            usize::try_from(parts.number).expect("the number of a lane, of which there are few");
         services.is_metered = shared.is_metered;
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
@@ -408,15 +410,11 @@ impl<D: Door> Lane<D> {
             self.forget_one();
             return;
         };
-        let disk = door.disk();
         let number = self.doors.insert(door);
         if let Some(ticket) = ticket {
             self.services.newcomers.put(ticket, number);
         }
         self.services.list(number);
-        if disk.is_some_and(|disk| self.is_leaving(disk)) {
-            self.doors[number].end(number, REMOVED, &mut self.services);
-        }
     }
 
     /// Hands the client of a door over to the lane with this number ([served-at-home]).

@@ -3,7 +3,9 @@
 use super::client::{Client, Lane};
 use super::session::{Choosing, Chosen, Session};
 use super::words::words_of_handshake;
+use crate::event::REMOVED;
 use crate::lane_memory::Account;
+use crate::services::Offered;
 use blockyard_wire::nbd::{Agreed, Step};
 use std::sync::Arc;
 
@@ -46,20 +48,23 @@ impl Client {
     /// Enters the export of `agreed`, whose disk this lane serves or another one ([served-at-home]). Returns whether requests follow
     /// here.
     fn enter(&mut self, agreed: Agreed, number: u32, lane: &mut Lane) -> bool {
-        let home = lane.elsewhere.get(&agreed.export.0);
-        let disk = home.map_or_else(|| lane.disk(agreed.export.0), |(_, disk)| disk);
+        let Some(Offered { disk, elsewhere, .. }) = lane.offered.get(&agreed.export.0) else {
+            self.kill(REMOVED);
+            return false;
+        };
         if !disk.enter() {
             self.kill("its export has as many clients as it may have");
             return false;
         }
-        let home = home.map(|(home, disk)| (*home, Arc::downgrade(disk)));
+        let elsewhere = elsewhere.map(|home| (home, Arc::downgrade(disk)));
         lane.newcomers.remove(number);
-        match (home, &mut self.session) {
+        match (elsewhere, &mut self.session) {
             (Some((home, disk)), Session::Handshake(choosing)) => {
                 choosing.chosen = Some(Chosen { agreed, disk, home });
                 false
             }
             _ => {
+                lane.serve_disk(agreed.export.0);
                 self.account = Account::new(agreed.export.0);
                 self.session = Session::serving_under(agreed);
                 self.tell_entered(lane);

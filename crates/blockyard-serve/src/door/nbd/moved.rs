@@ -56,9 +56,8 @@ impl Moved {
         let Self { peer, id, came_at, chosen, tls, unread, answer } = self;
         let Chosen { agreed, disk, .. } = chosen;
         let number = agreed.export.0;
-        let is_here =
-            lane.disks.has(number) && Arc::as_ptr(lane.disk(number)) == Weak::as_ptr(&disk);
-        if !is_here {
+        let offered = lane.offered.get(&number);
+        if !offered.is_some_and(|offered| Arc::as_ptr(&offered.disk) == Weak::as_ptr(&disk)) {
             let why = REMOVED.into();
             shared.tell(&peer, || Happened::Gone { export: None, requests: 0, why });
             return None;
