@@ -57,7 +57,7 @@ impl Moved {
         let Chosen { agreed, disk, .. } = chosen;
         let number = agreed.export.0;
         let offered = lane.offered.get(&number);
-        if !offered.is_some_and(|offered| Arc::as_ptr(&offered.disk) == Weak::as_ptr(&disk)) {
+        if offered.is_none_or(|offered| Arc::as_ptr(&offered.disk) != Weak::as_ptr(&disk)) {
             let why = REMOVED.into();
             shared.tell(&peer, || Happened::Gone { export: None, requests: 0, why });
             return None;
