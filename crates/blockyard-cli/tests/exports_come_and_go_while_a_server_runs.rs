@@ -4,11 +4,12 @@
 mod nbd;
 mod operator;
 
-use nbd::{Client, EIO, ENOSPC, READ};
+use core::sync::atomic::{AtomicBool, Ordering};
+use nbd::{Client, EIO, ENOSPC, ESHUTDOWN, READ};
 use operator::{Running, start, text};
 use serde_json::json;
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 const EPERM: u32 = 1;
 
@@ -94,6 +95,71 @@ fn requests_in_flight_at_a_removed_export_are_answered() {
     }
     assert_eq!(names(&running), [""]);
     running.end();
+}
+
+/// A server of several lanes refused every disk with layers, at its start and by `ctl add`.
+///
+/// Checks [served-at-home].
+#[test]
+fn a_disk_with_layers_or_little_depth_is_served_beside_others_whatever_the_lanes() {
+    let path = nbd::file(1 << 20);
+    for lanes in ["auto", "1", "3"] {
+        let running = start(&["memory:1m", "--lanes", lanes, "--as", "sd-hs", "--delay", "1us"]);
+        running.does(&["add", "rated", "memory:1m", "rate=unlimited"]);
+        running.does(&["add", "shallow", text(&path), "depth=2"]);
+        for name in ["", "rated", "shallow"] {
+            let mut clients = [(); 4].map(|()| client(&running, name));
+            for (byte, client) in (1..).zip(&mut clients) {
+                assert_eq!(client.write(u64::from(byte) * 4096, &[byte; 4096]), 0, "{name:?}");
+            }
+            for byte in 1..=4 {
+                assert_eq!(clients[0].read(u64::from(byte) * 4096, 4096), [byte; 4096]);
+            }
+            let list = running.list();
+            let mut exports = list["exports"].as_array().unwrap().iter();
+            let export = exports.find(|export| export["name"] == name).unwrap();
+            assert_eq!(export["clients"], 4, "{name:?}");
+        }
+        running.does(&["rate", "rated", "1g"]);
+        running.does(&["delay", "", "2us"]);
+        for name in ["rated", "shallow"] {
+            running.does(&["remove", name, "--force"]);
+        }
+        running.end();
+    }
+    fs::remove_file(path).unwrap();
+}
+
+/// Clients are on their way to the lane of a disk while an operator removes the disk: each is served or hung up on.
+#[test]
+fn clients_come_while_the_disk_of_another_lane_is_removed() {
+    let path = nbd::file(1 << 20);
+    let running = start(&["memory:1m", "--lanes", "4"]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let Ok(mut client) = Client::connect_to(&running.socket, "x") else { continue };
+                    // An error of the socket is a session that ended; a session that hangs would time out.
+                    match client.ask(READ, 0, 512).and_then(|_| client.reply()) {
+                        Ok((_, error)) => assert!([0, ESHUTDOWN].contains(&error), "{error}"),
+                        Err(error) => assert_ne!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+                    }
+                }
+            });
+        }
+        for _ in 0..20 {
+            // The file is locked, so it can be added again only if it was closed.
+            running.does(&["add", "x", text(&path), "rate=unlimited"]);
+            running.does(&["resize", "x", "1m", "--force"]);
+            running.does(&["remove", "x", "--force"]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(running.client().read(0, 2), [0; 2]);
+    running.end();
+    fs::remove_file(path).unwrap();
 }
 
 /// Checks [removed-disk-is-flushed].

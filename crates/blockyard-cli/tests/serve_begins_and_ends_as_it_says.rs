@@ -62,14 +62,6 @@ fn a_server_that_cannot_start_prints_one_line_and_exits_with_2() {
     let words = format!("unix:{}: there is something that is no socket", text(&empty));
     fails(&["memory:1m", "--nbd", &format!("unix:{}", text(&empty))], &words);
     fails(
-        &["memory:1m", "--nbd", &free, "--depth", "2", "--lanes", "3"],
-        "a depth of 2 cannot be shared by 3 lanes",
-    );
-    fails(
-        &["memory:1m", "--nbd", &free, "--as", "sd-hs", "--lanes", "2"],
-        "a disk with a model, delay, rate or faults has one lane, not 2",
-    );
-    fails(
         &["memory:1m", "--nbd", &free, "--as", "lpfc", "--design", "hsq"],
         "`hsq` only works on eMMC and SD devices; `lpfc` is a SCSI host",
     );

@@ -7,6 +7,7 @@
 //!   client's address or user, the oldest of that origin is cut off, so no origin can push out the clients of others.
 
 use crate::descriptors;
+use crate::door::nbd;
 use crate::entrance::{Entrance, Message};
 use crate::event::{ClientEvent, Event, Happened};
 use crate::lane::Shared;
@@ -37,7 +38,7 @@ pub(crate) struct Acceptor {
 }
 
 /// The lanes that have started. A drop drains them: the server is ending, or another part of it cannot start.
-pub(crate) struct Begun(pub(crate) Vec<Entrance<Peer>>);
+pub(crate) struct Begun(pub(crate) Vec<Entrance<nbd::Arrival>>);
 
 impl Drop for Begun {
     fn drop(&mut self) {
@@ -116,7 +117,7 @@ impl Acceptor {
         self.shared.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
         let ticket = self.shared.newcomers.enter(client.origin, lane);
-        entrance.send(Message::Arrival(client, ticket));
+        entrance.send(Message::Arrival(nbd::Arrival::New(client), Some(ticket)));
     }
 }
 

@@ -19,8 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// A message from another thread to a lane.
 #[derive(Debug)]
 pub(crate) enum Message<A> {
-    /// A registered client has arrived: open a door for it.
-    Arrival(A, Ticket),
+    /// A client has arrived, with its ticket if it is registered, or from another lane: open a door for it.
+    Arrival(A, Option<Ticket>),
     /// Cut off a client that has not chosen an export.
     CutOff(Ticket),
     /// Send the counters of the disks with these numbers, at most [`DISKS_PER_REPORT`](crate::meter::DISKS_PER_REPORT).

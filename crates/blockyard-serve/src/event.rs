@@ -131,3 +131,6 @@ impl fmt::Display for ClientEvent {
 
 /// The reason why a client goes when the server drains.
 pub(crate) const ENDING: &str = "the server ends";
+
+/// The reason why a client goes when its export is removed.
+pub(crate) const REMOVED: &str = "an operator removed its export";

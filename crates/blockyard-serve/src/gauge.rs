@@ -1,7 +1,7 @@
 //! The traffic of a running server, which other threads query from its lanes.
 
+use crate::door::nbd;
 use crate::entrance::{Entrance, Message, ask};
-use crate::peer::Peer;
 use crate::traffic::Traffic;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// Queries the lanes of a [`Server`](crate::Server) for their traffic.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    pub(crate) entrances: Vec<Entrance<Peer>>,
+    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
 

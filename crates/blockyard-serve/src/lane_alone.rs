@@ -24,7 +24,7 @@ pub use crate::door::memory::{Ask, Memory, Next, Rounds};
 ///
 /// Fails if the disk cannot be opened, the engine cannot be had, or the lane fails.
 pub fn serve(disk: &DiskConfig, io: IoEngine, client: OwnedFd) -> io::Result<()> {
-    run::<nbd::Client>(disk, io, Peer::connected(client), |roster| {
+    run::<nbd::Client>(disk, io, nbd::Arrival::New(Peer::connected(client)), |roster| {
         Ok(Arc::new(nbd::Shared::new(roster).map_err(io::Error::other)?))
     })
 }
@@ -46,7 +46,7 @@ fn run<D: Door>(
     doors: impl FnOnce(&Arc<Roster>) -> io::Result<D::Shared>,
 ) -> io::Result<()> {
     let (entrance, parts) = parts::<D>(disk, io, doors)?;
-    entrance.send(Message::Arrival(arrival, ticket(&parts)));
+    entrance.send(Message::Arrival(arrival, Some(ticket(&parts))));
     drop(entrance);
     Lane::new(parts)?.serve()
 }
@@ -85,5 +85,6 @@ pub(crate) fn parts<D: Door>(
     let load = Arc::clone(&entrance.load);
     load.store(1, Ordering::Relaxed);
     shared.connections.store(1, Ordering::Relaxed);
-    Ok((entrance, LaneParts { number: 0, shared, doors, messages, bell, load }))
+    let entrances = Arc::new([]); // the lane is the only one
+    Ok((entrance, LaneParts { number: 0, shared, doors, messages, entrances, bell, load }))
 }

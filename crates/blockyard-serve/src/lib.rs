@@ -80,7 +80,7 @@ pub use listen::{Address, ListenError};
 pub use metrics::question as http;
 pub use reloader::Reloader;
 pub use rustls::pki_types::ServerName;
-pub use server::{Config, Io, Server, StartError, Stopper};
+pub use server::{Config, Io, Server, StartError, Stopper, automatic_lanes};
 pub use tls::{TlsConfig, TlsError, Untimely};
 pub use traffic::Traffic;
 pub use watcher::{Tell, Watcher};

@@ -27,10 +27,11 @@ use crate::watcher::Watcher;
 use crate::words::error_words;
 use blockyard_wire::nbd::ExportError;
 use core::fmt;
+use core::num::NonZero;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// The configuration of a [`Server`].
@@ -59,7 +60,9 @@ pub struct Config {
     pub watcher: Option<Arc<dyn Watcher>>,
     /// The TLS configuration; `None` for a server without TLS.
     pub tls: Option<TlsConfig>,
-    /// The number of lanes, which are threads; 0 counts as 1.
+    /// The number of lanes, which are threads; 0 counts as 1. Each client goes to the lane with the fewest clients. Requests of
+    /// different lanes to a disk are not merged, and a scheduler does not order them among each other. So one lane, its home, serves all
+    /// clients of a disk with layers, and of a file or block device under a scheduler or with a depth of less than the number of lanes.
     pub lanes: usize,
     /// The maximum number of clients at a time. A further client is disconnected at once. The limit of descriptors may lower
     /// it: see [`Server::connections_max`].
@@ -79,8 +82,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns a configuration that serves `disks` at `addresses` with one lane, 1024 clients, a handshake deadline of
-    /// 10 s, 256 MiB of shared data and 30 s of patience.
+    /// Returns a configuration that serves `disks` at `addresses` with [as many lanes as suit the processors](automatic_lanes), 1024
+    /// clients, a handshake deadline of 10 s, 64 MiB of shared data for each lane and 30 s of patience.
     #[must_use]
     pub fn new(disks: Vec<DiskConfig>, addresses: Vec<Address>) -> Self {
         Self {
@@ -95,14 +98,30 @@ impl Config {
             failures: None,
             watcher: None,
             tls: None,
-            lanes: 1,
+            lanes: automatic_lanes(thread::available_parallelism().map_or(1, NonZero::get)),
             connections_max: 1024,
             handshake_deadline: Duration::from_secs(10),
             patience: Duration::from_secs(30),
-            lane_bytes_max: 256 << 20,
+            lane_bytes_max: 64 << 20,
             polls: false,
             io: IoEngine::Auto,
         }
+    }
+}
+
+/// Returns the number of lanes that suits a server with so many processors.
+///
+/// Clients that share a lane wait for each other in each of its turns, and the caches of a processor hold the data of one turn at best. So
+/// there are four lanes for each processor, up to 16, and one for each of more processors, up to 64. With one processor, lanes could only
+/// take turns, so there is one.
+#[must_use]
+pub const fn automatic_lanes(processors: usize) -> usize {
+    match processors {
+        0 | 1 => 1,
+        2..=4 => 4 * processors,
+        5..=16 => 16,
+        17..=64 => processors,
+        _ => 64,
     }
 }
 
@@ -173,7 +192,7 @@ impl Io {
 #[derive(Clone, Debug)]
 pub struct Stopper {
     stop: Arc<OwnedFd>,
-    entrances: Vec<Entrance<Peer>>,
+    entrances: Vec<Entrance<nbd::Arrival>>,
 }
 
 impl Stopper {
@@ -230,13 +249,14 @@ impl Server {
         doors.handshake_deadline = clock::duration(config.handshake_deadline);
         doors.events.clone_from(&config.events);
         let doors = Arc::new(doors);
-        let mut begun = Begun(Vec::new());
-        let mut lanes = Vec::new();
-        for number in 0..lanes_count {
-            let (entrance, lane) = start_lane(number, &shared, &doors, &stop)?;
-            begun.0.push(entrance);
-            lanes.push(lane);
-        }
+        let ways = shared.bells.iter().map(|bell| Entrance::new(Arc::clone(bell)));
+        let (entrances, messages): (Vec<_>, Vec<_>) = ways.unzip();
+        let begun = Begun(entrances.clone());
+        let entrances = entrances.into();
+        let lanes = messages.into_iter().enumerate().map(|(number, messages)| {
+            start_lane(number, messages, &entrances, &shared, &doors, &stop)
+        });
+        let lanes = lanes.collect::<Result<_, _>>()?;
         let metrics_address = metrics.as_ref().map(|listener| listener.address.clone());
         let connections = Arc::clone(&shared.connections);
         let gauge = Gauge { entrances: begun.0.clone(), connections };
@@ -436,19 +456,20 @@ impl Drop for EndsServer {
 
 fn start_lane(
     number: usize,
+    messages: mpsc::Receiver<Message<nbd::Arrival>>,
+    entrances: &Arc<[Entrance<nbd::Arrival>]>,
     shared: &Arc<Shared>,
     doors: &Arc<nbd::Shared>,
     stop: &Arc<OwnedFd>,
-) -> Result<(Entrance<Peer>, JoinHandle<io::Result<()>>), StartError> {
-    let bell = Arc::clone(&shared.bells[number]);
-    let (entrance, messages) = Entrance::new(Arc::clone(&bell));
+) -> Result<JoinHandle<io::Result<()>>, StartError> {
     let parts = LaneParts {
         number: u32::try_from(number).expect("number of lanes within 32 bits"),
         shared: Arc::clone(shared),
         doors: Arc::clone(doors),
         messages,
-        bell,
-        load: Arc::clone(&entrance.load),
+        entrances: Arc::clone(entrances),
+        bell: Arc::clone(&shared.bells[number]),
+        load: Arc::clone(&entrances[number].load),
     };
     let (tell, told) = mpsc::channel();
     let end = EndsServer(Arc::clone(stop));
@@ -472,12 +493,12 @@ fn start_lane(
     told.recv()
         .expect("report of a lane that starts")
         .map_err(|error| StartError::System(no_ring, error))?;
-    Ok((entrance, thread))
+    Ok(thread)
 }
 
 fn start_metrics(
     listener: Listener,
-    entrances: &[Entrance<Peer>],
+    entrances: &[Entrance<nbd::Arrival>],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     let metrics = Metrics {
@@ -492,7 +513,7 @@ fn start_control(
     listener: Listener,
     control: &ControlConfig,
     config: &Config,
-    entrances: &[Entrance<Peer>],
+    entrances: &[Entrance<nbd::Arrival>],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     start_aside("control", |stop| {
@@ -531,4 +552,15 @@ fn start_thread<T: Send + 'static>(
 
 fn bell() -> Result<OwnedFd, StartError> {
     bell::bell().map_err(|error| StartError::System("no descriptor", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_lanes_follows_from_the_processors() {
+        let chosen = [1, 2, 3, 4, 5, 16, 17, 64, 65, 1000].map(automatic_lanes);
+        assert_eq!(chosen, [1, 8, 12, 16, 16, 16, 17, 64, 64, 64]);
+    }
 }

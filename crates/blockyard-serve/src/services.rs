@@ -10,17 +10,21 @@ use crate::handshakes::Handshakes;
 use crate::job::{Jobs, Keeper, Owner, Transfer, abandon};
 use crate::lane_memory::{Account, LaneMemory};
 use crate::map::Pages;
+use crate::meter::{Counts, Meter, Metered};
 use crate::newcomers::Newcomers;
 use crate::numbers::Numbers;
 use crate::pool::Pool;
+use crate::queue::DiskQueue;
 use crate::ring::{Backing, FileIo, FileOp, IoEngine, Ring};
 use crate::slab::Slab;
 use crate::traffic::Traffic;
+use crate::watcher::LaneWatcher;
 use blockyard::bio::{Flags, Op};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard_std::parts::queue::{Asked, EndedJob};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -47,6 +51,16 @@ pub(crate) enum Kept<M> {
     Bell,
 }
 
+/// A disk that clients may choose.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    pub(crate) disk: Arc<Disk>,
+    /// The lane that alone serves the disk, if that is another one.
+    pub(crate) elsewhere: Option<usize>,
+    /// The watcher of the disk's events.
+    pub(crate) watcher: Option<LaneWatcher>,
+}
+
 /// The services of a lane for its doors. See the [module](self).
 pub(crate) struct Services<M> {
     pub(crate) ring: Ring<Kept<M>>,
@@ -54,6 +68,10 @@ pub(crate) struct Services<M> {
     pool: Pool,
     jobs: Jobs,
     pub(crate) disks: Disks,
+    /// The disks that clients may choose, by their numbers.
+    pub(crate) offered: BTreeMap<usize, Offered>,
+    /// The number of the lane.
+    pub(crate) number: usize,
     pub(crate) listed: Numbers,
     pub(crate) newcomers: Newcomers,
     pub(crate) memory: LaneMemory,
@@ -93,6 +111,8 @@ impl<M> Services<M> {
             pool: Pool::new(SPARE_BYTES_MAX),
             jobs: Jobs::new(RefCell::new(Slab::default())),
             disks: Disks::default(),
+            offered: BTreeMap::new(),
+            number: 0,
             listed: Numbers::default(),
             newcomers,
             memory,
@@ -108,14 +128,28 @@ impl<M> Services<M> {
         })
     }
 
-    /// Returns all jobs of the lane, which its devices share.
-    pub(crate) fn jobs(&self) -> &Jobs {
-        &self.jobs
-    }
-
     #[inline]
     pub(crate) fn disk(&self, disk: usize) -> &Arc<Disk> {
         &self.disks[disk].disk
+    }
+
+    /// Makes the queue of an offered disk, unless the lane has it ([queue-at-first-client]).
+    pub(crate) fn serve_disk(&mut self, number: usize) {
+        if self.disks.has(number) {
+            return;
+        }
+        let Offered { disk, watcher, .. } = &self.offered[&number];
+        let is_metered = self.is_metered || watcher.is_some();
+        let meter = Meter(is_metered.then(|| {
+            let index = u16::try_from(number)
+                .expect("the number of a disk, of which there are at most 1024");
+            let watcher = watcher.clone().map(|watcher| (index, watcher));
+            Box::new(Metered { counts: Counts::new(), watcher })
+        }));
+        let lane =
+            u32::try_from(self.number).expect("the number of a lane, of which there are few");
+        let queue = DiskQueue::new(disk, lane, &self.jobs, meter);
+        self.disks.put(number, queue);
     }
 
     /// Returns the traffic of the lane's doors, without the number of clients.

@@ -206,10 +206,10 @@ fn impossible_layers_are_refused_at_the_start() {
     let config = Config::new(vec![DiskConfig { layers, ..memory(MIB) }], Vec::new());
     let error = Server::start(&config).unwrap_err().to_string();
     assert!(error.starts_with("rule \"torn\": torn and misdirected"), "{error}");
-    let mut config = Config::new(vec![one_by_one(memory(MIB), Duration::ZERO)], Vec::new());
-    config.lanes = 2;
+    let mut config = Config::new(vec![memory(MIB)], Vec::new());
+    config.lanes = 65;
     let error = Server::start(&config).unwrap_err().to_string();
-    assert_eq!(error, "a disk with a model, delay, rate or faults has one lane, not 2");
+    assert_eq!(error, "65 lanes: a server has at most 64");
     let config = Config::new(vec![one_by_one(memory(MIB + 1), Duration::ZERO)], Vec::new());
     let error = Server::start(&config).unwrap_err().to_string();
     assert_eq!(error, "the disk has 1048577 bytes, but the device has only 1048576");

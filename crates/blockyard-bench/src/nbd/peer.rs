@@ -109,7 +109,7 @@ impl Peer {
         }
     }
 
-    fn arguments(self, folder: &Path, cpus: &str) -> Vec<OsString> {
+    fn arguments(self, folder: &Path) -> Vec<OsString> {
         let at = |name| {
             folder
                 .join(name)
@@ -125,9 +125,8 @@ impl Peer {
             vec!["--blockdev".into(), blockdev, node.into(), address, "--export".into(), export]
         };
         let serve = |disk: &str, design: &str| {
-            let (address, lanes) = (format!("unix:{socket}"), cpus.split(',').count().to_string());
-            let words = ["serve", disk, "--nbd", &address, "--lanes", &lanes, "--design", design];
-            words.map(String::from).to_vec()
+            let address = format!("unix:{socket}");
+            ["serve", disk, "--nbd", &address, "--design", design].map(String::from).to_vec()
         };
         let threads = |mut words: Vec<String>| {
             words.extend(["--io", "threads"].map(String::from));
@@ -187,7 +186,7 @@ pub struct Server {
 
 impl Server {
     /// Starts the server on the given processors (a list for `taskset`) and in a folder of its own. Our server
-    /// gets a lane for each processor.
+    /// chooses the number of its lanes by these processors.
     ///
     /// # Errors
     ///
@@ -210,7 +209,7 @@ impl Server {
         let child = Command::new("taskset")
             .args(["-c", cpus])
             .arg(program)
-            .args(peer.arguments(&folder, cpus))
+            .args(peer.arguments(&folder))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(folder.join("log"))?)

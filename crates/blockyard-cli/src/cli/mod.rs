@@ -29,7 +29,7 @@ pub(crate) use designs::Designs;
 pub(crate) use fault::FaultSource;
 use job::{FIO, JOB_OPTIONS};
 pub(crate) use job::{Job, JobChoice};
-pub(crate) use serve::{DiskSource, IoChoice, Parent, Serve, ServedDisk, Survives, TlsUse};
+pub(crate) use serve::{DiskSource, IoChoice, Lanes, Parent, Serve, ServedDisk, Survives, TlsUse};
 pub(crate) use setting::{Addresses, Answer, Playback, Setting, Variables};
 pub(crate) use usage::one_line;
 

@@ -89,8 +89,14 @@ pub(crate) struct Serve {
     pub(crate) seed: u64,
 
     /// The number of lanes: threads, each with its own connections
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = lanes)]
-    pub(crate) lanes: usize,
+    ///
+    /// `auto` is one on one processor or with --poll, else four for each processor up to 16, and
+    /// one for each of more than 16. All lanes serve a disk; requests of different lanes are not merged,
+    /// and a scheduler orders those of each lane. One lane serves a disk with --as, --delay,
+    /// --rate or --fault, a file under a scheduler, and a file whose --depth is less than the
+    /// number of lanes.
+    #[arg(long, value_name = "N", default_value = "auto", value_parser = lanes, verbatim_doc_comment)]
+    pub(crate) lanes: Lanes,
 
     /// Use the page cache even if direct I/O is possible
     #[arg(long)]
@@ -375,10 +381,19 @@ fn set_in_file(_: &str) -> Result<Infallible, &'static str> {
     )
 }
 
-fn lanes(text: &str) -> Result<usize, String> {
+/// The number of lanes of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// As many as suit the processors.
+    Auto,
+    Exactly(usize),
+}
+
+fn lanes(text: &str) -> Result<Lanes, String> {
     match text.parse() {
-        Ok(lanes @ 1..=64) => Ok(lanes),
-        _ => Err("a server has 1 to 64 lanes".to_owned()),
+        _ if text == "auto" => Ok(Lanes::Auto),
+        Ok(lanes @ 1..=64) => Ok(Lanes::Exactly(lanes)),
+        _ => Err("a server has 1 to 64 lanes, or as many as `auto` chooses".to_owned()),
     }
 }
 

@@ -227,6 +227,7 @@ impl File<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::Lanes;
 
     fn disks(text: &str) -> Result<Vec<Given>, String> {
         parse("x.toml", text).map_err(|error| error.to_string())
@@ -254,7 +255,7 @@ mod tests {
         let disks = disks(text).expect("the text should be accepted");
         let [first, second] = &*disks else { panic!("there are two") };
         assert_eq!((&*first.name, &*second.name), ("", "second"));
-        assert_eq!((first.args.lanes, second.args.nbd.len()), (2, 2));
+        assert_eq!((first.args.lanes, second.args.nbd.len()), (Lanes::Exactly(2), 2));
         assert_eq!((first.args.depth, second.args.depth), (Some(7), None));
         assert_eq!((first.args.readonly, second.args.readonly), (false, true));
         assert!(!second.args.buffered);

@@ -18,11 +18,11 @@ pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
 use crate::callers::{Caller, Callers, Terms};
 use crate::disk::Change;
+use crate::door::nbd;
 use crate::entrance::{Entrance, Message, ask};
 use crate::event::Event;
 use crate::listen::Listener;
 use crate::overview::Overview;
-use crate::peer::Peer;
 use crate::roster::Roster;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::FaultRule;
@@ -62,7 +62,7 @@ pub type ReadFaults = fn(&str) -> Result<Vec<FaultRule>, String>;
 
 /// The controls of a server. See the [module](self).
 pub(crate) struct Control {
-    pub(crate) entrances: Vec<Entrance<Peer>>,
+    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
     pub(crate) roster: Arc<Roster>,
     /// The bells of the lanes, and the channel for events: added disks need them.
     pub(crate) bells: Vec<Arc<OwnedFd>>,

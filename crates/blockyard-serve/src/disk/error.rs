@@ -1,6 +1,7 @@
 //! The errors of opening a disk.
 
 use blockyard_std::OpenError as StoreError;
+use blockyard_std::parts::depth::SHARING_LANES_MAX;
 use core::fmt;
 
 /// The reason why a disk cannot be served.
@@ -10,14 +11,9 @@ pub enum OpenError {
     Store(StoreError),
     /// The block translation table in this file cannot be opened.
     Btt(String, String),
-    /// The depth is less than the number of lanes, or there are more lanes than can share a depth.
-    Depth {
-        /// The depth, in requests.
-        depth: u16,
-        /// The number of lanes.
-        lanes: usize,
-    },
-    /// There are this many lanes, but a disk with layers can have only one: layers keep their own counts.
+    /// A disk accepts no request, because its depth is 0.
+    Depth,
+    /// There are this many lanes, more than can share a disk.
     Lanes(usize),
     /// The disk is larger than the device that it behaves like.
     TooLarge {
@@ -42,11 +38,9 @@ impl fmt::Display for OpenError {
         match self {
             Self::Store(error) => error.fmt(f),
             Self::Btt(path, error) => write!(f, "{path}: {error}"),
-            Self::Depth { depth, lanes } => {
-                write!(f, "a depth of {depth} cannot be shared by {lanes} lanes")
-            }
+            Self::Depth => f.write_str("a disk has a depth of at least 1"),
             Self::Lanes(lanes) => {
-                write!(f, "a disk with a model, delay, rate or faults has one lane, not {lanes}")
+                write!(f, "{lanes} lanes: a server has at most {SHARING_LANES_MAX}")
             }
             Self::TooLarge { bytes, most } => {
                 write!(f, "the disk has {bytes} bytes, but the device has only {most}")

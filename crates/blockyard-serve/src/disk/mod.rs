@@ -130,6 +130,8 @@ pub(crate) struct Disk {
     pub(crate) read_only: bool,
     pub(crate) policies: Policies,
     pub(crate) depth: u16,
+    /// The number of lanes, if one of them alone serves the disk.
+    one_of: Option<usize>,
     pub(crate) layers: Layers,
     pub(crate) timing: Arc<Timing>,
     pub(crate) faults: Arc<FaultCounts>,
@@ -165,6 +167,12 @@ impl Disk {
             Kept::File(..) => "file",
             Kept::Btt(_) => "btt",
         }
+    }
+
+    /// Returns the lane that alone serves the disk, which has this number, if one does ([served-at-home]). Such disks are spread over the
+    /// lanes.
+    pub(crate) fn home_lane(&self, number: usize) -> Option<usize> {
+        self.one_of.map(|lanes| number % lanes)
     }
 
     /// Returns the health of a BTT, if the disk is one.

@@ -7,6 +7,7 @@ use super::{Damage, Disk, DiskConfig, FaultCounts, Gate, Kept, NULL_READ_BYTES_M
 use crate::event::Event;
 use crate::job::SECTOR;
 use crate::map::Map;
+use blockyard::policy::ElevatorKind;
 use blockyard_std::OpenError as StoreError;
 use blockyard_std::parts::depth::{DEPTH_BYTES_MAX, Depth, SHARING_LANES_MAX};
 use blockyard_std::parts::device::How;
@@ -31,13 +32,11 @@ impl Disk {
     ) -> Result<Self, OpenError> {
         check_policies(&config.policies, None)?;
         let lanes = bells.len();
-        if lanes > 1 && !config.layers.is_empty() {
-            return Err(OpenError::Lanes(lanes));
+        if depth_of(config) == 0 {
+            return Err(OpenError::Depth);
         }
-        let depth = depth_of(config);
-        let can_share = u32::try_from(lanes).is_ok_and(|lanes| lanes <= SHARING_LANES_MAX);
-        if !can_share || usize::from(depth) < lanes {
-            return Err(OpenError::Depth { depth, lanes });
+        if u32::try_from(lanes).map_or(true, |lanes| lanes > SHARING_LANES_MAX) {
+            return Err(OpenError::Lanes(lanes));
         }
         let mut is_written_elsewhere = false;
         let damage = Arc::new(Damage::new(&config.name, events));
@@ -65,7 +64,7 @@ impl Disk {
                 (file.size_bytes, Kept::File(Arc::new(file), shared_depth(config, bells)))
             }
         };
-        Self::over(kept, size_bytes, config, damage, is_written_elsewhere)
+        Self::over(kept, size_bytes, config, lanes, damage, is_written_elsewhere)
     }
 
     /// Returns a disk of `bytes` that can take the place of this one, with the layers of `config`. The data stays where it
@@ -97,7 +96,7 @@ impl Disk {
             }
             (Kept::Memory(_) | Kept::Btt(_), _) => unreachable!("a disk that can be resized"),
         };
-        Self::over(kept, bytes, config, damage, self.is_written_elsewhere)
+        Self::over(kept, bytes, config, bells.len(), damage, self.is_written_elsewhere)
     }
 
     /// Returns the disk of `config` that keeps its data in `kept`, after the checks that depend on its size.
@@ -105,6 +104,7 @@ impl Disk {
         kept: Kept,
         size_bytes: u64,
         config: &DiskConfig,
+        lanes: usize,
         damage: Arc<Damage>,
         is_written_elsewhere: bool,
     ) -> Result<Self, OpenError> {
@@ -120,6 +120,7 @@ impl Disk {
             read_only: config.read_only,
             policies: config.policies,
             depth: depth_of(config),
+            one_of: needs_one_lane(config, lanes).then_some(lanes),
             layers: config.layers.clone(),
             timing: Arc::new(Timing::default()),
             faults: Arc::new(FaultCounts::new(config.layers.faults.as_deref().unwrap_or_default())),
@@ -185,7 +186,8 @@ fn shared_depth(config: &DiskConfig, bells: &[Arc<OwnedFd>]) -> Arc<SharedDepth>
     // A model limits the depth itself, in requests.
     let is_modelled = config.layers.model.is_some();
     let bytes = if is_modelled { DEPTH_BYTES_MAX } else { config.depth_bytes };
-    let lanes = u32::try_from(bells.len()).expect("number of lanes that was checked");
+    let sharing = if needs_one_lane(config, bells.len()) { 1 } else { bells.len() };
+    let lanes = u32::try_from(sharing).expect("number of lanes that was checked");
     let depth = Depth::new(u64::from(depth_of(config)), bytes, lanes);
     Arc::new(SharedDepth { depth, bells: bells.to_vec() })
 }
@@ -205,4 +207,14 @@ fn null(bytes: u64) -> Result<Kept, StoreError> {
     }
     let zeroes = Map::new(NULL_READ_BYTES_MAX).map_err(|error| StoreError::Memory(bytes, error))?;
     Ok(Kept::Null(Arc::new(zeroes)))
+}
+
+/// Returns whether one lane must serve a disk: its layers keep counts of their own, its scheduler orders only the requests that it sees, or
+/// its depth is too little to share. Memory and BTTs end each request before the next begins, so there a scheduler has nothing to
+/// order, and a depth no effect.
+fn needs_one_lane(config: &DiskConfig, lanes: usize) -> bool {
+    let is_scheduled = config.policies.elevator != ElevatorKind::None;
+    let holds_requests = matches!(config.source, Source::File { .. });
+    let is_shallow = usize::from(depth_of(config)) < lanes;
+    !config.layers.is_empty() || (holds_requests && (is_scheduled || is_shallow))
 }

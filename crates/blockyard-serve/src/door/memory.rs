@@ -5,7 +5,7 @@
 //! ended. Data moves directly between the disk and the client's memory. Tests use this door to check a
 //! lane without a protocol, and benchmarks use it to measure the lane's own cost.
 
-use super::Door;
+use super::{Door, Settled};
 use crate::disk::Data;
 use crate::job::{Owner, Place, Transfer};
 use crate::map::Map;
@@ -134,11 +134,16 @@ impl Door for MemoryDoor {
     type Shared = ();
     type Memory = Nothing;
 
-    fn open(arrival: Rounds, (): &(), _lane: &mut Lane) -> Self {
+    fn open(arrival: Rounds, (): &(), lane: &mut Lane) -> Option<Self> {
         let Rounds { disk, memory_bytes, next, ended } = arrival;
+        lane.serve_disk(disk);
         let memory = Map::new(memory_bytes).expect("the client's memory should be mappable");
         let (memory, stage) = (Memory(Rc::new(memory)), Stage::Asking);
-        Self { disk, memory, next, ended, round: Vec::new(), left: 0, stage }
+        Some(Self { disk, memory, next, ended, round: Vec::new(), left: 0, stage })
+    }
+
+    fn leave(self, _lane: &mut Lane) -> Rounds {
+        unreachable!("a client in memory stays in its lane")
     }
 
     fn turn_away(_arrival: Rounds, _shared: &()) {}
@@ -172,11 +177,14 @@ impl Door for MemoryDoor {
         }
     }
 
-    fn settle(&mut self, number: u32, lane: &mut Lane) -> bool {
+    fn settle(&mut self, number: u32, lane: &mut Lane) -> Settled {
         if self.stage == Stage::Asking {
             lane.list(number);
         }
-        self.stage == Stage::Over && self.left == 0
+        match self.stage == Stage::Over && self.left == 0 {
+            true => Settled::Done,
+            false => Settled::Stays,
+        }
     }
 
     fn wake(&mut self, _number: u32, _lane: &mut Lane) {}

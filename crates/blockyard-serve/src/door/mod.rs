@@ -16,6 +16,18 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use std::io;
 
+/// What becomes of a door at the end of a turn.
+#[must_use = "a door that is done or leaves must be removed from its lane"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// The door stays.
+    Stays,
+    /// The door is done: the kernel holds no memory of it, no disk holds a request of it, and no input will come.
+    Done,
+    /// The door is as quiet, and its client goes on in the lane with this number: [`Door::leave`].
+    Leaves(usize),
+}
+
 /// The way of one client into a lane. See the [module](self).
 ///
 /// Each call names the door by the number that it has in its lane. The lane calls [`Door::settle`] in the
@@ -28,12 +40,16 @@ pub(crate) trait Door: Sized {
     /// Memory that a door lends to the kernel, with its purpose.
     type Memory;
 
-    /// Opens a door for `arrival`. The lane lists the door.
+    /// Opens a door for `arrival`. The lane lists the door. Returns `None` if the client comes from another lane, and its
+    /// disk has been removed since.
     fn open(
         arrival: Self::Arrival,
         shared: &Self::Shared,
         lane: &mut Services<Self::Memory>,
-    ) -> Self;
+    ) -> Option<Self>;
+
+    /// Returns what the lane that the door [leaves for](Settled::Leaves) opens it from. This lane has forgotten the door.
+    fn leave(self, lane: &mut Services<Self::Memory>) -> Self::Arrival;
 
     /// Turns `arrival` away, since there is no memory for a door.
     fn turn_away(arrival: Self::Arrival, shared: &Self::Shared);
@@ -61,9 +77,8 @@ pub(crate) trait Door: Sized {
         lane: &mut Services<Self::Memory>,
     );
 
-    /// Ends a turn: starts the sends and receives that are due. Returns whether the door is done: the kernel holds no
-    /// memory of it, no disk holds a request of it, and no input will come.
-    fn settle(&mut self, number: u32, lane: &mut Services<Self::Memory>) -> bool;
+    /// Ends a turn: starts the sends and receives that are due.
+    fn settle(&mut self, number: u32, lane: &mut Services<Self::Memory>) -> Settled;
 
     /// Reacts to the time: an instant that some door passed to [`Services::wake_at`] has come. A door that waits for a
     /// later instant calls that function again.

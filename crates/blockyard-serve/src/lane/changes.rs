@@ -8,22 +8,23 @@
 //!   layers [let go](crate::disk::Medium::let_go): requests that they hold end with an error, and they hold no
 //!   further ones, and ranges end where they stand, so that only the medium decides when the last flush ends. After as long again, clients that have not
 //!   received their answers are cut off. A last flush that a layer held is repeated, so that no data is lost by this.
+//! - **[served-at-home]** Only one lane, its home, serves a disk that needs one lane. A client that chooses such a disk in another lane
+//!   moves to that one at the end of its handshake, so the lanes of other disks keep their clients.
+//! - **[queue-at-first-client]** A lane makes the queue of a disk when the first client chooses the disk there, so an idle export takes no
+//!   memory in any lane. A home makes the queue at once: an operator may change layers that no client has used.
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
 use crate::door::Door;
+use crate::event::REMOVED;
 use crate::job::{Owner, Transfer};
-use crate::meter::{Counts, Meter, Metered};
-use crate::queue::DiskQueue;
+use crate::services::Offered;
 use crate::watcher::LaneWatcher;
 use blockyard::bio::Op;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use std::io;
 use std::sync::{Arc, mpsc};
-
-/// The reason for which a lane ends the clients of a disk that it gives up.
-const REMOVED: &str = "an operator removed its export";
 
 /// A disk that the lane gives up.
 #[derive(Debug)]
@@ -47,28 +48,31 @@ enum RemovalStage {
 }
 
 impl<D: Door> Lane<D> {
-    /// Takes the disk with this number into service. A watcher sees its events.
+    /// Offers the disk with this number to clients. A watcher sees its events.
     pub(super) fn add_disk(
         &mut self,
         number: usize,
         disk: &Arc<Disk>,
         watcher: Option<LaneWatcher>,
     ) {
-        let (lane, jobs) = (self.parts.number, self.services.jobs());
-        let is_metered = self.parts.shared.is_metered || watcher.is_some();
-        let meter = Meter(is_metered.then(|| {
-            let index = u16::try_from(number)
-                .expect("the number of a disk, of which there are at most 1024");
-            let watcher = watcher.map(|watcher| (index, watcher));
-            Box::new(Metered { counts: Counts::new(), watcher })
-        }));
-        let queue = DiskQueue::new(disk, lane, jobs, meter);
-        self.services.disks.put(number, queue);
+        let home = disk.home_lane(number);
+        let elsewhere = home.filter(|home| *home != self.services.number); // [served-at-home]
+        let offered = Offered { disk: Arc::clone(disk), elsewhere, watcher };
+        self.services.offered.insert(number, offered);
         self.services.memory.admit(number);
+        if home == Some(self.services.number) {
+            self.services.serve_disk(number); // [queue-at-first-client]
+        }
     }
 
     /// Drains the doors of a disk, and gives the disk up when they have closed.
     pub(super) fn remove_disk(&mut self, disk: usize, answer: mpsc::Sender<io::Result<()>>) {
+        self.services.offered.remove(&disk);
+        if !self.services.disks.has(disk) {
+            // The operator may have hung up.
+            let _ = answer.send(Ok(()));
+            return;
+        }
         for number in 0..self.doors.end() {
             if let Some(door) = self.doors.find_mut(number)
                 && door.disk() == Some(disk)

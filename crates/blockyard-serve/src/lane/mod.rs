@@ -33,8 +33,8 @@ mod spin;
 use crate::bell;
 use crate::clock;
 use crate::discards::Discards;
-use crate::door::Door;
-use crate::entrance::Message;
+use crate::door::{Door, Settled};
+use crate::entrance::{Entrance, Message};
 use crate::event::ENDING;
 use crate::job::{Job, Owner};
 use crate::lane_memory::LaneMemory;
@@ -95,6 +95,8 @@ pub(crate) struct LaneParts<D: Door> {
     /// The state that all doors share.
     pub(crate) doors: D::Shared,
     pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
+    /// The entrances of all lanes, for clients that move from one to another.
+    pub(crate) entrances: Arc<[Entrance<D::Arrival>]>,
     /// The bell that rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
@@ -154,6 +156,8 @@ impl<D: Door> Lane<D> {
             Discards::new(Arc::clone(&parts.bell)),
             now,
         )?;
+        services.number =
+            usize::try_from(parts.number).expect("the number of a lane, of which there are few");
         services.is_metered = shared.is_metered;
         let watcher = shared.watcher.as_ref().map(|all| all.lane(parts.number, now));
         let watcher = watcher.map(LaneWatcher::new);
@@ -281,10 +285,11 @@ impl<D: Door> Lane<D> {
         self.shake_hands();
         for _ in 0..self.services.listed.len() {
             let Some(door) = self.services.listed.take_first() else { break };
-            let is_done = self.doors[door].settle(door, &mut self.services);
-            // [door-number-kept-until-quiet]: a door is done when neither the kernel nor a disk uses it.
-            if is_done {
-                self.forget(door);
+            // [door-number-kept-until-quiet]: neither the kernel nor a disk uses a door that is done or leaves.
+            match self.doors[door].settle(door, &mut self.services) {
+                Settled::Stays => {}
+                Settled::Done => self.forget(door),
+                Settled::Leaves(lane) => self.hand_over(door, lane),
             }
         }
         if !self.removals.is_empty() {
@@ -433,20 +438,36 @@ impl<D: Door> Lane<D> {
         self.services.ring.readable(self.parts.bell.as_raw_fd(), Kept::Bell);
     }
 
-    fn open(&mut self, arrival: D::Arrival, ticket: Ticket) {
+    /// Opens a door for a client that has connected, or for one without a ticket, which another lane has handed over.
+    fn open(&mut self, arrival: D::Arrival, ticket: Option<Ticket>) {
         let has_room = self.doors.make_room() && reserve::has(0); // [session-fails-without-memory]
-        if self.stage != Stage::Serving || !has_room {
-            self.services.newcomers.forget(ticket);
-            self.forget_one();
-            if !has_room {
+        let door = match self.stage {
+            Stage::Serving if has_room => D::open(arrival, &self.parts.doors, &mut self.services),
+            Stage::Serving => {
                 D::turn_away(arrival, &self.parts.doors);
+                None
             }
+            _ => None,
+        };
+        let Some(door) = door else {
+            ticket.into_iter().for_each(|ticket| self.services.newcomers.forget(ticket));
+            self.forget_one();
             return;
-        }
-        let door = D::open(arrival, &self.parts.doors, &mut self.services);
+        };
         let number = self.doors.insert(door);
-        self.services.newcomers.put(ticket, number);
+        if let Some(ticket) = ticket {
+            self.services.newcomers.put(ticket, number);
+        }
         self.services.list(number);
+    }
+
+    /// Hands the client of a door over to the lane with this number ([served-at-home]).
+    fn hand_over(&mut self, door: u32, lane: usize) {
+        let arrival = self.doors.remove(door).leave(&mut self.services);
+        self.parts.load.fetch_sub(1, Ordering::Relaxed);
+        let entrance = &self.parts.entrances[lane];
+        entrance.load.fetch_add(1, Ordering::Relaxed);
+        entrance.send(Message::Arrival(arrival, None));
     }
 
     fn wake_doors(&mut self) {

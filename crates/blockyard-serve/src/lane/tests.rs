@@ -146,7 +146,7 @@ fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
         own.send(Message::Drain);
     });
     let arrival = Rounds { disk: 0, memory_bytes: BLOCK, next, ended: Some(ended) };
-    entrance.send(Message::Arrival(arrival, lane_alone::ticket(&parts)));
+    entrance.send(Message::Arrival(arrival, Some(lane_alone::ticket(&parts))));
     Lane::new(parts)
         .expect("the kernel should offer io_uring")
         .serve()

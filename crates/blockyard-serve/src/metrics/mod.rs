@@ -12,10 +12,10 @@ pub mod question;
 mod text;
 
 use crate::callers::{Callers, Terms};
+use crate::door::nbd;
 use crate::entrance::{Entrance, Message, ask};
 use crate::listen::{Access, Address, ListenError, Listener};
 use crate::meter::{Counts, DISKS_PER_REPORT};
-use crate::peer::Peer;
 use crate::roster::Roster;
 use http::{Answer, Asked};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The metrics of a server. See the [module](self).
 pub(crate) struct Metrics {
-    pub(crate) entrances: Vec<Entrance<Peer>>,
+    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) connections: Arc<AtomicUsize>,
 }

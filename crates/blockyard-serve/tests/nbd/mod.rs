@@ -92,9 +92,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts a server of one lane, whatever the machine, unless `change` says otherwise.
     pub(crate) fn start(disk: DiskConfig, change: impl FnOnce(&mut Config)) -> Self {
         let socket = socket();
         let mut config = Config::new(vec![disk], vec![Address::Unix(socket.clone())]);
+        config.lanes = 1;
         change(&mut config);
         Self { socket, server: Server::start(&config).unwrap() }
     }

@@ -31,7 +31,9 @@ use listenfd::ListenFd;
 use serde_json::{Map, Value, json};
 
 use super::serve_file::{self, Given};
-use crate::cli::{DiskSource, FaultSource, IoChoice, Parent, Serve, ServedDisk, Survives, TlsUse};
+use crate::cli::{
+    DiskSource, FaultSource, IoChoice, Lanes, Parent, Serve, ServedDisk, Survives, TlsUse,
+};
 use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
@@ -448,7 +450,11 @@ fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
     config.tls = tls(args)?;
     config.socket_mode = args.socket_mode;
     config.socket_group = args.socket_group;
-    config.lanes = args.lanes;
+    match args.lanes {
+        Lanes::Exactly(lanes) => config.lanes = lanes,
+        Lanes::Auto if args.poll => config.lanes = 1, // each lane occupies a processor
+        Lanes::Auto => {}
+    }
     config.connections_max = args.max_connections;
     config.handshake_deadline = args.handshake_timeout;
     // The rest of the time is for flushes. A client has at least a second: none is cut off for the pauses of a network.

@@ -84,9 +84,9 @@ enum Sending {
 pub(crate) struct Client {
     pub(super) peer: Peer,
     /// The number of the client, for an operator.
-    id: u64,
+    pub(super) id: u64,
     /// When the client came.
-    came_at: Instant,
+    pub(super) came_at: Instant,
     pub(super) shared: Arc<Shared>,
     pub(super) session: Session,
     /// TLS, once it has started.
@@ -103,14 +103,26 @@ impl Client {
     /// Returns a client that has come `now`, gets the greeting first and must choose an export before `deadline`.
     pub(super) fn new(peer: Peer, shared: &Arc<Shared>, now: Instant, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
-        let session =
-            Session::Handshake(Choosing { handshake, deadline, exports: None, waits: false });
+        let choosing = Choosing { handshake, deadline, exports: None, waits: false, chosen: None };
+        let id = shared.next_client.fetch_add(1, Ordering::Relaxed);
+        Self::known(peer, shared, id, now, Session::Handshake(choosing), &Handshake::greeting())
+    }
+
+    /// Returns a client that has had the number `id` since it came, and gets `bytes` first.
+    pub(super) fn known(
+        peer: Peer,
+        shared: &Arc<Shared>,
+        id: u64,
+        came_at: Instant,
+        session: Session,
+        bytes: &[u8],
+    ) -> Self {
         let mut batch = Box::<Batch>::default();
-        batch.head(|out| out.extend(Handshake::greeting()));
+        batch.head(|out| out.extend(bytes));
         Self {
             peer,
-            id: shared.next_client.fetch_add(1, Ordering::Relaxed),
-            came_at: now,
+            id,
+            came_at,
             shared: Arc::clone(shared),
             input: Input::default(),
             session,
@@ -489,9 +501,7 @@ impl Client {
     }
 
     fn tell(&self, happened: impl FnOnce() -> Happened) {
-        if self.shared.events.is_some() {
-            self.shared.tell(self.peer.name.clone(), happened());
-        }
+        self.shared.tell(&self.peer, happened);
     }
 
     pub(super) fn give_back(self, lane: &mut Lane) {

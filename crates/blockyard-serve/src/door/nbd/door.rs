@@ -1,13 +1,13 @@
 //! A client as a door of its lane.
 
 use super::client::{Client, Lane, Lent};
-use super::session::{AtDisk, Session};
+use super::moved::Arrival;
+use super::session::{AtDisk, Choosing, Session};
 use super::shared::Shared;
-use crate::door::Door;
+use crate::door::{Door, Settled};
 use crate::event::Happened;
 use crate::job::Transfer;
 use crate::overview::Visitor;
-use crate::peer::Peer;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_wire::nbd::Command;
@@ -16,18 +16,31 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 impl Door for Client {
-    type Arrival = Peer;
+    type Arrival = Arrival;
     type Shared = Arc<Shared>;
     type Memory = Lent;
 
-    fn open(arrival: Peer, shared: &Arc<Shared>, lane: &mut Lane) -> Self {
-        let deadline = lane.now + shared.handshake_deadline;
-        lane.wake_at(deadline);
-        Self::new(arrival, shared, lane.now, deadline)
+    fn open(arrival: Arrival, shared: &Arc<Shared>, lane: &mut Lane) -> Option<Self> {
+        match arrival {
+            Arrival::New(peer) => {
+                let deadline = lane.now + shared.handshake_deadline;
+                lane.wake_at(deadline);
+                Some(Self::new(peer, shared, lane.now, deadline))
+            }
+            Arrival::Moved(moved) => moved.arrive(shared, lane),
+        }
     }
 
-    fn turn_away(arrival: Peer, shared: &Arc<Shared>) {
-        shared.tell(arrival.name, Happened::NoMemory);
+    fn leave(self, lane: &mut Lane) -> Arrival {
+        lane.ring.forget(self.peer.fd.as_raw_fd());
+        Arrival::Moved(Box::new(self.depart()))
+    }
+
+    fn turn_away(arrival: Arrival, shared: &Arc<Shared>) {
+        match arrival {
+            Arrival::New(peer) => shared.tell(&peer, || Happened::NoMemory),
+            Arrival::Moved(moved) => moved.turn_away(shared, Happened::NoMemory),
+        }
     }
 
     fn ready(&mut self, number: u32, lane: &mut Lane) {
@@ -64,15 +77,18 @@ impl Door for Client {
         self.reply(request, status, transfer, lane);
     }
 
-    fn settle(&mut self, number: u32, lane: &mut Lane) -> bool {
+    fn settle(&mut self, number: u32, lane: &mut Lane) -> Settled {
+        if let Session::Handshake(Choosing { chosen: Some(chosen), .. }) = &self.session {
+            return Settled::Leaves(chosen.home);
+        }
         self.end_tls();
         self.send(number, lane);
         self.linger(lane);
-        let is_done = self.is_done();
-        if !is_done {
-            self.receive(number, lane);
+        if self.is_done() {
+            return Settled::Done;
         }
-        is_done
+        self.receive(number, lane);
+        Settled::Stays
     }
 
     fn wake(&mut self, number: u32, lane: &mut Lane) {

@@ -4,11 +4,13 @@
 //! when the lane calls the client again ([gate-decides-once]).
 
 use super::client::{Client, Lane};
-use super::session::{Choosing, Serving, Session};
+use super::session::{Choosing, Chosen, Session};
 use super::words::words_of_handshake;
 use crate::disk::Entry;
 use crate::lane_memory::Account;
-use blockyard_wire::nbd::{Limits, Step, Transmission};
+use crate::services::Offered;
+use blockyard_wire::nbd::{Agreed, Step};
+use std::sync::Arc;
 
 impl Client {
     /// Answers the client's options. Returns whether it has chosen an export, so that requests follow.
@@ -30,8 +32,8 @@ impl Client {
             let received = handshake.receive(self.input.unread(), exports, &mut out);
             let entry = match received.step {
                 // A lane has given up a disk whose export is being resized.
-                Step::Transmit(agreed) => match lane.disks.find_mut(agreed.export.0) {
-                    Some(disk) => disk.disk.gate.enter(),
+                Step::Transmit(agreed) => match lane.offered.get(&agreed.export.0) {
+                    Some(offered) => offered.disk.gate.enter(),
                     None => Entry::Closed,
                 },
                 _ => Entry::Entered,
@@ -45,7 +47,7 @@ impl Client {
                 && self.shared.roster.edition() != edition
             {
                 // The answer would have the size before a change: look again.
-                lane.disk(agreed.export.0).gate.leave();
+                lane.offered[&agreed.export.0].disk.gate.leave();
                 *handshake = before;
                 continue;
             }
@@ -60,15 +62,7 @@ impl Client {
                     self.kill("its export has as many clients as it may have");
                     return false;
                 }
-                Step::Transmit(agreed) => {
-                    let disk = agreed.export.0;
-                    let transmission = Transmission::new(agreed, Limits::DEFAULT);
-                    self.account = Account::new(disk);
-                    self.session = Session::Transmission(Serving::new(disk, transmission));
-                    lane.newcomers.remove(number);
-                    self.tell_entered(lane);
-                    return true;
-                }
+                Step::Transmit(agreed) => return self.enter(agreed, number, lane),
                 Step::StartTls if !self.batch.is_empty() => return false, // the answer is sent before TLS starts
                 Step::StartTls => {
                     handshake.tls_started();
@@ -78,6 +72,27 @@ impl Client {
                     self.end(words_of_handshake(end));
                     return false;
                 }
+            }
+        }
+    }
+
+    /// Enters the export of `agreed`, through whose gate the client has come, and whose disk this lane serves or another one
+    /// ([served-at-home]). Returns whether requests follow here.
+    fn enter(&mut self, agreed: Agreed, number: u32, lane: &mut Lane) -> bool {
+        let Offered { disk, elsewhere, .. } = &lane.offered[&agreed.export.0];
+        let elsewhere = elsewhere.map(|home| (home, Arc::downgrade(disk)));
+        lane.newcomers.remove(number);
+        match (elsewhere, &mut self.session) {
+            (Some((home, disk)), Session::Handshake(choosing)) => {
+                choosing.chosen = Some(Chosen { agreed, disk, home });
+                false
+            }
+            _ => {
+                lane.serve_disk(agreed.export.0);
+                self.account = Account::new(agreed.export.0);
+                self.session = Session::serving_under(agreed);
+                self.tell_entered(lane);
+                true
             }
         }
     }

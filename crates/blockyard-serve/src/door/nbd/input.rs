@@ -94,6 +94,14 @@ impl Input {
         self.to += len;
     }
 
+    /// Puts `bytes` into an empty buffer that has room for them, as if they had arrived in `turn`.
+    pub(super) fn put(&mut self, bytes: &[u8], turn: u64) {
+        let room = self.bytes.as_mut().and_then(Rc::get_mut).expect("input buffer with one owner");
+        room[..bytes.len()].copy_from_slice(bytes);
+        self.to = bytes.len();
+        self.arrived = turn;
+    }
+
     /// Calls `put` to fill the room. Returns the number of bytes that it put there.
     pub(super) fn fill<E>(
         &mut self,

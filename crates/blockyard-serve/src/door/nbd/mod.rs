@@ -31,6 +31,7 @@ mod door;
 mod export;
 mod handshake;
 mod input;
+mod moved;
 mod parse;
 mod session;
 mod shared;
@@ -39,4 +40,5 @@ mod words;
 
 pub(crate) use client::Client;
 pub(crate) use export::exports;
+pub(crate) use moved::Arrival;
 pub(crate) use shared::{Shared, Tls};

@@ -1,14 +1,15 @@
 //! The states of a session: a client that chooses an export, and one that sends requests.
 
 use super::shared::Visible;
+use crate::disk::Disk;
 use crate::job::Place;
 use crate::map::{Map, Pages, Span};
 use crate::slab::Slab;
 use blockyard::time::Instant;
-use blockyard_wire::nbd::{Handshake, Request, Transmission};
+use blockyard_wire::nbd::{Agreed, Handshake, Limits, Request, Transmission};
 use core::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The size of the input buffer in the handshake, in bytes.
 const HANDSHAKE_BYTES: usize = 4096;
@@ -39,6 +40,18 @@ pub(super) struct Choosing {
     pub(super) exports: Option<Visible>,
     /// Whether the client has chosen an export whose gate is closed.
     pub(super) waits: bool,
+    /// The choice of a client whose disk another lane serves.
+    pub(super) chosen: Option<Chosen>,
+}
+
+/// The choice of a client whose disk another lane serves.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    pub(super) agreed: Agreed,
+    /// The disk, which an operator may remove before the client arrives at its lane.
+    pub(super) disk: Weak<Disk>,
+    /// The number of that lane.
+    pub(super) home: usize,
 }
 
 /// A client that sends requests.
@@ -98,6 +111,12 @@ pub(crate) enum Target {
 }
 
 impl Session {
+    /// Returns the session of a client that sends requests under the terms of `agreed`.
+    pub(super) fn serving_under(agreed: Agreed) -> Self {
+        let transmission = Transmission::new(agreed, Limits::DEFAULT);
+        Self::Transmission(Serving::new(agreed.export.0, transmission))
+    }
+
     pub(super) fn room_bytes(&self) -> usize {
         match self {
             Self::Handshake(_) => HANDSHAKE_BYTES,

@@ -108,11 +108,12 @@ impl Shared {
         Arc::clone(&exports.1)
     }
 
-    /// Tells the log what happened to the client of this name.
-    pub(super) fn tell(&self, client: String, happened: Happened) {
+    /// Reports an event of the client `peer`.
+    pub(super) fn tell(&self, peer: &Peer, happened: impl FnOnce() -> Happened) {
         if let Some(events) = &self.events {
             // A lane never waits for the log: a full channel drops the event.
-            drop(events.try_send(Event::Client(ClientEvent { client, happened })));
+            let event = ClientEvent { client: peer.name.clone(), happened: happened() };
+            drop(events.try_send(Event::Client(event)));
         }
     }
 

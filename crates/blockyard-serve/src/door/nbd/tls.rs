@@ -30,7 +30,33 @@ pub(super) struct TlsSession {
     clear: Vec<u8>,
 }
 
+/// TLS of a client on its way to another lane: no buffer is shared.
+#[derive(Debug)]
+pub(super) struct TlsOnItsWay {
+    session: ServerConnection,
+    /// Records that have not been decrypted.
+    records: Vec<u8>,
+}
+
+impl TlsOnItsWay {
+    pub(super) fn unpack(self) -> TlsSession {
+        let Self { session, records } = self;
+        let to = records.len();
+        let mut received = vec![0; RECEIVED_BYTES];
+        received[..to].copy_from_slice(&records);
+        let clear = Vec::with_capacity(RECORD_BYTES);
+        TlsSession { session, received: Some(received.into()), from: 0, to, clear }
+    }
+}
+
 impl TlsSession {
+    /// Returns the session in the form in which it moves to another lane.
+    pub(super) fn pack(self) -> TlsOnItsWay {
+        let Self { session, received, from, to, .. } = self;
+        let received = received.expect("record buffer that the kernel returned");
+        TlsOnItsWay { session, records: received[from..to].to_vec() }
+    }
+
     /// Returns a session with a new client, or `None` if there is no memory ([session-fails-without-memory]).
     pub(super) fn new(config: Arc<ServerConfig>) -> Option<Self> {
         let received = Some(reserve::zeroes(RECEIVED_BYTES)?);
