@@ -94,12 +94,9 @@ impl Input {
         self.to += len;
     }
 
-    /// Puts `bytes` into an empty buffer that has room for them, as if they had arrived in `turn`.
-    pub(super) fn put(&mut self, bytes: &[u8], turn: u64) {
-        let room = self.bytes.as_mut().and_then(Rc::get_mut).expect("input buffer with one owner");
-        room[..bytes.len()].copy_from_slice(bytes);
-        self.to = bytes.len();
-        self.arrived = turn;
+    /// Returns an input with `unread` bytes, which arrived in `turn`.
+    pub(super) fn with(unread: &[u8], turn: u64) -> Self {
+        Self { bytes: Some(unread.into()), to: unread.len(), arrived: turn, ..Self::default() }
     }
 
     /// Calls `put` to fill the room. Returns the number of bytes that it put there.

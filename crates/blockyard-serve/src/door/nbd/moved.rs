@@ -4,6 +4,7 @@
 //! has a request of it. So only its socket, its TLS and bytes move.
 
 use super::client::{Client, Lane};
+use super::input::Input;
 use super::session::{Choosing, Chosen, Session};
 use super::shared::Shared;
 use super::tls::TlsOnItsWay;
@@ -75,7 +76,7 @@ impl Moved {
         let mut client = Client::known(peer, shared, id, came_at, session, &answer);
         client.account = Account::new(number);
         client.tls = tls.map(|tls| Box::new(tls.unpack()));
-        client.input.put(&unread, lane.turn);
+        client.input = Input::with(&unread, lane.turn);
         client.tell_entered(lane);
         Some(client)
     }
