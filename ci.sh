@@ -7,7 +7,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 # be listed, so that a forgotten line is an error.
 #
 # Tests of the command line, crates/blockyard-cli/tests/TARGET.rs, that start a server.
-SERVED=(SERVEDLIST)
+SERVED=(a_failed_flush_is_reported a_flood_of_clients_leaves_the_operator_descriptors a_power_cut_loses_nothing_that_was_flushed a_refused_command_changes_nothing
+    a_served_btt_keeps_sectors_whole an_operator_commands_a_server exports_come_and_go_while_a_server_runs force_ends_requests_that_never_end
+    peers_agree_on_what_is_served racing_commands_change_no_byte serve_begins_and_ends_as_it_says serve_runs_beside_other_processes serve_stands_misuse
+    signals_end_a_server_in_order_or_not_at_all traces_of_a_served_disk_tell_every_request)
 # Benchmarks, crates/PACKAGE/benches/TARGET.rs.
 BENCHES=(blockyard-bench:elevator blockyard-bench:histogram)
 # Swarms, crates/PACKAGE/tests/TARGET.rs, which read BLOCKYARD_SWARM_SEEDS, BLOCKYARD_SWARM_SEED and
@@ -63,6 +66,9 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   peers            programs of libnbd's own test suite run against `serve`, and PMDK's examples with our libpmemblk
   hostile [SESSIONS]
                    strangers attack a server while a canary client reads; malformed sessions, 50000 by default
+  threads [SESSIONS]
+                   the tests of the server, and examples/ci, pass where io_uring is denied; strangers attack it, with 10000
+                   malformed sessions by default
   answers          every job in examples/ on every device under every design has the hash in ci/answers.txt;
                    to accept new ones: ci/compare-answers hash target/release/blockyard ci/answers.txt
   repeat           the same seed gives the same bytes: twice, and from debug and release builds

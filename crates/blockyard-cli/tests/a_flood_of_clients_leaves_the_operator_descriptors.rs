@@ -141,7 +141,7 @@ fn the_limit_is_raised_for_the_server_and_not_for_its_command() {
     let told = nbd::path("limits");
     let command = format!("(ulimit -Sn; ulimit -Hn) >{}; exec sleep 10", told.to_str().unwrap());
     let limits = "ulimit -Sn 100 && ulimit -Hn 512";
-    let running = start(limits, &socket, &["--run", &command]);
+    let mut running = start(limits, &socket, &["--run", &command]);
     let clients: Vec<_> = (0..200).map_while(|_| Client::connect(&socket).ok()).collect();
     assert_eq!(clients.len(), 200);
     let limits = format!("/proc/{}/limits", running.server.id());
@@ -156,5 +156,6 @@ fn the_limit_is_raised_for_the_server_and_not_for_its_command() {
     }
     assert_eq!(text, "100\n512\n");
     drop(clients);
-    running.end();
+    signal(&running.server, "-TERM"); // the command gets it too
+    assert_eq!(running.server.wait().unwrap().code(), Some(128 + 15));
 }

@@ -251,7 +251,8 @@ fn reads(client: &mut Client) -> std::io::Result<()> {
 #[test]
 fn a_session_without_memory_ends_alone() {
     let socket = socket();
-    let server = start(&socket, &[], |_| ());
+    // Each lane has an arena of the allocator, with room of its own.
+    let server = start(&socket, &["--lanes", "1"], |_| ());
     let mut first = Client::connect(&socket).unwrap();
     reads(&mut first).unwrap();
     let pid = server.id().to_string();
