@@ -32,7 +32,7 @@ const FAST_ZERO: u16 = 1 << 4;
 const FLAGS_OF_ZEROES: [u16; 4] = [0, NO_HOLE, FAST_ZERO, NO_HOLE | FAST_ZERO];
 
 /// The options that choose an engine of the server, for each engine.
-const ENGINES: [&[&str]; 1] = [&[]];
+const ENGINES: [&[&str]; 2] = [&[], &["--io", "threads"]];
 /// Layers that do nothing until an operator changes them.
 const LAYERS: [&str; 6] = ["--rate", "unlimited", "--delay", "0us", "--fault", "none"];
 

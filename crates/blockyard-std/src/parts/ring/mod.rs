@@ -32,7 +32,7 @@ pub use ops::{Backing, Done, FileIo, FileOp, Message, SPANS_MAX};
 
 use crate::parts::map::Span;
 use core::fmt;
-use ops::Ops;
+use ops::{Ops, Pieces};
 use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -108,10 +108,10 @@ impl<K> Ring<K> {
     /// if the socket already has bytes. Only the kernel uses the span until the operation is done
     /// ([kernel-writes-alone]).
     pub fn receive(&mut self, fd: RawFd, span: Span, whole: bool, expected: bool, kept: K) {
-        let ops = &mut self.ops;
+        let at = self.ops.begin(kept, Pieces::None);
         match &mut self.engine {
-            Engine::Uring(uring) => uring.receive(ops, fd, span, whole, expected, kept),
-            Engine::Threads(threads) => threads.receive(ops, fd, span, whole, kept),
+            Engine::Uring(uring) => uring.receive(&mut self.ops, at, fd, span, whole, expected),
+            Engine::Threads(threads) => threads.receive(at, fd, span, whole),
         }
     }
 
@@ -123,17 +123,19 @@ impl<K> Ring<K> {
     /// Sends `message`. A `quick` send fails if it cannot send at once ([quick-send-never-waits]); any other waits.
     pub fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
         message.point_to_spans();
+        let at = self.ops.begin(kept, Pieces::Message(message));
         match &mut self.engine {
-            Engine::Uring(uring) => uring.send(&mut self.ops, fd, message, quick, kept),
-            Engine::Threads(threads) => threads.send(&mut self.ops, fd, message, quick, kept),
+            Engine::Uring(uring) => uring.send(&mut self.ops, at, fd, quick),
+            Engine::Threads(threads) => threads.send(at, fd, quick),
         }
     }
 
     /// Pushes an operation that is done when `fd` is readable. It may be done once too often.
     pub fn readable(&mut self, fd: RawFd, kept: K) {
+        let at = self.ops.begin(kept, Pieces::None);
         match &mut self.engine {
-            Engine::Uring(uring) => uring.readable(&mut self.ops, fd, kept),
-            Engine::Threads(threads) => threads.readable(&mut self.ops, fd, kept),
+            Engine::Uring(uring) => uring.readable(&mut self.ops, at, fd),
+            Engine::Threads(threads) => threads.readable(at, fd),
         }
     }
 

@@ -94,36 +94,19 @@ impl Threads {
         })
     }
 
-    pub(super) fn receive<K>(
-        &mut self,
-        ops: &mut Ops<K>,
-        fd: RawFd,
-        span: Span,
-        whole: bool,
-        kept: K,
-    ) {
-        let at = ops.begin(kept, Pieces::None);
+    pub(super) fn receive(&mut self, at: u32, fd: RawFd, span: Span, whole: bool) {
         let socket = self.pushed(fd);
         debug_assert!(socket.receive.is_none(), "a socket has one receive at a time");
         socket.receive = Some(Receive { at, span, whole, received: 0 });
     }
 
-    pub(super) fn send<K>(
-        &mut self,
-        ops: &mut Ops<K>,
-        fd: RawFd,
-        message: Box<Message>,
-        quick: bool,
-        kept: K,
-    ) {
-        let at = ops.begin(kept, Pieces::Message(message));
+    pub(super) fn send(&mut self, at: u32, fd: RawFd, quick: bool) {
         let socket = self.pushed(fd);
         debug_assert!(socket.send.is_none(), "a socket has one send at a time");
         socket.send = Some(Send { at, quick, waits: false });
     }
 
-    pub(super) fn readable<K>(&mut self, ops: &mut Ops<K>, fd: RawFd, kept: K) {
-        let at = ops.begin(kept, Pieces::None);
+    pub(super) fn readable(&mut self, at: u32, fd: RawFd) {
         let socket = self.pushed(fd);
         debug_assert!(socket.readable.is_none(), "a socket is awaited once at a time");
         socket.readable = Some(at);

@@ -6,7 +6,7 @@
 //! File I/O is submitted two operations at a time. The kernel would hold back further operations of the same call from
 //! the disk until it has processed the whole call, including its sends and their copies.
 
-use super::ops::{FileIo, FileOp, Message, Ops, Pieces, iovec};
+use super::ops::{FileIo, FileOp, Ops, Pieces, iovec};
 use crate::parts::map::Span;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue};
@@ -88,11 +88,11 @@ impl Uring {
     pub(super) fn receive<K>(
         &mut self,
         ops: &mut Ops<K>,
+        at: u32,
         fd: RawFd,
         span: Span,
         whole: bool,
         expected: bool,
-        kept: K,
     ) {
         let len = u32::try_from(span.len).expect("buffer length within 32 bits");
         let flags = if whole { libc::MSG_WAITALL } else { 0 };
@@ -100,38 +100,28 @@ impl Uring {
             .flags(flags)
             .ioprio(if expected { 0 } else { POLL_FIRST })
             .build();
-        let at = ops.begin(kept, Pieces::None);
         self.push(ops, entry, at);
     }
 
-    pub(super) fn send<K>(
-        &mut self,
-        ops: &mut Ops<K>,
-        fd: RawFd,
-        message: Box<Message>,
-        quick: bool,
-        kept: K,
-    ) {
+    pub(super) fn send<K>(&mut self, ops: &mut Ops<K>, at: u32, fd: RawFd, quick: bool) {
         // A send that may wait reports each part that is sent, so that a slow client is seen to move bytes.
         let now = if quick { libc::MSG_DONTWAIT | libc::MSG_WAITALL } else { 0 };
         let flags = libc::MSG_NOSIGNAL | now;
-        let mut entry = opcode::SendMsg::new(Fd(fd), &raw const message.header)
+        let mut entry = opcode::SendMsg::new(Fd(fd), &raw const ops.message(at).header)
             .flags(flags.cast_unsigned())
             .build();
         if quick {
             entry = entry.flags(squeue::Flags::SKIP_SUCCESS);
         }
-        let at = ops.begin(kept, Pieces::Message(message));
         self.push(ops, entry, at);
         if quick {
             self.quick.push(at);
         }
     }
 
-    pub(super) fn readable<K>(&mut self, ops: &mut Ops<K>, fd: RawFd, kept: K) {
+    pub(super) fn readable<K>(&mut self, ops: &mut Ops<K>, at: u32, fd: RawFd) {
         let events = u32::from(libc::POLLIN.cast_unsigned());
         let entry = opcode::PollAdd::new(Fd(fd), events).build();
-        let at = ops.begin(kept, Pieces::None);
         self.push(ops, entry, at);
     }
 
@@ -295,6 +285,14 @@ mod tests {
         bell
     }
 
+    /// Returns the number of a send of `span`.
+    fn message(ops: &mut Ops<&'static str>, span: Span) -> u32 {
+        let mut message = ops.spare_message();
+        message.spans.push(span);
+        message.point_to_spans();
+        ops.begin("message", Pieces::Message(message))
+    }
+
     /// Checks [quick-send-never-waits] too. The error is made up: today's kernels keep the completions and return none.
     #[test]
     fn a_refused_call_collects_what_is_done_but_no_message_that_it_did_not_send() {
@@ -303,12 +301,11 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets should be left");
         let mut uring = Uring::new().expect("io_uring");
         let mut ops = Ops::default();
-        uring.readable(&mut ops, bell.as_raw_fd(), "bell");
+        let at = ops.begin("bell", Pieces::None);
+        uring.readable(&mut ops, at, bell.as_raw_fd());
         uring.submit(&mut ops);
-        let mut message = ops.spare_message();
-        message.spans.push(bytes.span(0..3));
-        message.point_to_spans();
-        uring.send(&mut ops, ours.as_raw_fd(), message, true, "message");
+        let at = message(&mut ops, bytes.span(0..3));
+        uring.send(&mut ops, at, ours.as_raw_fd(), true);
         uring
             .settle(&mut ops, Err(io::Error::from_raw_os_error(libc::EBUSY)))
             .expect("the error is transient");
@@ -334,13 +331,12 @@ mod tests {
         let mut uring = Uring::sized(4, 4).expect("io_uring");
         let mut ops = Ops::default();
         for _ in 0..4 {
-            uring.readable(&mut ops, bell.as_raw_fd(), "bell");
+            let at = ops.begin("bell", Pieces::None);
+            uring.readable(&mut ops, at, bell.as_raw_fd());
         }
         uring.submit(&mut ops);
-        let mut message = ops.spare_message();
-        message.spans.push(bytes.span(0..3));
-        message.point_to_spans();
-        uring.send(&mut ops, ours.as_raw_fd(), message, true, "message");
+        let at = message(&mut ops, bytes.span(0..3));
+        uring.send(&mut ops, at, ours.as_raw_fd(), true);
         uring.enter(&mut ops, None).expect("the kernel should accept a message");
         let done: Vec<_> = core::iter::from_fn(|| ops.next_done()).collect();
         let sent = done.iter().find(|done| done.kept == "message").expect("the message is done");
