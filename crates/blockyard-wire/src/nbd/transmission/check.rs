@@ -75,15 +75,14 @@ fn range(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno
     }
     debug_assert!(agreed.blocks.minimum.is_power_of_two(), "block sizes of a checked export");
     let within_block = u64::from(agreed.blocks.minimum) - 1;
-    let may_be_partial = match command {
-        Command::Trim => true, // [trim-takes-whole-blocks]
-        Command::WriteZeroes { .. } => agreed.blocks.partial_zeroes,
-        _ => false,
-    };
-    if !may_be_partial && (header.offset | header.len) & within_block != 0 {
-        return Err(Errno::Invalid);
+    if (header.offset | header.len) & within_block == 0 {
+        return Ok(());
     }
-    Ok(())
+    match command {
+        Command::Trim => Ok(()), // [trim-takes-whole-blocks]
+        Command::WriteZeroes { .. } if agreed.blocks.partial_zeroes => Ok(()),
+        _ => Err(Errno::Invalid),
+    }
 }
 
 /// Checks that the length is possible for the command.
