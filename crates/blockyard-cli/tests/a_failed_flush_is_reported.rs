@@ -60,3 +60,20 @@ fn a_failed_flush_is_in_the_log_the_list_the_health_and_the_metrics() {
     assert_eq!(log.matches("disk \"\": a flush succeeded again\n").count(), 1, "{log}");
     std::fs::remove_file(file).unwrap();
 }
+
+/// A disk that was to get another size took the place of the old one, and nobody knew of its lost writes ([failed-flush-is-told]).
+#[test]
+fn a_resize_forgets_no_failed_flush() {
+    let file = nbd::path("toml");
+    std::fs::write(&file, "[[rule]]\nname = \"x\"\nop = \"flush\"\nerror = \"io\"\n").unwrap();
+    let running = start(&["memory:1m", "--fault", text(&file)]);
+    let mut client = running.client();
+    assert_eq!(client.call(FLUSH, 0, 0), EIO);
+    drop(client);
+    let refusal = running.refuses(&["resize", "", "2m", "--force"]);
+    assert!(refusal.contains("the last flush failed"), "{refusal}");
+    assert_eq!(running.list()["exports"][0]["flush_failed"], json!(true));
+    running.does(&["fault", "", "none"]); // the server ends with a flush
+    running.end();
+    std::fs::remove_file(file).unwrap();
+}

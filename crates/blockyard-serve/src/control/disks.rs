@@ -126,7 +126,7 @@ impl Control {
 
     /// Returns a disk of `bytes` that can take the place of `old`. Nothing changes yet.
     fn in_place_of(&self, old: &Listed, bytes: u64, config: DiskConfig) -> Result<Listed, String> {
-        let disk = old.disk.resized(bytes, &config, &self.bells, self.events.as_ref());
+        let disk = old.disk.resized(bytes, &config, &self.bells);
         let disk = disk.map_err(|error| error.to_string())?;
         Ok(Listed { number: old.number, disk: Arc::new(disk), config: Arc::new(config) })
     }

@@ -69,7 +69,7 @@ impl Disk {
 
     /// Returns a disk of `bytes` that can take the place of this one, with the layers of `config`. The data stays where it
     /// is until [`take_over`](Self::take_over): a disk in memory gets new memory, and a file the same descriptor, with
-    /// its locks ([path-opened-once]).
+    /// its locks ([path-opened-once]). What is known of its damage stays ([failed-flush-is-told]).
     ///
     /// # Errors
     ///
@@ -83,9 +83,8 @@ impl Disk {
         bytes: u64,
         config: &DiskConfig,
         bells: &[Arc<OwnedFd>],
-        events: Option<&mpsc::SyncSender<Event>>,
     ) -> Result<Self, OpenError> {
-        let damage = Arc::new(Damage::new(&config.name, events));
+        let damage = Arc::clone(&self.damage);
         let kept = match (&self.kept, &config.source) {
             (Kept::Memory(own), _) if bytes == self.size_bytes => Kept::Memory(Arc::clone(own)),
             (Kept::Memory(_), Source::Memory { huge_pages, .. }) => memory(bytes, *huge_pages)?,

@@ -50,7 +50,8 @@ impl Memory {
 
 impl Call {
     /// Does the call if it need not wait for a disk: a read that the page cache answers, and reads and writes of memory. Otherwise,
-    /// or if the kernel cannot say, returns `None`.
+    /// or if the kernel cannot say, returns `None`. Linux 5.9 and 5.10 return 0 bytes for pages that are not in the page cache, as
+    /// at the end of the file, preadv2(2): a thread reads again.
     pub(super) fn at_once(&self, backing: Backing) -> Option<io::Result<usize>> {
         match (backing, self.op) {
             (Backing::Memory, FileOp::Read { .. } | FileOp::Write { .. }) => Some(self.run()),
@@ -60,7 +61,7 @@ impl Call {
                 // SAFETY: [kernel-memory-stays].
                 let result =
                     unsafe { libc::preadv2(fd, iovecs, count, signed(offset), libc::RWF_NOWAIT) };
-                counted(result).ok().map(Ok)
+                counted(result).ok().filter(|bytes| *bytes > 0).map(Ok)
             }
             _ => None,
         }
@@ -252,5 +253,27 @@ impl Drop for Files {
         drop(waiting);
         self.shared.has_waiting.notify_all();
         // The threads are not awaited: one of them may be in a call that takes long, and it keeps what it uses.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::map::Map;
+    use crate::parts::ring::ops::iovec;
+
+    /// Linux 5.9 and 5.10 answer so in the middle of a file.
+    #[test]
+    fn a_read_without_a_wait_that_gets_nothing_is_not_taken_for_the_end_of_the_file() {
+        let path = std::env::temp_dir().join(format!("blockyard-files-{}", std::process::id()));
+        std::fs::write(&path, [7; 512]).expect("a file in the temporary folder");
+        let file: OwnedFd = std::fs::File::open(&path).expect("the file").into();
+        std::fs::remove_file(&path).expect("the file");
+        let memory = Map::new(512).expect("a small mapping should succeed");
+        let iovecs = [iovec(&memory.span(0..512))];
+        let op = FileOp::Read { offset: 512 };
+        let call = Call { at: 0, file: Arc::new(file), op, memory: Memory::of(&iovecs) };
+        assert!(call.at_once(Backing::PageCache).is_none(), "a thread looks again");
+        assert_eq!(call.run().expect("a read at the end"), 0);
     }
 }
