@@ -464,6 +464,7 @@ impl<D: Door> Lane<D> {
     /// Hands the client of a door over to the lane with this number ([served-at-home]).
     fn hand_over(&mut self, door: u32, lane: usize) {
         let arrival = self.doors.remove(door).leave(&mut self.services);
+        self.strike(door);
         self.parts.load.fetch_sub(1, Ordering::Relaxed);
         let entrance = &self.parts.entrances[lane];
         entrance.load.fetch_add(1, Ordering::Relaxed);
@@ -537,11 +538,16 @@ impl<D: Door> Lane<D> {
     /// Closes a door that is done.
     fn forget(&mut self, door: u32) {
         self.doors.remove(door).close(&mut self.services);
+        self.strike(door);
+        self.forget_one();
+    }
+
+    /// Strikes the number of a door off all lists.
+    fn strike(&mut self, door: u32) {
         self.services.newcomers.remove(door);
         self.services.memory.forget(door);
         self.services.lookups_wanted.remove(door);
         self.services.handshakes.forget(door);
-        self.forget_one();
     }
 
     fn forget_one(&self) {

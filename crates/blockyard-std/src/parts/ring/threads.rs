@@ -46,6 +46,9 @@ pub(super) struct Threads {
 /// A socket or bell, as far as its edges have told, and its operations.
 #[derive(Debug, Default)]
 struct Socket {
+    /// The error because of which it is not watched, such as ENOSPC for the limit of `fs.epoll.max_user_watches`. An operation
+    /// that would have to wait fails with it.
+    refusal: Option<Errno>,
     /// Whether there may be bytes to receive.
     may_receive: bool,
     /// Whether no more bytes will come: a short receive does not mean that an edge will follow.
@@ -118,8 +121,8 @@ impl Threads {
         self.sockets.entry(fd).or_insert_with(|| {
             // The first edge tells what the socket has already.
             let watched = epoll::add(&self.epoll, borrowed(fd), data(fd), RECEIVING);
-            // A descriptor that cannot be watched, or for which there is no memory, shows its state by its calls.
-            Socket { may_receive: watched.is_err(), ..Socket::default() }
+            // A socket that cannot be watched shows by its calls what it has.
+            Socket { may_receive: watched.is_err(), refusal: watched.err(), ..Socket::default() }
         })
     }
 
@@ -149,7 +152,7 @@ impl Threads {
 
     pub(super) fn enter<K>(&mut self, ops: &mut Ops<K>, wait: Option<Duration>) -> io::Result<()> {
         for fd in core::mem::take(&mut self.pushed) {
-            self.advance(ops, fd);
+            self.advance(ops, fd)?;
         }
         let wait = wait.filter(|_| !ops.has_done() && self.results.is_empty());
         let wait = wait.filter(|_| self.files.may_sleep());
@@ -160,7 +163,7 @@ impl Threads {
             if fd == self.files.bell().as_raw_fd() {
                 bell::silence(self.files.bell());
             } else {
-                self.notice(ops, fd, event.flags);
+                self.notice(ops, fd, event.flags)?;
             }
         }
         self.events = events;
@@ -198,18 +201,25 @@ impl Threads {
     }
 
     /// Takes note of an event of a socket, and tries its operations.
-    fn notice<K>(&mut self, ops: &mut Ops<K>, fd: RawFd, flags: EventFlags) {
+    fn notice<K>(&mut self, ops: &mut Ops<K>, fd: RawFd, flags: EventFlags) -> io::Result<()> {
         // An event may have been collected before its socket was forgotten.
-        let Some(socket) = self.sockets.get_mut(&fd) else { return };
+        let Some(socket) = self.sockets.get_mut(&fd) else { return Ok(()) };
         let is_over = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         socket.has_ended |= is_over;
         socket.may_receive |= is_over || flags.contains(EventFlags::IN);
-        self.advance(ops, fd);
+        self.advance(ops, fd)
     }
 
     /// Tries the operations of a socket.
-    fn advance<K>(&mut self, ops: &mut Ops<K>, fd: RawFd) {
-        let Some(socket) = self.sockets.get_mut(&fd) else { return };
+    ///
+    /// # Errors
+    ///
+    /// Fails if a bell cannot be watched: the lane would hear of nothing.
+    fn advance<K>(&mut self, ops: &mut Ops<K>, fd: RawFd) -> io::Result<()> {
+        let Some(socket) = self.sockets.get_mut(&fd) else { return Ok(()) };
+        if let (Some(_), Some(refusal)) = (socket.readable, socket.refusal) {
+            return Err(refusal.into());
+        }
         if let Some(at) = socket.readable.filter(|_| socket.may_receive) {
             socket.readable = None;
             socket.may_receive = false; // the owner empties it
@@ -218,8 +228,8 @@ impl Threads {
         if let Some((at, result)) = socket.try_receive(fd) {
             ops.end(at, result, socket.may_receive);
         }
-        let Some(Send { at, quick, waits }) = socket.send else { return };
-        match send(fd, ops.message(at)) {
+        let Some(Send { at, quick, waits }) = socket.send else { return Ok(()) };
+        match send(fd, ops.message(at)).map_err(|error| lasting(error, socket.refusal)) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && !quick => {
                 if !waits {
                     socket.send = Some(Send { at, quick, waits: true });
@@ -238,6 +248,7 @@ impl Threads {
                 }
             }
         }
+        Ok(())
     }
 
     /// Watches a socket for other edges. The next wait tells at once what it has already.
@@ -257,14 +268,15 @@ impl Socket {
 
     /// Receives what there is. Returns the number of the receive that is done, with its result.
     fn try_receive(&mut self, fd: RawFd) -> Option<(u32, io::Result<usize>)> {
-        let receive = self.receive.as_mut()?;
         while self.may_receive {
+            let receive = self.receive.as_mut()?;
             let left = receive.span.len - receive.received;
-            match receive_bytes(fd, receive) {
+            match receive_bytes(fd, receive).map_err(|error| lasting(error, self.refusal)) {
                 Ok(bytes) => {
                     receive.received += bytes;
                     self.has_ended |= bytes == 0;
-                    self.may_receive = bytes == left || self.has_ended;
+                    let tells_edges = !self.has_ended && self.refusal.is_none();
+                    self.may_receive = bytes == left || !tells_edges;
                     if bytes == 0 || bytes == left || !receive.whole {
                         return self.receive.take().map(|done| (done.at, Ok(done.received)));
                     }
@@ -279,6 +291,14 @@ impl Socket {
             }
         }
         None
+    }
+}
+
+/// Returns the error of a call on a socket. Nobody tells when one that is not watched need not wait any more.
+fn lasting(error: io::Error, refusal: Option<Errno>) -> io::Error {
+    match refusal {
+        Some(refusal) if error.kind() == io::ErrorKind::WouldBlock => refusal.into(),
+        _ => error,
     }
 }
 
@@ -312,4 +332,39 @@ fn borrowed<'a>(fd: RawFd) -> BorrowedFd<'a> {
     // SAFETY: the owner of a socket keeps it open until it has told the ring to forget it; a number of a closed one would
     // only make the call fail, or watch a socket without operations.
     unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::map::Map;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    /// Such a socket once waited for an edge that never came.
+    #[test]
+    fn a_socket_that_cannot_be_watched_fails_where_it_would_wait() {
+        let memory = Map::new(8).expect("a mapping of one page should succeed");
+        let (ours, mut theirs) = UnixStream::pair().expect("a pair of sockets should be left");
+        let fd = ours.as_raw_fd();
+        let refusal = Some(Errno::NOSPC);
+        let mut socket = Socket { may_receive: true, refusal, ..Socket::default() };
+        theirs.write_all(b"abc").expect("room in the socket");
+        for (number, expected) in [(1, Ok(3)), (2, Err(Some(libc::ENOSPC)))] {
+            let span = memory.span(0..8);
+            socket.receive = Some(Receive { at: number, span, whole: false, received: 0 });
+            let (at, result) = socket.try_receive(fd).expect("it does not wait");
+            assert_eq!((at, result.map_err(|error| error.raw_os_error())), (number, expected));
+        }
+    }
+
+    #[test]
+    fn a_bell_that_cannot_be_watched_is_an_error() {
+        let file = std::fs::File::open("/proc/self/exe").expect("the program of this test");
+        let mut threads = Threads::new().expect("descriptors should be left");
+        let mut ops = Ops::default();
+        threads.readable(ops.begin((), Pieces::None), file.as_raw_fd());
+        let refused = threads.enter(&mut ops, None).expect_err("epoll watches no files");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+    }
 }
