@@ -4,12 +4,12 @@
 //! [`Done`]. The value owns the memory that the operation works on, so nothing that the kernel reads or
 //! writes can be freed or used meanwhile. The value also identifies the owner of the operation.
 //!
-//! Two engines do the work: io_uring ([`uring`]), and, where io_uring is not there or not permitted, `epoll` with threads for
-//! files ([`threads`]).
+//! Two engines do the work: io_uring (`uring`), and, where io_uring is not there or not permitted, `epoll` with threads for
+//! files (`threads`).
 //!
 //! # Rules (cited by name)
 //!
-//! - **[kernel-memory-stays]** The kernel is given pointers only into memory that the operation's entry in [`ops`] keeps
+//! - **[kernel-memory-stays]** The kernel is given pointers only into memory that the operation's entry in `ops` keeps
 //!   alive and in place. The entry is removed when the operation is done. The code that pushes an operation passes, with each
 //!   [`Span`], the owner of its memory; an operation on a file holds the file open.
 //! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::parts::map::Map), to which no
