@@ -65,7 +65,7 @@ pub(crate) enum CtlCommand {
         /// The name of the export; '' for the default one
         #[arg(value_name = "EXPORT")]
         export: String,
-        /// As for `serve --delay`: 500us, 1ms-3ms
+        /// As for `serve --delay`: 500us, 1ms-3ms, or 0us for none
         #[arg(value_name = "TIME[-TIME]", value_parser = extra)]
         delay: Extra,
     },
@@ -78,8 +78,8 @@ pub(crate) enum CtlCommand {
         export: String,
         /// As for `serve --fault`: a file, - for standard input, a rule, or none
         ///
-        /// A rule: 'op = "read", nth = 3, error = "io"'. Operations: read, write, flush (or fsync), discard
-        /// (or trim), write-zeroes.
+        /// A rule: 'op = "read", nth = 3, error = "io"'. In a file, also from standard input, each rule begins with
+        /// [[rule]]. Operations: read, write, flush (or fsync), discard (or trim), write-zeroes.
         #[arg(value_name = "RULES")]
         rules: FaultSource,
     },
@@ -120,7 +120,7 @@ pub(crate) enum CtlCommand {
     },
     /// End the server as SIGTERM does
     ///
-    /// It takes no more requests, and answers those in flight.
+    /// The server takes no more requests, and answers those in flight.
     Drain,
     /// Anything else.
     #[command(external_subcommand)]

@@ -30,19 +30,21 @@ pub(crate) struct Serve {
 
     /// A configuration file in place of options
     ///
-    /// Its keys are these options, and [[disk]] begins a disk with `source` and `name`; see
-    /// examples/systemd/blockyard.toml.
-    #[arg(long, value_name = "FILE", exclusive = true, verbatim_doc_comment)]
+    /// Its keys are the names of these options. [[disk]] begins a disk, with `source` and `name`. An
+    /// example is examples/systemd/blockyard.toml.
+    #[arg(long, value_name = "FILE", exclusive = true)]
     pub(crate) config: Option<PathBuf>,
 
     /// Where to listen: unix:PATH, HOST:PORT or stdio; may be repeated
     ///
-    /// `stdio` stands for one client at standard input. The option may be left out if a
-    /// service manager hands over sockets (LISTEN_FDS).
-    #[arg(long, value_name = "ADDRESS", verbatim_doc_comment)]
+    /// `stdio` stands for one client at standard input. The option may be left out with --run, and if a
+    /// client or service manager hands over sockets (LISTEN_FDS).
+    #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
 
-    /// A design: its name or the path of its file; only its [queue] applies
+    /// A design: its name or the path of its file
+    ///
+    /// Only its [queue] applies: scheduler, dispatch, merging.
     #[arg(long, value_name = "DESIGN", default_value = "none")]
     pub(crate) design: String,
 
@@ -64,45 +66,47 @@ pub(crate) struct Serve {
 
     /// Fault rules: a file, - for standard input, or a rule; --faults is the same option
     ///
-    /// The file is that of `run --faults`; `run --help` explains its keys. A rule on the
-    /// command line has them between commas, and several rules are in braces: see
-    /// the examples. Operations: read, write, flush (or fsync),
-    /// discard (or trim), write-zeroes; without `op`, all. A path with `=` begins with / or
-    /// a dot. Rules that cannot fire on a disk, and rules for torn and misdirected writes, are
-    /// refused. With `none`, there are no faults until `blockyard ctl` sets them.
+    /// The file, also from standard input, is that of `run --faults`, and each rule in it begins with
+    /// [[rule]]; `run --help` explains its keys. A rule on the command line has the keys between commas,
+    /// and each of several rules is in braces: see the examples. Operations: read, write, flush (or
+    /// fsync), discard (or trim), write-zeroes; without `op`, all. A path that contains `=` must begin
+    /// with / or a dot. Rules that cannot fire on a disk, and rules for torn and misdirected writes,
+    /// are refused. With `none`, there are no faults until `blockyard ctl` sets them.
     #[arg(long, alias = "faults", value_name = "RULES")]
     pub(crate) fault: Option<FaultSource>,
 
     /// Delay requests by a time, or by a random time in a range: 500us, 1ms-3ms
+    ///
+    /// With 0us, there is no delay until `blockyard ctl` sets one.
     #[arg(long, value_name = "TIME[-TIME]", value_parser = extra)]
     pub(crate) delay: Option<Extra>,
 
     /// Limit bytes and requests per second: 20m,500iops,burst=1s
     ///
     /// Unused capacity is kept for the time of `burst`. With `unlimited`, there are no limits
-    /// until `blockyard ctl` sets them; --delay 0us is the same for delays.
-    #[arg(long, value_name = "LIMITS", value_parser = rates, verbatim_doc_comment)]
+    /// until `blockyard ctl` sets them.
+    #[arg(long, value_name = "LIMITS", value_parser = rates)]
     pub(crate) rate: Option<Rates>,
 
     /// The seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// The number of lanes: threads, each with its own connections
+    /// The number of lanes, 1 to 64: threads, each with clients and a queue of its own
     ///
-    /// `auto` is one on one processor or with --poll, else four for each processor up to 16, and
-    /// one for each of more than 16. All lanes serve a disk; requests of different lanes are not merged,
-    /// and a scheduler orders those of each lane. One lane serves a disk with --as, --delay,
-    /// --rate or --fault, a file under a scheduler, and a file whose --depth is less than the
-    /// number of lanes.
-    #[arg(long, value_name = "N", default_value = "auto", value_parser = lanes, verbatim_doc_comment)]
+    /// `auto` is 1 on one processor or with --poll. Else it is four lanes for each processor, but no more
+    /// than 16; with more than 16 processors, it is one for each. All lanes serve a disk. Requests of
+    /// different lanes are not merged, and a scheduler orders only those of its lane. One lane alone serves
+    /// a disk with --as, --delay, --rate or --fault, a file or block device under a scheduler, and one
+    /// whose --depth is less than the number of lanes.
+    #[arg(long, value_name = "N", default_value = "auto", value_parser = lanes)]
     pub(crate) lanes: Lanes,
 
     /// Use the page cache even if direct I/O is possible
     #[arg(long)]
     pub(crate) buffered: bool,
 
-    /// The file holds a block translation table, as `btt create` makes it: see --survives
+    /// Serve the block translation table in the file, as `btt create` makes it
     #[arg(long, conflicts_with = "buffered")]
     pub(crate) btt: bool,
 
@@ -196,7 +200,7 @@ pub(crate) struct Serve {
 
     /// The most clients at a time; further clients are disconnected
     ///
-    /// Fewer if the limit of open files (ulimit -Hn) is lower.
+    /// There are fewer if the limit of open files (ulimit -Hn) is too low.
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = connections)]
     pub(crate) max_connections: usize,
 
@@ -222,21 +226,21 @@ pub(crate) struct Serve {
 
     /// Run a shell command beside the server, which ends with it and has its exit code
     ///
-    /// The command finds the server by $uri and $unixsocket, or $port. $uri names the default
+    /// The command finds the server by $uri, and by $unixsocket or $port. $uri names the default
     /// export, or else the first one. Without --nbd, the server listens at a unix socket
     /// that only this user can reach. If the server ends first, the command gets SIGTERM
-    /// (not after Ctrl-C, which the command gets too) and has the rest of --drain-timeout
-    /// to end. The exit code is the command's even if the server fails, as in its last
-    /// flush: the log then has the error.
+    /// (not after Ctrl-C, which the terminal sends to both) and has the rest of --drain-timeout
+    /// to end. If the server fails, as in its last flush, the log has the error, and the exit code
+    /// is still the command's.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) run: Option<String>,
 
     /// End, as after SIGTERM, when the process that started the server ends
     ///
-    /// If it has ended already, the server does not start. With PID, the number of that process
-    /// ($$ in a shell), this is certain. Without it, one that ended at once can be missed if
-    /// it was in the session and the process group of process 1, as in a container. Before
-    /// Linux 5.3, the server ends with the thread that started it.
+    /// If that process has ended already, the server does not start. PID is its number ($$ in a shell).
+    /// Without PID, a process that ended at once can be missed if it was in the session and the process
+    /// group of process 1, as in a container. Before Linux 5.3, the server ends with the thread that
+    /// started it.
     #[arg(
         long, value_name = "PID", num_args = 0..=1, require_equals = true,
         default_missing_value = "any"
@@ -253,7 +257,7 @@ pub(crate) struct Serve {
 
     /// The time limit for requests in flight after a signal to end
     ///
-    /// With 0s the first signal is as the second one: no request is awaited, and no disk
+    /// With 0s the first signal acts as the second one: no request is awaited, and no disk
     /// is flushed.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
     pub(crate) drain_timeout: Duration,
@@ -470,9 +474,6 @@ Examples:
   blockyard serve --export root=root.img --export scratch=memory:4g \\
       --nbd unix:/run/disks.sock
 
-A design contributes its [queue]: scheduler, dispatch, merging. Each lane has
-its own hardware queue.
-
 If a client starts the server, the server takes over the client's socket:
   nbdinfo [ blockyard serve disk.img ]
 The same works under systemd: examples/systemd has units, and a file for
@@ -483,17 +484,17 @@ place of the device.
 
 With --as the data is still in DISK, but the model decides when requests
 complete. Of the model's CPU time, only that of a card's driver takes real time.
-If the machine is too slow for the model, a note says so: when, of the
+The log has a note if the machine is too slow for the model: if, of the
 completions in the last 10 s, at least 100 and more than 1 % were late by 100 us
-or more; then at most once a minute. A note at the end has the totals.
-Disks with --as, --fault, --delay or --rate have one lane.
+or more. A disk has at most one such note a minute. A note at the end has the
+totals.
 
-With --btt, --sync (the same as --survives power) synchronises the file twice
-for each batch of writes. Without --sync the file is mapped, and takes its full
-space; with --sync it is read and written by system calls, and keeps its holes. Without
---sync a flush synchronises the file, but that helps only until the next write:
-a loss of power may then leave sectors that are torn or have the contents of
-others, even flushed ones, and a table that this command refuses.
+With --btt, --survives power synchronises the file twice for each batch of
+writes. The file is then read and written by system calls, and keeps its holes.
+With --survives process or pmem the file is mapped, and takes its full space.
+With --survives process a flush synchronises the file, but that helps only until
+the next write: a loss of power may then leave sectors that are torn or have the
+contents of others, even flushed ones, and a table that this command refuses.
 --survives pmem is for persistent memory, even if the kernel does not know that
 the memory is persistent.
 
@@ -511,19 +512,21 @@ If a trace file is slower than the clients, the clients wait for it. If it can
 no longer be written, a line of the log says so, the traces end, and the server
 continues. Its exit code is 1 then.
 
-SIGTERM or SIGINT ends the server: it takes no new requests, answers those in
-flight, flushes its disks and closes its traces. A client that does not read its
-replies is disconnected after half of --drain-timeout: 1 s to 30 s. After a
-second signal, or the end of --drain-timeout, the server only waits for traces
-to be closed, at most five seconds; after a third signal it exits at once.
-Signals within half a second count as one. Everything that was flushed or
-written with FUA survives each of these ends.
+SIGTERM, SIGINT or SIGQUIT ends the server: it takes no new requests, answers
+those in flight, flushes its disks and closes its traces. A TRIM or WRITE_ZEROES
+that takes longer than a quarter of --drain-timeout (at least 0.5 s, at most
+15 s) fails. A client that does not read its replies is disconnected after half
+of --drain-timeout (at least 1 s, at most 30 s). After a second signal, or the
+end of --drain-timeout, the server only waits for traces to be closed, at most
+five seconds; after a third signal it exits at once. Signals within half a
+second count as one. Everything that was flushed or written with FUA survives
+each of these ends.
 
-SIGQUIT is as SIGINT. SIGXCPU (RLIMIT_CPU) drains too. SIGHUP reads the
-certificates again, and SIGUSR1 logs the load. SIGUSR2, SIGALRM, SIGVTALRM,
-SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXFSZ and real-time signals are ignored,
-with a line in the log, at most one a minute for each. A write beyond the limit
-on the size of files (RLIMIT_FSIZE) fails with ENOSPC.";
+SIGXCPU (RLIMIT_CPU) drains too, and its repetition changes nothing. SIGHUP
+reads the certificates again. SIGUSR1 logs the load. SIGUSR2, SIGALRM,
+SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT, SIGXFSZ and real-time signals are
+ignored, with a line in the log, at most one a minute for each. A write beyond
+the limit on the size of files (RLIMIT_FSIZE) fails with ENOSPC.";
 
 #[cfg(test)]
 mod tests {
