@@ -1,5 +1,6 @@
 //! `serve`: serves a real disk over NBD until a signal ends the server.
 
+mod asked;
 mod companion;
 mod ending;
 mod events;
@@ -17,39 +18,25 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use blockyard::layer::fault::{Count, FaultRule};
-use blockyard_btt::Container;
-use blockyard_pmem::Durability;
 use blockyard_serve::control::{ControlConfig, DiskReader};
-use blockyard_serve::{
-    Address, Admission, Behaviour, Config, DiskConfig, FaultCounts, Io, IoEngine, Layers, Server,
-    Source, TlsConfig,
-};
+use blockyard_serve::{Config, FaultCounts, Io, IoEngine, Server};
 use blockyard_sim::device::stack::FaultCount;
-use blockyard_sim::output::Files;
-use blockyard_sim::profile::{Design, FaultRules, MmcFaults};
+use blockyard_sim::profile::{FaultRules, MmcFaults};
 use listenfd::ListenFd;
-use serde_json::{Map, Value, json};
 
-use super::serve_file::{self, Given};
-use crate::cli::{
-    DiskSource, FaultSource, IoChoice, Lanes, Parent, Serve, ServedDisk, Survives, TlsUse,
-};
+use crate::cli::Serve;
 use crate::log;
 use crate::message::{Failure, note, warning};
 use crate::render::faults;
+use asked::{Asked, added, asked, check_certificates, has_client_authority};
 use companion::{Descriptors, Manager, PidFile, PrivateFolder};
 use ending::{Bell, Cause, Ending, Heard};
 use events::start_log;
 use lateness::Watch;
-use model::{Modelled, no_card};
 use operator::Operator;
 use ticker::Ticker;
 use trace::Traces;
 
-/// The depth if neither the design nor the command line has one.
-const DEPTH: u16 = 128;
-/// The maximum number of bytes in flight at a disk.
-const DEPTH_BYTES: u64 = 64 << 20;
 /// The time for lanes to end after requests in flight are abandoned. Later, traces end without the events that
 /// lanes have not handed over.
 const LEAVING: Duration = Duration::from_secs(1);
@@ -261,17 +248,6 @@ fn read_faults(text: &str) -> Result<Vec<FaultRule>, String> {
     }
 }
 
-/// Returns the disk that an operator describes by the keys of a `[[disk]]` of the configuration file.
-fn added(described: &Map<String, Value>) -> Result<DiskConfig, String> {
-    // Text, numbers and flags of JSON are those of TOML.
-    let lines = described.iter().map(|(key, value)| format!("{} = {value}\n", json!(key)));
-    let text = format!("[[disk]]\n{}", lines.collect::<String>());
-    let given = serve_file::parse("disk", &text).map_err(|error| error.to_string())?;
-    let [Given { name, args }] = &*given else { return Err("expected one disk".to_owned()) };
-    let disk = disks(args).map_err(Failure::words)?.into_iter().next();
-    Ok(DiskConfig { name: name.clone(), ..disk.expect("a disk has a source") })
-}
-
 /// Returns a time in seconds, or in milliseconds if it is shorter than a second.
 fn seconds(time: Duration) -> String {
     match time.as_secs() {
@@ -309,165 +285,6 @@ fn tell_faults(disks: &[(String, Arc<FaultCounts>)]) {
     }
 }
 
-/// The processes beside the server.
-struct Companions {
-    pidfile: Option<PathBuf>,
-    run: Option<String>,
-    exit_with_parent: Option<Parent>,
-}
-
-/// The disks to serve and the traces to write.
-struct Asked {
-    config: Config,
-    /// The path of the control socket.
-    control: Option<PathBuf>,
-    companions: Companions,
-    /// The name of the design, or of the first of several.
-    design: String,
-    traces: Files,
-    drain_timeout: Duration,
-    log: log::Choice,
-}
-
-fn asked(args: &Serve) -> Result<Asked, Failure> {
-    let (args, disks) = match &args.config {
-        None => (args.clone(), disks(args)?),
-        Some(file) => {
-            let given = serve_file::read(file)?;
-            let mut all = Vec::new();
-            for Given { name, args } in &given {
-                let named = |disk| DiskConfig { name: name.clone(), ..disk };
-                all.extend(disks(args)?.into_iter().map(named));
-            }
-            (given.into_iter().next().expect("a file should have a disk").args, all)
-        }
-    };
-    let config = server(&args, disks)?;
-    check_certificates(&config.disks, has_client_authority(&config))?;
-    Ok(Asked {
-        config,
-        control: args.control,
-        companions: Companions {
-            pidfile: args.pidfile,
-            run: args.run,
-            exit_with_parent: args.exit_with_parent,
-        },
-        traces: Files { perfetto: args.trace, blktrace: args.blktrace },
-        design: args.design,
-        drain_timeout: args.drain_timeout,
-        log: log::Choice { level: args.log_level, format: args.log_format },
-    })
-}
-
-fn has_client_authority(config: &Config) -> bool {
-    config.tls.as_ref().is_some_and(|tls| tls.client_authorities.is_some())
-}
-
-/// Refuses disks that admit clients by their certificates if nobody vouches for those.
-fn check_certificates(disks: &[DiskConfig], has_authority: bool) -> Result<(), Failure> {
-    match disks.iter().find(|disk| !has_authority && !disk.admission.names.is_empty()) {
-        None => Ok(()),
-        Some(disk) => {
-            let words = "--allow-certificate needs a server with --tls-client-ca";
-            Err(Failure::Input(format!("{}{words}", prefix(&disk.name))))
-        }
-    }
-}
-
-fn disks(args: &Serve) -> Result<Vec<DiskConfig>, Failure> {
-    let design = match args.design.as_str() {
-        "none" => Design::lookup("mq-none")?,
-        name => Design::lookup(name)?,
-    };
-    if args.fault == Some(FaultSource::Stdin) && args.nbd.contains(&Address::Stdio) {
-        let words = "--fault - and --nbd stdio both take standard input";
-        return Err(Failure::Input(words.to_owned()));
-    }
-    let faults = args.fault.as_ref().map(FaultSource::read).transpose()?;
-    let modelled = |device| Modelled::new(device, &design, faults.as_ref(), args.seed);
-    let model = args.behaves_as.as_deref().map(modelled).transpose()?;
-    if let (None, Some(faults)) = (&model, &faults)
-        && faults.mmc != MmcFaults::default()
-    {
-        return Err(no_card(faults));
-    }
-    let own_depth = model.as_ref().map(|model| model.depth());
-    let depth = args.depth.or(design.depth).or(own_depth).unwrap_or(DEPTH);
-    let layers = Layers {
-        model: model.map(|model| model as _),
-        delay: args.delay,
-        rates: args.rate,
-        faults: faults.map(|faults| faults.rules),
-        seed: args.seed,
-    };
-    let default = args.disk.clone().map(|source| ServedDisk { name: String::new(), source });
-    let durability = durability(args)?;
-    let disks = default.iter().chain(&args.exports).map(|disk| DiskConfig {
-        name: disk.name.clone(),
-        source: match &disk.source {
-            DiskSource::Memory(bytes) => {
-                Source::Memory { bytes: *bytes, huge_pages: args.huge_pages }
-            }
-            DiskSource::Null(bytes) => Source::Null { bytes: *bytes },
-            DiskSource::File(path) if args.btt => {
-                let container = args.container.map(Container::from);
-                let force = args.force;
-                Source::Btt { path: PathBuf::from(path), durability, container, force }
-            }
-            DiskSource::File(path) => {
-                Source::File { path: PathBuf::from(path), buffered: args.buffered }
-            }
-        },
-        read_only: args.readonly,
-        policies: design.policies,
-        depth,
-        depth_bytes: DEPTH_BYTES,
-        layers: layers.clone(),
-        admission: Admission {
-            places: args.allow_from.clone(),
-            names: args.allow_certificate.clone(),
-            clients_max: args.max_clients,
-        },
-    });
-    Ok(disks.collect())
-}
-
-fn durability(args: &Serve) -> Result<Durability, Failure> {
-    match (args.survives, args.sync) {
-        (Some(Survives::Process | Survives::Pmem), true) => {
-            let words = "--sync means --survives power: it cannot be used with another --survives";
-            Err(Failure::Input(words.to_owned()))
-        }
-        (Some(Survives::Power), _) | (None, true) => Ok(Durability::Disk),
-        (Some(Survives::Process) | None, false) => Ok(Durability::Process),
-        (Some(Survives::Pmem), false) => Ok(Durability::Memory),
-    }
-}
-
-fn server(args: &Serve, disks: Vec<DiskConfig>) -> Result<Config, Failure> {
-    let mut config = Config::new(disks, args.nbd.clone());
-    config.metrics.clone_from(&args.metrics);
-    config.tls = tls(args)?;
-    config.socket_mode = args.socket_mode;
-    config.socket_group = args.socket_group;
-    match args.lanes {
-        Lanes::Exactly(lanes) => config.lanes = lanes,
-        Lanes::Auto if args.poll => config.lanes = 1, // each lane occupies a processor
-        Lanes::Auto => {}
-    }
-    config.connections_max = args.max_connections;
-    config.handshake_deadline = args.handshake_timeout;
-    // The rest of the time is for flushes. A client has at least a second: none is cut off for the pauses of a network.
-    config.patience = config.patience.min((args.drain_timeout / 2).max(Duration::from_secs(1)));
-    config.polls = args.poll;
-    config.io = match args.io {
-        IoChoice::Auto => IoEngine::Auto,
-        IoChoice::Uring => IoEngine::Uring,
-        IoChoice::Threads => IoEngine::Threads,
-    };
-    Ok(config)
-}
-
 /// Returns the sockets that the parent process handed over.
 fn handed_over() -> Result<Vec<Arc<OwnedFd>>, Failure> {
     let mut given = ListenFd::from_env();
@@ -480,17 +297,4 @@ fn handed_over() -> Result<Vec<Arc<OwnedFd>>, Failure> {
     });
     let sockets: std::io::Result<_> = sockets.collect();
     sockets.map_err(|error| Failure::Input(format!("LISTEN_FDS: {error}")))
-}
-
-fn tls(args: &Serve) -> Result<Option<TlsConfig>, Failure> {
-    let files = args.tls_cert.clone().zip(args.tls_key.clone());
-    let Some((certificate, key)) = files else { return Ok(None) };
-    let client_authorities = args.tls_client_ca.clone();
-    let is_required = args.tls == TlsUse::Require;
-    if client_authorities.is_some() && !is_required {
-        let words = "--tls offer lets clients in without the certificate that --tls-client-ca asks for: \
-                     use --tls require";
-        return Err(Failure::Input(words.to_owned()));
-    }
-    Ok(Some(TlsConfig { certificate, key, client_authorities, is_required }))
 }
