@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Linux 6.1 and 6.12 drop writes to a block device before they refuse to punch a hole there.
+#
+# `fallocate` with FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE asks a block device for zeroes that need no writing. Linux empties the
+# page cache of the range first, and only then finds that the device has no such command. The call fails with EOPNOTSUPP, but writes
+# to the range that had not reached the device are gone: reads return the old data, and fsync succeeds. Writes that were synced before
+# the call stay. So a program that tries the fast way, and takes the error for "nothing has happened", loses data.
+#
+# Here the device is a loop device over a file in ramfs, which cannot punch holes. On the device, 8192 bytes of `o` (old) are
+# overwritten with `n` (new) through the page cache, and the hole is refused. The device is open throughout, because Linux syncs a
+# device when its last user closes it:
+#
+#   not synced before the call: fallocate fails, fsync succeeds, the device has o
+#   synced before the call:     fallocate fails, fsync succeeds, the device has n
+#
+# Seen with Linux 6.1.176-1 and 6.12.117-1~deb12u1 of Debian 12 (bookworm), 2026-11-27. Boots each in QEMU without KVM, some five
+# seconds per kernel. Needs apt-get on amd64, and 300 MB in the temporary folder. Fails if this changes.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
+
+KERNELS=(
+    linux-image-6.1.0-50-cloud-amd64=6.1.176-1
+    linux-image-6.12.117+deb12-cloud-amd64=6.12.117-1~deb12u1
+)
+unpack_programs qemu-system-{x86,common}=1:7.2+dfsg-7+deb12u18+b3 qemu-system-data=1:7.2+dfsg-7+deb12u18 seabios=1.16.2-1
+unpack_files kernels "${KERNELS[@]}"
+unpack_files tools busybox-static=1:1.35.0-4+deb12u1+b1 util-linux=2.38.1-5+deb12u3 libc6=2.36-9+deb12u14
+
+busybox="$scratch/tools/bin/busybox"
+guest="$scratch/guest"
+mkdir -p "$guest"/{bin,dev,disk,lib/x86_64-linux-gnu,lib64,proc}
+cp "$busybox" "$guest/bin/"
+cp "$scratch/tools/usr/bin/fallocate" "$guest/"
+cp "$scratch/tools/lib/x86_64-linux-gnu/libc.so.6" "$guest/lib/x86_64-linux-gnu/"
+cp "$scratch/tools/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" "$guest/lib64/"
+cat >"$guest/init" <<'INIT'
+#!/bin/busybox sh
+export PATH=/bin
+/bin/busybox --install -s /bin
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t ramfs disk /disk
+insmod /loop.ko
+
+fill() { head -c 8192 /dev/zero | tr '\0' "$1"; }
+fsync() { dd if=/dev/null of=/dev/loop0 conv=notrunc,fsync 2>/dev/null; }
+
+for before in 'not synced' 'synced'; do
+    fill o >/disk/file
+    losetup /dev/loop0 /disk/file
+    exec 3<>/dev/loop0
+    fill n >/dev/loop0
+    [ "$before" = 'synced' ] && fsync
+    /fallocate --punch-hole --offset 0 --length 8192 /dev/loop0 2>/disk/error
+    refused=$?
+    fsync
+    synced=$?
+    echo "seen: $before: fallocate $refused ($(cat /disk/error)), fsync $synced, device $(tr -s on </dev/loop0)"
+    exec 3>&-
+    losetup -d /dev/loop0
+done
+poweroff -f
+INIT
+chmod +x "$guest/init"
+
+# Sets `seen` to what the kernel of the package $1 does.
+boot() {
+    local release="${1#linux-image-}"
+    local module="$scratch/kernels/lib/modules/$release/kernel/drivers/block/loop.ko"
+    if [[ -e "$module.xz" ]]; then
+        "$busybox" unxz -c "$module.xz" >"$guest/loop.ko"
+    else
+        cp "$module" "$guest/loop.ko"
+    fi
+    (cd "$guest" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$scratch/initramfs"
+    if ! program qemu-system-x86_64 -L "$scratch/programs/usr/share/qemu" -L "$scratch/programs/usr/share/seabios" \
+        -accel tcg -cpu max -m 256 -nodefaults -display none -serial stdio -no-reboot \
+        -kernel "$scratch/kernels/boot/vmlinuz-$release" -initrd "$scratch/initramfs" -append 'console=ttyS0 quiet panic=-1' \
+        </dev/null >"$scratch/console" || ! grep -q 'seen: synced' "$scratch/console"; then
+        cat "$scratch/console" >&2
+        echo "the machine in QEMU did not run to its end" >&2
+        exit 2
+    fi
+    seen="$(tr -d '\r' <"$scratch/console" | sed -n 's/^.*seen: //p')"
+}
+
+# util-linux puts EOPNOTSUPP in words of its own.
+refusal='fallocate 1 (fallocate: fallocate failed: keep size mode is unsupported)'
+expected="not synced: $refusal, fsync 0, device o
+synced: $refusal, fsync 0, device n"
+
+status=0
+for kernel in "${KERNELS[@]}"; do
+    boot "${kernel%%=*}"
+    printf '%s\n' "Linux ${kernel##*=}" "$seen"
+    [[ "$seen" == "$expected" ]] || status=1
+done
+((status == 0)) || echo "Linux no longer behaves as described" >&2
+exit "$status"
