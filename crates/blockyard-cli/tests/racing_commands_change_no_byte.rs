@@ -85,8 +85,14 @@ impl Model {
         match kind {
             READ => {
                 for (at, found) in range.clone().zip(found) {
-                    let is_zero = self.is_trimmed[at] && *found == 0;
-                    assert!(is_zero || *found == self.bytes[at], "byte {at} is {found}");
+                    let (kept, is_trimmed) = (self.bytes[at], self.is_trimmed[at]);
+                    let is_legal = *found == kept || (is_trimmed && *found == 0);
+                    assert!(
+                        is_legal,
+                        "byte {at} of the session, at {} of the disk, is {found} and not {kept} (trimmed: {is_trimmed}), \
+                         in a read of {range:?}",
+                        self.start + at as u64
+                    );
                     self.put(at, *found);
                 }
             }
