@@ -43,9 +43,9 @@ struct Model {
     bytes: Vec<u8>,
     /// Bytes that were trimmed: each reads as before or as zero, and then stays so.
     is_trimmed: Vec<bool>,
-    /// Whether such a byte may also read as it was when it was flushed last. NBD promises nothing of trimmed bytes, and Linux
-    /// drops the page cache of a block device before it looks whether the device can punch a hole
-    /// (findings/linux-drops-writes-before-refusing-a-hole.sh).
+    /// Whether such a byte may be anything until it is written again. NBD promises nothing of trimmed bytes, and Linux drops the page
+    /// cache of a block device before it looks whether the device can punch a hole: after a `discard_max_bytes` of 0 in sysfs, bytes read as
+    /// zero, or as they were at the last flush (findings/linux-drops-writes-before-refusing-a-hole.sh).
     trims_to_anything: bool,
     /// The minimum block of the disk.
     block: u64,
@@ -91,8 +91,10 @@ impl Model {
             READ => {
                 for (at, found) in range.clone().zip(found) {
                     let (kept, is_trimmed) = (self.bytes[at], self.is_trimmed[at]);
-                    let is_trim = is_trimmed && (*found == 0 || self.trims_to_anything);
-                    let is_legal = *found == kept || is_trim;
+                    if is_trimmed && self.trims_to_anything {
+                        continue;
+                    }
+                    let is_legal = *found == kept || (is_trimmed && *found == 0);
                     assert!(
                         is_legal,
                         "byte {at} of the session, at {} of the disk, is {found} and not {kept} (trimmed: {is_trimmed}), \
