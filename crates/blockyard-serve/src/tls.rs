@@ -53,7 +53,7 @@ pub struct Untimely {
     number: usize,
     /// Whether it is not valid yet; else it has expired.
     is_early: bool,
-    /// The time to the begin of its validity, or from its end.
+    /// The time until its validity begins, or since it ended.
     away: Duration,
 }
 

@@ -128,14 +128,10 @@ impl Peer {
             let address = format!("unix:{socket}");
             ["serve", disk, "--nbd", &address, "--design", design].map(String::from).to_vec()
         };
-        let threads = |mut words: Vec<String>| {
-            words.extend(["--io", "threads"].map(String::from));
-            words
-        };
         let words = match self {
             Self::Blockyard(design) => serve("memory:1g", design),
-            Self::BlockyardThreads => threads(serve("memory:1g", "none")),
-            Self::BlockyardThreadsFile => threads(serve(&file, "none")),
+            Self::BlockyardThreads => by_threads(serve("memory:1g", "none")),
+            Self::BlockyardThreadsFile => by_threads(serve(&file, "none")),
             Self::BlockyardFile(path) => serve(path, "none"),
             Self::Disks(count) => {
                 let exports = (0..count).map(Self::disk).flat_map(|disk| {
@@ -157,6 +153,12 @@ impl Peer {
         };
         words.into_iter().map(OsString::from).collect()
     }
+}
+
+/// Returns the arguments of our server with those that do without io_uring.
+fn by_threads(mut words: Vec<String>) -> Vec<String> {
+    words.extend(["--io", "threads"].map(String::from));
+    words
 }
 
 const SOCKET: &str = "socket";

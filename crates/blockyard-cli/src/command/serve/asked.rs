@@ -1,4 +1,4 @@
-//! What the options of `serve`, its configuration file and an operator ask for, as the configuration of a server.
+//! The configuration of a server, from the options of `serve`, its configuration file, or an operator.
 
 use core::time::Duration;
 use std::path::PathBuf;

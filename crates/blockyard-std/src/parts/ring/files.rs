@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 
 /// The largest number of threads of one ring: the default depth of a disk.
 const THREADS_MAX: usize = 32;
@@ -117,7 +117,8 @@ fn counted(result: libc::ssize_t) -> io::Result<usize> {
 /// The threads of a ring, and their calls. See the [module](self).
 pub(super) struct Files {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<()>>,
+    /// The number of threads. Nobody waits for their end.
+    threads: usize,
 }
 
 struct Shared {
@@ -193,7 +194,7 @@ impl Files {
             ended: Mutex::default(),
             bell: bell::bell()?,
         };
-        Ok(Self { shared: Arc::new(shared), threads: Vec::new() })
+        Ok(Self { shared: Arc::new(shared), threads: 0 })
     }
 
     /// Returns the bell that rings when a call has ended while the lane [sleeps](Self::may_sleep).
@@ -208,7 +209,7 @@ impl Files {
         let is_short = waiting.calls.len() > waiting.idle;
         drop(waiting);
         self.shared.has_waiting.notify_one();
-        if is_short && self.threads.len() < THREADS_MAX && self.start().is_err() {
+        if is_short && self.threads < THREADS_MAX && self.start().is_err() {
             self.without_threads();
         }
     }
@@ -216,13 +217,14 @@ impl Files {
     fn start(&mut self) -> io::Result<()> {
         let shared = Arc::clone(&self.shared);
         let builder = Builder::new().name("files".to_owned()).stack_size(STACK_BYTES);
-        self.threads.push(builder.spawn(move || shared.work())?);
+        builder.spawn(move || shared.work())?;
+        self.threads += 1;
         Ok(())
     }
 
     /// Does the calls that wait, if there is no thread for them.
     fn without_threads(&self) {
-        while self.threads.is_empty()
+        while self.threads == 0
             && let Some(call) = self.shared.waiting().calls.pop_front()
         {
             let result = call.run();
@@ -249,7 +251,7 @@ impl Drop for Files {
     fn drop(&mut self) {
         let mut waiting = self.shared.waiting();
         waiting.is_over = true;
-        waiting.calls.clear(); // of a ring that ends at once: nobody is told
+        waiting.calls.clear(); // a ring that ends at once does not wait for them
         drop(waiting);
         self.shared.has_waiting.notify_all();
         // The threads are not awaited: one of them may be in a call that takes long, and it keeps what it uses.

@@ -15,7 +15,7 @@
 //! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::parts::map::Map), to which no
 //!   reference exists, or memory that nothing else holds until the operation is done.
 //! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message at once or fails. Its success
-//!   ends no wait: it is told with the next operation that is done, so a reply costs its lane no turn.
+//!   ends no wait: the ring reports it with the next operation that is done, so a reply costs its lane no turn.
 //!
 //! # Safety
 //!
@@ -97,9 +97,14 @@ impl<K> Ring<K> {
     /// Fails if the system has no descriptor left, or, for [`IoEngine::Uring`], if the kernel does not offer io_uring with all that is
     /// needed here, or does not permit its use.
     pub fn new(engine: IoEngine) -> io::Result<Self> {
-        let engine = match engine.settle().0 {
-            IoEngine::Threads => Engine::Threads(Threads::new()?),
-            _ => Engine::Uring(Uring::new()?),
+        let uring = match engine {
+            IoEngine::Auto => Uring::new().ok(),
+            IoEngine::Uring => Some(Uring::new()?),
+            IoEngine::Threads => None,
+        };
+        let engine = match uring {
+            Some(uring) => Engine::Uring(uring),
+            None => Engine::Threads(Threads::new()?),
         };
         Ok(Self { engine, ops: Ops::default() })
     }
