@@ -35,6 +35,7 @@ use core::fmt;
 use ops::{Ops, Pieces};
 use std::io;
 use std::os::fd::RawFd;
+use std::thread;
 use std::time::Duration;
 use threads::Threads;
 use uring::Uring;
@@ -58,13 +59,22 @@ impl IoEngine {
     #[must_use]
     pub fn settle(self) -> (Self, Option<io::Error>) {
         match self {
-            Self::Auto => match Uring::new() {
-                Ok(_) => (Self::Uring, None),
+            Self::Auto => match try_io_uring() {
+                Ok(()) => (Self::Uring, None),
                 Err(error) => (Self::Threads, Some(error)),
             },
             settled => (settled, None),
         }
     }
+}
+
+/// Makes an io_uring and frees it, or returns why that fails.
+///
+/// The kernel frees an io_uring later, and interrupts the thread that made it to do so: without any signal, a `recv` with a
+/// time limit fails with EINTR there. So a thread of its own makes it, not the caller's.
+fn try_io_uring() -> io::Result<()> {
+    let maker = thread::Builder::new().spawn(|| Uring::new().map(drop))?;
+    maker.join().expect("a thread that panics nowhere")
 }
 
 impl fmt::Display for IoEngine {

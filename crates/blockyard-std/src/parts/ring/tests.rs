@@ -267,3 +267,18 @@ fn files_are_written_read_zeroed_and_cut_short() {
     });
     std::fs::remove_file(&path).expect("the file");
 }
+
+#[test]
+fn looking_for_io_uring_interrupts_no_later_call() {
+    for _ in 0..20 {
+        let (mut here, mut there) = UnixStream::pair().unwrap();
+        here.set_read_timeout(Some(LONG)).unwrap();
+        let writer = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            there.write_all(b"x").unwrap();
+        });
+        assert_eq!(IoEngine::Auto.settle().0, IoEngine::Uring);
+        assert_eq!(here.read(&mut [0]).expect("no EINTR"), 1);
+        writer.join().unwrap();
+    }
+}
