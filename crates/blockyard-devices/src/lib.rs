@@ -11,26 +11,26 @@
 pub mod activity;
 mod cache;
 pub mod counters;
-mod crosspoint;
+pub(crate) mod crosspoint;
 pub mod data;
-pub mod drive;
+pub(crate) mod disk;
 pub mod event;
-mod flash;
-pub mod hba;
+pub(crate) mod flash;
+pub mod fronts;
 pub mod live;
 pub mod load;
 pub mod medium;
 pub mod mmc;
 mod model;
 pub mod null;
-mod platters;
 pub mod pmem;
 #[cfg(test)]
 mod probe;
 pub mod profile;
+pub mod scsi;
 pub mod stack;
 pub mod terms;
-mod volume;
+pub(crate) mod volume;
 
 pub use model::Model;
 pub use terms::{DeviceEvent, Events};

@@ -8,11 +8,11 @@
 
 use crate::activity::Activity;
 use crate::data::event::{DataEvent, Place, ReportsData};
-use crate::drive::Drive;
-use crate::hba::Hba;
+use crate::fronts::Drive;
 use crate::mmc::host::MmcHost;
 use crate::null::Null;
 use crate::pmem::Pmem;
+use crate::scsi::Hba;
 use crate::terms::{Completion, DeviceEvent, Dispatch, Events};
 use blockyard::driver::{Device, Driver};
 use blockyard::time::{Duration, Instant};

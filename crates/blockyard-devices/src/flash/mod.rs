@@ -41,6 +41,7 @@ mod die;
 mod map;
 mod map_memory;
 mod precondition;
+pub(crate) mod profile;
 mod slc;
 #[cfg(test)]
 mod tests;

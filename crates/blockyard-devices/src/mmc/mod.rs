@@ -12,6 +12,7 @@ mod fault;
 pub mod host;
 mod ledger;
 mod pio;
+pub(crate) mod profile;
 mod registers;
 mod tasks;
 #[cfg(test)]

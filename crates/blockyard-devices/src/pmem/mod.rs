@@ -9,6 +9,7 @@ mod kept;
 mod lines;
 mod machine;
 mod memory;
+pub(crate) mod profile;
 mod store;
 
 pub use machine::{Part, PmemReport};

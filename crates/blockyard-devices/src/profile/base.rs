@@ -10,18 +10,18 @@ use super::reading::Notes;
 use super::source::{Source, read};
 
 /// The key that names the base of a file.
-pub(super) const BASE: &str = "base";
+pub(crate) const BASE: &str = "base";
 /// The key that names the processors of a file's machine.
-pub(super) const PROCESSORS: &str = "processors";
+pub(crate) const PROCESSORS: &str = "processors";
 /// The largest number of files that build on each other.
 const FILES_MAX: usize = 8;
 
 /// The files on which a profile builds, the nearest first.
 #[derive(Debug, Default)]
-pub(super) struct Bases(Vec<File>);
+pub(crate) struct Bases(Vec<File>);
 
 /// No files.
-pub(super) static NONE: Bases = Bases(Vec::new());
+pub(crate) static NONE: Bases = Bases(Vec::new());
 
 /// The path of a file, and its text.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct File {
 
 impl Bases {
     /// Reads the files on which `text` builds, whose own file is `name`. A path is relative to the file that has it.
-    pub(super) fn of(name: &str, text: &str) -> Result<Self, ProfileError> {
+    pub(crate) fn of(name: &str, text: &str) -> Result<Self, ProfileError> {
         let mut files: Vec<File> = Vec::new();
         loop {
             let (name, text) =
@@ -56,19 +56,19 @@ impl Bases {
     }
 
     /// Returns the file on which the one after `before` others builds.
-    pub(super) fn get<'a>(&'a self, before: usize, notes: &'a Notes) -> Option<Source<'a>> {
+    pub(crate) fn get<'a>(&'a self, before: usize, notes: &'a Notes) -> Option<Source<'a>> {
         self.0.get(before).map(|file| Source::new(&file.path, &file.text, notes))
     }
 
     /// Returns the texts, the nearest first.
-    pub(super) fn into_texts(self) -> impl Iterator<Item = String> {
+    pub(crate) fn into_texts(self) -> impl Iterator<Item = String> {
         self.0.into_iter().map(|file| file.text)
     }
 }
 
 /// Returns `error` about the file `text`. If the file lacks something and names no base, the error names one: the first of
 /// `bases`, each with a table of its own, whose table the file has, or else `usual`.
-pub(super) fn with_base(
+pub(crate) fn with_base(
     error: ProfileError,
     text: &str,
     bases: &[(&str, &'static str)],
@@ -93,7 +93,7 @@ pub(super) fn with_base(
 }
 
 /// Returns the name that `text` has for `key`, if it is TOML.
-pub(super) fn named_in(text: &str, key: &str) -> Option<String> {
+pub(crate) fn named_in(text: &str, key: &str) -> Option<String> {
     let top = DeTable::parse(text).ok()?;
     Some(top.get_ref().get(key)?.get_ref().as_str()?.to_owned())
 }

@@ -4,9 +4,9 @@ use blockyard_btt::layout::NFREE;
 use blockyard_btt::{LaneChoice, Policy, ReadTracking};
 
 use super::error::{Problem, ProfileError};
-use super::pmem::{COPY, Copying};
 use super::table::Table;
 use super::value::{Count, Flag, OneOf};
+use crate::pmem::profile::{COPY, Copying};
 
 /// The block translation table of a design, which keeps sectors whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ const FENCES: &[(&str, Fences)] = &[("each-store", Fences::EachStore), ("two", F
 const SECTOR: &[(&str, u32)] = &[("512B", 512), ("4KiB", 4096)];
 
 /// Reads the table `[btt]` of `top`, if there is one.
-pub(super) fn btt(top: &Table<'_>) -> Result<Option<BttDesign>, ProfileError> {
+pub(crate) fn btt(top: &Table<'_>) -> Result<Option<BttDesign>, ProfileError> {
     let table = top.table("btt", KEYS)?;
     if table.is_empty() {
         return Ok(None);

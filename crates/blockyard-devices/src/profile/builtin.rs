@@ -24,7 +24,7 @@ impl Builtin {
         title.unwrap_or_default().to_owned()
     }
 
-    pub(super) const fn source<'a>(&self, notes: &'a Notes) -> Source<'a> {
+    pub(crate) const fn source<'a>(&self, notes: &'a Notes) -> Source<'a> {
         Source::new(self.name, self.text, notes)
     }
 }
@@ -38,7 +38,7 @@ macro_rules! builtins {
         }),+]
     };
 }
-pub(super) use builtins;
+pub(crate) use builtins;
 
 /// Whether `name_or_path` is a path: it has a `/`, or ends in `.toml`.
 #[must_use]
@@ -47,7 +47,7 @@ pub fn is_path(name_or_path: &str) -> bool {
 }
 
 /// Returns the text of the profile with this name or path.
-pub(super) fn text_of(
+pub(crate) fn text_of(
     what: &'static str,
     name_or_path: &str,
     builtins: &'static [Builtin],

@@ -71,7 +71,7 @@ pub struct KindQueues {
     pub line: usize,
 }
 
-pub(super) const BUILTIN: &[Builtin] = builtins!("designs":
+pub(crate) const BUILTIN: &[Builtin] = builtins!("designs":
     "legacy-deadline",
     "mq-none-2017",
     "mq-deadline-2017",

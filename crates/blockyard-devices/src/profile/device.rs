@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::null::profile::{NullProfile, null};
+use crate::scsi::profile::{HbaProfile, hba};
 use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
@@ -9,19 +11,18 @@ use blockyard::unit::SECTOR_BYTES;
 use super::base::{self, Bases};
 use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
-use super::drive::{DriveProfile, MediumProfile, drive};
 use super::error::{Problem, ProfileError};
 use super::exclusive::DRIVE_TABLES;
-use super::flash::{FLASH_KEYS, FlashProfile};
 use super::machine::{MachineProfile, PROCESSORS, machine};
-use super::mmc::{MmcProfile, mmc};
 use super::overrides::{self, Overlay, Override};
-use super::pmem::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
 use super::reading::{Figure, Notes, Reading};
 use super::source::Source;
-use super::spread::{PERCENTS, Spread};
-use super::table::{Choices, Table, table_of};
-use super::value::{Bytes, Count, Flag, OneOf, Rate, Text, Time};
+use super::table::{Choices, Table};
+use super::value::{Bytes, Count, Flag, OneOf, Text, Time};
+use crate::flash::profile::{FLASH_KEYS, FlashProfile};
+use crate::fronts::profile::{DriveProfile, MediumProfile, drive};
+use crate::mmc::profile::{MmcProfile, mmc};
+use crate::pmem::profile::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
 
 /// The largest number of disks on one host.
 pub const DISKS_MAX: u16 = 1024;
@@ -70,97 +71,7 @@ pub enum DeviceModel {
     Drive(DriveProfile),
 }
 
-/// The figures of a null device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NullProfile {
-    /// The way in which it completes a request.
-    pub completion: NullCompletion,
-    /// The time from acceptance to completion, for [`NullCompletion::Timer`].
-    pub completion_time: Duration,
-    /// Hardware queues.
-    pub submit_queues: u16,
-    /// Driver tags of each hardware queue, or of all of them if tags are shared.
-    pub depth: u16,
-    /// Whether all hardware queues share one set of tags.
-    pub shared_tags: bool,
-    /// Disks, which share the tags (null_blk's `nr_devices` and `shared_tag_set`).
-    pub disks: u16,
-    /// The largest rate in bytes per second; `None`: no limit.
-    pub bandwidth_limit: Option<u64>,
-}
-
-/// The way in which a null device completes a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NullCompletion {
-    /// Within the call that issues it.
-    None,
-    /// Right after that call, from another context of the same processor.
-    Softirq,
-    /// After [`NullProfile::completion_time`].
-    Timer,
-}
-
-/// The figures of a SCSI host, its link and its target.
-///
-/// Each command occupies one of [`Self::cmd_per_lun`] slots. Commands are in service side by side. After its time in
-/// service, a command passes the port of the target, which serves the commands at it in turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HbaProfile {
-    /// Hardware queues.
-    pub hw_queues: u16,
-    /// Commands that the host takes on each hardware queue: its driver tags.
-    pub can_queue: u16,
-    /// Commands that one LUN takes from all hardware queues together.
-    pub cmd_per_lun: u16,
-    /// LUNs on the host.
-    pub luns: u16,
-    /// Time in service of a read command, whatever its size.
-    pub command_read: Duration,
-    /// Time in service of a write command, whatever its size.
-    pub command_write: Duration,
-    /// The spread of these times; `None`: they are always the same.
-    pub spread: Option<Spread>,
-    /// Time of the port for a read command, before its bytes.
-    pub port_read: Duration,
-    /// Time of the port for a write command, before its bytes.
-    pub port_write: Duration,
-    /// Bytes of one command that the port carries in one turn.
-    pub burst: u64,
-    /// Bytes per second through the port from device to host.
-    pub link_read: u64,
-    /// Bytes per second through the port from host to device.
-    pub link_write: u64,
-    /// Refusals of commands below these depths; `None`: there are none.
-    pub refusal: Option<Refusal>,
-}
-
-/// Refusals of commands that the host's depths would still allow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// The part that refuses, and the reaction of the host.
-    pub mode: RefusalMode,
-    /// The number of outstanding commands at which that part refuses the next one.
-    pub limit: u16,
-}
-
-/// The part that refuses a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RefusalMode {
-    /// The host, for all its LUNs together. It tries again when a command completes.
-    HostFull,
-    /// The target, for all its LUNs together. The host tries again when a command of the target completes.
-    TargetFull,
-    /// The LUN, by the status QUEUE FULL. The host lowers the depth of the LUN and raises it again.
-    LunFull {
-        /// After this many refusals in a row, the depth falls to the number of commands that the LUN held.
-        ramp_down_after: u32,
-        /// After this long without a refusal, the depth rises by one, up to
-        /// [`HbaProfile::cmd_per_lun`].
-        ramp_up_period: Duration,
-    },
-}
-
-pub(super) const BUILTIN: &[Builtin] = builtins!("devices":
+pub(crate) const BUILTIN: &[Builtin] = builtins!("devices":
     "null",
     "srp",
     "lpfc",
@@ -249,15 +160,8 @@ const LIMITS: &[&str] = &[
     "fua",
     "rotational",
 ];
-const REFUSAL: &[&str] = &["mode", "limit", "ramp-down-after", "ramp-up-period"];
-
-const COMPLETION: &[(&str, NullCompletion)] = &[
-    ("none", NullCompletion::None),
-    ("softirq", NullCompletion::Softirq),
-    ("timer", NullCompletion::Timer),
-];
 /// For each table, the device that is most likely the base of a file with it; others are drives of flash. The first one counts.
-pub(super) const USUAL_BASES: &[(&str, &str)] = &[
+pub(crate) const USUAL_BASES: &[(&str, &str)] = &[
     ("platters", "hdd-7200"),
     ("volume", "cloud-gp3"),
     ("crosspoint", "nvme-3dxpoint"),
@@ -277,7 +181,7 @@ const LOGICAL_BLOCK: &[(&str, u32)] =
 
 impl DeviceModel {
     /// The tables of its profile that only this model has.
-    pub(super) fn tables(&self) -> Vec<&'static str> {
+    pub(crate) fn tables(&self) -> Vec<&'static str> {
         match self {
             Self::Null(_) => vec!["null"],
             Self::Hba(_) => vec!["hba"],
@@ -505,65 +409,6 @@ const MODELS: &[(&[&str], ReadModel)] = &[
     (&["pmem"], |top| pmem(top).map(DeviceModel::Pmem)),
     (DRIVE_TABLES, |top| drive(top).map(DeviceModel::Drive)),
 ];
-
-table_of!(NULL, fn null("null") -> NullProfile {
-    completion: "completion" need(OneOf(COMPLETION)),
-    completion_time: "completion-time" take_or(Time, Duration::from_us(10)),
-    submit_queues: "submit-queues" need(Count(1..=1024)),
-    depth: "depth" need(Count(1..=10_240)),
-    shared_tags: "shared-tags" take_or(Flag, false),
-    disks: "disks" take_or(Count(1..=DISKS_MAX), 1),
-    bandwidth_limit: "bandwidth-limit" take(Rate),
-});
-
-table_of!(HBA, fn hba("hba") -> HbaProfile {
-    hw_queues: "hw-queues" need(Count(1..=1024)),
-    can_queue: "can-queue" need(Count(1..=10_240)),
-    cmd_per_lun: "cmd-per-lun" need(Count(1..=10_240)),
-    luns: "luns" need(Count(1..=DISKS_MAX)),
-    command_read: "command-read" need(Time),
-    command_write: "command-write" need(Time),
-    spread: "spread" take(PERCENTS),
-    port_read: "port-read" need(Time),
-    port_write: "port-write" need(Time),
-    burst: "burst" need(Bytes(512..=1 << 30)),
-    link_read: "link-read" need(Rate),
-    link_write: "link-write" need(Rate),
-    refusal: "refusal" by(refusal),
-});
-
-fn refusal(hba: &Table<'_>) -> Result<Option<Refusal>, ProfileError> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Mode {
-        Host,
-        Target,
-        Lun,
-    }
-    const MODE: &[(&str, Mode)] =
-        &[("host-full", Mode::Host), ("target-full", Mode::Target), ("lun-full", Mode::Lun)];
-
-    let table = hba.table("hba.refusal", REFUSAL)?;
-    if table.is_empty() {
-        return Ok(None);
-    }
-    let mode = table.need("mode", OneOf(MODE))?;
-    let limit = table.need("limit", Count(1..=10_240))?;
-    for ramp in ["ramp-down-after", "ramp-up-period"] {
-        if mode != Mode::Lun && table.has(ramp) {
-            let words = "a ramp goes only with `mode = \"lun-full\"`";
-            return Err(table.wrong(ramp, Problem::Contradiction(words)));
-        }
-    }
-    let mode = match mode {
-        Mode::Host => RefusalMode::HostFull,
-        Mode::Target => RefusalMode::TargetFull,
-        Mode::Lun => RefusalMode::LunFull {
-            ramp_down_after: table.need("ramp-down-after", Count(1..=u32::MAX))?,
-            ramp_up_period: table.need("ramp-up-period", Time)?,
-        },
-    };
-    Ok(Some(Refusal { mode, limit }))
-}
 
 /// Reads the table `[cache]` of a device with a volatile cache.
 fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, ProfileError> {

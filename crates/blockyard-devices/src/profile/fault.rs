@@ -54,11 +54,11 @@ use toml::de::DeValue;
 
 use super::device::{Device, DeviceModel};
 use super::error::{Problem, ProfileError};
-use super::mmc::{MmcFaults, mmc_faults};
 use super::reading::Notes;
 use super::source::{Source, read};
 use super::table::{Choices, Table};
 use super::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
+use crate::mmc::profile::{MmcFaults, mmc_faults};
 
 /// The faults in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use core::mem::discriminant;
 use toml::de::DeValue;
 
 use super::error::{Problem, ProfileError};
-use super::mmc::BUSY_DETECT;
 use super::table::Table;
 use super::value::{Count, Flag, Kind, OneOf};
+use crate::mmc::profile::BUSY_DETECT;
 
 const HOST: &[&str] = &[
     "transfer",
@@ -146,15 +146,15 @@ fn value_of(key: &str, policy: &HostPolicy) -> &'static str {
 
 /// The table `[host]` of a design.
 #[derive(Default)]
-pub(super) struct Host {
+pub(crate) struct Host {
     /// `None`: there is no such table.
-    pub(super) policy: Option<HostPolicy>,
-    pub(super) keeps_mappings: bool,
-    pub(super) lines: HostLines,
+    pub(crate) policy: Option<HostPolicy>,
+    pub(crate) keeps_mappings: bool,
+    pub(crate) lines: HostLines,
 }
 
 /// Reads the table `[host]` of `top`.
-pub(super) fn host(top: &Table<'_>) -> Result<Host, ProfileError> {
+pub(crate) fn host(top: &Table<'_>) -> Result<Host, ProfileError> {
     let table = top.table("host", HOST)?;
     if table.is_empty() {
         return Ok(Host::default());

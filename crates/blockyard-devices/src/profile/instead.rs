@@ -10,7 +10,7 @@ const THOUSANDS: &[(&str, u64)] =
     &[("", 1), ("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000), ("t", 1_000_000_000_000)];
 
 /// Returns the one whole number in `text`, if the rest of it multiplies nothing: `50%`, `7200rpm`, `x4`, `4.0`.
-pub(super) fn number(text: &str) -> Option<u64> {
+pub(crate) fn number(text: &str) -> Option<u64> {
     let (_, text) = text.split_at(text.find(|letter: char| letter.is_ascii_digit())?);
     let (digits, rest) = split(text);
     let rest = rest.to_lowercase();
@@ -20,7 +20,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
 }
 
 /// Returns the word for `true` or `false` that `text` means.
-pub(super) fn flag(text: &str) -> Option<String> {
+pub(crate) fn flag(text: &str) -> Option<String> {
     match text.to_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Some("true".to_owned()),
         "false" | "no" | "off" | "0" => Some("false".to_owned()),
@@ -29,7 +29,7 @@ pub(super) fn flag(text: &str) -> Option<String> {
 }
 
 /// Returns the times that `text` may mean.
-pub(super) fn time(text: &str) -> Option<String> {
+pub(crate) fn time(text: &str) -> Option<String> {
     let (number, unit) = split(text);
     let unit = unit.to_lowercase().replace(['µ', 'μ'], "u");
     match unit.as_str() {
@@ -56,7 +56,7 @@ pub fn read_time(text: &str, examples: &str) -> Result<Duration, String> {
 }
 
 /// Returns the sizes that `text` may mean. A unit such as `GB` counts 1024 bytes for some, as for fio, and 1000 for others.
-pub(super) fn size(text: &str) -> Option<String> {
+pub(crate) fn size(text: &str) -> Option<String> {
     let (number, unit) = split(text.strip_suffix("/s").unwrap_or(text));
     let unit = unit.to_lowercase();
     if unit.is_empty() {
@@ -77,7 +77,7 @@ pub(super) fn size(text: &str) -> Option<String> {
 
 /// Returns the rates that `text` of `key` may mean. One in bits is an eighth in bytes, or a tenth through a link that sends
 /// ten bits for eight.
-pub(super) fn rate(key: &str, text: &str) -> Option<String> {
+pub(crate) fn rate(key: &str, text: &str) -> Option<String> {
     let (number, unit) = split(text);
     if unit.is_empty() {
         return with_each(number, RATE_UNITS);

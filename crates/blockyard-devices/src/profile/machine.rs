@@ -63,7 +63,7 @@ pub struct MachineProfile {
 }
 
 /// Classes of processors: a `[cpu]` without `cpus`.
-pub(super) const PROCESSORS: &[Builtin] = builtins!("processors":
+pub(crate) const PROCESSORS: &[Builtin] = builtins!("processors":
     "server-2012",
     "server-2021",
     "cortex-a9",
@@ -75,7 +75,7 @@ pub(super) const PROCESSORS: &[Builtin] = builtins!("processors":
 const PAGE_COPY: Duration = Duration::from_us(1);
 
 table_of!(CPU, /// Reads the table `[cpu]` of `top`.
-pub(super) fn machine("cpu") -> MachineProfile {
+pub(crate) fn machine("cpu") -> MachineProfile {
     cpus: "cpus" need(Count(1..=1024)),
     syscall: "syscall" need(Time),
     submit: "submit" need(Time),

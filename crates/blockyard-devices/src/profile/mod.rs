@@ -16,81 +16,70 @@
 //! This module is data and its reader. The models, the machine and the page cache take their figures from here,
 //! and this module depends on none of them.
 
-mod base;
+pub(crate) mod base;
 mod btt;
 mod builtin;
-mod crosspoint;
 mod design;
 mod device;
-mod drive;
-mod error;
-mod exclusive;
+pub(crate) mod error;
+pub(crate) mod exclusive;
 mod fault;
-mod flash;
 mod host;
 mod instead;
 mod machine;
-mod mmc;
-mod names;
+pub(crate) mod names;
 mod overrides;
-mod packets;
-mod pcie;
-mod platters;
-mod pmem;
 mod read_ahead;
-mod reading;
+pub(crate) mod reading;
 mod source;
-mod spread;
-mod syntax;
-mod table;
+pub(crate) mod spread;
+pub(crate) mod syntax;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-mod ufs;
-mod usb;
-mod value;
-mod virtio;
-mod volume;
+pub(crate) mod value;
 
-pub use btt::{BttDesign, Fences, Words};
-pub use builtin::{Builtin, is_path};
-pub use crosspoint::CrosspointProfile;
-pub use design::{Design, KindQueues, canonical, short_name};
-pub use design::{POLL_QUEUES, READ_QUEUES};
-pub use device::{
-    CacheProfile, DISKS_MAX, Device, DeviceModel, HbaProfile, NullCompletion, NullProfile, Refusal,
-    RefusalMode,
-};
-pub use drive::{
-    AhciProfile, CoalescingProfile, DriveProfile, FrontProfile, MediumProfile, NvmeProfile,
-};
-pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
-pub use exclusive::{DRIVE_PARTS, MODEL_TABLES};
-pub use fault::{FaultRules, NoCard};
-pub(crate) use flash::{
+pub use crate::crosspoint::profile::CrosspointProfile;
+pub use crate::disk::profile::{CommandOrder, DiskCacheProfile, PlattersProfile, SeekProfile};
+pub(crate) use crate::flash::profile::{
     BLOCKS_MAX, BUFFER_MAX, MAP_MEMORY_MAX, RESERVE_BLOCKS, SIMULATED_MAX, SPARE_MAX, UNIT_BYTES,
 };
-pub use flash::{Choice, FlashProfile};
-pub use host::asked;
-pub use host::{Ask, HostLines};
-pub use instead::read_time;
-pub use machine::MachineProfile;
-pub use mmc::{
+pub use crate::flash::profile::{Choice, FlashProfile};
+pub use crate::fronts::ahci::profile::AhciProfile;
+pub use crate::fronts::nvme::pcie::PcieProfile;
+pub use crate::fronts::nvme::profile::{CoalescingProfile, NvmeProfile};
+pub use crate::fronts::profile::{DriveProfile, FrontProfile, MediumProfile};
+pub use crate::fronts::ufs::profile::UfsProfile;
+pub use crate::fronts::usb::profile::{UsbProfile, UsbProtocol};
+pub use crate::mmc::profile::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,
     ControlTiming, EraseTiming, Gather, HostCosts, HostFaults, MemoryCosts, MmcFaults,
     MmcHostProfile, MmcProfile, PioMisses, PioWait, ReadTiming, Stall, UnitTiming, WriteTiming,
 };
+pub use crate::null::profile::{NullCompletion, NullProfile};
+pub use crate::pmem::profile::{
+    CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile,
+};
+pub use crate::scsi::profile::{HbaProfile, Refusal, RefusalMode};
+pub use btt::{BttDesign, Fences, Words};
+pub use builtin::{Builtin, is_path};
+pub use design::{Design, KindQueues, canonical, short_name};
+pub use design::{POLL_QUEUES, READ_QUEUES};
+pub use device::{CacheProfile, DISKS_MAX, Device, DeviceModel};
+pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
+pub use exclusive::{DRIVE_PARTS, MODEL_TABLES};
+pub use fault::{FaultRules, NoCard};
+pub use host::asked;
+pub use host::{Ask, HostLines};
+pub use instead::read_time;
+pub use machine::MachineProfile;
 pub use overrides::Override;
-pub use pcie::PcieProfile;
-pub use platters::{CommandOrder, DiskCacheProfile, PlattersProfile, SeekProfile};
-pub use pmem::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile};
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
 pub use reading::{Basis, Figure, Reading};
 pub use spread::Spread;
-pub use ufs::UfsProfile;
-pub use usb::{UsbProfile, UsbProtocol};
 
-pub use virtio::{VirtioEngine, VirtioProfile};
-pub use volume::{BucketProfile, VolumeProfile};
+pub use crate::fronts::virtio::profile::{VirtioEngine, VirtioProfile};
+pub use crate::volume::profile::{BucketProfile, VolumeProfile};
 
 /// Returns the built-in designs, oldest first.
 #[must_use]

@@ -15,13 +15,13 @@ const KINDS: &[(&str, &[&str])] = &[
 const LONGEST: usize = 64;
 
 /// Returns the one of `known` that `word` most likely means, if any is close. Case does not matter.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     within(1 + word.len() / 3, word, known)
 }
 
 /// Returns the names of built-in profiles that `word` may mean: one with a single slip, or those with a part that it begins or
 /// whose kind it is, or those that contain it, or else the nearest. None if nothing is close.
-pub(super) fn alike<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn alike<'a>(word: &str, known: &[&'a str]) -> Vec<&'a str> {
     debug_assert!(known.iter().all(|name| !name.is_empty()), "a name is empty");
     if let Some(near) = within(1, word, known) {
         return vec![near];

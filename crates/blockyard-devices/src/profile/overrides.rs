@@ -24,8 +24,8 @@ pub struct Override {
 }
 
 /// Overrides as TOML.
-pub(super) struct Overlay {
-    pub(super) text: String,
+pub(crate) struct Overlay {
+    pub(crate) text: String,
     /// The first line of each override, in ascending order, and its key as it was given.
     lines: Vec<(usize, String)>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Overlay {
 impl Overlay {
     /// Writes `overrides` of a device with these `figures`, whose model has the `tables`, and whose profile may have the `keys`. Line 1 is empty: errors
     /// there concern all of the overrides.
-    pub(super) fn new(
+    pub(crate) fn new(
         overrides: &[Override],
         tables: &[&str],
         figures: &[Figure],
@@ -55,7 +55,7 @@ impl Overlay {
 
     /// Returns `error`, found while these values were read, as one about their keys. An error about the profile below
     /// stays as it is; its file is not `name`.
-    pub(super) fn blamed(&self, name: &str, error: ProfileError) -> ProfileError {
+    pub(crate) fn blamed(&self, name: &str, error: ProfileError) -> ProfileError {
         match error {
             ProfileError::Wrong { file, line, problem } if file == name => {
                 let at = self.lines.partition_point(|(first, _)| *first <= line);
@@ -158,7 +158,7 @@ fn written(value: &str) -> String {
 }
 
 /// Returns the name of a device with `overrides`.
-pub(super) fn named(name: &str, overrides: &[Override]) -> String {
+pub(crate) fn named(name: &str, overrides: &[Override]) -> String {
     if overrides.is_empty() {
         return name.to_owned();
     }

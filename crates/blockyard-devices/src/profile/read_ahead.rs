@@ -61,7 +61,7 @@ impl ReadAheadPolicy {
 const READ_AHEAD_CAP: &[(&str, bool)] = &[("setting", false), ("request", true)];
 
 /// Reads `read-ahead` and `read-ahead-cap` of the table `[queue]`.
-pub(super) fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileError> {
+pub(crate) fn read_ahead(queue: &Table<'_>) -> Result<ReadAheadPolicy, ProfileError> {
     let bytes = queue.take_or("read-ahead", Bytes(0..=READ_AHEAD_BYTES_MAX), 128 << 10)?;
     if !bytes.is_multiple_of(PAGE_BYTES) {
         let words = "`read-ahead` is a whole number of pages of 4KiB";

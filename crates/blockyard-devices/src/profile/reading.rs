@@ -64,7 +64,7 @@ impl Reading {
 
 /// The figures that were read so far, and how.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(crate) struct Notes {
     reading: Option<Reading>,
     /// The keys of the tables that were opened, by their paths.
     tables: RefCell<BTreeMap<&'static str, &'static [&'static str]>>,
@@ -72,17 +72,17 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn of(reading: Option<Reading>) -> Self {
+    pub(crate) fn of(reading: Option<Reading>) -> Self {
         Self { reading, ..Self::default() }
     }
 
     /// Whether figures have values from their ranges, rather than the stated ones.
-    pub(super) const fn is_reading(&self) -> bool {
+    pub(crate) const fn is_reading(&self) -> bool {
         self.reading.is_some()
     }
 
     /// Notes a figure. Returns where its value lies in its range, if this is not to be the stated value.
-    pub(super) fn add(
+    pub(crate) fn add(
         &self,
         key: String,
         origin: String,
@@ -95,12 +95,12 @@ impl Notes {
     }
 
     /// Notes that the table at `path`, which may have the keys `known`, was opened.
-    pub(super) fn open(&self, path: &'static str, known: &'static [&'static str]) {
+    pub(crate) fn open(&self, path: &'static str, known: &'static [&'static str]) {
         self.tables.borrow_mut().insert(path, known);
     }
 
     /// Returns all keys that the tables may have, with those of the top of the file.
-    pub(super) fn keys(&self) -> Vec<String> {
+    pub(crate) fn keys(&self) -> Vec<String> {
         let full = |path: &str, key: &str| match path {
             "" => key.to_owned(),
             path => format!("{path}.{key}"),
@@ -109,13 +109,13 @@ impl Notes {
         tables.iter().flat_map(|(path, keys)| keys.iter().map(|key| full(path, key))).collect()
     }
 
-    pub(super) fn into_figures(self) -> Vec<Figure> {
+    pub(crate) fn into_figures(self) -> Vec<Figure> {
         self.figures.into_inner().into_values().collect()
     }
 }
 
 /// Returns the value at `place` between `low` and `high`: in equal ratios, or in equal steps from 0.
-pub(super) fn between(low: u64, high: u64, place: u8) -> u64 {
+pub(crate) fn between(low: u64, high: u64, place: u8) -> u64 {
     debug_assert!(low <= high, "a range from {low} to {high}");
     if low == 0 {
         let part = u128::from(high) * u128::from(place) / u128::from(u8::MAX);

@@ -8,24 +8,24 @@ use super::reading::Notes;
 
 /// A file, its text, and what was read of it.
 #[derive(Clone, Copy)]
-pub(super) struct Source<'a> {
-    pub(super) name: &'a str,
-    pub(super) text: &'a str,
-    pub(super) notes: &'a Notes,
+pub(crate) struct Source<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) text: &'a str,
+    pub(crate) notes: &'a Notes,
 }
 
 impl<'a> Source<'a> {
-    pub(super) const fn new(name: &'a str, text: &'a str, notes: &'a Notes) -> Self {
+    pub(crate) const fn new(name: &'a str, text: &'a str, notes: &'a Notes) -> Self {
         Self { name, text, notes }
     }
 
     /// Returns the error `problem` at the line of byte `offset`.
-    pub(super) fn wrong(self, offset: usize, problem: Problem) -> ProfileError {
+    pub(crate) fn wrong(self, offset: usize, problem: Problem) -> ProfileError {
         ProfileError::Wrong { file: self.name.to_owned(), line: self.line(offset), problem }
     }
 
     /// Returns the line of byte `offset`, from 1.
-    pub(super) fn line(self, offset: usize) -> usize {
+    pub(crate) fn line(self, offset: usize) -> usize {
         debug_assert!(offset <= self.text.len(), "byte {offset} of {}", self.text.len());
         let before = self.text.as_bytes().iter().take(offset);
         1 + before.filter(|&&byte| byte == b'\n').count()
@@ -33,7 +33,7 @@ impl<'a> Source<'a> {
 }
 
 /// Reads the text of the file at `path`.
-pub(super) fn read(path: &str) -> Result<String, ProfileError> {
+pub(crate) fn read(path: &str) -> Result<String, ProfileError> {
     let unreadable = |error| ProfileError::Unreadable { file: path.to_owned(), error };
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();

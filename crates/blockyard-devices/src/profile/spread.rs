@@ -109,21 +109,21 @@ impl Spread {
 }
 
 /// Points in a profile: percentiles, and values up to a largest one.
-pub(super) struct Points {
+pub(crate) struct Points {
     most: u32,
     /// What such points look like, for an error.
     wanted: &'static str,
 }
 
 /// Percentiles, and percent of a figure.
-pub(super) const PERCENTS: Points = Points {
+pub(crate) const PERCENTS: Points = Points {
     most: PERCENT_MAX,
     wanted: "up to 16 points `[percentile, percent]`, such as `[[0, 50], [100, 150]]`: percentiles rise from 0 to 100 and have six decimals \
              at most; percents are whole, do not fall and are at most 100000",
 };
 
 /// Percentiles, and how many more times something is tried.
-pub(super) const RETRIES: Points = Points {
+pub(crate) const RETRIES: Points = Points {
     most: 100,
     wanted: "up to 16 points `[percentile, times]` that rise from percentile 0 to 100, with at most 100 times",
 };

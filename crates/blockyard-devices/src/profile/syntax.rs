@@ -8,7 +8,7 @@ use super::error::Problem;
 
 /// Returns the problem that the parser's `error` about `text` is: a key without a value, a value without quotes, a key or
 /// table that is there twice, or else what the parser says.
-pub(super) fn problem(text: &str, error: &Error) -> Problem {
+pub(crate) fn problem(text: &str, error: &Error) -> Problem {
     let span = error.span().unwrap_or_default();
     debug_assert!(span.end <= text.len(), "{span:?} of {} bytes", text.len());
     let words = if error.message() == "duplicate key" {

@@ -23,7 +23,7 @@ const OWN: &[&str] = &["title", "origin"];
 const FIGURE: &[&str] = &["value", "origin", "range"];
 
 /// A table of a file, together with the same table of the file's base.
-pub(super) struct Table<'a> {
+pub(crate) struct Table<'a> {
     source: Source<'a>,
     /// `queue.deadline`; empty for the whole file.
     path: &'static str,
@@ -68,27 +68,27 @@ macro_rules! table_of {
         }
     };
 }
-pub(super) use table_of;
+pub(crate) use table_of;
 
 /// What a file may build on.
 #[derive(Clone, Copy)]
-pub(super) struct Choices<'a> {
+pub(crate) struct Choices<'a> {
     /// The profiles that `base` may name.
-    pub(super) bases: &'static [Builtin],
+    pub(crate) bases: &'static [Builtin],
     /// The classes that `processors` may name.
-    pub(super) processors: &'static [Builtin],
+    pub(crate) processors: &'static [Builtin],
     /// The files that `base` names by their paths.
-    pub(super) files: &'a Bases,
+    pub(crate) files: &'a Bases,
 }
 
 impl Choices<'_> {
     /// For a file that stands alone.
-    pub(super) const NONE: Self = Self { bases: &[], processors: &[], files: &base::NONE };
+    pub(crate) const NONE: Self = Self { bases: &[], processors: &[], files: &base::NONE };
 }
 
 impl<'a> Table<'a> {
     /// Reads a whole file whose top level may have the keys `known`, and what it builds on among `choices`.
-    pub(super) fn open(
+    pub(crate) fn open(
         source: Source<'a>,
         known: &'static [&'static str],
         choices: Choices<'a>,
@@ -147,7 +147,7 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the whole file `source` with this one as its base, whose keys it may have. It names no base itself.
-    pub(super) fn under(self, source: Source<'a>) -> Result<Self, ProfileError> {
+    pub(crate) fn under(self, source: Source<'a>) -> Result<Self, ProfileError> {
         let table = Self::top(source, self.known)?;
         debug_assert!(!table.has(BASE), "a file has one base");
         Ok(Self { base: Some(Box::new(self)), ..table })
@@ -169,7 +169,7 @@ impl<'a> Table<'a> {
 
     /// Returns the table at `path`, whose last part is the key in this table. It may have the keys `known`, and
     /// is empty if neither the file nor its base has it.
-    pub(super) fn table(
+    pub(crate) fn table(
         &self,
         path: &'static str,
         known: &'static [&'static str],
@@ -188,7 +188,7 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the tables of the array `[[key]]`, each of which may have the keys `known`.
-    pub(super) fn tables(
+    pub(crate) fn tables(
         &self,
         key: &'static str,
         known: &'static [&'static str],
@@ -204,7 +204,7 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the value of `key`, from the file or else from its base.
-    pub(super) fn take<K: Kind>(&self, key: &str, kind: K) -> Result<Option<K::Out>, ProfileError> {
+    pub(crate) fn take<K: Kind>(&self, key: &str, kind: K) -> Result<Option<K::Out>, ProfileError> {
         let Some(value) = self.value(key) else {
             return self.base.as_ref().map_or(Ok(None), |base| base.take(key, kind));
         };
@@ -243,12 +243,12 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the value of the required `key`, as [`Self::take`] does.
-    pub(super) fn need<K: Kind>(&self, key: &str, kind: K) -> Result<K::Out, ProfileError> {
+    pub(crate) fn need<K: Kind>(&self, key: &str, kind: K) -> Result<K::Out, ProfileError> {
         self.take(key, kind)?.ok_or_else(|| self.missing(key))
     }
 
     /// Returns the value of `key`, or `usual` if neither the file nor its base has the key.
-    pub(super) fn take_or<K: Kind>(
+    pub(crate) fn take_or<K: Kind>(
         &self,
         key: &str,
         kind: K,
@@ -258,18 +258,18 @@ impl<'a> Table<'a> {
     }
 
     /// Whether the file itself has `key`, rather than its base.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         debug_assert!(self.known.contains(&key), "`{key}` is not among the keys of {}", self.path);
         self.entries.contains_key(key)
     }
 
     /// Whether neither the file nor its base has any key of the table.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.base.as_ref().is_none_or(|base| base.is_empty())
     }
 
     /// Reads the table of `key` by `read`, which opens it.
-    pub(super) fn by<T>(
+    pub(crate) fn by<T>(
         &self,
         key: &str,
         read: impl FnOnce(&Self) -> Result<T, ProfileError>,
@@ -279,36 +279,36 @@ impl<'a> Table<'a> {
     }
 
     /// Returns this table and the same table of each file on which its file builds, the nearest first.
-    pub(super) fn files(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Self> {
         iter::successors(Some(self), |table| table.base.as_deref())
     }
 
     /// Returns the error `problem` at the line of `key`, or at the line of the table if the file itself lacks
     /// the key.
-    pub(super) fn wrong(&self, key: &str, problem: Problem) -> ProfileError {
+    pub(crate) fn wrong(&self, key: &str, problem: Problem) -> ProfileError {
         self.source.wrong(self.offset_of(key), problem)
     }
 
     /// Returns the first of `keys` that the file itself has; the first one if it has none.
-    pub(super) fn given<'k>(&self, keys: &[&'k str]) -> &'k str {
+    pub(crate) fn given<'k>(&self, keys: &[&'k str]) -> &'k str {
         debug_assert!(!keys.is_empty(), "no keys of {}", self.path);
         keys.iter().copied().find(|key| self.has(key)).unwrap_or(keys[0])
     }
 
     /// Returns the value that the file or its base states for `key`, as it writes it. Empty if neither has the key.
-    pub(super) fn stated(&self, key: &str) -> String {
+    pub(crate) fn stated(&self, key: &str) -> String {
         let value = self.files().find_map(|file| file.value(key)).map(Spanned::get_ref);
         let value = value.map(|value| value.get("value").map_or(value, Spanned::get_ref));
         value.map_or_else(String::new, written)
     }
 
     /// Whether figures have values from their ranges, rather than the stated ones.
-    pub(super) fn is_reading(&self) -> bool {
+    pub(crate) fn is_reading(&self) -> bool {
         self.source.notes.is_reading()
     }
 
     /// Returns the line of `key`, from 1, or the line of the table if the file itself lacks the key.
-    pub(super) fn line_of(&self, key: &str) -> usize {
+    pub(crate) fn line_of(&self, key: &str) -> usize {
         self.source.line(self.offset_of(key))
     }
 
@@ -318,7 +318,7 @@ impl<'a> Table<'a> {
 
     /// Refuses `key` if it has one of `values`, or any value if `values` is empty. These names are reserved for
     /// later versions.
-    pub(super) fn not_built(&self, key: &str, values: &[&str]) -> Result<(), ProfileError> {
+    pub(crate) fn not_built(&self, key: &str, values: &[&str]) -> Result<(), ProfileError> {
         let Some(value) = self.entries.get(key) else { return Ok(()) };
         let what = match value.get_ref().as_str() {
             _ if values.is_empty() => format!("`{key}`"),

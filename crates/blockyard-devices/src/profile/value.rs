@@ -14,7 +14,7 @@ use blockyard_text::quantity::{
 };
 
 /// A kind of value.
-pub(super) trait Kind {
+pub(crate) trait Kind {
     /// The type of a value of this kind.
     type Out;
     /// Whether a value of this kind is a figure, which may be written as `{ value = ..., origin = "..." }`.
@@ -31,14 +31,14 @@ pub(super) trait Kind {
 }
 
 /// The range of a figure, and a place in it.
-pub(super) struct InRange<'v> {
-    pub(super) key: &'v str,
-    pub(super) low: &'v DeValue<'v>,
-    pub(super) high: &'v DeValue<'v>,
+pub(crate) struct InRange<'v> {
+    pub(crate) key: &'v str,
+    pub(crate) low: &'v DeValue<'v>,
+    pub(crate) high: &'v DeValue<'v>,
     /// The value that the profile states.
-    pub(super) stated: &'v DeValue<'v>,
+    pub(crate) stated: &'v DeValue<'v>,
     /// From 0, the lowest value, to 255.
-    pub(super) place: u8,
+    pub(crate) place: u8,
 }
 
 impl InRange<'_> {
@@ -58,7 +58,7 @@ impl InRange<'_> {
     }
 
     /// Returns the problem that the stated value lies outside the range.
-    pub(super) fn excludes(&self) -> Problem {
+    pub(crate) fn excludes(&self) -> Problem {
         Problem::OutOfRange {
             key: self.key.to_owned(),
             given: written(self.stated),
@@ -75,31 +75,31 @@ impl InRange<'_> {
 }
 
 /// Any string.
-pub(super) struct Text;
+pub(crate) struct Text;
 
 /// `true` or `false`.
-pub(super) struct Flag;
+pub(crate) struct Flag;
 
 /// One of several words, each of which stands for a value.
-pub(super) struct OneOf<'a, T>(pub &'a [(&'static str, T)]);
+pub(crate) struct OneOf<'a, T>(pub &'a [(&'static str, T)]);
 
 /// A whole number within a range.
-pub(super) struct Count<N>(pub RangeInclusive<N>);
+pub(crate) struct Count<N>(pub RangeInclusive<N>);
 
 /// A whole number that is one of a few, in rising order.
-pub(super) struct Among(pub &'static [u8]);
+pub(crate) struct Among(pub &'static [u8]);
 
 /// A time with its unit, at most an hour.
-pub(super) struct Time;
+pub(crate) struct Time;
 
 /// A size with its unit, within a range in bytes.
-pub(super) struct Bytes(pub RangeInclusive<u64>);
+pub(crate) struct Bytes(pub RangeInclusive<u64>);
 
 /// A rate with its unit, at least one byte per second.
-pub(super) struct Rate;
+pub(crate) struct Rate;
 
 /// A time, or the word `never` for [`Duration::MAX`].
-pub(super) struct TimeOrNever;
+pub(crate) struct TimeOrNever;
 
 impl Kind for Text {
     type Out = String;
@@ -206,7 +206,7 @@ fn whole(digits: &DeInteger<'_>) -> Option<u64> {
 }
 
 /// Returns `value` as a profile writes it, without quotes.
-pub(super) fn written(value: &DeValue<'_>) -> String {
+pub(crate) fn written(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => text.to_string(),
         DeValue::Integer(digits) => digits.to_string(),
@@ -334,7 +334,7 @@ impl Form {
     }
 }
 
-pub(super) fn unsuitable(key: &str, value: &DeValue<'_>, wanted: &'static str) -> Problem {
+pub(crate) fn unsuitable(key: &str, value: &DeValue<'_>, wanted: &'static str) -> Problem {
     misspelt(key, value, wanted, None)
 }
 

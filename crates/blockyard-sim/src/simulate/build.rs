@@ -20,8 +20,7 @@ use blockyard_devices::Model;
 use blockyard_devices::data::history::Cache;
 use blockyard_devices::data::medium::Media;
 use blockyard_devices::data::verify::{Verifier, Verify};
-use blockyard_devices::drive::Drive;
-use blockyard_devices::hba::Hba;
+use blockyard_devices::fronts::Drive;
 use blockyard_devices::live::Live;
 use blockyard_devices::mmc::host::MmcHost;
 use blockyard_devices::null::Null;
@@ -30,6 +29,7 @@ use blockyard_devices::profile::{
     Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, NoCard, POLL_QUEUES,
     READ_QUEUES, asked,
 };
+use blockyard_devices::scsi::Hba;
 use blockyard_devices::stack::{Layering, Stack};
 use blockyard_fio::job::Job;
 use blockyard_mmc::policy::{HostPolicy, Pipeline};

@@ -23,7 +23,7 @@ use blockyard::prng::Prng;
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::time::{Duration, Instant};
 use blockyard_devices::data::verify::{Verified, Verify};
-use blockyard_devices::drive::{Drive, DriveReport};
+use blockyard_devices::fronts::{Drive, DriveReport};
 use blockyard_devices::mmc::host::HostReport;
 use blockyard_devices::pmem::{Pmem, PmemReport};
 use blockyard_devices::profile::{Design, Device, FaultRules};
