@@ -3,11 +3,24 @@
 use blockyard_btt::layout::NFREE;
 use blockyard_btt::{LaneChoice, Policy, ReadTracking};
 
-use super::error::{Problem, ProfileError};
-use super::table::Table;
-use super::value::{Count, Flag, OneOf};
-use crate::pmem::profile::{COPY, Copying};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::table::Table;
+use crate::reader::value::{Count, Flag, OneOf};
 
+/// The way in which a design copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copying {
+    /// By the processor's instruction for any bytes.
+    Bytewise,
+    /// By loads and stores past the caches, regardless of lines.
+    Nt,
+    /// By loads and stores past the caches, of whole lines.
+    AlignedNt,
+}
+
+/// The values of `copy`, in the order of [`CopyProfile::page`](crate::profile::CopyProfile::page).
+const COPY: &[(&str, Copying)] =
+    &[("bytewise", Copying::Bytewise), ("nt", Copying::Nt), ("aligned-nt", Copying::AlignedNt)];
 /// The block translation table of a design, which keeps sectors whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BttDesign {

@@ -2,10 +2,10 @@
 
 use blockyard::time::Duration;
 
-use super::builtin::{Builtin, builtins};
-use super::error::ProfileError;
-use super::table::{Table, table_of};
-use super::value::{Count, Time};
+use crate::reader::builtin::{Builtin, builtins};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Count, Time};
 
 /// The processors, and the time of each step of the path on one of them.
 ///

@@ -32,9 +32,9 @@ impl Builtin {
 /// The built-in profiles of these names, whose texts are files in `folder`.
 macro_rules! builtins {
     ($folder:literal: $($name:literal),+ $(,)?) => {
-        &[$($crate::profile::Builtin {
+        &[$($crate::reader::builtin::Builtin {
             name: $name,
-            text: include_str!(concat!("../../profiles/", $folder, "/", $name, ".toml")),
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/", $folder, "/", $name, ".toml")),
         }),+]
     };
 }
