@@ -1,16 +1,16 @@
 //! A lane without a server, which runs on the caller's thread, for benchmarks and tests.
 
-use crate::bell;
+use crate::clients::newcomers::{Origin, Ticket};
+use crate::clients::peer::Peer;
+use crate::disk::roster::Roster;
 use crate::disk::{Disk, DiskConfig};
-use crate::door::Door;
 use crate::door::memory::MemoryDoor;
 use crate::door::nbd;
-use crate::entrance::{Entrance, Message};
+use crate::lane::door::Door;
+use crate::lane::entrance::{Entrance, Message};
 use crate::lane::{Lane, LaneParts, Shared};
-use crate::newcomers::{Origin, Ticket};
-use crate::peer::Peer;
-use crate::ring::IoEngine;
-use crate::roster::Roster;
+use blockyard_std::parts::bell;
+use blockyard_std::parts::ring::IoEngine;
 use core::sync::atomic::Ordering;
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,9 +1,9 @@
 //! The answers to an operator, one in each line.
 
 use crate::disk::Disk;
-use crate::overview::{Overview, Visitor};
-use crate::roster::Listed;
-use crate::traffic::Traffic;
+use crate::disk::roster::Listed;
+use crate::observation::overview::{Overview, Visitor};
+use crate::observation::traffic::Traffic;
 use blockyard_btt::Health;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

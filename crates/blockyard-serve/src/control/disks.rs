@@ -13,12 +13,12 @@
 
 use super::answer::Changed;
 use super::{Control, silent_lane};
-use crate::descriptors;
+use crate::clients::descriptors;
+use crate::disk::roster::Listed;
 use crate::disk::{Disk, DiskConfig, Source};
 use crate::door::nbd;
-use crate::entrance::{Message, ask_for};
-use crate::roster::Listed;
-use crate::words::{counted, error_words};
+use crate::lane::entrance::{Message, ask_for};
+use blockyard_std::parts::words::{counted, error_words};
 use blockyard_wire::nbd::ExportError;
 use core::fmt;
 use serde_json::{Map, Value};

@@ -16,14 +16,14 @@ pub use answer::{
 pub use disks::DiskReader;
 pub use request::{LINE_BYTES_MAX, Refusal, Request};
 
-use crate::callers::{Caller, Callers, Terms};
+use crate::clients::callers::{Caller, Callers, Terms};
+use crate::clients::listen::Listener;
 use crate::disk::Change;
+use crate::disk::roster::Roster;
 use crate::door::nbd;
-use crate::entrance::{Entrance, Message, ask};
-use crate::event::Event;
-use crate::listen::Listener;
-use crate::overview::Overview;
-use crate::roster::Roster;
+use crate::lane::entrance::{Entrance, Message, ask};
+use crate::observation::event::Event;
+use crate::observation::overview::Overview;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::FaultRule;
 use blockyard::layer::rate as layer;

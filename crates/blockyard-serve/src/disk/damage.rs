@@ -6,7 +6,7 @@
 //!   succeeds, which never happens for a file ([failed-flush-stays-failed]). The log gets a line at each change, and not for each
 //!   flush.
 
-use crate::event::{DiskEvent, Event, Harm};
+use crate::observation::event::{DiskEvent, Event, Harm};
 use blockyard_std::parts::device::file::Damaged;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, mpsc};

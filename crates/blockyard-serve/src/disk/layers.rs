@@ -8,7 +8,6 @@
 
 use super::Medium;
 use super::live::{Behaviour, Live, Timing};
-use crate::clock;
 use blockyard::bio::Op;
 use blockyard::layer::delay::{Delayed, Extra};
 use blockyard::layer::fault::{Action, FaultRule, Faulty};
@@ -17,6 +16,7 @@ use blockyard::limits::Limits;
 use blockyard::prng::Prng;
 use blockyard::tag::TagSetConfig;
 use blockyard::unit::QueueId;
+use blockyard_std::parts::clock;
 use core::ops::Range;
 use std::sync::Arc;
 

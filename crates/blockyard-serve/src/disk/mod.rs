@@ -12,6 +12,7 @@ mod layers;
 mod live;
 mod null;
 mod open;
+pub(crate) mod roster;
 
 pub(crate) use blockyard_std::parts::device::file::Outbox;
 pub(crate) use damage::Damage;
@@ -22,9 +23,7 @@ pub(crate) use layers::Change;
 pub use layers::Layers;
 pub use live::{Behaviour, LATE, Lateness, Timing};
 
-use crate::admission::Admission;
-use crate::job::{Jobs, Place, SECTOR, Transfer};
-use crate::map::{Map, Pages};
+use crate::clients::admission::Admission;
 use blockyard::driver::{Device, Driver};
 use blockyard::layer::delay::Delayed;
 use blockyard::layer::fault::{FaultRule, Faulty};
@@ -41,6 +40,8 @@ use blockyard_std::parts::device::limited::{Limited, SharedDepth};
 pub(crate) use blockyard_std::parts::device::memory::Memory;
 use blockyard_std::parts::device::memory::MemoryDevice;
 use blockyard_std::parts::device::{self, FILE_REQUEST_SECTORS, MEMORY_REQUEST_SECTORS};
+use blockyard_std::parts::job::{Jobs, Place, SECTOR, Transfer};
+use blockyard_std::parts::map::{Map, Pages};
 use blockyard_std::parts::shape::Shape;
 use btt::{BttDevice, Table};
 use core::ops::Range;

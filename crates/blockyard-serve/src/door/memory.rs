@@ -5,15 +5,15 @@
 //! ended. Data moves directly between the disk and the client's memory. Tests use this door to check a
 //! lane without a protocol, and benchmarks use it to measure the lane's own cost.
 
-use super::{Door, Settled};
 use crate::disk::Data;
-use crate::job::{Owner, Place, Transfer};
-use crate::map::Map;
-use crate::overview::Visitor;
-use crate::services::Services;
+use crate::lane::door::{Door, Settled};
+use crate::lane::services::Services;
+use crate::observation::overview::Visitor;
 use blockyard::bio::Op;
 use blockyard::status::Status;
 use blockyard::time::Instant;
+use blockyard_std::parts::job::{Owner, Place, Transfer};
+use blockyard_std::parts::map::Map;
 use core::ops::Range;
 use std::io;
 use std::rc::Rc;

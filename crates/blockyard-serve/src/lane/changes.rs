@@ -15,14 +15,14 @@
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
-use crate::door::Door;
-use crate::event::REMOVED;
-use crate::job::{Owner, Transfer};
-use crate::services::Offered;
-use crate::watcher::LaneWatcher;
+use crate::lane::door::Door;
+use crate::lane::services::Offered;
+use crate::observation::event::REMOVED;
+use crate::observation::watcher::LaneWatcher;
 use blockyard::bio::Op;
 use blockyard::status::Status;
 use blockyard::time::Instant;
+use blockyard_std::parts::job::{Owner, Transfer};
 use std::io;
 use std::sync::{Arc, mpsc};
 

@@ -28,29 +28,37 @@
 //!   patience is cut off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
 
 mod changes;
+mod disks;
+pub(crate) mod door;
+pub(crate) mod entrance;
+mod handshakes;
+pub(crate) mod memory;
+mod numbers;
+pub(crate) mod queue;
+pub(crate) mod services;
 mod spin;
 
-use crate::bell;
-use crate::clock;
-use crate::discards::Discards;
-use crate::door::{Door, Settled};
-use crate::entrance::{Entrance, Message};
-use crate::event::ENDING;
-use crate::job::{Job, Owner};
-use crate::lane_memory::LaneMemory;
-use crate::newcomers::{Newcomers, Register, Ticket};
-use crate::overview::Overview;
-use crate::queue::DiskQueue;
-use crate::reserve;
-use crate::ring::{Done, IoEngine};
-use crate::roster::{Listed, Roster};
-use crate::services::{Kept, LOOKUPS_OF_A_TURN, Services};
-use crate::slab::Slab;
-use crate::traffic::Traffic;
-use crate::watcher::{LaneWatcher, Watcher};
-use crate::words::error_words;
+use crate::clients::newcomers::{Newcomers, Register, Ticket};
+use crate::clients::reserve;
+use crate::disk::roster::{Listed, Roster};
+use crate::lane::door::{Door, Settled};
+use crate::lane::entrance::{Entrance, Message};
+use crate::lane::memory::LaneMemory;
+use crate::lane::queue::DiskQueue;
+use crate::lane::services::{Kept, LOOKUPS_OF_A_TURN, Services};
+use crate::observation::event::ENDING;
+use crate::observation::overview::Overview;
+use crate::observation::traffic::Traffic;
+use crate::observation::watcher::{LaneWatcher, Watcher};
 use blockyard::time::{self, Instant};
+use blockyard_std::parts::bell;
+use blockyard_std::parts::clock;
+use blockyard_std::parts::discards::Discards;
+use blockyard_std::parts::job::{Job, Owner};
 use blockyard_std::parts::queue::{EndedJob, ROUNDS_OF_A_TURN};
+use blockyard_std::parts::ring::{Done, IoEngine};
+use blockyard_std::parts::slab::Slab;
+use blockyard_std::parts::words::error_words;
 use core::num::NonZero;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::io;
@@ -142,7 +150,7 @@ impl<D: Door> Lane<D> {
     ///
     /// # Errors
     ///
-    /// As [`Ring::new`](crate::ring::Ring::new).
+    /// As [`Ring::new`](blockyard_std::parts::ring::Ring::new).
     pub(crate) fn new(parts: LaneParts<D>) -> io::Result<Self> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);

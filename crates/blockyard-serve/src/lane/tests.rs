@@ -1,18 +1,18 @@
 //! Tests of a lane without a protocol, with a client in memory.
 
-use crate::admission::Admission;
+use crate::clients::admission::Admission;
 use crate::disk::{DiskConfig, Layers, Source};
 use crate::door::memory::{Ask, Memory, MemoryDoor, Next, Rounds};
-use crate::entrance::Message;
 use crate::lane::Lane;
+use crate::lane::entrance::Message;
 use crate::lane_alone;
-use crate::ring::IoEngine;
 use blockyard::bio::Op;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
 use blockyard::policy::{ElevatorKind, Policies};
 use blockyard::status::Status;
 use blockyard::time::Duration;
+use blockyard_std::parts::ring::IoEngine;
 use std::path::PathBuf;
 use std::sync::mpsc;
 

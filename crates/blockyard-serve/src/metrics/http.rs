@@ -1,7 +1,7 @@
 //! One question over HTTP/1.1 and its answer, which ends the connection.
 
 use super::question::Question;
-use crate::callers::Caller;
+use crate::clients::callers::Caller;
 use std::io;
 use std::time::{Duration, Instant};
 

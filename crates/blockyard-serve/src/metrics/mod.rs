@@ -11,12 +11,12 @@ mod http;
 pub mod question;
 mod text;
 
-use crate::callers::{Callers, Terms};
+use crate::clients::callers::{Callers, Terms};
+use crate::clients::listen::{Access, Address, ListenError, Listener};
+use crate::disk::roster::Roster;
 use crate::door::nbd;
-use crate::entrance::{Entrance, Message, ask};
-use crate::listen::{Access, Address, ListenError, Listener};
-use crate::meter::{Counts, DISKS_PER_REPORT};
-use crate::roster::Roster;
+use crate::lane::entrance::{Entrance, Message, ask};
+use crate::observation::meter::{Counts, DISKS_PER_REPORT};
 use http::{Answer, Asked};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;

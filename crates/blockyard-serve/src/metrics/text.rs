@@ -1,12 +1,12 @@
 //! The counts in Prometheus' text format, under node_exporter's names for disks and under our own where it has none.
 
-use crate::job::SECTOR;
-use crate::meter::{Counts, Kind};
-use crate::roster::Listed;
+use crate::disk::roster::Listed;
+use crate::observation::meter::{Counts, Kind};
 use blockyard::layer::fault::Count;
 use blockyard::stats::{Direction, Stage};
 use blockyard::status::Status;
 use blockyard::trace::{Action, Hold};
+use blockyard_std::parts::job::SECTOR;
 use core::fmt::{Display, Write};
 use std::collections::BTreeMap;
 

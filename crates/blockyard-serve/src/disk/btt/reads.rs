@@ -2,8 +2,8 @@
 //! copied.
 
 use super::gathered::{BYTES_MAX, Way};
-use crate::map::Map;
 use blockyard_btt::IoError;
+use blockyard_std::parts::map::Map;
 use core::ops::Range;
 use std::rc::Rc;
 

@@ -4,8 +4,8 @@ use super::client::{Client, Lane};
 use super::parse::RUNS_MAX;
 use super::session::{Serving, Session};
 use crate::disk::Data;
-use crate::job::{Place, Transfer};
 use blockyard::status::Status;
+use blockyard_std::parts::job::{Place, Transfer};
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
 use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request, STATE_HOLE, STATE_ZERO};
 

@@ -4,7 +4,7 @@
 //! keeps it alive until it has been sent. TLS encrypts a batch piece by piece: each encrypted piece is sent while it
 //! is in the caches, before the next one is made.
 
-use crate::map::{Map, Pages, Span};
+use blockyard_std::parts::map::{Map, Pages, Span};
 use blockyard_wire::nbd::transmission::Charge;
 use core::ops::Range;
 use std::rc::Rc;

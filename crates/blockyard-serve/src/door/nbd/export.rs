@@ -1,7 +1,7 @@
 //! Disks as NBD exports: sizes, flags and block sizes.
 
+use crate::disk::roster::Listed;
 use crate::disk::{Disk, NULL_READ_BYTES_MAX};
-use crate::roster::Listed;
 use blockyard_wire::nbd::number::PAYLOAD_BYTES_DEFAULT;
 use blockyard_wire::nbd::{
     BASE_ALLOCATION, BlockSizes, Export, ExportError, ExportFlags, ExportIndex, Exports,

@@ -7,8 +7,8 @@ use super::client::{Client, Lane};
 use super::session::{Choosing, Chosen, Session};
 use super::words::words_of_handshake;
 use crate::disk::Entry;
-use crate::lane_memory::Account;
-use crate::services::Offered;
+use crate::lane::memory::Account;
+use crate::lane::services::Offered;
 use blockyard_wire::nbd::{Agreed, Step};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The input buffer of a client: received bytes that have not been parsed.
 
-use crate::reserve;
+use crate::clients::reserve;
 use core::ops::Range;
 use std::rc::Rc;
 

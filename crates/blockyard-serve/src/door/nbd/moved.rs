@@ -8,9 +8,9 @@ use super::input::Input;
 use super::session::{Choosing, Chosen, Session};
 use super::shared::Shared;
 use super::tls::TlsOnItsWay;
-use crate::event::{Happened, REMOVED};
-use crate::lane_memory::Account;
-use crate::peer::Peer;
+use crate::clients::peer::Peer;
+use crate::lane::memory::Account;
+use crate::observation::event::{Happened, REMOVED};
 use blockyard::time::Instant;
 use std::sync::{Arc, Weak};
 

@@ -4,10 +4,10 @@ use super::client::{Client, Lane};
 use super::input::Receiving;
 use super::session::{AtDisk, INLINE_BYTES, Payload, Scan, Serving, Session, Target};
 use super::words::words_of_transmission;
-use crate::job::{Owner, Place, Transfer};
-use crate::lane_memory::SMALL_BYTES;
-use crate::reserve::NO_MEMORY;
+use crate::clients::reserve::NO_MEMORY;
+use crate::lane::memory::SMALL_BYTES;
 use blockyard::bio::Op;
+use blockyard_std::parts::job::{Owner, Place, Transfer};
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
 

@@ -2,10 +2,10 @@
 
 use super::shared::Visible;
 use crate::disk::Disk;
-use crate::job::Place;
-use crate::map::{Map, Pages, Span};
-use crate::slab::Slab;
 use blockyard::time::Instant;
+use blockyard_std::parts::job::Place;
+use blockyard_std::parts::map::{Map, Pages, Span};
+use blockyard_std::parts::slab::Slab;
 use blockyard_wire::nbd::{Agreed, Handshake, Limits, Request, Transmission};
 use core::ops::Range;
 use std::rc::Rc;

@@ -1,9 +1,9 @@
 //! The state that all NBD clients of a server share.
 
 use super::export::exports;
-use crate::event::{ClientEvent, Event, Happened};
-use crate::peer::Peer;
-use crate::roster::{Listed, Roster};
+use crate::clients::peer::Peer;
+use crate::disk::roster::{Listed, Roster};
+use crate::observation::event::{ClientEvent, Event, Happened};
 use blockyard::time::Duration;
 use blockyard_wire::nbd::{ExportError, Exports, Tls as Offer};
 use core::sync::atomic::AtomicU64;

@@ -3,7 +3,7 @@
 //! The lane's ring receives and sends records like any other bytes.
 
 use super::batch::Batch;
-use crate::reserve;
+use crate::clients::reserve;
 use rustls::pki_types::CertificateDer;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 use std::io::{self, BufRead, Write};

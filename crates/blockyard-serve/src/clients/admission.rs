@@ -1,7 +1,7 @@
 //! The clients that may use a disk: those from some addresses, those with some certificates, and how many at a time.
 
-use crate::newcomers::Origin;
-use crate::peer::Peer;
+use crate::clients::newcomers::Origin;
+use crate::clients::peer::Peer;
 use core::fmt;
 use core::str::FromStr;
 use rustls::client::verify_server_name;

@@ -5,26 +5,30 @@
 //! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
 //!   at a lane that is gone, and [`Server::join`] returns the error.
 
-use crate::acceptor::{Acceptor, Begun};
-use crate::bell;
-use crate::clock;
+mod acceptor;
+pub(crate) mod gauge;
+pub(crate) mod reloader;
+
+use crate::clients::descriptors;
+use crate::clients::listen::{Access, Address, ListenError, Listener, client_at_stdin};
+use crate::clients::peer::Peer;
+use crate::clients::tls::{TlsConfig, TlsError, Untimely};
 use crate::control::{Control, ControlConfig};
-use crate::descriptors;
+use crate::disk::roster::{Listed, Roster};
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
 use crate::door::nbd;
-use crate::entrance::{Entrance, Message};
-use crate::event::Event;
-use crate::gauge::Gauge;
+use crate::lane::entrance::{Entrance, Message};
 use crate::lane::{Lane, LaneParts, Shared};
-use crate::listen::{Access, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
-use crate::peer::Peer;
-use crate::reloader::Reloader;
-use crate::ring::IoEngine;
-use crate::roster::{Listed, Roster};
-use crate::tls::{TlsConfig, TlsError, Untimely};
-use crate::watcher::Watcher;
-use crate::words::error_words;
+use crate::observation::event::Event;
+use crate::observation::watcher::Watcher;
+use crate::server::acceptor::{Acceptor, Begun};
+use crate::server::gauge::Gauge;
+use crate::server::reloader::Reloader;
+use blockyard_std::parts::bell;
+use blockyard_std::parts::clock;
+use blockyard_std::parts::ring::IoEngine;
+use blockyard_std::parts::words::error_words;
 use blockyard_wire::nbd::ExportError;
 use core::fmt;
 use core::num::NonZero;

@@ -1,10 +1,10 @@
 //! A disk as one lane sees it, with the lane's count of its clients' requests.
 
 use crate::disk::{Change, Disk, Medium, Outbox};
-use crate::job::Jobs;
-use crate::meter::{Counts, Meter};
-use crate::traffic::Traffic;
+use crate::observation::meter::{Counts, Meter};
+use crate::observation::traffic::Traffic;
 use blockyard::time::Instant;
+use blockyard_std::parts::job::Jobs;
 use blockyard_std::parts::queue::LaneQueue;
 use std::rc::Rc;
 use std::sync::Arc;

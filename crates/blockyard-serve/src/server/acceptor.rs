@@ -6,13 +6,13 @@
 //!   export as it may have, the oldest of those is cut off. If as many of those as one origin may have come from the
 //!   client's address or user, the oldest of that origin is cut off, so no origin can push out the clients of others.
 
-use crate::descriptors;
+use crate::clients::descriptors;
+use crate::clients::listen::{ACCEPT_REST, Listener};
+use crate::clients::peer::Peer;
 use crate::door::nbd;
-use crate::entrance::{Entrance, Message};
-use crate::event::{ClientEvent, Event, Happened};
 use crate::lane::Shared;
-use crate::listen::{ACCEPT_REST, Listener};
-use crate::peer::Peer;
+use crate::lane::entrance::{Entrance, Message};
+use crate::observation::event::{ClientEvent, Event, Happened};
 use core::sync::atomic::Ordering;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};

@@ -26,7 +26,7 @@
 //!   request that waits. The eligible client that has waited longest gets the turn: its request takes the rest of its
 //!   memory from the reserve. The next turn begins when the whole reserve has been given back.
 
-use crate::numbers::Numbers;
+use crate::lane::numbers::Numbers;
 use std::collections::VecDeque;
 
 /// The length in bytes of the longest request that needs only its client's own memory.

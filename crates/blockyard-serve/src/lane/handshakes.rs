@@ -9,9 +9,9 @@
 //!   last [`RECENT`]), it lets nine times the processor time of a step pass before the next one. Clients take steps in the
 //!   order in which they asked.
 
-use crate::clock;
-use crate::numbers::Numbers;
+use crate::lane::numbers::Numbers;
 use blockyard::time::{Duration, Instant};
+use blockyard_std::parts::clock;
 
 /// The time after the end of a request for which others count as having requests.
 const RECENT: Duration = Duration::from_ms(100);

@@ -7,7 +7,7 @@
 //!   has sent no question, or does not read its answer. So a silent caller delays others by no more than that, and a caller
 //!   that is quick is never closed.
 
-use crate::listen::{ACCEPT_REST, Listener};
+use crate::clients::listen::{ACCEPT_REST, Listener};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};

@@ -3,26 +3,26 @@
 //! The lane passes its [`Services`] to each call of a door. `M` is the type of the memory that a door
 //! lends to the kernel.
 
-use crate::discards::Discards;
+use crate::clients::newcomers::Newcomers;
 use crate::disk::Disk;
-use crate::disks::Disks;
-use crate::handshakes::Handshakes;
-use crate::job::{Jobs, Keeper, Owner, Transfer, abandon};
-use crate::lane_memory::{Account, LaneMemory};
-use crate::map::Pages;
-use crate::meter::{Counts, Meter, Metered};
-use crate::newcomers::Newcomers;
-use crate::numbers::Numbers;
-use crate::pool::Pool;
-use crate::queue::DiskQueue;
-use crate::ring::{Backing, FileIo, FileOp, IoEngine, Ring};
-use crate::slab::Slab;
-use crate::traffic::Traffic;
-use crate::watcher::LaneWatcher;
+use crate::lane::disks::Disks;
+use crate::lane::handshakes::Handshakes;
+use crate::lane::memory::{Account, LaneMemory};
+use crate::lane::numbers::Numbers;
+use crate::lane::queue::DiskQueue;
+use crate::observation::meter::{Counts, Meter, Metered};
+use crate::observation::traffic::Traffic;
+use crate::observation::watcher::LaneWatcher;
 use blockyard::bio::{Flags, Op};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
+use blockyard_std::parts::discards::Discards;
+use blockyard_std::parts::job::{Jobs, Keeper, Owner, Transfer, abandon};
+use blockyard_std::parts::map::Pages;
+use blockyard_std::parts::pool::Pool;
 use blockyard_std::parts::queue::{Asked, EndedJob};
+use blockyard_std::parts::ring::{Backing, FileIo, FileOp, IoEngine, Ring};
+use blockyard_std::parts::slab::Slab;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;

@@ -1,8 +1,8 @@
 //! The traffic of a running server, which other threads query from its lanes.
 
 use crate::door::nbd;
-use crate::entrance::{Entrance, Message, ask};
-use crate::traffic::Traffic;
+use crate::lane::entrance::{Entrance, Message, ask};
+use crate::observation::traffic::Traffic;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 

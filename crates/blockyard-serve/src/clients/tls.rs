@@ -14,7 +14,7 @@ use rustls::{CertificateError, RootCertStore, ServerConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::words::{counted, error_words};
+use blockyard_std::parts::words::{counted, error_words};
 
 /// The PEM files that TLS needs, and whether clients must use it.
 #[derive(Clone, Debug, PartialEq, Eq)]

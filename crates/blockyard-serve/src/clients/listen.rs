@@ -16,8 +16,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::peer::Peer;
-use crate::words::error_words;
+use crate::clients::peer::Peer;
+use blockyard_std::parts::words::error_words;
 
 /// The pause after a client could not be accepted, most likely for lack of descriptors. The client stays in the
 /// backlog meanwhile, so a poll would return at once and the thread would spin.

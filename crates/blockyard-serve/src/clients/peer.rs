@@ -5,7 +5,7 @@
 //! The only unsafe call is an ioctl that writes a number.
 #![allow(unsafe_code, reason = "an ioctl has no safe form; see Safety above")]
 
-use crate::newcomers::Origin;
+use crate::clients::newcomers::Origin;
 use rustix::fd::OwnedFd;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{AddressFamily, SocketAddrAny, getpeername, sockopt};

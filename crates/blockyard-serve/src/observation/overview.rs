@@ -1,6 +1,6 @@
 //! What a lane tells an operator about its disks and clients.
 
-use crate::traffic::Traffic;
+use crate::observation::traffic::Traffic;
 use blockyard::time::Duration;
 
 /// The disks and clients of one lane.

@@ -1,6 +1,6 @@
 //! The disks of a lane, by number. An operator adds and removes disks while the lane runs.
 
-use crate::queue::DiskQueue;
+use crate::lane::queue::DiskQueue;
 use core::ops::{Index, IndexMut, Range};
 
 /// The disks of a lane. See the [module](self).

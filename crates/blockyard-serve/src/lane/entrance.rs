@@ -1,11 +1,11 @@
 //! The channel through which other threads send messages to a lane and query it.
 
-use crate::bell;
+use crate::clients::newcomers::Ticket;
 use crate::disk::{Change, Disk};
-use crate::meter::Counts;
-use crate::newcomers::Ticket;
-use crate::overview::Overview;
-use crate::traffic::Traffic;
+use crate::observation::meter::Counts;
+use crate::observation::overview::Overview;
+use crate::observation::traffic::Traffic;
+use blockyard_std::parts::bell;
 use core::ops::Range;
 use core::sync::atomic::AtomicUsize;
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) enum Message<A> {
     Arrival(A, Option<Ticket>),
     /// Cut off a client that has not chosen an export.
     CutOff(Ticket),
-    /// Send the counters of the disks with these numbers, at most [`DISKS_PER_REPORT`](crate::meter::DISKS_PER_REPORT).
+    /// Send the counters of the disks with these numbers, at most [`DISKS_PER_REPORT`](crate::observation::meter::DISKS_PER_REPORT).
     Report(Range<usize>, mpsc::Sender<Vec<(usize, Counts)>>),
     /// Send the traffic of the lane's clients.
     Traffic(mpsc::Sender<Traffic>),
