@@ -1,7 +1,6 @@
 //! The clients that may use a disk: those from some addresses, those with some certificates, and how many at a time.
 
-use crate::clients::newcomers::Origin;
-use crate::clients::peer::Peer;
+use crate::clients::peer::{Origin, Peer};
 use core::fmt;
 use core::str::FromStr;
 use rustls::client::verify_server_name;

@@ -4,7 +4,6 @@ pub(crate) mod admission;
 pub(crate) mod callers;
 pub(crate) mod descriptors;
 pub(crate) mod listen;
-pub(crate) mod newcomers;
 pub(crate) mod peer;
 pub(crate) mod reserve;
 pub(crate) mod tls;

@@ -20,7 +20,6 @@ use crate::clients::callers::{Caller, Callers, Terms};
 use crate::clients::listen::Listener;
 use crate::disk::Change;
 use crate::disk::roster::Roster;
-use crate::door::nbd;
 use crate::lane::entrance::{Entrance, Message, ask};
 use crate::observation::event::Event;
 use crate::observation::overview::Overview;
@@ -62,7 +61,7 @@ pub type ReadFaults = fn(&str) -> Result<Vec<FaultRule>, String>;
 
 /// The controls of a server. See the [module](self).
 pub(crate) struct Control {
-    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
+    pub(crate) entrances: Vec<Entrance>,
     pub(crate) roster: Arc<Roster>,
     /// The bells of the lanes, and the channel for events: added disks need them.
     pub(crate) bells: Vec<Arc<OwnedFd>>,

@@ -15,7 +15,6 @@
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
-use crate::lane::door::Door;
 use crate::lane::services::Offered;
 use crate::observation::event::REMOVED;
 use crate::observation::watcher::LaneWatcher;
@@ -47,7 +46,7 @@ enum RemovalStage {
     Flushed(Status),
 }
 
-impl<D: Door> Lane<D> {
+impl Lane {
     /// Offers the disk with this number to clients. A watcher sees its events.
     pub(super) fn add_disk(
         &mut self,
@@ -103,8 +102,8 @@ impl<D: Door> Lane<D> {
                 self.services.disks[removal.disk].let_go(now);
                 let doors = &self.doors;
                 self.services.abandon(|owner| match owner {
-                    Owner::Door { door, .. } => {
-                        doors.find(*door).and_then(Door::disk) == Some(removal.disk)
+                    Owner::Door { door, .. } | Owner::Abandoned { door } => {
+                        doors.find(*door).and_then(|door| door.disk()) == Some(removal.disk)
                     }
                     Owner::Lane => false,
                 });
@@ -135,7 +134,7 @@ impl<D: Door> Lane<D> {
     pub(super) fn advance_removals(&mut self) {
         for at in 0..self.removals.len() {
             let Removal { disk, stage, .. } = self.removals[at];
-            let uses = |number| self.doors.find(number).and_then(Door::disk) == Some(disk);
+            let uses = |number| self.doors.find(number).and_then(|door| door.disk()) == Some(disk);
             if stage == RemovalStage::Used && !(0..self.doors.end()).any(uses) {
                 self.removals[at].stage = RemovalStage::Flushing { was_held: false };
                 self.flush(disk);

@@ -1,16 +1,33 @@
 //! The seam between a lane and its doors. A door is the way of one client into a lane, through some protocol.
 //!
-//! A lane owns its doors by number. It calls a door when input has come for it, when one of its requests has
-//! ended, and at the end of a turn. The door uses the disks, buffers and ring of the lane's [`Services`].
+//! A lane owns its doors by number; they may be of several kinds. It calls a door when input has come for it, when one of its
+//! requests has ended, and at the end of a turn. The door uses the disks, buffers and ring of the lane's [`Services`].
 //! Only the door knows the client's view of a request; the lane knows the request by a token that the door
 //! chose.
+//!
+//! # Rules (cited by name)
+//!
+//! - **[abandoned-request-keeps-memory]** A door that abandons its requests gets no result of them. Each keeps its data and its tag
+//!   until the device has ended it; then the door takes its memory back. The lane keeps the door until the last of them has ended.
 
-use crate::lane::services::Services;
+use super::lent::Lent;
+use super::services::Services;
 use crate::observation::overview::Visitor;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_std::parts::job::Transfer;
+use core::fmt;
 use std::io;
+
+/// A client that arrives at a lane, such as a socket with what its protocol shares among clients.
+pub(crate) trait Arrival: fmt::Debug + Send {
+    /// Opens a door for the client. The lane lists the door. Returns `None` if the client comes from another lane, and its
+    /// disk has been removed since.
+    fn open(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>>;
+
+    /// Turns the client away, since there is no memory for a door.
+    fn turn_away(self: Box<Self>);
+}
 
 /// What becomes of a door at the end of a turn.
 #[must_use = "a door that is done or leaves must be removed from its lane"]
@@ -27,75 +44,70 @@ pub(crate) enum Settled {
 /// The way of one client into a lane. See the [module](self).
 ///
 /// Each call names the door by the number that it has in its lane. The lane calls [`Door::settle`] in the
-/// turn of every call of [`Door::returned`] and [`Door::ended`], and after [`Services::list`].
-pub(crate) trait Door: Sized {
-    /// The thing that a door is made from, such as a socket.
-    type Arrival: Send + 'static;
-    /// The state that all doors of a server share.
-    type Shared: Clone + Send + 'static;
-    /// Memory that a door lends to the kernel, with its purpose.
-    type Memory;
-
-    /// Opens a door for `arrival`. The lane lists the door. Returns `None` if the client comes from another lane, and its
-    /// disk has been removed since.
-    fn open(
-        arrival: Self::Arrival,
-        shared: &Self::Shared,
-        lane: &mut Services<Self::Memory>,
-    ) -> Option<Self>;
-
-    /// Returns what the lane that the door [leaves for](Settled::Leaves) opens it from. This lane has forgotten the door.
-    fn leave(self, lane: &mut Services<Self::Memory>) -> Self::Arrival;
-
-    /// Turns `arrival` away, since there is no memory for a door.
-    fn turn_away(arrival: Self::Arrival, shared: &Self::Shared);
+/// turn of every call of [`Door::returned`], [`Door::ended`] and [`Door::reclaim`], and after [`Services::list`].
+pub(crate) trait Door {
+    /// Returns the client as it arrives at the lane that the door [leaves for](Settled::Leaves). This lane has forgotten the door.
+    fn leave(self: Box<Self>, _lane: &mut Services) -> Box<dyn Arrival> {
+        unreachable!("a client of this kind stays in its lane")
+    }
 
     /// Parses the input and submits its requests. The lane calls this when input has arrived, or when a door that
     /// waited may continue.
-    fn ready(&mut self, number: u32, lane: &mut Services<Self::Memory>);
+    fn ready(&mut self, number: u32, lane: &mut Services);
 
     /// Takes back `memory` from the kernel. With `more`, the socket already holds more input.
     fn returned(
         &mut self,
         number: u32,
-        memory: Self::Memory,
+        memory: Lent,
         result: io::Result<usize>,
         more: bool,
-        lane: &mut Services<Self::Memory>,
+        lane: &mut Services,
     );
 
     /// Handles the end of the request with this `token`; `transfer` returns its memory.
-    fn ended(
-        &mut self,
-        token: u32,
-        status: Status,
-        transfer: Transfer,
-        lane: &mut Services<Self::Memory>,
-    );
+    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Services);
+
+    /// Takes back the memory of a request that the door has [abandoned](Services::abandon_requests)
+    /// ([abandoned-request-keeps-memory]).
+    fn reclaim(&mut self, _transfer: Transfer, _lane: &mut Services) {
+        unreachable!("a door of this kind abandons no request")
+    }
 
     /// Ends a turn: starts the sends and receives that are due.
-    fn settle(&mut self, number: u32, lane: &mut Services<Self::Memory>) -> Settled;
+    fn settle(&mut self, number: u32, lane: &mut Services) -> Settled;
 
-    /// Reacts to the time: an instant that some door passed to [`Services::wake_at`] has come. A door that waits for a
-    /// later instant calls that function again.
-    fn wake(&mut self, number: u32, lane: &mut Services<Self::Memory>);
+    /// Reacts to the time, or to another thread: an instant that some door passed to [`Services::wake_at`] has come, or a thread
+    /// has sent [`Message::WakeDoors`](super::entrance::Message::WakeDoors). A door that waits for a later instant calls
+    /// `wake_at` again.
+    fn wake(&mut self, _number: u32, _lane: &mut Services) {}
 
-    /// Returns the instant since which the client has kept memory of the lane in use, by an unread reply or an
-    /// unfinished write. With `anything`, a reply or a write counts even if it uses no such memory.
-    fn holds_since(&self, anything: bool) -> Option<Instant>;
+    /// Cuts off the client if it delays others: it has kept memory of the lane, and moved no byte, for the lane's patience. If it
+    /// `must_leave`, because the lane or its disk ends, any unfinished transfer delays others. Returns the instant at which the
+    /// patience with the client ends, if it may delay others until then.
+    fn cut_off_if_idle(
+        &mut self,
+        _number: u32,
+        _must_leave: bool,
+        _lane: &mut Services,
+    ) -> Option<Instant> {
+        None
+    }
 
     /// Returns the number of the disk that the client has chosen, if any.
     fn disk(&self) -> Option<usize>;
 
     /// Returns the client as an operator sees it, if it came through a socket.
-    fn visitor(&self, now: Instant) -> Option<Visitor>;
+    fn visitor(&self, _now: Instant) -> Option<Visitor> {
+        None
+    }
 
-    /// Breaks the connection to a client that kept others waiting or that an operator disconnects, for the reason `why`.
-    fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services<Self::Memory>);
+    /// Breaks the connection to a client that an operator or the end of its disk disconnects, for the reason `why`.
+    fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services);
 
     /// Drains the door, for the reason `why`: it takes no new request, answers those in flight, and is then done.
-    fn end(&mut self, number: u32, why: &'static str, lane: &mut Services<Self::Memory>);
+    fn end(&mut self, number: u32, why: &'static str, lane: &mut Services);
 
     /// Gives back all memory of the lane. The lane has forgotten the door.
-    fn close(self, lane: &mut Services<Self::Memory>);
+    fn close(self: Box<Self>, lane: &mut Services);
 }

@@ -32,16 +32,16 @@ mod disks;
 pub(crate) mod door;
 pub(crate) mod entrance;
 mod handshakes;
+pub(crate) mod lent;
 pub(crate) mod memory;
 mod numbers;
 pub(crate) mod queue;
 pub(crate) mod services;
 mod spin;
 
-use crate::clients::newcomers::{Newcomers, Register, Ticket};
 use crate::clients::reserve;
 use crate::disk::roster::{Listed, Roster};
-use crate::lane::door::{Door, Settled};
+use crate::lane::door::{Arrival, Door, Settled};
 use crate::lane::entrance::{Entrance, Message};
 use crate::lane::memory::LaneMemory;
 use crate::lane::queue::DiskQueue;
@@ -90,31 +90,22 @@ pub(crate) struct Shared {
     pub(crate) watcher: Option<Arc<dyn Watcher>>,
     /// The number of doors of all lanes.
     pub(crate) connections: Arc<AtomicUsize>,
-    /// The clients of all lanes that have not chosen an export.
-    pub(crate) newcomers: Arc<Register>,
     /// The bell to ring when the last door closes, if the server is to end with it.
     pub(crate) ends_with_last: Option<Arc<OwnedFd>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct LaneParts<D: Door> {
+pub(crate) struct LaneParts {
     pub(crate) number: u32,
     pub(crate) shared: Arc<Shared>,
-    /// The state that all doors share.
-    pub(crate) doors: D::Shared,
-    pub(crate) messages: mpsc::Receiver<Message<D::Arrival>>,
+    pub(crate) messages: mpsc::Receiver<Message>,
     /// The entrances of all lanes, for clients that move from one to another.
-    pub(crate) entrances: Arc<[Entrance<D::Arrival>]>,
+    pub(crate) entrances: Arc<[Entrance]>,
     /// The bell that rings when there is a message.
     pub(crate) bell: Arc<OwnedFd>,
     /// The number of doors of this lane.
     pub(crate) load: Arc<AtomicUsize>,
 }
-
-/// The reason for which a lane cuts off a client that holds memory.
-const IDLE: &str = "it moved no data for too long while others waited for its memory";
-/// The reason for which a lane cuts off a client that has not chosen an export.
-const SILENT: &str = "it chose no export, and others needed its place";
 
 /// The reason for which a lane cuts off a client by command.
 const DISCONNECTED: &str = "an operator disconnected it";
@@ -134,10 +125,10 @@ enum Stage {
 }
 
 /// A lane. See the [module](self).
-pub(crate) struct Lane<D: Door> {
-    parts: LaneParts<D>,
-    services: Services<D::Memory>,
-    doors: Slab<D>,
+pub(crate) struct Lane {
+    parts: LaneParts,
+    services: Services,
+    doors: Slab<Box<dyn Door>>,
     removals: Vec<Removal>,
     stage: Stage,
     /// The instant at which the ranges in flight are abandoned ([last-flush-in-time]).
@@ -145,22 +136,20 @@ pub(crate) struct Lane<D: Door> {
     spin: Spin,
 }
 
-impl<D: Door> Lane<D> {
+impl Lane {
     /// Returns a lane for this thread.
     ///
     /// # Errors
     ///
     /// As [`Ring::new`](blockyard_std::parts::ring::Ring::new).
-    pub(crate) fn new(parts: LaneParts<D>) -> io::Result<Self> {
+    pub(crate) fn new(parts: LaneParts) -> io::Result<Self> {
         let (shared, now) = (&parts.shared, clock::now());
         let patience = clock::duration(shared.patience);
-        let newcomers = Newcomers::new(Arc::clone(&shared.newcomers));
         let memory = LaneMemory::new(shared.lane_bytes_max);
         let mut services = Services::new(
             shared.io,
             patience,
             memory,
-            newcomers,
             Discards::new(Arc::clone(&parts.bell)),
             now,
         )?;
@@ -245,7 +234,7 @@ impl<D: Door> Lane<D> {
     }
 
     /// Passes a completed operation to its owner.
-    fn take_in(&mut self, done: Done<Kept<D::Memory>>) {
+    fn take_in(&mut self, done: Done<Kept>) {
         match done.kept {
             Kept::Door { door, memory } => {
                 let services = &mut self.services;
@@ -340,6 +329,10 @@ impl<D: Door> Lane<D> {
                 self.services.list(door);
                 self.doors[door].ended(token, status, transfer, &mut self.services);
             }
+            Owner::Abandoned { door } => {
+                self.services.list(door);
+                self.doors[door].reclaim(transfer, &mut self.services);
+            }
             Owner::Lane => self.flushed(disk, status),
         }
     }
@@ -405,7 +398,8 @@ impl<D: Door> Lane<D> {
                 }
             };
             match message {
-                Message::Arrival(arrival, ticket) => self.open(arrival, ticket),
+                Message::Arrival(arrival) => self.open(arrival),
+                Message::WakeDoors => self.wake_doors(),
                 Message::Report(numbers, answer) => {
                     let counts =
                         self.services.disks.within(numbers).filter_map(|(number, disk)| {
@@ -418,12 +412,6 @@ impl<D: Door> Lane<D> {
                 Message::Traffic(answer) => {
                     // The receiver may have been dropped here too.
                     let _ = answer.send(self.services.traffic());
-                }
-                Message::CutOff(ticket) => {
-                    // The client may have chosen an export meanwhile.
-                    if let Some(door) = self.services.newcomers.take(ticket) {
-                        self.doors[door].cut_off(door, SILENT, &mut self.services);
-                    }
                 }
                 Message::Overview(answer) => drop(answer.send(self.overview())),
                 Message::Disconnect(client, answer) => {
@@ -446,26 +434,22 @@ impl<D: Door> Lane<D> {
         self.services.ring.readable(self.parts.bell.as_raw_fd(), Kept::Bell);
     }
 
-    /// Opens a door for a client that has connected, or for one without a ticket, which another lane has handed over.
-    fn open(&mut self, arrival: D::Arrival, ticket: Option<Ticket>) {
+    /// Opens a door for a client that has connected, or that another lane has handed over.
+    fn open(&mut self, arrival: Box<dyn Arrival>) {
         let has_room = self.doors.make_room() && reserve::has(0); // [session-fails-without-memory]
         let door = match self.stage {
-            Stage::Serving if has_room => D::open(arrival, &self.parts.doors, &mut self.services),
+            Stage::Serving if has_room => arrival.open(&mut self.services),
             Stage::Serving => {
-                D::turn_away(arrival, &self.parts.doors);
+                arrival.turn_away();
                 None
             }
             _ => None,
         };
         let Some(door) = door else {
-            ticket.into_iter().for_each(|ticket| self.services.newcomers.forget(ticket));
             self.forget_one();
             return;
         };
         let number = self.doors.insert(door);
-        if let Some(ticket) = ticket {
-            self.services.newcomers.put(ticket, number);
-        }
         self.services.list(number);
     }
 
@@ -476,7 +460,7 @@ impl<D: Door> Lane<D> {
         self.parts.load.fetch_sub(1, Ordering::Relaxed);
         let entrance = &self.parts.entrances[lane];
         entrance.load.fetch_add(1, Ordering::Relaxed);
-        entrance.send(Message::Arrival(arrival, None));
+        entrance.send(Message::Arrival(arrival));
     }
 
     fn wake_doors(&mut self) {
@@ -488,7 +472,7 @@ impl<D: Door> Lane<D> {
         }
     }
 
-    /// Cuts off idle doors if another door waits for memory or the server ends ([idle-holder-cut-off]).
+    /// Cuts off idle clients if another one waits for memory, or if they or the server must end ([idle-holder-cut-off]).
     fn cut_off_idlers(&mut self) {
         let services = &mut self.services;
         let is_ending = self.stage != Stage::Serving;
@@ -500,13 +484,9 @@ impl<D: Door> Lane<D> {
         services.impatient_at = services.now + services.patience;
         for number in 0..self.doors.end() {
             let Some(door) = self.doors.find_mut(number) else { continue };
-            let is_leaving = is_ending || leaving.contains(&door.disk());
-            let counts_all = is_leaving || services.memory.has_the_turn(number);
-            let Some(since) = door.holds_since(counts_all) else { continue };
-            if since + services.patience <= services.now {
-                door.cut_off(number, IDLE, services);
-            } else {
-                services.impatient_at = services.impatient_at.min(since + services.patience);
+            let must_leave = is_ending || leaving.contains(&door.disk());
+            if let Some(ends_at) = door.cut_off_if_idle(number, must_leave, services) {
+                services.impatient_at = services.impatient_at.min(ends_at);
             }
         }
     }
@@ -552,7 +532,6 @@ impl<D: Door> Lane<D> {
 
     /// Strikes the number of a door off all lists.
     fn strike(&mut self, door: u32) {
-        self.services.newcomers.remove(door);
         self.services.memory.forget(door);
         self.services.lookups_wanted.remove(door);
         self.services.handshakes.forget(door);

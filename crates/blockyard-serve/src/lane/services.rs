@@ -1,12 +1,11 @@
 //! The services of a lane for its doors: disks, jobs, buffers, the ring, and the list of doors to call.
 //!
-//! The lane passes its [`Services`] to each call of a door. `M` is the type of the memory that a door
-//! lends to the kernel.
+//! The lane passes its [`Services`] to each call of a door.
 
-use crate::clients::newcomers::Newcomers;
 use crate::disk::Disk;
 use crate::lane::disks::Disks;
 use crate::lane::handshakes::Handshakes;
+use crate::lane::lent::Lent;
 use crate::lane::memory::{Account, LaneMemory};
 use crate::lane::numbers::Numbers;
 use crate::lane::queue::DiskQueue;
@@ -17,7 +16,7 @@ use blockyard::bio::{Flags, Op};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard_std::parts::discards::Discards;
-use blockyard_std::parts::job::{Jobs, Keeper, Owner, Transfer, abandon};
+use blockyard_std::parts::job::{self, Jobs, Keeper, Owner, Transfer};
 use blockyard_std::parts::map::Pages;
 use blockyard_std::parts::pool::Pool;
 use blockyard_std::parts::queue::{Asked, EndedJob};
@@ -40,9 +39,9 @@ const PREFETCHED_BYTES_MAX: u32 = 32 << 20;
 
 /// The owner of an operation in the ring, with the memory that the kernel uses.
 #[derive(Debug)]
-pub(crate) enum Kept<M> {
+pub(crate) enum Kept {
     /// A door.
-    Door { door: u32, memory: M },
+    Door { door: u32, memory: Lent },
     /// A disk, which knows the I/O by `number`.
     Disk { disk: u16, number: u32, _keepers: Vec<Keeper> },
     /// The lane, which prefetches from a disk.
@@ -62,8 +61,8 @@ pub(crate) struct Offered {
 }
 
 /// The services of a lane for its doors. See the [module](self).
-pub(crate) struct Services<M> {
-    pub(crate) ring: Ring<Kept<M>>,
+pub(crate) struct Services {
+    pub(crate) ring: Ring<Kept>,
     pub(crate) discards: Discards,
     pool: Pool,
     jobs: Jobs,
@@ -73,7 +72,6 @@ pub(crate) struct Services<M> {
     /// The number of the lane.
     pub(crate) number: usize,
     pub(crate) listed: Numbers,
-    pub(crate) newcomers: Newcomers,
     pub(crate) memory: LaneMemory,
     pub(crate) handshakes: Handshakes,
     /// Doors that wait for a turn in which they may look up runs.
@@ -91,7 +89,7 @@ pub(crate) struct Services<M> {
     pub(crate) now: Instant,
 }
 
-impl<M> Services<M> {
+impl Services {
     /// Returns the services of this thread's lane, without disks.
     ///
     /// # Errors
@@ -101,7 +99,6 @@ impl<M> Services<M> {
         engine: IoEngine,
         patience: Duration,
         memory: LaneMemory,
-        newcomers: Newcomers,
         discards: Discards,
         now: Instant,
     ) -> io::Result<Self> {
@@ -114,7 +111,6 @@ impl<M> Services<M> {
             offered: BTreeMap::new(),
             number: 0,
             listed: Numbers::default(),
-            newcomers,
             memory,
             handshakes: Handshakes::default(),
             lookups_wanted: Numbers::default(),
@@ -238,6 +234,7 @@ impl<M> Services<M> {
     }
 
     /// Submits a request of `owner` to a disk. The lane notifies the owner when the whole request has ended.
+    #[inline]
     pub(crate) fn submit(
         &mut self,
         owner: Owner,
@@ -261,14 +258,23 @@ impl<M> Services<M> {
             (Owner::Lane, _) | (_, Op::Flush) => {
                 disk.disk.damage.flushed(ended.status != Status::Ok); // [failed-flush-is-told]
             }
-            (Owner::Door { .. }, op) => disk.traffic.count(op, ended.job.transfer.len),
+            (Owner::Door { .. } | Owner::Abandoned { .. }, op) => {
+                disk.traffic.count(op, ended.job.transfer.len);
+            }
         }
         Some(ended)
     }
 
     /// Abandons the rest of ranges, by their owners ([abandoned-range-stops]).
     pub(crate) fn abandon(&self, whose: impl Fn(&Owner) -> bool) {
-        abandon(&self.jobs, whose);
+        job::abandon(&self.jobs, whose);
+    }
+
+    /// Abandons all requests of `door`, whose client was reset: the lane drops their results, and ranges stop
+    /// ([abandoned-range-stops]). Returns their number. [`Door::reclaim`](super::door::Door::reclaim) follows for each of them
+    /// when the device has ended it ([abandoned-request-keeps-memory]).
+    pub(crate) fn abandon_requests(&mut self, door: u32) -> usize {
+        job::disown(&self.jobs, door)
     }
 
     /// Prefetches the start of a range, if the disk can. It is only advice: there is one prefetch of a disk at a time, by a

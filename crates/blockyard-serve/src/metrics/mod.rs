@@ -14,7 +14,6 @@ mod text;
 use crate::clients::callers::{Callers, Terms};
 use crate::clients::listen::{Access, Address, ListenError, Listener};
 use crate::disk::roster::Roster;
-use crate::door::nbd;
 use crate::lane::entrance::{Entrance, Message, ask};
 use crate::observation::meter::{Counts, DISKS_PER_REPORT};
 use http::{Answer, Asked};
@@ -25,7 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The metrics of a server. See the [module](self).
 pub(crate) struct Metrics {
-    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
+    pub(crate) entrances: Vec<Entrance>,
     pub(crate) roster: Arc<Roster>,
     pub(crate) connections: Arc<AtomicUsize>,
 }

@@ -9,14 +9,13 @@
 use crate::clients::descriptors;
 use crate::clients::listen::{ACCEPT_REST, Listener};
 use crate::clients::peer::Peer;
-use crate::door::nbd;
-use crate::lane::Shared;
+use crate::door::nbd::{self, NewcomerId};
 use crate::lane::entrance::{Entrance, Message};
-use crate::observation::event::{ClientEvent, Event, Happened};
-use core::sync::atomic::Ordering;
+use crate::observation::event::Happened;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The time for which the server waits until a lane has cut off a silent client.
@@ -30,15 +29,16 @@ pub(crate) struct Acceptor {
     /// The client at standard input, if any. It is connected before the server starts.
     pub(crate) client: Option<Peer>,
     pub(crate) lanes: Begun,
-    pub(crate) shared: Arc<Shared>,
-    /// The channel that receives an event for each client that is cut off.
-    pub(crate) events: Option<mpsc::SyncSender<Event>>,
+    /// The state that all clients share.
+    pub(crate) doors: Arc<nbd::Shared>,
+    /// The number of doors of all lanes.
+    pub(crate) connections: Arc<AtomicUsize>,
     pub(crate) stop: Arc<OwnedFd>,
     pub(crate) connections_max: usize,
 }
 
 /// The lanes that have started. A drop drains them: the server is ending, or another part of it cannot start.
-pub(crate) struct Begun(pub(crate) Vec<Entrance<nbd::Arrival>>);
+pub(crate) struct Begun(pub(crate) Vec<Entrance>);
 
 impl Drop for Begun {
     fn drop(&mut self) {
@@ -52,7 +52,7 @@ impl Acceptor {
     /// Accepts clients until `stop` rings. The lanes then drain.
     pub(crate) fn run(mut self) {
         if let Some(client) = self.client.take() {
-            self.deal(client);
+            self.assign_to_lane(client);
         }
         loop {
             let sources = self.listeners.iter().map(AsFd::as_fd).chain([self.stop.as_fd()]);
@@ -61,13 +61,13 @@ impl Acceptor {
             if poll(&mut sources, None).is_err() {
                 continue; // a signal
             }
-            let has_come = |at: usize| !sources[at].revents().is_empty();
-            if has_come(self.listeners.len()) {
+            let (stop, arrivals) = sources.split_last().expect("the bell is a source");
+            if !stop.revents().is_empty() {
                 break;
             }
-            for (at, listener) in self.listeners.iter().enumerate() {
-                if has_come(at) {
-                    self.welcome(listener);
+            for (source, listener) in arrivals.iter().zip(&self.listeners) {
+                if !source.revents().is_empty() {
+                    self.accept_client(listener);
                 }
             }
         }
@@ -75,49 +75,68 @@ impl Acceptor {
         drop(self.listeners);
     }
 
-    fn welcome(&self, listener: &Listener) {
+    fn accept_client(&self, listener: &Listener) {
         match listener.accept() {
-            Ok(Some(client)) => self.deal(client),
+            Ok(Some(client)) => self.assign_to_lane(client),
             Ok(None) => {}
             Err(_) => std::thread::sleep(ACCEPT_REST),
         }
     }
 
-    /// Sends a client to the lane with the fewest clients, if there is room ([silent-client-makes-room]).
-    fn deal(&self, client: Peer) {
-        let connections = || self.shared.connections.load(Ordering::Relaxed);
-        let silent = || {
-            let is_full = connections() >= self.connections_max;
-            let all_max = newcomers_max(self.connections_max);
-            let (register, origin) = (&self.shared.newcomers, client.origin);
-            let of_origin = register.oldest_from(origin, newcomers_of_origin_max(all_max));
-            of_origin.or_else(|| register.oldest_of(if is_full { 0 } else { all_max }))
-        };
-        if let Some((ticket, lane)) = silent() {
-            self.lanes.0[lane].send(Message::CutOff(ticket));
-            let until = Instant::now() + ROOM_WAIT;
-            while silent().is_some_and(|(oldest, _)| oldest == ticket) && Instant::now() < until {
-                std::thread::sleep(ROOM_POLL);
-            }
-            while connections() >= self.connections_max && Instant::now() < until {
-                std::thread::sleep(ROOM_POLL);
-            }
-        }
+    /// Sends a client to the lane with the fewest clients, if there is room.
+    fn assign_to_lane(&self, client: Peer) {
+        self.make_room(&client);
         // [operator-has-descriptors]
-        if connections() >= self.connections_max || !descriptors::suits_client(&client.fd) {
-            if let Some(events) = &self.events {
-                let event = ClientEvent { client: client.name, happened: Happened::CutOff };
-                drop(events.try_send(Event::Client(event)));
-            }
-            return; // closed
+        if self.is_full() || !descriptors::suits_client(&client.fd) {
+            self.doors.tell(&client, || Happened::CutOff);
+            return; // the client's socket is closed here
         }
         let lanes = self.lanes.0.iter().enumerate();
-        let least = lanes.min_by_key(|(_, entrance)| entrance.load.load(Ordering::Relaxed));
-        let (lane, entrance) = least.expect("at least one lane");
-        self.shared.connections.fetch_add(1, Ordering::Relaxed);
+        let (lane, entrance) = lanes
+            .min_by_key(|(_, entrance)| entrance.load.load(Ordering::Relaxed))
+            .expect("at least one lane");
+        // Counted before the lane opens the door: otherwise the next client would see the old number.
+        self.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
-        let ticket = self.shared.newcomers.enter(client.origin, lane);
-        entrance.send(Message::Arrival(nbd::Arrival::New(client), Some(ticket)));
+        let ticket = self.doors.newcomers.enter(client.origin, lane);
+        let shared = Arc::clone(&self.doors);
+        let newcomer = nbd::Newcomer { peer: client, ticket, shared };
+        entrance.send(Message::Arrival(Box::new(newcomer)));
+    }
+
+    /// Cuts off the client that has to make room for `client`, if there is one, and waits until its lane has done so
+    /// ([silent-client-makes-room]).
+    fn make_room(&self, client: &Peer) {
+        let Some((silent, lane)) = self.find_silent_client(client) else { return };
+        self.doors.newcomers.cut_off(silent);
+        self.lanes.0[lane].send(Message::WakeDoors);
+        let until = Instant::now() + ROOM_WAIT;
+        // First the client leaves the register, then, when nothing of it is in flight, its door closes.
+        while self.find_silent_client(client).is_some_and(|(oldest, _)| oldest == silent)
+            && Instant::now() < until
+        {
+            std::thread::sleep(ROOM_POLL);
+        }
+        while self.is_full() && Instant::now() < until {
+            std::thread::sleep(ROOM_POLL);
+        }
+    }
+
+    /// Returns the client that has to make room for `client`, and the number of its lane.
+    ///
+    /// With 1024 clients at most, 256 may be silent, and 64 of one origin. The 65th of an origin pushes out the oldest of that
+    /// origin, even if there are only 65 in all.
+    fn find_silent_client(&self, client: &Peer) -> Option<(NewcomerId, usize)> {
+        let silent_max = newcomers_max(self.connections_max);
+        let register = &self.doors.newcomers;
+        register.oldest_from(client.origin, newcomers_of_origin_max(silent_max)).or_else(|| {
+            // A full server needs a place at once: one silent client is enough to take it from.
+            register.oldest_of(if self.is_full() { 0 } else { silent_max })
+        })
+    }
+
+    fn is_full(&self) -> bool {
+        self.connections.load(Ordering::Relaxed) >= self.connections_max
     }
 }
 

@@ -1,6 +1,5 @@
 //! The traffic of a running server, which other threads query from its lanes.
 
-use crate::door::nbd;
 use crate::lane::entrance::{Entrance, Message, ask};
 use crate::observation::traffic::Traffic;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +8,7 @@ use std::sync::Arc;
 /// Queries the lanes of a [`Server`](crate::Server) for their traffic.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
+    pub(crate) entrances: Vec<Entrance>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
 

@@ -196,7 +196,7 @@ impl Io {
 #[derive(Clone, Debug)]
 pub struct Stopper {
     stop: Arc<OwnedFd>,
-    entrances: Vec<Entrance<nbd::Arrival>>,
+    entrances: Vec<Entrance>,
 }
 
 impl Stopper {
@@ -245,7 +245,6 @@ impl Server {
             failures: config.failures.clone(),
             watcher: config.watcher.clone(),
             connections: Arc::default(),
-            newcomers: Arc::default(),
             ends_with_last,
         });
         let mut doors = nbd::Shared::new(&roster).map_err(StartError::Export)?;
@@ -257,9 +256,10 @@ impl Server {
         let (entrances, messages): (Vec<_>, Vec<_>) = ways.unzip();
         let begun = Begun(entrances.clone());
         let entrances = entrances.into();
-        let lanes = messages.into_iter().enumerate().map(|(number, messages)| {
-            start_lane(number, messages, &entrances, &shared, &doors, &stop)
-        });
+        let lanes = messages
+            .into_iter()
+            .enumerate()
+            .map(|(number, messages)| start_lane(number, messages, &entrances, &shared, &stop));
         let lanes = lanes.collect::<Result<_, _>>()?;
         let metrics_address = metrics.as_ref().map(|listener| listener.address.clone());
         let connections = Arc::clone(&shared.connections);
@@ -270,8 +270,8 @@ impl Server {
             listeners,
             client,
             lanes: begun,
-            shared: Arc::clone(&shared),
-            events: config.events.clone(),
+            connections: Arc::clone(&shared.connections),
+            doors,
             stop: Arc::clone(&stop),
             connections_max,
         };
@@ -460,16 +460,14 @@ impl Drop for EndsServer {
 
 fn start_lane(
     number: usize,
-    messages: mpsc::Receiver<Message<nbd::Arrival>>,
-    entrances: &Arc<[Entrance<nbd::Arrival>]>,
+    messages: mpsc::Receiver<Message>,
+    entrances: &Arc<[Entrance]>,
     shared: &Arc<Shared>,
-    doors: &Arc<nbd::Shared>,
     stop: &Arc<OwnedFd>,
 ) -> Result<JoinHandle<io::Result<()>>, StartError> {
     let parts = LaneParts {
         number: u32::try_from(number).expect("number of lanes within 32 bits"),
         shared: Arc::clone(shared),
-        doors: Arc::clone(doors),
         messages,
         entrances: Arc::clone(entrances),
         bell: Arc::clone(&shared.bells[number]),
@@ -478,7 +476,7 @@ fn start_lane(
     let (tell, told) = mpsc::channel();
     let end = EndsServer(Arc::clone(stop));
     // Only the thread that creates the ring may use it.
-    let body = move || match Lane::<nbd::Client>::new(parts) {
+    let body = move || match Lane::new(parts) {
         Ok(lane) => {
             drop(tell.send(Ok(())));
             let _end = end;
@@ -502,7 +500,7 @@ fn start_lane(
 
 fn start_metrics(
     listener: Listener,
-    entrances: &[Entrance<nbd::Arrival>],
+    entrances: &[Entrance],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     let metrics = Metrics {
@@ -517,7 +515,7 @@ fn start_control(
     listener: Listener,
     control: &ControlConfig,
     config: &Config,
-    entrances: &[Entrance<nbd::Arrival>],
+    entrances: &[Entrance],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     start_aside("control", |stop| {

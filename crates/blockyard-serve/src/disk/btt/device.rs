@@ -19,9 +19,6 @@ use blockyard::time::Instant;
 use blockyard_btt::{IoError, MediaError, Worker};
 use blockyard_std::parts::device::completions::{Completions, completion};
 use blockyard_std::parts::job::{Jobs, Transfer, job_of};
-use blockyard_std::parts::map::Map;
-use core::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// A lane's device to a [`Table`]. It answers a write only after it has carried the write out, so a read finds
@@ -72,20 +69,33 @@ impl BttDevice {
                 self.gathered.zero_bytes(of, &bytes, data as u64, op == Op::WriteZeroes);
                 continue;
             }
-            let (lba, count) = self.sectors(&bytes);
-            let (pages, lead) = mapping_of(transfer);
-            let first = lead + small(bytes.start - transfer.offset);
-            if op == Op::Read {
-                self.reads.read(of, lba, count, pages, first);
-                continue;
-            }
-            self.gathered.write(of, lba, count, |to| {
-                for n in 0..small(count) {
-                    let end = to.len() + sector;
-                    pages.read(first + n * data..first + (n + 1) * data, to);
-                    to.resize(end, 0);
+            let start = small(bytes.start - transfer.offset);
+            let end = small(bytes.end - transfer.offset);
+            let mut lba = bytes.start / data as u64;
+            for (pages, piece) in transfer.place.pieces(start..end) {
+                debug_assert!(
+                    piece.len().is_multiple_of(data),
+                    "a piece consists of whole sectors"
+                );
+                let count = (piece.len() / data) as u64;
+                if op == Op::Read {
+                    self.reads.read(of, lba, count, pages, piece.start);
+                } else {
+                    self.gathered.write(of, lba, count, |to| {
+                        for first in piece.step_by(data) {
+                            let end = to.len() + sector;
+                            pages.read(first..first + data, to);
+                            to.resize(end, 0);
+                        }
+                    });
                 }
-            });
+                lba += count;
+            }
+            debug_assert_eq!(
+                lba,
+                bytes.end / data as u64,
+                "mappings with all data of a BTT's request"
+            );
         }
     }
 
@@ -117,12 +127,6 @@ impl BttDevice {
             let damage = &self.table.damage;
             self.finished.fail(|| status(Err(MediaError::Failed.into()), damage));
         }
-    }
-
-    /// Returns the first sector of a range of whole sectors, and their number.
-    fn sectors(&self, bytes: &Range<u64>) -> (u64, u64) {
-        let data = self.table.data_bytes;
-        (bytes.start / data, (bytes.end - bytes.start) / data)
     }
 
     /// Returns the size of a sector and of the data in it, in bytes.
@@ -185,8 +189,4 @@ fn status(done: Result<(), IoError>, damage: &Damage) -> Status {
         }
         Err(_) => Status::IoError,
     }
-}
-
-fn mapping_of(transfer: &Transfer) -> (&Rc<Map>, usize) {
-    transfer.place.mapping().expect("mapping with the data of a BTT's request")
 }

@@ -1,9 +1,10 @@
 //! Turns ended requests into bytes to send.
 
-use super::client::{Client, Lane};
+use super::client::Client;
 use super::parse::RUNS_MAX;
 use super::session::{Serving, Session};
 use crate::disk::Data;
+use crate::lane::services::Services;
 use blockyard::status::Status;
 use blockyard_std::parts::job::{Place, Transfer};
 use blockyard_wire::nbd::transmission::STATUS_BYTES_MIN;
@@ -19,7 +20,7 @@ impl Client {
         request: Request,
         status: Status,
         transfer: Transfer,
-        lane: &mut Lane,
+        lane: &mut Services,
     ) {
         let data_bytes = self.write_answer(request, result_of(status));
         if data_bytes > 0 {
@@ -28,12 +29,16 @@ impl Client {
                 Data::Buffer(pages, range) => self.batch.pages(pages, range),
                 Data::Disk(map, range) => self.batch.map(map, range),
             }
-        } else if let Place::Buffer { pages, .. } = transfer.place {
-            lane.give_back(
-                &mut self.account,
-                pages,
-                usize::try_from(transfer.len).expect("length of one request"),
-            );
+        } else {
+            self.give_back_buffer(transfer, lane);
+        }
+    }
+
+    /// Gives back the buffer of a request that has ended, if it has one of the lane.
+    pub(super) fn give_back_buffer(&mut self, transfer: Transfer, lane: &mut Services) {
+        if let Place::Buffer { pages, .. } = transfer.place {
+            let bytes = usize::try_from(transfer.len).expect("length of one request");
+            lane.give_back(&mut self.account, pages, bytes);
         }
     }
 
@@ -43,7 +48,7 @@ impl Client {
         number: u32,
         request: Request,
         result: Result<(), Errno>,
-        lane: &mut Lane,
+        lane: &mut Services,
     ) {
         lane.list(number);
         let data_bytes = self.write_answer(request, result);

@@ -9,12 +9,14 @@
 
 use super::batch::Batch;
 use super::input::{Input, Receiving};
+use super::newcomers::Ticket;
 use super::session::{Choosing, Payload, Serving, Session, Target};
 use super::shared::Shared;
 use super::tls::TlsSession;
 use crate::clients::peer::Peer;
 use crate::clients::reserve::{self, NO_MEMORY};
 use crate::lane::door::Door;
+use crate::lane::lent::Lent;
 use crate::lane::memory::Account;
 use crate::lane::services::{Kept, Services};
 use crate::observation::event::Happened;
@@ -36,19 +38,6 @@ use std::sync::Arc;
 const LINGER: Duration = Duration::from_ms(1000);
 /// The bytes of one receive that are discarded.
 const DISCARDED_BYTES: usize = 64 << 10;
-
-/// Memory that the kernel has for a client.
-#[derive(Debug)]
-pub(crate) enum Lent {
-    /// Input to be parsed, or TLS records to be decrypted.
-    Input(Rc<[u8]>),
-    /// The payload of a write.
-    Payload { _target: Target },
-    /// Replies.
-    Batch(Box<Batch>),
-}
-
-pub(super) type Lane = Services<Lent>;
 
 #[derive(Debug)]
 enum Life {
@@ -97,6 +86,8 @@ pub(crate) struct Client {
     sending: Sending,
     life: Life,
     pub(super) account: Account,
+    /// The registration of a client that has not chosen an export.
+    pub(super) newcomer: Option<Ticket>,
 }
 
 impl Client {
@@ -131,6 +122,7 @@ impl Client {
             sending: Sending::Nothing { spare: None },
             life: Life::Open,
             account: Account::default(),
+            newcomer: None,
         }
     }
 
@@ -190,7 +182,7 @@ impl Client {
     }
 
     /// Starts to linger once every reply was sent, if it has to ([last-reply-arrives]).
-    pub(super) fn linger(&mut self, lane: &mut Lane) {
+    pub(super) fn linger(&mut self, lane: &mut Services) {
         let has_answered_all =
             self.session.at_disk() == 0 && !self.is_sending() && self.owes_nothing();
         if let Life::Ending { why, lingers: true } = &mut self.life
@@ -320,7 +312,7 @@ impl Client {
     }
 
     /// Sends the replies that are ready, unless a send is in progress or the connection is broken.
-    pub(super) fn send(&mut self, number: u32, lane: &mut Lane) {
+    pub(super) fn send(&mut self, number: u32, lane: &mut Services) {
         if self.is_dead() || !self.has_to_send() {
             return;
         }
@@ -339,10 +331,10 @@ impl Client {
         self.send_batch(number, batch, is_open && !is_awaited, lane);
     }
 
-    fn send_batch(&self, number: u32, mut batch: Box<Batch>, quick: bool, lane: &mut Lane) {
+    fn send_batch(&self, number: u32, mut batch: Box<Batch>, quick: bool, lane: &mut Services) {
         let mut message = lane.ring.message();
         batch.spans(SPANS_MAX, &mut message.spans);
-        let kept = Kept::Door { door: number, memory: Lent::Batch(batch) };
+        let kept = Kept::Door { door: number, memory: Lent::Own(batch) };
         lane.ring.send(self.peer.fd.as_raw_fd(), message, quick, kept);
     }
 
@@ -352,7 +344,7 @@ impl Client {
         number: u32,
         mut batch: Box<Batch>,
         result: io::Result<usize>,
-        lane: &mut Lane,
+        lane: &mut Services,
     ) {
         let would_wait = matches!(&result, Err(error) if error.kind() == io::ErrorKind::WouldBlock);
         let is_all = match &result {
@@ -384,7 +376,7 @@ impl Client {
     }
 
     /// Receives more, unless a receive is in progress or no input is wanted.
-    pub(super) fn receive(&mut self, number: u32, lane: &mut Lane) {
+    pub(super) fn receive(&mut self, number: u32, lane: &mut Services) {
         let Receiving::Nothing { has_more: expected } = self.input.receiving else { return };
         let fd = self.peer.fd.as_raw_fd();
         let kept = |memory| Kept::Door { door: number, memory };
@@ -419,7 +411,7 @@ impl Client {
             // [idle-holder-cut-off]: a receive into memory of the lane completes with each arrival, which counts.
             let is_whole = matches!(target, Target::Disk { .. });
             let span = target.span(*received..*granted);
-            let memory = Lent::Payload { _target: target.clone() };
+            let memory = target.lend();
             self.input.receiving = Receiving::Payload;
             lane.ring.receive(fd, span, is_whole, expected, kept(memory));
             return;
@@ -434,7 +426,7 @@ impl Client {
     }
 
     /// Breaks the connection, since there is no memory to receive into ([session-fails-without-memory]).
-    fn run_out(&mut self, number: u32, lane: &mut Lane) {
+    fn run_out(&mut self, number: u32, lane: &mut Services) {
         self.kill(NO_MEMORY);
         lane.list(number);
     }
@@ -462,9 +454,9 @@ impl Client {
             *since = now;
         }
         match (memory, &mut self.tls) {
-            (Lent::Input(records), Some(tls)) => tls.received(records, bytes),
-            (Lent::Input(input), None) => self.input.received(input, bytes),
-            (Lent::Payload { .. }, _) => {
+            (Lent::Bytes(records), Some(tls)) => tls.received(records, bytes),
+            (Lent::Bytes(input), None) => self.input.received(input, bytes),
+            (Lent::Pages { .. } | Lent::Map { .. }, _) => {
                 let Serving { transmission, payload, .. } = self.session.serving();
                 let Payload::Landing { received, .. } = payload else {
                     unreachable!("payload that is received has a target")
@@ -472,7 +464,7 @@ impl Client {
                 *received += bytes;
                 transmission.payload_taken(bytes as u64);
             }
-            (Lent::Batch(_), _) => unreachable!("a batch is sent, not received"),
+            (Lent::Own(_), _) => unreachable!("a batch is sent, not received"),
         }
         match result {
             Ok(0) => self.end("it hung up"),
@@ -481,13 +473,13 @@ impl Client {
         }
     }
 
-    pub(super) fn tell_entered(&mut self, lane: &Lane) {
+    pub(super) fn tell_entered(&mut self, lane: &Services) {
         let export = lane.disk(self.session.serving().disk).name.clone();
         let tls = self.tls_version();
         self.tell(|| Happened::Entered { export, tls });
     }
 
-    pub(super) fn tell_gone(&self, lane: &Lane) {
+    pub(super) fn tell_gone(&self, lane: &Services) {
         let (export, requests) = match &self.session {
             Session::Handshake(_) => (None, 0),
             Session::Transmission(serving) => {
@@ -504,7 +496,7 @@ impl Client {
         self.shared.tell(&self.peer, happened);
     }
 
-    pub(super) fn give_back(self, lane: &mut Lane) {
+    pub(super) fn give_back(self, lane: &mut Services) {
         let Self { mut batch, mut account, session, .. } = self;
         batch.clear(drop, |pages, bytes| lane.give_back(&mut account, pages, bytes));
         let Session::Transmission(serving) = session else { return };
@@ -525,5 +517,5 @@ impl Client {
 fn lend(mut input: Rc<[u8]>, range: core::ops::Range<usize>) -> (Span, Lent) {
     let room = &mut Rc::get_mut(&mut input).expect("input buffer with one owner")[range];
     let span = Span { start: room.as_mut_ptr(), len: room.len() };
-    (span, Lent::Input(input))
+    (span, Lent::Bytes(input))
 }

@@ -1,11 +1,11 @@
 //! A client as a door of its lane.
 
-use super::client::{Client, Lane, Lent};
-use super::moved::Arrival;
+use super::client::Client;
+use super::newcomers::Ticket;
 use super::session::{AtDisk, Choosing, Session};
-use super::shared::Shared;
-use crate::lane::door::{Door, Settled};
-use crate::observation::event::Happened;
+use crate::lane::door::{Arrival, Door, Settled};
+use crate::lane::lent::Lent;
+use crate::lane::services::Services;
 use crate::observation::overview::Visitor;
 use blockyard::status::Status;
 use blockyard::time::Instant;
@@ -13,37 +13,19 @@ use blockyard_std::parts::job::Transfer;
 use blockyard_wire::nbd::Command;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
+
+/// The reason for which a client is cut off that holds memory.
+const IDLE: &str = "it moved no data for too long while others waited for its memory";
+/// The reason for which a client is cut off that has not chosen an export.
+const SILENT: &str = "it chose no export, and others needed its place";
 
 impl Door for Client {
-    type Arrival = Arrival;
-    type Shared = Arc<Shared>;
-    type Memory = Lent;
-
-    fn open(arrival: Arrival, shared: &Arc<Shared>, lane: &mut Lane) -> Option<Self> {
-        match arrival {
-            Arrival::New(peer) => {
-                let deadline = lane.now + shared.handshake_deadline;
-                lane.wake_at(deadline);
-                Some(Self::new(peer, shared, lane.now, deadline))
-            }
-            Arrival::Moved(moved) => moved.arrive(shared, lane),
-        }
-    }
-
-    fn leave(self, lane: &mut Lane) -> Arrival {
+    fn leave(self: Box<Self>, lane: &mut Services) -> Box<dyn Arrival> {
         lane.ring.forget(self.peer.fd.as_raw_fd());
-        Arrival::Moved(Box::new(self.depart()))
+        Box::new(self.depart())
     }
 
-    fn turn_away(arrival: Arrival, shared: &Arc<Shared>) {
-        match arrival {
-            Arrival::New(peer) => shared.tell(&peer, || Happened::NoMemory),
-            Arrival::Moved(moved) => moved.turn_away(shared, Happened::NoMemory),
-        }
-    }
-
-    fn ready(&mut self, number: u32, lane: &mut Lane) {
+    fn ready(&mut self, number: u32, lane: &mut Services) {
         self.parse(number, lane);
     }
 
@@ -53,10 +35,13 @@ impl Door for Client {
         memory: Lent,
         result: io::Result<usize>,
         more: bool,
-        lane: &mut Lane,
+        lane: &mut Services,
     ) {
         match memory {
-            Lent::Batch(batch) => self.sent(number, batch, result, lane),
+            Lent::Own(batch) => {
+                let batch = batch.downcast().expect("a batch, the only value that the door lends");
+                self.sent(number, batch, result, lane);
+            }
             received => {
                 self.input.arrived = lane.turn;
                 self.received(received, result, more, lane.now);
@@ -65,7 +50,7 @@ impl Door for Client {
     }
 
     #[inline]
-    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Lane) {
+    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Services) {
         let serving = self.session.serving();
         let AtDisk { request, arrived } = serving.at_disk.remove(token);
         let is_range =
@@ -77,7 +62,12 @@ impl Door for Client {
         self.reply(request, status, transfer, lane);
     }
 
-    fn settle(&mut self, number: u32, lane: &mut Lane) -> Settled {
+    fn reclaim(&mut self, transfer: Transfer, lane: &mut Services) {
+        self.session.serving().abandoned -= 1;
+        self.give_back_buffer(transfer, lane); // [abandoned-request-keeps-memory]
+    }
+
+    fn settle(&mut self, number: u32, lane: &mut Services) -> Settled {
         if let Session::Handshake(Choosing { chosen: Some(chosen), .. }) = &self.session {
             return Settled::Leaves(chosen.home);
         }
@@ -91,7 +81,11 @@ impl Door for Client {
         Settled::Stays
     }
 
-    fn wake(&mut self, number: u32, lane: &mut Lane) {
+    fn wake(&mut self, number: u32, lane: &mut Services) {
+        if self.newcomer.as_ref().is_some_and(Ticket::is_cut_off) {
+            self.newcomer = None;
+            self.cut_off(number, SILENT, lane);
+        }
         let deadline = match &self.session {
             Session::Handshake(choosing) if !self.is_dead() => Some(choosing.deadline),
             _ => self.lingers_until(),
@@ -107,8 +101,20 @@ impl Door for Client {
         }
     }
 
-    fn holds_since(&self, anything: bool) -> Option<Instant> {
-        self.idles_since(anything)
+    fn cut_off_if_idle(
+        &mut self,
+        number: u32,
+        must_leave: bool,
+        lane: &mut Services,
+    ) -> Option<Instant> {
+        // A client that has the turn delays others even before it holds memory of the pool.
+        let counts_all = must_leave || lane.memory.has_the_turn(number);
+        let ends_at = self.idles_since(counts_all)? + lane.patience;
+        if ends_at > lane.now {
+            return Some(ends_at);
+        }
+        self.cut_off(number, IDLE, lane);
+        None
     }
 
     fn disk(&self) -> Option<usize> {
@@ -122,12 +128,12 @@ impl Door for Client {
         Some(self.seen(now))
     }
 
-    fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Lane) {
+    fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services) {
         self.kill(why);
         lane.list(number);
     }
 
-    fn end(&mut self, number: u32, why: &'static str, lane: &mut Lane) {
+    fn end(&mut self, number: u32, why: &'static str, lane: &mut Services) {
         match &mut self.session {
             Session::Handshake(_) => self.kill(why),
             Session::Transmission(serving) => {
@@ -138,7 +144,7 @@ impl Door for Client {
         lane.list(number);
     }
 
-    fn close(self, lane: &mut Lane) {
+    fn close(self: Box<Self>, lane: &mut Services) {
         self.tell_gone(lane);
         if let Some(disk) = self.disk() {
             lane.disk(disk).gate.leave();

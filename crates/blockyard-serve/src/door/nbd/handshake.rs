@@ -3,18 +3,19 @@
 //! A client that chooses an export whose gate is closed waits. Its option is as if it had not been received, and is answered
 //! when the lane calls the client again ([gate-decides-once]).
 
-use super::client::{Client, Lane};
+use super::client::Client;
 use super::session::{Choosing, Chosen, Session};
 use super::words::words_of_handshake;
 use crate::disk::Entry;
 use crate::lane::memory::Account;
 use crate::lane::services::Offered;
+use crate::lane::services::Services;
 use blockyard_wire::nbd::{Agreed, Step};
 use std::sync::Arc;
 
 impl Client {
     /// Answers the client's options. Returns whether it has chosen an export, so that requests follow.
-    pub(super) fn choose(&mut self, number: u32, lane: &mut Lane) -> bool {
+    pub(super) fn choose(&mut self, lane: &mut Services) -> bool {
         loop {
             if self.is_over() || self.is_answering() {
                 return false; // an answer is sent before the next option is read
@@ -62,7 +63,7 @@ impl Client {
                     self.kill("its export has as many clients as it may have");
                     return false;
                 }
-                Step::Transmit(agreed) => return self.enter(agreed, number, lane),
+                Step::Transmit(agreed) => return self.enter(agreed, lane),
                 Step::StartTls if !self.batch.is_empty() => return false, // the answer is sent before TLS starts
                 Step::StartTls => {
                     handshake.tls_started();
@@ -78,10 +79,10 @@ impl Client {
 
     /// Enters the export of `agreed`, through whose gate the client has come, and whose disk this lane serves or another one
     /// ([served-at-home]). Returns whether requests follow here.
-    fn enter(&mut self, agreed: Agreed, number: u32, lane: &mut Lane) -> bool {
+    fn enter(&mut self, agreed: Agreed, lane: &mut Services) -> bool {
         let Offered { disk, elsewhere, .. } = &lane.offered[&agreed.export.0];
         let elsewhere = elsewhere.map(|home| (home, Arc::downgrade(disk)));
-        lane.newcomers.remove(number);
+        self.newcomer = None;
         match (elsewhere, &mut self.session) {
             (Some((home, disk)), Session::Handshake(choosing)) => {
                 choosing.chosen = Some(Chosen { agreed, disk, home });

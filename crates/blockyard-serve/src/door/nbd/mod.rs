@@ -32,13 +32,14 @@ mod export;
 mod handshake;
 mod input;
 mod moved;
+mod newcomers;
 mod parse;
 mod session;
 mod shared;
 mod tls;
 mod words;
 
-pub(crate) use client::Client;
 pub(crate) use export::exports;
-pub(crate) use moved::Arrival;
+pub(crate) use moved::Newcomer;
+pub(crate) use newcomers::NewcomerId;
 pub(crate) use shared::{Shared, Tls};

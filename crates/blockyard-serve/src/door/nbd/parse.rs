@@ -1,13 +1,15 @@
 //! Turns received bytes into requests of the lane.
 
-use super::client::{Client, Lane};
+use super::client::Client;
 use super::input::Receiving;
 use super::session::{AtDisk, INLINE_BYTES, Payload, Scan, Serving, Session, Target};
 use super::words::words_of_transmission;
 use crate::clients::reserve::NO_MEMORY;
 use crate::lane::memory::SMALL_BYTES;
+use crate::lane::services::Services;
 use blockyard::bio::Op;
 use blockyard_std::parts::job::{Owner, Place, Transfer};
+use blockyard_std::parts::slab::Slab;
 use blockyard_wire::nbd::{Command, Errno, Event, Request};
 use std::io;
 
@@ -30,12 +32,14 @@ enum Found {
 }
 
 impl Client {
-    pub(super) fn parse(&mut self, number: u32, lane: &mut Lane) {
+    pub(super) fn parse(&mut self, number: u32, lane: &mut Services) {
         if self.is_dead() {
             // It takes no more memory. What it holds is given back when its requests at the disk have ended.
             lane.memory.forget(number);
-            let is_its = |owner: &_| matches!(owner, Owner::Door { door, .. } if *door == number);
-            lane.abandon(is_its); // [last-flush-in-time]
+            if let Session::Transmission(serving) = &mut self.session {
+                serving.abandoned += lane.abandon_requests(number); // [last-flush-in-time]
+                serving.at_disk = Slab::default();
+            }
             return;
         }
         if self.lingers_until().is_some() || self.input.receiving == Receiving::Input {
@@ -48,7 +52,7 @@ impl Client {
     }
 
     /// Decrypts more records, unless another event must come first. Returns whether there were any bytes.
-    fn open(&mut self, number: u32, lane: &mut Lane) -> bool {
+    fn open(&mut self, number: u32, lane: &mut Services) -> bool {
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_answering()) {
             return false;
@@ -77,8 +81,8 @@ impl Client {
         }
     }
 
-    fn understand(&mut self, number: u32, lane: &mut Lane) {
-        if matches!(self.session, Session::Handshake(_)) && !self.choose(number, lane) {
+    fn understand(&mut self, number: u32, lane: &mut Services) {
+        if matches!(self.session, Session::Handshake(_)) && !self.choose(lane) {
             return;
         }
         // The limits of the connection bound this loop ([no-request-past-limits]).
@@ -99,7 +103,7 @@ impl Client {
     }
 
     /// Continues the request that waits.
-    fn find_waiting(&mut self, number: u32, lane: &mut Lane) -> Found {
+    fn find_waiting(&mut self, number: u32, lane: &mut Services) -> Found {
         let serving = self.session.serving();
         match serving.payload.take() {
             Payload::Landing { request, target, .. }
@@ -129,7 +133,7 @@ impl Client {
     }
 
     /// Continues the request that waits, or else parses the next one.
-    fn find(&mut self, number: u32, lane: &mut Lane) -> Found {
+    fn find(&mut self, number: u32, lane: &mut Services) -> Found {
         let Session::Transmission(serving) = &mut self.session else {
             unreachable!("the handshake is over")
         };
@@ -172,7 +176,7 @@ impl Client {
 
     /// Handles the payload of a WRITE, of which `left` bytes have not been taken. Takes it from the input, waits for
     /// the rest, or gets a [`Target`] into which it is received.
-    fn payload(&mut self, number: u32, left: u64, lane: &mut Lane) -> Found {
+    fn payload(&mut self, number: u32, left: u64, lane: &mut Services) -> Found {
         let Serving { disk, transmission, payload, waits, .. } = self.session.serving();
         let disk = *disk;
         let wanted = bytes(left);
@@ -217,7 +221,7 @@ impl Client {
 
     /// Looks up the runs of a range, and reports them once they are complete. Stops when the lookups of this turn are
     /// used up ([status-in-slices]), or while other answers wait ([unread-status-is-short]).
-    fn scan(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Lane) -> Found {
+    fn scan(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Services) -> Found {
         let serving = self.session.serving();
         let is_full = self.batch.heads_bytes() >= UNSENT_BYTES_MAX;
         let end = scan.request.offset() + scan.request.len();
@@ -238,7 +242,7 @@ impl Client {
 
     /// Prepares a READ, which waits if the disk needs memory for its data and the lane has none.
     #[inline]
-    fn read(&mut self, number: u32, request: Request, lane: &mut Lane) -> Found {
+    fn read(&mut self, number: u32, request: Request, lane: &mut Services) -> Found {
         let serving = self.session.serving();
         if !lane.disk(serving.disk).needs_pages() {
             return Found::Request(request, Place::Nowhere);
@@ -259,7 +263,7 @@ impl Client {
     }
 
     /// Submits a request to the disk, or answers it if the disk is not needed.
-    fn start(&mut self, number: u32, request: Request, place: Place, lane: &mut Lane) {
+    fn start(&mut self, number: u32, request: Request, place: Place, lane: &mut Services) {
         let serving = self.session.serving();
         let disk = serving.disk;
         let command = request.command().expect("command of a request that was not settled");

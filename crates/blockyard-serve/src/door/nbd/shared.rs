@@ -1,6 +1,7 @@
 //! The state that all NBD clients of a server share.
 
 use super::export::exports;
+use super::newcomers::Register;
 use crate::clients::peer::Peer;
 use crate::disk::roster::{Listed, Roster};
 use crate::observation::event::{ClientEvent, Event, Happened};
@@ -23,6 +24,8 @@ pub(crate) struct Shared {
     /// The time within which a client must choose an export.
     pub(crate) handshake_deadline: Duration,
     pub(crate) events: Option<mpsc::SyncSender<Event>>,
+    /// The clients of all lanes that have not chosen an export.
+    pub(crate) newcomers: Arc<Register>,
 }
 
 /// The exports that one client may choose.
@@ -70,6 +73,7 @@ impl Shared {
             next_client: 1.into(),
             handshake_deadline: Duration::MAX,
             events: None,
+            newcomers: Arc::default(),
         })
     }
 
@@ -109,7 +113,7 @@ impl Shared {
     }
 
     /// Reports an event of the client `peer`.
-    pub(super) fn tell(&self, peer: &Peer, happened: impl FnOnce() -> Happened) {
+    pub(crate) fn tell(&self, peer: &Peer, happened: impl FnOnce() -> Happened) {
         if let Some(events) = &self.events {
             // A lane never waits for the log: a full channel drops the event.
             let event = ClientEvent { client: peer.name.clone(), happened: happened() };

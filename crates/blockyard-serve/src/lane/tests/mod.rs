@@ -1,9 +1,11 @@
 //! Tests of a lane without a protocol, with a client in memory.
 
+mod doors;
+mod guest;
+
 use crate::clients::admission::Admission;
 use crate::disk::{DiskConfig, Layers, Source};
-use crate::door::memory::{Ask, Memory, MemoryDoor, Next, Rounds};
-use crate::lane::Lane;
+use crate::door::memory::{Ask, Memory, Next, Rounds};
 use crate::lane::entrance::Message;
 use crate::lane_alone;
 use blockyard::bio::Op;
@@ -134,7 +136,7 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
 fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
     let delay = Some(Extra::fixed(Duration::from_ms(20)));
     let disk = DiskConfig { layers: Layers { delay, ..Layers::default() }, ..in_memory() };
-    let (entrance, parts) = lane_alone::parts::<MemoryDoor>(&disk, IoEngine::Auto, |_| Ok(()))
+    let (entrance, parts) = lane_alone::parts(&disk, IoEngine::Auto)
         .expect("a lane with a disk in memory should be constructible");
     let (ended, ends) = mpsc::channel();
     let own = entrance.clone();
@@ -146,11 +148,7 @@ fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
         own.send(Message::Drain);
     });
     let arrival = Rounds { disk: 0, memory_bytes: BLOCK, next, ended: Some(ended) };
-    entrance.send(Message::Arrival(arrival, Some(lane_alone::ticket(&parts))));
-    Lane::new(parts)
-        .expect("the kernel should offer io_uring")
-        .serve()
-        .expect("the last flushes should succeed");
+    lane_alone::run(entrance, parts, [Box::new(arrival)]).expect("the last flushes should succeed");
     let ends: Vec<_> = ends.into_iter().collect();
     all_well(&ends, 3);
 }
