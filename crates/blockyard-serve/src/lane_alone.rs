@@ -56,7 +56,7 @@ pub(crate) fn run<const N: usize>(
 pub(crate) fn nbd_client(parts: &LaneParts, socket: OwnedFd) -> io::Result<Box<dyn Arrival>> {
     let shared = nbd::Shared::new(&parts.shared.roster).map_err(io::Error::other)?;
     let ticket = shared.newcomers.enter(Origin::Unknown, 0);
-    let peer = Peer::connected(socket);
+    let peer = Peer::from_connected(socket);
     Ok(Box::new(nbd::Newcomer { peer, ticket, shared: Arc::new(shared) }))
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Returns the client that was accepted from `address`.
-    pub(crate) fn accepted(fd: OwnedFd, address: Option<SocketAddrAny>) -> Self {
+    pub(crate) fn from_accepted(fd: OwnedFd, address: Option<SocketAddrAny>) -> Self {
         let address = address.and_then(|address| SocketAddr::try_from(address).ok());
         let (name, origin) = match address {
             Some(address) => (address.to_string(), Origin::of(address.ip())),
@@ -71,9 +71,9 @@ impl Peer {
     }
 
     /// Returns the client at a socket that is connected already.
-    pub(crate) fn connected(fd: OwnedFd) -> Self {
+    pub(crate) fn from_connected(fd: OwnedFd) -> Self {
         let address = getpeername(&fd).ok().flatten();
-        Self::accepted(fd, address)
+        Self::from_accepted(fd, address)
     }
 }
 

@@ -6,7 +6,7 @@
 //! lane without a protocol, and benchmarks use it to measure the lane's own cost.
 
 use crate::disk::Data;
-use crate::lane::door::{Arrival, Door, Settled};
+use crate::lane::door::{AfterTurn, Arrival, Door};
 use crate::lane::lent::Lent;
 use crate::lane::services::Services;
 use blockyard::bio::Op;
@@ -130,9 +130,9 @@ impl fmt::Debug for Rounds {
 }
 
 impl Arrival for Rounds {
-    fn open(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
+    fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
         let Self { disk, memory_bytes, next, ended } = *self;
-        lane.serve_disk(disk);
+        lane.ensure_queue(disk);
         let memory = Map::new(memory_bytes).expect("the client's memory should be mappable");
         Some(Box::new(MemoryDoor {
             disk,
@@ -149,17 +149,23 @@ impl Arrival for Rounds {
 }
 
 impl Door for MemoryDoor {
-    fn ready(&mut self, number: u32, lane: &mut Services) {
+    fn process_input(&mut self, number: u32, lane: &mut Services) {
         if self.stage == Stage::Asking {
             self.submit(number, lane);
         }
     }
 
-    fn returned(&mut self, _: u32, _: Lent, _: io::Result<usize>, _: bool, _: &mut Services) {
+    fn take_back(&mut self, _: u32, _: Lent, _: io::Result<usize>, _: bool, _: &mut Services) {
         unreachable!("a client in memory lends nothing to the kernel")
     }
 
-    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Services) {
+    fn finish_request(
+        &mut self,
+        token: u32,
+        status: Status,
+        transfer: Transfer,
+        lane: &mut Services,
+    ) {
         let ask = self.round[token as usize];
         if ask.op == Op::Read
             && status == Status::Ok
@@ -178,13 +184,13 @@ impl Door for MemoryDoor {
         }
     }
 
-    fn settle(&mut self, number: u32, lane: &mut Services) -> Settled {
+    fn end_turn(&mut self, number: u32, lane: &mut Services) -> AfterTurn {
         if self.stage == Stage::Asking {
-            lane.list(number);
+            lane.schedule_door(number);
         }
         match self.stage == Stage::Over && self.left == 0 {
-            true => Settled::Done,
-            false => Settled::Stays,
+            true => AfterTurn::Close,
+            false => AfterTurn::Keep,
         }
     }
 
@@ -196,9 +202,9 @@ impl Door for MemoryDoor {
         unreachable!("a client in memory holds nothing of the lane")
     }
 
-    fn end(&mut self, number: u32, _why: &'static str, lane: &mut Services) {
+    fn start_drain(&mut self, number: u32, _why: &'static str, lane: &mut Services) {
         self.stage = Stage::Over;
-        lane.list(number);
+        lane.schedule_door(number);
     }
 
     fn close(self: Box<Self>, _lane: &mut Services) {}

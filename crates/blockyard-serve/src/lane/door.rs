@@ -12,7 +12,7 @@
 
 use super::lent::Lent;
 use super::services::Services;
-use crate::observation::overview::Visitor;
+use crate::observation::overview::ClientView;
 use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard_std::parts::job::Transfer;
@@ -23,40 +23,40 @@ use std::io;
 pub(crate) trait Arrival: fmt::Debug + Send {
     /// Opens a door for the client. The lane lists the door. Returns `None` if the client comes from another lane, and its
     /// disk has been removed since.
-    fn open(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>>;
+    fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>>;
 
     /// Turns the client away, since there is no memory for a door.
     fn turn_away(self: Box<Self>);
 }
 
-/// What becomes of a door at the end of a turn.
-#[must_use = "a door that is done or leaves must be removed from its lane"]
+/// The next step of a door at the end of a turn.
+#[must_use = "a door that closes or moves must be removed from its lane"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
+pub(crate) enum AfterTurn {
     /// The door stays.
-    Stays,
+    Keep,
     /// The door is done: the kernel holds no memory of it, no disk holds a request of it, and no input will come.
-    Done,
-    /// The door is as quiet, and its client goes on in the lane with this number: [`Door::leave`].
-    Leaves(usize),
+    Close,
+    /// The door is as quiet, and its client continues in the lane with this number: [`Door::pack_for_move`].
+    MoveTo(usize),
 }
 
 /// The way of one client into a lane. See the [module](self).
 ///
-/// Each call names the door by the number that it has in its lane. The lane calls [`Door::settle`] in the
-/// turn of every call of [`Door::returned`], [`Door::ended`] and [`Door::reclaim`], and after [`Services::list`].
+/// Each call names the door by the number that it has in its lane. The lane calls [`Door::end_turn`] in the
+/// turn of every call of [`Door::take_back`], [`Door::finish_request`] and [`Door::reclaim_memory`], and after [`Services::schedule_door`].
 pub(crate) trait Door {
-    /// Returns the client as it arrives at the lane that the door [leaves for](Settled::Leaves). This lane has forgotten the door.
-    fn leave(self: Box<Self>, _lane: &mut Services) -> Box<dyn Arrival> {
+    /// Returns the client as it arrives at the lane that the door [moves to](AfterTurn::MoveTo). This lane has forgotten the door.
+    fn pack_for_move(self: Box<Self>, _lane: &mut Services) -> Box<dyn Arrival> {
         unreachable!("a client of this kind stays in its lane")
     }
 
     /// Parses the input and submits its requests. The lane calls this when input has arrived, or when a door that
     /// waited may continue.
-    fn ready(&mut self, number: u32, lane: &mut Services);
+    fn process_input(&mut self, number: u32, lane: &mut Services);
 
     /// Takes back `memory` from the kernel. With `more`, the socket already holds more input.
-    fn returned(
+    fn take_back(
         &mut self,
         number: u32,
         memory: Lent,
@@ -66,21 +66,27 @@ pub(crate) trait Door {
     );
 
     /// Handles the end of the request with this `token`; `transfer` returns its memory.
-    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Services);
+    fn finish_request(
+        &mut self,
+        token: u32,
+        status: Status,
+        transfer: Transfer,
+        lane: &mut Services,
+    );
 
     /// Takes back the memory of a request that the door has [abandoned](Services::abandon_requests)
     /// ([abandoned-request-keeps-memory]).
-    fn reclaim(&mut self, _transfer: Transfer, _lane: &mut Services) {
+    fn reclaim_memory(&mut self, _transfer: Transfer, _lane: &mut Services) {
         unreachable!("a door of this kind abandons no request")
     }
 
     /// Ends a turn: starts the sends and receives that are due.
-    fn settle(&mut self, number: u32, lane: &mut Services) -> Settled;
+    fn end_turn(&mut self, number: u32, lane: &mut Services) -> AfterTurn;
 
-    /// Reacts to the time, or to another thread: an instant that some door passed to [`Services::wake_at`] has come, or a thread
+    /// Reacts to the time, or to another thread: an instant that some door passed to [`Services::schedule_wake`] has come, or a thread
     /// has sent [`Message::WakeDoors`](super::entrance::Message::WakeDoors). A door that waits for a later instant calls
-    /// `wake_at` again.
-    fn wake(&mut self, _number: u32, _lane: &mut Services) {}
+    /// `schedule_wake` again.
+    fn on_wake(&mut self, _number: u32, _lane: &mut Services) {}
 
     /// Cuts off the client if it delays others: it has kept memory of the lane, and moved no byte, for the lane's patience. If it
     /// `must_leave`, because the lane or its disk ends, any unfinished transfer delays others. Returns the instant at which the
@@ -98,7 +104,7 @@ pub(crate) trait Door {
     fn disk(&self) -> Option<usize>;
 
     /// Returns the client as an operator sees it, if it came through a socket.
-    fn visitor(&self, _now: Instant) -> Option<Visitor> {
+    fn describe_client(&self, _now: Instant) -> Option<ClientView> {
         None
     }
 
@@ -106,7 +112,7 @@ pub(crate) trait Door {
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services);
 
     /// Drains the door, for the reason `why`: it takes no new request, answers those in flight, and is then done.
-    fn end(&mut self, number: u32, why: &'static str, lane: &mut Services);
+    fn start_drain(&mut self, number: u32, why: &'static str, lane: &mut Services);
 
     /// Gives back all memory of the lane. The lane has forgotten the door.
     fn close(self: Box<Self>, lane: &mut Services);

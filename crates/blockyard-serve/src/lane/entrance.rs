@@ -37,7 +37,7 @@ pub(crate) enum Message {
     Add(usize, Arc<Disk>, mpsc::Sender<()>),
     /// A closed gate is open again, or its export is gone: let the clients that wait in front of it choose again.
     ChooseAgain,
-    /// Drain the clients of the disk with this number, flush it, and give it up. Send whether the flush succeeded.
+    /// Drain the clients of the disk with this number, flush it, and forget it. Send whether the flush succeeded.
     Remove(usize, mpsc::Sender<io::Result<()>>),
     /// Answer every request in flight, flush, and end.
     Drain,
@@ -57,8 +57,7 @@ pub(crate) struct Entrance {
 impl Clone for Entrance {
     fn clone(&self) -> Self {
         let Self { messages, bell, load } = self;
-        let (bell, load) = (Arc::clone(bell), Arc::clone(load));
-        Self { messages: messages.clone(), bell, load }
+        Self { messages: messages.clone(), bell: Arc::clone(bell), load: Arc::clone(load) }
     }
 }
 
@@ -81,15 +80,15 @@ impl Entrance {
 /// # Errors
 ///
 /// Returns the index of the first lane that has ended or does not answer within a second.
-pub(crate) fn ask<T>(
+pub(crate) fn ask_lanes<T>(
     entrances: &[Entrance],
     question: impl Fn(mpsc::Sender<T>) -> Message,
 ) -> Result<Vec<T>, usize> {
-    ask_for(TIMEOUT, entrances, question)
+    ask_within(TIMEOUT, entrances, question)
 }
 
-/// As [`ask`], but waits for as long as `timeout`.
-pub(crate) fn ask_for<T>(
+/// As [`ask_lanes`], but waits for as long as `timeout`.
+pub(crate) fn ask_within<T>(
     timeout: Duration,
     entrances: &[Entrance],
     question: impl Fn(mpsc::Sender<T>) -> Message,
@@ -99,6 +98,7 @@ pub(crate) fn ask_for<T>(
         entrance.send(question(sender));
         answer
     });
+    // All lanes are asked before the first answer is awaited, so that they work at the same time.
     let asked: Vec<_> = asked.collect();
     let until = Instant::now() + timeout;
     let answers = asked.into_iter().enumerate().map(|(lane, answer)| {

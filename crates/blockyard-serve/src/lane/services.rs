@@ -71,7 +71,7 @@ pub(crate) struct Services {
     pub(crate) offered: BTreeMap<usize, Offered>,
     /// The number of the lane.
     pub(crate) number: usize,
-    pub(crate) listed: Numbers,
+    pub(crate) scheduled: Numbers,
     pub(crate) memory: LaneMemory,
     pub(crate) handshakes: Handshakes,
     /// Doors that wait for a turn in which they may look up runs.
@@ -110,7 +110,7 @@ impl Services {
             disks: Disks::default(),
             offered: BTreeMap::new(),
             number: 0,
-            listed: Numbers::default(),
+            scheduled: Numbers::default(),
             memory,
             handshakes: Handshakes::default(),
             lookups_wanted: Numbers::default(),
@@ -130,8 +130,8 @@ impl Services {
     }
 
     /// Makes the queue of an offered disk, unless the lane has it ([queue-at-first-client]).
-    pub(crate) fn serve_disk(&mut self, number: usize) {
-        if self.disks.has(number) {
+    pub(crate) fn ensure_queue(&mut self, number: usize) {
+        if self.disks.contains(number) {
             return;
         }
         let Offered { disk, watcher, .. } = &self.offered[&number];
@@ -145,7 +145,7 @@ impl Services {
         let lane =
             u32::try_from(self.number).expect("the number of a lane, of which there are few");
         let queue = DiskQueue::new(disk, lane, &self.jobs, meter);
-        self.disks.put(number, queue);
+        self.disks.insert(number, queue);
     }
 
     /// Returns the traffic of the lane's doors, without the number of clients.
@@ -157,8 +157,8 @@ impl Services {
 
     /// Lists `door` to be called in this turn, or in the next one if it has been called already.
     #[inline]
-    pub(crate) fn list(&mut self, door: u32) {
-        self.listed.put(door);
+    pub(crate) fn schedule_door(&mut self, door: u32) {
+        self.scheduled.insert(door);
     }
 
     /// Grants `bytes` of memory to `door`, for a request that holds `so_far` bytes. Returns `false` if too
@@ -171,8 +171,9 @@ impl Services {
         so_far: usize,
         bytes: usize,
     ) -> bool {
-        let is_granted = self.memory.take(door, account, so_far, bytes);
+        let is_granted = self.memory.take_bytes(door, account, so_far, bytes);
         if !is_granted {
+            // Somebody waits from now on: a client that keeps memory idle is cut off when its patience ends.
             self.impatient_at = self.impatient_at.min(self.now + self.patience);
         }
         is_granted
@@ -181,7 +182,8 @@ impl Services {
     /// Takes one of the lookups of this turn. If none is left, lists `door` for a later turn and returns `false`.
     pub(crate) fn take_lookup(&mut self, door: u32) -> bool {
         if self.lookups_left == 0 {
-            self.lookups_wanted.put(door);
+            // Either another door has this turn's lookups, or this one has used them up.
+            self.lookups_wanted.insert(door);
             return false;
         }
         self.lookups_left -= 1;
@@ -189,26 +191,26 @@ impl Services {
     }
 
     /// Schedules a wake-up of all doors at `instant` or earlier.
-    pub(crate) fn wake_at(&mut self, instant: Instant) {
+    pub(crate) fn schedule_wake(&mut self, instant: Instant) {
         self.wake_at = self.wake_at.min(instant);
     }
 
-    pub(crate) fn wakes_at(&self) -> Instant {
+    pub(crate) fn next_wake(&self) -> Instant {
         self.wake_at
     }
 
     /// Clears the wake-up. Each door that needs another one schedules it when it is woken.
-    pub(crate) fn forget_wake(&mut self) {
+    pub(crate) fn clear_wake(&mut self) {
         self.wake_at = Instant::MAX;
     }
 
     /// Returns a buffer for all blocks that `len` bytes at `offset` of a disk touch, and the offset of
-    /// those bytes in the buffer. Unless the client `is_charged` for all bytes, [`Self::charged`] follows.
+    /// those bytes in the buffer. Unless the client `is_charged` for all bytes, [`Self::mark_charged`] follows.
     ///
     /// # Errors
     ///
     /// Fails if there is no memory.
-    pub(crate) fn buffer(
+    pub(crate) fn take_buffer(
         &mut self,
         disk: usize,
         offset: u64,
@@ -216,20 +218,22 @@ impl Services {
         is_charged: bool,
     ) -> io::Result<(Rc<Pages>, usize)> {
         let block = self.disk(disk).block_bytes();
+        // With blocks of 4096 bytes, 100 bytes at 5000 are bytes 904 to 1004 of a buffer of one block.
         let lead = offset % block;
         let all = (lead + len).next_multiple_of(block);
-        let bytes = |count| usize::try_from(count).expect("the length of a request fits in usize");
-        Ok((self.pool.take(bytes(all), is_charged)?, bytes(lead)))
+        let [all, lead] = [all, lead]
+            .map(|count| usize::try_from(count).expect("the length of a request fits in usize"));
+        Ok((self.pool.take(all, is_charged)?, lead))
     }
 
-    /// Takes note that a client has been charged for all bytes of a buffer.
-    pub(crate) fn charged(&mut self, pages: &Pages) {
+    /// Notes that a client has been charged for all bytes of a buffer.
+    pub(crate) fn mark_charged(&mut self, pages: &Pages) {
         self.pool.charged(pages);
     }
 
-    /// Takes back a buffer from [`Self::buffer`], and the `bytes` that `account` was charged for it.
-    pub(crate) fn give_back(&mut self, account: &mut Account, pages: Rc<Pages>, bytes: usize) {
-        self.memory.give(account, bytes);
+    /// Takes back a buffer from [`Self::take_buffer`], and the `bytes` that `account` was charged for it.
+    pub(crate) fn return_buffer(&mut self, account: &mut Account, pages: Rc<Pages>, bytes: usize) {
+        self.memory.return_bytes(account, bytes);
         self.pool.give(pages);
     }
 
@@ -251,12 +255,13 @@ impl Services {
     /// Returns the next job of `disk` that has ended. If a bio succeeded and its job has more, submits the next one and
     /// sets `submitted`.
     #[inline]
-    pub(crate) fn next_ended(&mut self, disk: usize, submitted: &mut bool) -> Option<EndedJob> {
+    pub(crate) fn next_ended_job(&mut self, disk: usize, submitted: &mut bool) -> Option<EndedJob> {
         let disk = &mut self.disks[disk];
         let ended = disk.queue.next_ended(submitted)?;
+        // Every flush counts, whoever asked: each is a report about the same file.
         match (&ended.job.owner, ended.op) {
             (Owner::Lane, _) | (_, Op::Flush) => {
-                disk.disk.damage.flushed(ended.status != Status::Ok); // [failed-flush-is-told]
+                disk.disk.damage.note_flush(ended.status != Status::Ok); // [failed-flush-is-told]
             }
             (Owner::Door { .. } | Owner::Abandoned { .. }, op) => {
                 disk.traffic.count(op, ended.job.transfer.len);
@@ -266,12 +271,12 @@ impl Services {
     }
 
     /// Abandons the rest of ranges, by their owners ([abandoned-range-stops]).
-    pub(crate) fn abandon(&self, whose: impl Fn(&Owner) -> bool) {
+    pub(crate) fn stop_ranges(&self, whose: impl Fn(&Owner) -> bool) {
         job::abandon(&self.jobs, whose);
     }
 
     /// Abandons all requests of `door`, whose client was reset: the lane drops their results, and ranges stop
-    /// ([abandoned-range-stops]). Returns their number. [`Door::reclaim`](super::door::Door::reclaim) follows for each of them
+    /// ([abandoned-range-stops]). Returns their number. [`Door::reclaim_memory`](super::door::Door::reclaim_memory) follows for each of them
     /// when the device has ended it ([abandoned-request-keeps-memory]).
     pub(crate) fn abandon_requests(&mut self, door: u32) -> usize {
         job::disown(&self.jobs, door)
@@ -281,6 +286,7 @@ impl Services {
     /// thread of the kernel.
     pub(crate) fn prefetch(&mut self, disk: usize, offset: u64, len: u64) {
         let Some(fd) = self.disk(disk).prefetches_from().cloned() else { return };
+        // A second request for a prefetch is dropped, as it is only advice: a client cannot occupy the kernel's threads with it.
         if !core::mem::replace(&mut self.disks[disk].is_prefetching, true) {
             let len = u32::try_from(len).unwrap_or(u32::MAX).min(PREFETCHED_BYTES_MAX);
             let op = FileOp::Prefetch { offset, len };
@@ -290,7 +296,7 @@ impl Services {
     }
 
     /// Pushes the file I/O that the device of `disk` has begun to the ring.
-    pub(crate) fn begin_io(&mut self, disk: usize) {
+    pub(crate) fn start_file_io(&mut self, disk: usize) {
         let number_of_disk =
             u16::try_from(disk).expect("the number of a disk, of which there are at most 1024");
         let outbox = Rc::clone(&self.disks[disk].outbox);

@@ -74,7 +74,7 @@ pub(super) fn serve(caller: &Caller, answer: impl FnOnce(Asked) -> Answer) -> io
     if has_body {
         caller.send(answer.text.as_bytes(), until)?;
     }
-    caller.end()
+    caller.end_sending()
 }
 
 /// Receives a whole question, or enough bytes to refuse it.

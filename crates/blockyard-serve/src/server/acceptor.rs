@@ -88,7 +88,7 @@ impl Acceptor {
         self.make_room(&client);
         // [operator-has-descriptors]
         if self.is_full() || !descriptors::suits_client(&client.fd) {
-            self.doors.tell(&client, || Happened::CutOff);
+            self.doors.report(&client, || Happened::CutOff);
             return; // the client's socket is closed here
         }
         let lanes = self.lanes.0.iter().enumerate();

@@ -1,6 +1,6 @@
 //! The traffic of a running server, which other threads query from its lanes.
 
-use crate::lane::entrance::{Entrance, Message, ask};
+use crate::lane::entrance::{Entrance, Message, ask_lanes};
 use crate::observation::traffic::Traffic;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ impl Gauge {
     pub fn read(&self) -> Option<Traffic> {
         let clients = self.connections.load(Ordering::Relaxed);
         let mut all = Traffic { clients, ..Traffic::default() };
-        for traffic in ask(&self.entrances, Message::Traffic).ok()? {
+        for traffic in ask_lanes(&self.entrances, Message::Traffic).ok()? {
             all.add(&traffic);
         }
         Some(all)

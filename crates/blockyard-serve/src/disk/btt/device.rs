@@ -8,7 +8,7 @@
 //!   writes. If the file was cut short, the requests fail. One look serves all requests of a turn.
 
 use super::Table;
-use super::gathered::{Gathered, Way, small};
+use super::gathered::{Gathered, Way, to_usize};
 use super::reads::Reads;
 use crate::disk::damage::Damage;
 use crate::observation::event::Harm;
@@ -44,7 +44,7 @@ impl BttDevice {
         Self {
             way,
             jobs,
-            reads: Reads::new(sector, small(table.data_bytes)),
+            reads: Reads::new(sector, to_usize(table.data_bytes)),
             gathered: Gathered::new(sector),
             waiting: Vec::new(),
             finished: Completions::default(),
@@ -69,8 +69,8 @@ impl BttDevice {
                 self.gathered.zero_bytes(of, &bytes, data as u64, op == Op::WriteZeroes);
                 continue;
             }
-            let start = small(bytes.start - transfer.offset);
-            let end = small(bytes.end - transfer.offset);
+            let start = to_usize(bytes.start - transfer.offset);
+            let end = to_usize(bytes.end - transfer.offset);
             let mut lba = bytes.start / data as u64;
             for (pages, piece) in transfer.place.pieces(start..end) {
                 debug_assert!(
@@ -111,7 +111,7 @@ impl BttDevice {
         reads.carry_out(way, &mut tell);
         gathered.carry_out(way, &table.sharing, tell);
         for (request, done) in waiting.drain(..) {
-            let outcome = Outcome::Done(status(done, &table.damage));
+            let outcome = Outcome::Done(status_of(done, &table.damage));
             finished.push(Finished { outcome, ..request });
         }
         self.is_unsure = true;
@@ -125,13 +125,13 @@ impl BttDevice {
         let is_end_lost = self.table.end.is_some_and(|end| btt.end().is_ok_and(|now| now != end));
         if !is_whole || is_end_lost {
             let damage = &self.table.damage;
-            self.finished.fail(|| status(Err(MediaError::Failed.into()), damage));
+            self.finished.fail(|| status_of(Err(MediaError::Failed.into()), damage));
         }
     }
 
     /// Returns the size of a sector and of the data in it, in bytes.
     fn sizes(&self) -> (usize, usize) {
-        (self.way.btt().sector_bytes() as usize, small(self.table.data_bytes))
+        (self.way.btt().sector_bytes() as usize, to_usize(self.table.data_bytes))
     }
 }
 
@@ -178,13 +178,13 @@ impl Device for BttDevice {
     }
 }
 
-fn status(done: Result<(), IoError>, damage: &Damage) -> Status {
+fn status_of(done: Result<(), IoError>, damage: &Damage) -> Status {
     match done {
         Ok(()) => Status::Ok,
         Err(IoError::Lost | IoError::Media(MediaError::Bad)) => Status::Medium,
         Err(IoError::Media(MediaError::NoSpace)) => Status::NoSpace,
         Err(IoError::Media(MediaError::Failed) | IoError::Broken) => {
-            damage.note(Harm::Failed);
+            damage.note_failure(Harm::Failed);
             Status::IoError
         }
         Err(_) => Status::IoError,

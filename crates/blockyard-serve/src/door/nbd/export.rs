@@ -18,8 +18,8 @@ const _: () = assert!(
 ///
 /// The exports contradict each other: for example, two of them have one name.
 pub(crate) fn exports(disks: &[Listed]) -> Result<Exports, ExportError> {
-    let numbered = |Listed { number, disk, .. }: &Listed| (ExportIndex(*number), export(disk));
-    Exports::numbered(disks.iter().map(numbered).collect())
+    let numbered = disks.iter().map(|it| (ExportIndex(it.number), export(&it.disk)));
+    Exports::numbered(numbered.collect())
 }
 
 fn export(disk: &Disk) -> Export {

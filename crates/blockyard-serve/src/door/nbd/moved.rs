@@ -43,7 +43,7 @@ pub(super) struct Moved {
 
 impl Client {
     /// Returns the client, which has chosen the disk of another lane, in the form in which it moves.
-    pub(super) fn depart(self) -> Moved {
+    pub(super) fn pack(self) -> Moved {
         let Self { peer, shared, id, came_at, session, tls, input, mut batch, .. } = self;
         let Session::Handshake(Choosing { chosen: Some(chosen), .. }) = session else {
             unreachable!("a client moves when it has chosen")
@@ -57,9 +57,9 @@ impl Client {
 }
 
 impl Arrival for Newcomer {
-    fn open(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
+    fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
         let deadline = lane.now + self.shared.handshake_deadline;
-        lane.wake_at(deadline);
+        lane.schedule_wake(deadline);
         let Self { peer, ticket, shared } = *self;
         let mut client = Client::new(peer, &shared, lane.now, deadline);
         client.newcomer = Some(ticket);
@@ -67,26 +67,26 @@ impl Arrival for Newcomer {
     }
 
     fn turn_away(self: Box<Self>) {
-        self.shared.tell(&self.peer, || Happened::NoMemory);
+        self.shared.report(&self.peer, || Happened::NoMemory);
     }
 }
 
 impl Arrival for Moved {
-    fn open(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
-        Some(Box::new(self.arrive(lane)?))
+    fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
+        Some(Box::new(self.unpack(lane)?))
     }
 
     fn turn_away(self: Box<Self>) {
         if let Some(disk) = self.chosen.disk.upgrade() {
             disk.gate.leave();
         }
-        self.shared.tell(&self.peer, || Happened::NoMemory);
+        self.shared.report(&self.peer, || Happened::NoMemory);
     }
 }
 
 impl Moved {
     /// Returns the client in the lane of its disk, or `None` if the disk has been removed meanwhile.
-    fn arrive(self, lane: &Services) -> Option<Client> {
+    fn unpack(self, lane: &Services) -> Option<Client> {
         let Self { peer, shared, id, came_at, chosen, tls, unread, answer } = self;
         let Chosen { agreed, disk, .. } = chosen;
         let number = agreed.export.0;
@@ -94,15 +94,15 @@ impl Moved {
         if offered.is_none_or(|offered| Arc::as_ptr(&offered.disk) != Weak::as_ptr(&disk)) {
             // The gate of that disk counts nobody any more.
             let why = REMOVED.into();
-            shared.tell(&peer, || Happened::Gone { export: None, requests: 0, why });
+            shared.report(&peer, || Happened::Gone { export: None, requests: 0, why });
             return None;
         }
         let session = Session::serving_under(agreed);
-        let mut client = Client::known(peer, &shared, id, came_at, session, &answer);
+        let mut client = Client::with_session(peer, &shared, id, came_at, session, &answer);
         client.account = Account::new(number);
         client.tls = tls.map(|tls| Box::new(tls.unpack()));
         client.input = Input::with(&unread, lane.turn);
-        client.tell_entered(lane);
+        client.report_entry(lane);
         Some(client)
     }
 }

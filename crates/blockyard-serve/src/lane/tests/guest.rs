@@ -2,7 +2,7 @@
 //! rings it, and the guest may reset the queue.
 
 use crate::disk::Data;
-use crate::lane::door::{Arrival, Door, Settled};
+use crate::lane::door::{AfterTurn, Arrival, Door};
 use crate::lane::lent::Lent;
 use crate::lane::services::Services;
 use blockyard::bio::Op;
@@ -70,8 +70,8 @@ struct GuestDoor {
 const DISK: usize = 0;
 
 impl Arrival for Guest {
-    fn open(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
-        lane.serve_disk(DISK);
+    fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>> {
+        lane.ensure_queue(DISK);
         let memory = Map::new(self.memory_bytes).expect("the guest's memory should be mappable");
         Some(Box::new(GuestDoor {
             memory: Rc::new(memory),
@@ -111,7 +111,7 @@ impl GuestDoor {
 }
 
 impl Door for GuestDoor {
-    fn ready(&mut self, number: u32, lane: &mut Services) {
+    fn process_input(&mut self, number: u32, lane: &mut Services) {
         while !self.is_busy() {
             match self.steps.pop_front() {
                 None => return,
@@ -127,11 +127,17 @@ impl Door for GuestDoor {
         }
     }
 
-    fn returned(&mut self, _: u32, _: Lent, _: io::Result<usize>, _: bool, _: &mut Services) {
+    fn take_back(&mut self, _: u32, _: Lent, _: io::Result<usize>, _: bool, _: &mut Services) {
         unreachable!("this door lends nothing to the kernel")
     }
 
-    fn ended(&mut self, token: u32, status: Status, transfer: Transfer, lane: &mut Services) {
+    fn finish_request(
+        &mut self,
+        token: u32,
+        status: Status,
+        transfer: Transfer,
+        lane: &mut Services,
+    ) {
         let (op, data) = self.waiting[token as usize].take().expect("a request that has not ended");
         if op == Op::Read
             && matches!(transfer.place, Place::Nowhere)
@@ -143,7 +149,7 @@ impl Door for GuestDoor {
     }
 
     /// [abandoned-request-keeps-memory]: the data is still the guest's own memory.
-    fn reclaim(&mut self, transfer: Transfer, _lane: &mut Services) {
+    fn reclaim_memory(&mut self, transfer: Transfer, _lane: &mut Services) {
         if let Place::GuestRanges(data) = &transfer.place {
             assert!(Rc::ptr_eq(data.memory(), &self.memory), "the memory of an abandoned request");
         }
@@ -151,20 +157,20 @@ impl Door for GuestDoor {
         self.seen.reclaimed += 1;
     }
 
-    fn settle(&mut self, number: u32, lane: &mut Services) -> Settled {
+    fn end_turn(&mut self, number: u32, lane: &mut Services) -> AfterTurn {
         if self.is_busy() {
-            return Settled::Stays;
+            return AfterTurn::Keep;
         }
         if !self.steps.is_empty() {
-            lane.list(number);
-            return Settled::Stays;
+            lane.schedule_door(number);
+            return AfterTurn::Keep;
         }
-        if self.abandoned > 0 { Settled::Stays } else { Settled::Done }
+        if self.abandoned > 0 { AfterTurn::Keep } else { AfterTurn::Close }
     }
 
-    fn wake(&mut self, number: u32, lane: &mut Services) {
+    fn on_wake(&mut self, number: u32, lane: &mut Services) {
         self.is_awaiting_wake = false;
-        lane.list(number);
+        lane.schedule_door(number);
     }
 
     fn disk(&self) -> Option<usize> {
@@ -175,7 +181,7 @@ impl Door for GuestDoor {
         unreachable!("nobody disconnects this guest")
     }
 
-    fn end(&mut self, _number: u32, _why: &'static str, _lane: &mut Services) {
+    fn start_drain(&mut self, _number: u32, _why: &'static str, _lane: &mut Services) {
         unreachable!("the lane ends after this guest")
     }
 

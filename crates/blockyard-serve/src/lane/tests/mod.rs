@@ -39,9 +39,8 @@ fn in_memory() -> DiskConfig {
 }
 
 /// Returns a request for `blocks` blocks from `block` on, with its data at offset `at` of the client's memory.
-fn ask(op: Op, block: u64, blocks: usize, at: usize) -> Ask {
-    let (offset, len) = (block * BLOCK as u64, (blocks * BLOCK) as u64);
-    Ask { op, offset, len, at, fua: false }
+fn ask_lanes(op: Op, block: u64, blocks: usize, at: usize) -> Ask {
+    Ask { op, offset: block * BLOCK as u64, len: (blocks * BLOCK) as u64, at, fua: false }
 }
 
 /// Returns a callback that gives `rounds` in turn and then calls `last` with the client's memory.
@@ -69,10 +68,10 @@ fn all_well(ends: &[(Ask, Status)], count: usize) {
 
 /// Writes two places at once, flushes, and reads both, one of them with a gap that was never written.
 fn write_flush_and_read(disk: &DiskConfig) {
-    let fill = vec![ask(Op::Flush, 0, 0, 0)];
-    let write = vec![ask(Op::Write, 3, 2, 0), ask(Op::Write, 20, 1, 3 * BLOCK)];
-    let flush = vec![ask(Op::Flush, 0, 0, 0)];
-    let read = vec![ask(Op::Read, 2, 4, 16 * BLOCK), ask(Op::Read, 20, 1, 24 * BLOCK)];
+    let fill = vec![ask_lanes(Op::Flush, 0, 0, 0)];
+    let write = vec![ask_lanes(Op::Write, 3, 2, 0), ask_lanes(Op::Write, 20, 1, 3 * BLOCK)];
+    let flush = vec![ask_lanes(Op::Flush, 0, 0, 0)];
+    let read = vec![ask_lanes(Op::Read, 2, 4, 16 * BLOCK), ask_lanes(Op::Read, 20, 1, 24 * BLOCK)];
     let rounds = vec![fill, write, flush, read];
     let mut next = in_turn(rounds, |memory| {
         let block = |at: usize| memory.read(at * BLOCK..(at + 1) * BLOCK);
@@ -119,9 +118,9 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
     };
     let layers = Layers { faults: Some(vec![rule]), ..Layers::default() };
     let disk = DiskConfig { layers, policies: Policies::NONE, ..in_memory() };
-    let beyond = ask(Op::Read, DISK_BYTES / BLOCK as u64, 1, 0);
+    let beyond = ask_lanes(Op::Read, DISK_BYTES / BLOCK as u64, 1, 0);
     // The reads are far apart, so that none merges with another.
-    let reads = [0, 50, 100].map(|block| ask(Op::Read, block, 1, 0));
+    let reads = [0, 50, 100].map(|block| ask_lanes(Op::Read, block, 1, 0));
     let ends = ends(&disk, in_turn(vec![reads.to_vec(), vec![beyond]], |_| {}));
     let statuses = [Status::Ok, Status::Medium, Status::Ok, Status::IoError];
     let expected: Vec<_> = reads.into_iter().chain([beyond]).zip(statuses).collect();
@@ -144,7 +143,7 @@ fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
     let next: Next = Box::new(move |_, round| {
         rounds += 1;
         assert_eq!(rounds, 1, "a door that ends requests no further round");
-        round.extend([0, 40, 80].map(|block| ask(Op::Write, block, 1, 0)));
+        round.extend([0, 40, 80].map(|block| ask_lanes(Op::Write, block, 1, 0)));
         own.send(Message::Drain);
     });
     let arrival = Rounds { disk: 0, memory_bytes: BLOCK, next, ended: Some(ended) };
