@@ -26,7 +26,7 @@ use super::overlap::Overlaps;
 use crate::parts::discards::Discard;
 use crate::parts::job::{Jobs, Keeper, Place, SECTOR, Transfer, job_of};
 use crate::parts::map::{Pages, Span};
-use crate::parts::ring::{FileIo, FileOp};
+use crate::parts::ring::{FileIo, FileOp, SPANS_MAX};
 use blockyard::bio::{Flags, Op};
 use blockyard::driver::{Accept, Busy, DataEffect, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
@@ -235,6 +235,16 @@ impl FileDevice {
         transfer: &Transfer,
         bytes: Range<u64>,
     ) -> io::Result<Range<u64>> {
+        if let Place::GuestRanges(guest) = &transfer.place {
+            debug_assert_eq!(self.cover(&bytes), bytes, "a guest's data consists of whole blocks");
+            let [start, end] = [bytes.start, bytes.end].map(|offset| {
+                usize::try_from(offset - transfer.offset).expect("offset within a request")
+            });
+            let memory = guest.memory();
+            active.spans.extend(guest.pieces(start..end).map(|piece| memory.span(piece)));
+            active.keepers.push(Keeper::Map(Rc::clone(memory)));
+            return Ok(bytes);
+        }
         let (keeper, lead) =
             transfer.place.keeper().expect("memory with the data of a file's request");
         let block = self.file.block_bytes;
@@ -304,6 +314,10 @@ impl FileDevice {
             }
             Step::Data => {
                 spans = rest_of(&active.spans, active.done);
+                // The core estimates how the ranges of a guest are spread over the parts of a split request. Of a part with more
+                // of them than the kernel takes at a time, the first are done now, and the rest is issued after them, as after a
+                // short read or write ([short-io-completed]).
+                spans.truncate(SPANS_MAX);
                 keepers.clone_from(&active.keepers);
                 match active.op {
                     Op::Read => FileOp::Read { offset },

@@ -20,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 pub(crate) struct Listed {
     pub(crate) number: usize,
     pub(crate) disk: Arc<Disk>,
-    /// What the disk was opened with.
+    /// The configuration with which the disk was opened.
     pub(crate) config: Arc<DiskConfig>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Roster {
     freed: Condvar,
 }
 
-/// What changes have taken.
+/// The numbers and names that changes have taken.
 #[derive(Debug)]
 struct Taken {
     /// By number: whether a lane may know it.
@@ -81,8 +81,7 @@ impl Roster {
     /// Starts a change of the export called `name`, which need not exist, after the end of any other
     /// ([change-holds-one-name]).
     pub(crate) fn change(&self, name: &str) -> Change<'_> {
-        let is_taken = |taken: &mut Taken| taken.names.contains(name);
-        let taken = self.freed.wait_while(self.taken(), is_taken);
+        let taken = self.freed.wait_while(self.taken(), |taken| taken.names.contains(name));
         taken.unwrap_or_else(PoisonError::into_inner).names.insert(name.to_owned());
         Change { roster: self, name: name.to_owned() }
     }

@@ -9,9 +9,9 @@
 //!   last [`RECENT`]), it lets nine times the processor time of a step pass before the next one. Clients take steps in the
 //!   order in which they asked.
 
-use crate::clock;
-use crate::numbers::Numbers;
+use crate::lane::numbers::Numbers;
 use blockyard::time::{Duration, Instant};
+use blockyard_std::parts::clock;
 
 /// The time after the end of a request for which others count as having requests.
 const RECENT: Duration = Duration::from_ms(100);
@@ -40,47 +40,49 @@ impl Default for Handshakes {
 
 impl Handshakes {
     /// Takes note that requests have ended at `now`.
-    pub(crate) fn requests_ended(&mut self, now: Instant) {
+    pub(crate) fn note_ended_requests(&mut self, now: Instant) {
         self.busy_until = now + RECENT;
     }
 
-    /// Returns when to call [`Self::next`], if a door waits.
+    /// Returns when to call [`Self::next_door`], if a door waits.
     pub(crate) fn poll_at(&self) -> Option<Instant> {
         (!self.waiting.is_empty()).then(|| self.next_at.min(self.busy_until))
     }
 
-    /// Returns the door that may take a step now, if one waits and it is time. The lane calls the door before [`Self::ended`].
-    pub(crate) fn next(&mut self, now: Instant) -> Option<u32> {
+    /// Returns the door that may take a step now, if one waits and it is time. The lane calls the door before [`Self::revoke_step`].
+    pub(crate) fn next_door(&mut self, now: Instant) -> Option<u32> {
+        // Without requests in the last 100 ms, nobody has to be protected, and the next step may follow in the next turn.
         self.may_step = self.poll_at()? <= now;
-        self.may_step.then(|| self.waiting.take_first())?
+        self.may_step.then(|| self.waiting.pop_first())?
     }
 
-    /// Takes back what [`Self::next`] permitted.
-    pub(crate) fn ended(&mut self) {
+    /// Takes back what [`Self::next_door`] permitted.
+    pub(crate) fn revoke_step(&mut self) {
         self.may_step = false;
     }
 
     /// Calls `step` if `door` may take a step. Otherwise lists the door for a later turn and returns `None`.
-    pub(crate) fn step<T>(
+    pub(crate) fn take_step<T>(
         &mut self,
         door: u32,
         now: Instant,
         step: impl FnOnce() -> T,
     ) -> Option<T> {
         if !core::mem::take(&mut self.may_step) {
-            self.waiting.put(door);
+            self.waiting.insert(door);
             return None;
         }
         let before = clock::processor_time();
         let stepped = step();
         let took = clock::processor_time() - before;
+        // A step of 5 ms makes the next one wait for 45 ms after its end: 50 ms after its begin.
         let share = Duration::from_ns(took.as_ns().saturating_mul(PAUSES + 1));
         self.next_at = self.next_at.max(now + share);
         Some(stepped)
     }
 
     /// Forgets a door that is closed.
-    pub(crate) fn forget(&mut self, door: u32) {
+    pub(crate) fn remove_door(&mut self, door: u32) {
         self.waiting.remove(door);
     }
 }

@@ -1,7 +1,6 @@
 //! The clients that may use a disk: those from some addresses, those with some certificates, and how many at a time.
 
-use crate::newcomers::Origin;
-use crate::peer::Peer;
+use crate::clients::peer::{Origin, Peer};
 use core::fmt;
 use core::str::FromStr;
 use rustls::client::verify_server_name;
@@ -21,7 +20,7 @@ pub struct Admission {
     pub clients_max: Option<usize>,
 }
 
-/// Where a client comes from.
+/// A place from which clients come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The addresses whose first `bits` bits are those of `address`.
@@ -38,15 +37,16 @@ pub enum Place {
 impl Admission {
     /// Returns whether `peer`, which has shown `certificate`, may use the disk.
     pub(crate) fn admits(&self, peer: &Peer, certificate: Option<&CertificateDer<'_>>) -> bool {
-        let is_place = |place: &Place| place.has(peer);
-        let is_named = || {
-            let parsed = certificate.and_then(|it| ParsedCertificate::try_from(it).ok());
-            parsed.is_some_and(|certificate| {
-                self.names.iter().any(|name| verify_server_name(&certificate, name).is_ok())
-            })
-        };
-        (self.places.is_empty() || self.places.iter().any(is_place))
-            && (self.names.is_empty() || is_named())
+        let admits_place = self.places.is_empty() || self.places.iter().any(|it| it.has(peer));
+        admits_place && (self.names.is_empty() || self.has_name_of(certificate))
+    }
+
+    /// Returns whether `certificate` is for one of the names.
+    fn has_name_of(&self, certificate: Option<&CertificateDer<'_>>) -> bool {
+        let parsed = certificate.and_then(|it| ParsedCertificate::try_from(it).ok());
+        parsed.is_some_and(|certificate| {
+            self.names.iter().any(|name| verify_server_name(&certificate, name).is_ok())
+        })
     }
 }
 
@@ -63,7 +63,8 @@ impl Place {
 
 /// Returns whether the first `bits` bits of both addresses are equal.
 fn is_within(from: IpAddr, network: IpAddr, bits: u8) -> bool {
-    let differ = match (from.to_canonical(), network) {
+    // 10.1.2.3 and 10.0.0.0 differ first in bit 15, so both are in 10.0.0.0/8 and /15, but not in the same /16.
+    let equal_bits = match (from.to_canonical(), network) {
         (IpAddr::V4(from), IpAddr::V4(network)) => {
             (from.to_bits() ^ network.to_bits()).leading_zeros()
         }
@@ -72,29 +73,29 @@ fn is_within(from: IpAddr, network: IpAddr, bits: u8) -> bool {
         }
         _ => return false,
     };
-    differ >= u32::from(bits)
+    equal_bits >= u32::from(bits)
+}
+
+/// Returns the message about a text that is no [`Place`].
+fn no_place(text: &str) -> String {
+    format!("{text}: not an address, a network such as 10.0.0.0/8, `unix` or `unix:USER-ID`")
 }
 
 impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || {
-            format!(
-                "{text}: not an address, a network such as 10.0.0.0/8, `unix` or `unix:USER-ID`"
-            )
-        };
         if text == "unix" {
             return Ok(Self::Unix(None));
         }
         if let Some(user) = text.strip_prefix("unix:") {
-            return Ok(Self::Unix(Some(user.parse().map_err(|_| wanted())?)));
+            return Ok(Self::Unix(Some(user.parse().map_err(|_| no_place(text))?)));
         }
         let (address, bits) = match text.split_once('/') {
-            Some((address, bits)) => (address, Some(bits.parse().map_err(|_| wanted())?)),
+            Some((address, bits)) => (address, Some(bits.parse().map_err(|_| no_place(text))?)),
             None => (text, None),
         };
-        let address: IpAddr = address.parse().map_err(|_| wanted())?;
+        let address: IpAddr = address.parse().map_err(|_| no_place(text))?;
         let address = address.to_canonical();
         let most = match address {
             IpAddr::V4(_) => Ipv4Addr::BITS,
@@ -103,7 +104,7 @@ impl FromStr for Place {
         let bits = bits.unwrap_or(most);
         match u8::try_from(bits) {
             Ok(few) if bits <= most => Ok(Self::Network { address, bits: few }),
-            _ => Err(wanted()),
+            _ => Err(no_place(text)),
         }
     }
 }

@@ -6,7 +6,7 @@
 //!   the process opens meanwhile, clients leave three quarters of these. Exports that are added leave half, for the
 //!   connections of the control socket and the metrics: an operator who has added too many exports can still remove them.
 
-use crate::callers::Terms;
+use crate::clients::callers::Terms;
 use rustix::process::{Resource, getrlimit};
 use std::os::fd::{AsFd, AsRawFd};
 

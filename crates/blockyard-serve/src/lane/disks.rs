@@ -1,6 +1,6 @@
 //! The disks of a lane, by number. An operator adds and removes disks while the lane runs.
 
-use crate::queue::DiskQueue;
+use crate::lane::queue::DiskQueue;
 use core::ops::{Index, IndexMut, Range};
 
 /// The disks of a lane. See the [module](self).
@@ -13,7 +13,7 @@ impl Disks {
     /// # Panics
     ///
     /// Panics if another disk has the number.
-    pub(crate) fn put(&mut self, number: usize, disk: DiskQueue) {
+    pub(crate) fn insert(&mut self, number: usize, disk: DiskQueue) {
         if number >= self.0.len() {
             self.0.resize_with(number + 1, || None);
         }
@@ -22,7 +22,7 @@ impl Disks {
     }
 
     /// Removes and returns the disk with this number, if there is one.
-    pub(crate) fn take(&mut self, number: usize) -> Option<DiskQueue> {
+    pub(crate) fn remove(&mut self, number: usize) -> Option<DiskQueue> {
         self.0.get_mut(number)?.take()
     }
 
@@ -30,7 +30,7 @@ impl Disks {
         self.0.get_mut(number)?.as_mut()
     }
 
-    pub(crate) fn has(&self, number: usize) -> bool {
+    pub(crate) fn contains(&self, number: usize) -> bool {
         self.0.get(number).is_some_and(Option::is_some)
     }
 

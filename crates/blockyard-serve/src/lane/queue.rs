@@ -1,10 +1,10 @@
 //! A disk as one lane sees it, with the lane's count of its clients' requests.
 
 use crate::disk::{Change, Disk, Medium, Outbox};
-use crate::job::Jobs;
-use crate::meter::{Counts, Meter};
-use crate::traffic::Traffic;
+use crate::observation::meter::{Counts, Meter};
+use crate::observation::traffic::Traffic;
 use blockyard::time::Instant;
+use blockyard_std::parts::job::Jobs;
 use blockyard_std::parts::queue::LaneQueue;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ pub(crate) struct DiskQueue {
 
 impl DiskQueue {
     pub(crate) fn new(disk: &Arc<Disk>, lane: u32, jobs: &Jobs, meter: Meter) -> Self {
-        let (outbox, shape) = (Rc::new(Outbox::default()), disk.shape());
+        let outbox = Rc::new(Outbox::default());
+        let shape = disk.shape();
         let medium = disk.medium(lane, jobs, &outbox, &shape.tags());
         Self {
             disk: Arc::clone(disk),
@@ -48,8 +49,8 @@ impl DiskQueue {
     }
 
     /// Changes the layer that `change` is about. Returns whether there is one.
-    pub(crate) fn change(&mut self, change: &Change, now: Instant) -> bool {
-        self.queue.bios.host.driver.change(change, now)
+    pub(crate) fn change_layer(&mut self, change: &Change, now: Instant) -> bool {
+        self.queue.bios.host.driver.change_layer(change, now)
     }
 
     /// Ends with an error the requests that layers hold, and has them hold none from `now` on.
@@ -57,7 +58,7 @@ impl DiskQueue {
         self.queue.bios.host.driver.let_go(now);
     }
 
-    pub(crate) fn tell_faults(&self) {
-        self.queue.bios.host.driver.tell_faults(&self.disk.faults);
+    pub(crate) fn report_faults(&self) {
+        self.queue.bios.host.driver.report_faults(&self.disk.faults);
     }
 }

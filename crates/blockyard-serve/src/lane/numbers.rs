@@ -13,7 +13,7 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// Appends `number` unless the list already holds it.
     #[inline]
-    pub(crate) fn put(&mut self, number: u32) {
+    pub(crate) fn insert(&mut self, number: u32) {
         let at = number as usize;
         if at >= self.has.len() {
             self.has.resize(at + 1, false);
@@ -24,7 +24,7 @@ impl Numbers {
     }
 
     #[inline]
-    pub(crate) fn take_first(&mut self) -> Option<u32> {
+    pub(crate) fn pop_first(&mut self) -> Option<u32> {
         let number = self.order.pop_front()?;
         debug_assert!(self.has[number as usize], "a number in the order is marked");
         self.has[number as usize] = false;
@@ -33,12 +33,12 @@ impl Numbers {
 
     /// Returns the number at index `place` of the list.
     #[inline]
-    pub(crate) fn at(&self, place: usize) -> Option<u32> {
+    pub(crate) fn get(&self, place: usize) -> Option<u32> {
         self.order.get(place).copied()
     }
 
     #[inline]
-    pub(crate) fn has(&self, number: u32) -> bool {
+    pub(crate) fn contains(&self, number: u32) -> bool {
         self.has.get(number as usize).is_some_and(|has| *has)
     }
 
@@ -52,13 +52,13 @@ impl Numbers {
 
     /// Removes `number` from any place in the list.
     pub(crate) fn remove(&mut self, number: u32) {
-        if self.has(number) {
+        if self.contains(number) {
             self.has[number as usize] = false;
             self.order.retain(|other| *other != number);
         }
     }
 
-    pub(crate) fn take_all(&mut self) -> VecDeque<u32> {
+    pub(crate) fn drain_all(&mut self) -> VecDeque<u32> {
         for number in &self.order {
             self.has[*number as usize] = false;
         }
@@ -73,17 +73,17 @@ mod tests {
     #[test]
     fn a_number_is_listed_once_until_it_is_taken() {
         let mut numbers = Numbers::default();
-        [3, 0, 3].into_iter().for_each(|number| numbers.put(number));
-        assert_eq!((numbers.len(), numbers.at(0), numbers.has(0)), (2, Some(3), true));
-        assert_eq!(numbers.take_first(), Some(3));
-        assert!(!numbers.has(3) && !numbers.has(9));
-        numbers.put(3);
-        assert_eq!([numbers.take_first(), numbers.take_first()], [Some(0), Some(3)]);
+        [3, 0, 3].into_iter().for_each(|number| numbers.insert(number));
+        assert_eq!((numbers.len(), numbers.get(0), numbers.contains(0)), (2, Some(3), true));
+        assert_eq!(numbers.pop_first(), Some(3));
+        assert!(!numbers.contains(3) && !numbers.contains(9));
+        numbers.insert(3);
+        assert_eq!([numbers.pop_first(), numbers.pop_first()], [Some(0), Some(3)]);
         assert!(numbers.is_empty());
-        [1, 0, 2].into_iter().for_each(|number| numbers.put(number));
+        [1, 0, 2].into_iter().for_each(|number| numbers.insert(number));
         numbers.remove(0);
-        assert!(!numbers.has(0));
-        assert_eq!(numbers.take_all(), [1, 2]);
-        assert!(numbers.is_empty() && !numbers.has(1));
+        assert!(!numbers.contains(0));
+        assert_eq!(numbers.drain_all(), [1, 2]);
+        assert!(numbers.is_empty() && !numbers.contains(1));
     }
 }

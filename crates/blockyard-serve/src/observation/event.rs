@@ -1,7 +1,7 @@
 //! Events of clients and disks, for a log.
 
-use crate::reserve::NO_MEMORY;
-use crate::words::counted;
+use crate::clients::reserve::NO_MEMORY;
+use blockyard_std::parts::words::counted;
 use core::fmt;
 use std::borrow::Cow;
 

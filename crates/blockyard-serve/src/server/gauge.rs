@@ -1,15 +1,14 @@
 //! The traffic of a running server, which other threads query from its lanes.
 
-use crate::door::nbd;
-use crate::entrance::{Entrance, Message, ask};
-use crate::traffic::Traffic;
+use crate::lane::entrance::{Entrance, Message, ask_lanes};
+use crate::observation::traffic::Traffic;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// Queries the lanes of a [`Server`](crate::Server) for their traffic.
 #[derive(Clone, Debug)]
 pub struct Gauge {
-    pub(crate) entrances: Vec<Entrance<nbd::Arrival>>,
+    pub(crate) entrances: Vec<Entrance>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
 
@@ -19,7 +18,7 @@ impl Gauge {
     pub fn read(&self) -> Option<Traffic> {
         let clients = self.connections.load(Ordering::Relaxed);
         let mut all = Traffic { clients, ..Traffic::default() };
-        for traffic in ask(&self.entrances, Message::Traffic).ok()? {
+        for traffic in ask_lanes(&self.entrances, Message::Traffic).ok()? {
             all.add(&traffic);
         }
         Some(all)

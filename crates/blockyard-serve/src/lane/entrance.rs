@@ -1,11 +1,11 @@
 //! The channel through which other threads send messages to a lane and query it.
 
-use crate::bell;
 use crate::disk::{Change, Disk};
-use crate::meter::Counts;
-use crate::newcomers::Ticket;
-use crate::overview::Overview;
-use crate::traffic::Traffic;
+use crate::lane::door::Arrival;
+use crate::observation::meter::Counts;
+use crate::observation::overview::Overview;
+use crate::observation::traffic::Traffic;
+use blockyard_std::parts::bell;
 use core::ops::Range;
 use core::sync::atomic::AtomicUsize;
 use std::io;
@@ -18,12 +18,12 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A message from another thread to a lane.
 #[derive(Debug)]
-pub(crate) enum Message<A> {
-    /// A client has arrived, with its ticket if it is registered, or from another lane: open a door for it.
-    Arrival(A, Option<Ticket>),
-    /// Cut off a client that has not chosen an export.
-    CutOff(Ticket),
-    /// Send the counters of the disks with these numbers, at most [`DISKS_PER_REPORT`](crate::meter::DISKS_PER_REPORT).
+pub(crate) enum Message {
+    /// A client has connected, or has come from another lane: open a door for it.
+    Arrival(Box<dyn Arrival>),
+    /// Wake all doors: something has changed that one of them looks at.
+    WakeDoors,
+    /// Send the counters of the disks with these numbers, at most [`DISKS_PER_REPORT`](crate::observation::meter::DISKS_PER_REPORT).
     Report(Range<usize>, mpsc::Sender<Vec<(usize, Counts)>>),
     /// Send the traffic of the lane's clients.
     Traffic(mpsc::Sender<Traffic>),
@@ -37,7 +37,7 @@ pub(crate) enum Message<A> {
     Add(usize, Arc<Disk>, mpsc::Sender<()>),
     /// A closed gate is open again, or its export is gone: let the clients that wait in front of it choose again.
     ChooseAgain,
-    /// Drain the clients of the disk with this number, flush it, and give it up. Send whether the flush succeeded.
+    /// Drain the clients of the disk with this number, flush it, and forget it. Send whether the flush succeeded.
     Remove(usize, mpsc::Sender<io::Result<()>>),
     /// Answer every request in flight, flush, and end.
     Drain,
@@ -47,29 +47,28 @@ pub(crate) enum Message<A> {
 
 /// A handle with which other threads send messages to a lane.
 #[derive(Debug)]
-pub(crate) struct Entrance<A> {
-    messages: mpsc::Sender<Message<A>>,
+pub(crate) struct Entrance {
+    messages: mpsc::Sender<Message>,
     bell: Arc<OwnedFd>,
     /// The number of doors of the lane.
     pub(crate) load: Arc<AtomicUsize>,
 }
 
-impl<A> Clone for Entrance<A> {
+impl Clone for Entrance {
     fn clone(&self) -> Self {
         let Self { messages, bell, load } = self;
-        let (bell, load) = (Arc::clone(bell), Arc::clone(load));
-        Self { messages: messages.clone(), bell, load }
+        Self { messages: messages.clone(), bell: Arc::clone(bell), load: Arc::clone(load) }
     }
 }
 
-impl<A> Entrance<A> {
+impl Entrance {
     /// Returns the entrance of a lane that waits on `bell`, and the receiver of its messages.
-    pub(crate) fn new(bell: Arc<OwnedFd>) -> (Self, mpsc::Receiver<Message<A>>) {
+    pub(crate) fn new(bell: Arc<OwnedFd>) -> (Self, mpsc::Receiver<Message>) {
         let (messages, received) = mpsc::channel();
         (Self { messages, bell, load: Arc::default() }, received)
     }
 
-    pub(crate) fn send(&self, message: Message<A>) {
+    pub(crate) fn send(&self, message: Message) {
         // A lane that has ended has dropped its receiver and needs no message.
         drop(self.messages.send(message));
         bell::ring(&self.bell);
@@ -81,24 +80,25 @@ impl<A> Entrance<A> {
 /// # Errors
 ///
 /// Returns the index of the first lane that has ended or does not answer within a second.
-pub(crate) fn ask<A, T>(
-    entrances: &[Entrance<A>],
-    question: impl Fn(mpsc::Sender<T>) -> Message<A>,
+pub(crate) fn ask_lanes<T>(
+    entrances: &[Entrance],
+    question: impl Fn(mpsc::Sender<T>) -> Message,
 ) -> Result<Vec<T>, usize> {
-    ask_for(TIMEOUT, entrances, question)
+    ask_within(TIMEOUT, entrances, question)
 }
 
-/// As [`ask`], but waits for as long as `timeout`.
-pub(crate) fn ask_for<A, T>(
+/// As [`ask_lanes`], but waits for as long as `timeout`.
+pub(crate) fn ask_within<T>(
     timeout: Duration,
-    entrances: &[Entrance<A>],
-    question: impl Fn(mpsc::Sender<T>) -> Message<A>,
+    entrances: &[Entrance],
+    question: impl Fn(mpsc::Sender<T>) -> Message,
 ) -> Result<Vec<T>, usize> {
     let asked = entrances.iter().map(|entrance| {
         let (sender, answer) = mpsc::channel();
         entrance.send(question(sender));
         answer
     });
+    // All lanes are asked before the first answer is awaited, so that they work at the same time.
     let asked: Vec<_> = asked.collect();
     let until = Instant::now() + timeout;
     let answers = asked.into_iter().enumerate().map(|(lane, answer)| {

@@ -14,7 +14,7 @@ use rustls::{CertificateError, RootCertStore, ServerConfig};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::words::{counted, error_words};
+use blockyard_std::parts::words::{counted, error_words};
 
 /// The PEM files that TLS needs, and whether clients must use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,10 +81,10 @@ pub(crate) struct Loaded {
 impl TlsConfig {
     /// Reads the files, and checks that they fit together.
     pub(crate) fn load(&self) -> Result<Loaded, TlsError> {
-        let chain = certificates(&self.certificate)?;
-        let mut untimely = untimely(&self.certificate, &chain);
+        let chain = read_certificates(&self.certificate)?;
+        let mut untimely = find_untimely(&self.certificate, &chain);
         let key = PrivateKeyDer::from_pem_file(&self.key)
-            .map_err(|error| of_pem(&self.key, "private key", error))?;
+            .map_err(|error| pem_error(&self.key, "private key", error))?;
         let provider = Arc::new(default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -93,10 +93,10 @@ impl TlsConfig {
             None => builder.with_no_client_auth(),
             Some(file) => {
                 let mut roots = RootCertStore::empty();
-                let authorities = certificates(file)?;
-                untimely.extend(self::untimely(file, &authorities));
+                let authorities = read_certificates(file)?;
+                untimely.extend(find_untimely(file, &authorities));
                 for certificate in authorities {
-                    roots.add(certificate).map_err(|error| of_rustls(file, &error))?;
+                    roots.add(certificate).map_err(|error| rustls_error(file, &error))?;
                 }
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
@@ -110,17 +110,17 @@ impl TlsConfig {
                 file: self.key.clone(),
                 words: format!("not the key of {}", self.certificate.display()),
             },
-            error => of_rustls(&self.certificate, &error),
+            error => rustls_error(&self.certificate, &error),
         })?;
         Ok(Loaded { config: Arc::new(config), untimely })
     }
 }
 
 /// Returns those of the certificates of `file` that are outside their time of validity.
-fn untimely(file: &Path, certificates: &[CertificateDer<'_>]) -> Vec<Untimely> {
+fn find_untimely(file: &Path, certificates: &[CertificateDer<'_>]) -> Vec<Untimely> {
     let numbered = certificates.iter().enumerate();
     let untimely = numbered.filter_map(|(at, certificate)| {
-        let (is_early, away) = distance(certificate, UnixTime::now())?;
+        let (is_early, away) = time_outside_validity(certificate, UnixTime::now())?;
         Some(Untimely { file: file.to_owned(), number: at + 1, is_early, away })
     });
     untimely.collect()
@@ -128,7 +128,10 @@ fn untimely(file: &Path, certificates: &[CertificateDer<'_>]) -> Vec<Untimely> {
 
 /// Returns whether the validity of a certificate begins after `now`, and the time from `now` to its begin or since its end, or
 /// `None` if it is valid.
-fn distance(certificate: &CertificateDer<'_>, now: UnixTime) -> Option<(bool, Duration)> {
+fn time_outside_validity(
+    certificate: &CertificateDer<'_>,
+    now: UnixTime,
+) -> Option<(bool, Duration)> {
     let parsed = ParsedCertificate::try_from(certificate).ok()?;
     let nobody = RootCertStore::empty();
     let algorithms = default_provider().signature_verification_algorithms.all;
@@ -149,17 +152,19 @@ fn time_between(from: UnixTime, to: UnixTime) -> Duration {
 }
 
 /// Returns all certificates of a file, which must hold at least one.
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found =
         CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match found {
-        Ok(found) if found.is_empty() => Err(of_pem(file, "certificate", PemError::NoItemsFound)),
+        Ok(found) if found.is_empty() => {
+            Err(pem_error(file, "certificate", PemError::NoItemsFound))
+        }
         Ok(found) => Ok(found),
-        Err(error) => Err(of_pem(file, "certificate", error)),
+        Err(error) => Err(pem_error(file, "certificate", error)),
     }
 }
 
-fn of_pem(file: &Path, what: &str, error: PemError) -> TlsError {
+fn pem_error(file: &Path, what: &str, error: PemError) -> TlsError {
     let words = match error {
         PemError::Io(error) => error_words(&error),
         PemError::NoItemsFound => format!("there is no {what} in it"),
@@ -168,6 +173,6 @@ fn of_pem(file: &Path, what: &str, error: PemError) -> TlsError {
     TlsError { file: file.to_owned(), words }
 }
 
-fn of_rustls(file: &Path, error: &rustls::Error) -> TlsError {
+fn rustls_error(file: &Path, error: &rustls::Error) -> TlsError {
     TlsError { file: file.to_owned(), words: error.to_string() }
 }

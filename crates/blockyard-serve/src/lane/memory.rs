@@ -1,4 +1,4 @@
-//! The memory of a lane for data in flight: how much of it each client may hold.
+//! The memory of a lane for data in flight, and the share of it that each client may hold.
 //!
 //! A client holds memory for the data of a READ until its reply has been sent. It holds memory for the bytes of a
 //! WRITE that have arrived, until the disk has written them. Memory is counted in bytes, before it is used:
@@ -26,7 +26,7 @@
 //!   request that waits. The eligible client that has waited longest gets the turn: its request takes the rest of its
 //!   memory from the reserve. The next turn begins when the whole reserve has been given back.
 
-use crate::numbers::Numbers;
+use crate::lane::numbers::Numbers;
 use std::collections::VecDeque;
 
 /// The length in bytes of the longest request that needs only its client's own memory.
@@ -103,34 +103,36 @@ impl LaneMemory {
     }
 
     /// Gets ready for clients of the export with this number.
-    pub(crate) fn admit(&mut self, export: usize) {
+    pub(crate) fn add_export(&mut self, export: usize) {
         self.by_export.resize(self.by_export.len().max(export + 1), 0);
     }
 
     /// Grants `bytes` to `client`, for a request that holds `so_far` bytes. If it returns `false`, the client
-    /// waits until [`Self::retry`] returns it.
+    /// waits until [`Self::take_waiting`] returns it.
     #[must_use]
-    pub(crate) fn take(
+    pub(crate) fn take_bytes(
         &mut self,
         client: u32,
         account: &mut Account,
         so_far: usize,
         bytes: usize,
     ) -> bool {
+        // A client that holds 100 KiB and asks for 60 KiB has 32 KiB beyond its own 128 KiB: these come out of the pool.
         let pool_bytes = account.bytes.saturating_add(bytes).saturating_sub(OWN_BYTES);
         let more = pool_bytes - account.pool_bytes();
-        // [own-memory-for-each-client]
+        // What fits into the client's own memory is always granted ([own-memory-for-each-client]).
         if more == 0 || self.is_within_share(account.export, pool_bytes, more) {
             account.bytes += bytes;
             self.taken_bytes += more;
             self.by_export[account.export] += more;
         } else if (account.bytes + account.reserve_bytes).saturating_sub(so_far) <= OWN_BYTES
-            && self.gets_turn(client)
+            && self.claim_turn(client)
         {
+            // What the client holds for its other requests is its own memory, so the turn is all that it keeps from others.
             account.reserve_bytes += bytes;
             self.reserve_bytes += bytes;
         } else {
-            self.waiting.put(client);
+            self.waiting.insert(client);
             return false;
         }
         self.leave_queue(client);
@@ -139,18 +141,20 @@ impl LaneMemory {
 
     /// Returns whether a grant of `more` bytes keeps [share-leaves-as-much-free].
     fn is_within_share(&self, export: usize, pool_bytes: usize, more: usize) -> bool {
+        // Of 64 MiB, a single client gets at most 32 MiB: then as much is free as it holds.
         let free = self.pool_bytes.saturating_sub(self.taken_bytes + more);
         let is_alone = self.by_export.len() == 1;
         pool_bytes <= free && (is_alone || self.by_export[export] + more <= EXPORT_SHARE * free)
     }
 
     /// Returns whether `client` has the turn now, and queues the client if not ([turn-finishes-a-request]).
-    fn gets_turn(&mut self, client: u32) -> bool {
-        if self.has_the_turn(client) {
+    fn claim_turn(&mut self, client: u32) -> bool {
+        if self.has_turn(client) {
             return true;
         }
-        self.queue.put(client);
-        let is_next = self.is_next(client);
+        // A client that is in the queue already keeps its place.
+        self.queue.insert(client);
+        let is_next = self.is_next_for_turn(client);
         if is_next {
             self.turn = Some(client);
         }
@@ -160,30 +164,31 @@ impl LaneMemory {
     /// Removes `client` from the queue. If it could have had the turn, the one behind it can have it now, and may have been
     /// refused already.
     fn leave_queue(&mut self, client: u32) {
-        self.is_worth_a_try |= self.is_next(client);
+        self.is_worth_a_try |= self.is_next_for_turn(client);
         self.queue.remove(client);
     }
 
     /// Returns whether the turn is free, and `client` is the first in the queue for it.
-    fn is_next(&self, client: u32) -> bool {
-        self.turn.is_none() && self.reserve_bytes == 0 && self.queue.at(0) == Some(client)
+    fn is_next_for_turn(&self, client: u32) -> bool {
+        self.turn.is_none() && self.reserve_bytes == 0 && self.queue.get(0) == Some(client)
     }
 
     /// Returns whether `client` has the turn.
-    pub(crate) fn has_the_turn(&self, client: u32) -> bool {
+    pub(crate) fn has_turn(&self, client: u32) -> bool {
         self.turn == Some(client)
     }
 
     /// Ends the turn of `client`, whose request has all its memory or will need no more.
-    pub(crate) fn has_all(&mut self, client: u32) {
-        if self.has_the_turn(client) {
+    pub(crate) fn release_turn(&mut self, client: u32) {
+        if self.has_turn(client) {
             self.turn = None;
             self.is_worth_a_try = true;
         }
     }
 
     /// Takes back `bytes` that the client of `account` holds.
-    pub(crate) fn give(&mut self, account: &mut Account, bytes: usize) {
+    pub(crate) fn return_bytes(&mut self, account: &mut Account, bytes: usize) {
+        // The reserve comes first: the next turn begins only when the whole reserve is back ([turn-finishes-a-request]).
         let reserve_bytes = bytes.min(account.reserve_bytes);
         account.reserve_bytes -= reserve_bytes;
         self.reserve_bytes -= reserve_bytes;
@@ -203,24 +208,24 @@ impl LaneMemory {
         !self.waiting.is_empty()
     }
 
-    /// Returns whether [`Self::retry`] would return a client.
+    /// Returns whether [`Self::take_waiting`] would return a client.
     pub(crate) fn may_retry(&self) -> bool {
         self.is_worth_a_try && self.is_awaited()
     }
 
     /// Returns the clients that should try again, the oldest first. Clients that are refused again keep their order.
-    pub(crate) fn retry(&mut self) -> VecDeque<u32> {
+    pub(crate) fn take_waiting(&mut self) -> VecDeque<u32> {
         match core::mem::take(&mut self.is_worth_a_try) {
-            true => self.waiting.take_all(),
+            true => self.waiting.drain_all(),
             false => VecDeque::new(),
         }
     }
 
     /// Forgets a client that has gone; its number may be used again.
-    pub(crate) fn forget(&mut self, client: u32) {
+    pub(crate) fn remove_client(&mut self, client: u32) {
         self.waiting.remove(client);
         self.leave_queue(client);
-        self.has_all(client);
+        self.release_turn(client);
     }
 }
 
@@ -252,6 +257,12 @@ mod tests {
         queued: Option<(usize, usize)>,
     }
 
+    impl Client {
+        fn is_busy(&self) -> bool {
+            self.wanted > 0 || self.replying > 0
+        }
+    }
+
     struct Model {
         memory: LaneMemory,
         clients: Vec<Client>,
@@ -271,7 +282,7 @@ mod tests {
                 queued: None,
             });
             let mut memory = LaneMemory::new(POOL);
-            memory.admit(exports - 1);
+            memory.add_export(exports - 1);
             Self { memory, clients: clients.collect(), turns: 0, ended: 0 }
         }
 
@@ -282,7 +293,7 @@ mod tests {
             if client.replying > 0 && (sends || client.waits) {
                 let bytes = client.replying.min(STEP);
                 client.replying -= bytes;
-                self.memory.give(&mut client.account, bytes);
+                self.memory.return_bytes(&mut client.account, bytes);
                 self.ended += usize::from(client.replying == 0);
             } else if client.wanted > 0 && !client.waits {
                 self.arrive(number);
@@ -297,14 +308,15 @@ mod tests {
             let id = u32::try_from(number).unwrap();
             let client = &mut self.clients[number];
             let step = if client.is_write { client.wanted.min(STEP) } else { client.wanted };
-            let (turn, before) = (self.memory.turn, self.memory.queue.len());
+            let turn = self.memory.turn;
+            let before = self.memory.queue.len();
             let is_small = client.account.bytes + step <= OWN_BYTES;
-            let is_granted = self.memory.take(id, &mut client.account, client.so_far, step);
+            let is_granted = self.memory.take_bytes(id, &mut client.account, client.so_far, step);
             self.turns += usize::from(self.memory.turn.is_some() && self.memory.turn != turn);
             assert!(is_granted || !is_small, "client {number} waits for memory of its own");
             client.waits = !is_granted;
             if !is_granted {
-                if self.memory.queue.has(id) {
+                if self.memory.queue.contains(id) {
                     client.queued.get_or_insert((before, self.turns));
                 }
                 return;
@@ -320,12 +332,12 @@ mod tests {
             }
             if client.wanted == 0 {
                 client.replying += core::mem::take(&mut client.so_far);
-                self.memory.has_all(id);
+                self.memory.release_turn(id);
             }
         }
 
         fn retry(&mut self) {
-            for client in self.memory.retry() {
+            for client in self.memory.take_waiting() {
                 self.arrive(client as usize);
             }
             self.check();
@@ -372,9 +384,8 @@ mod tests {
                 "seed {seed} tests nothing"
             );
             for round in 0.. {
-                let is_busy = |client: &Client| client.wanted > 0 || client.replying > 0;
-                let busy = (0..clients).filter(|number| is_busy(&model.clients[*number]));
-                let busy: Vec<_> = busy.collect();
+                let busy: Vec<_> =
+                    (0..clients).filter(|number| model.clients[*number].is_busy()).collect();
                 busy.iter().for_each(|number| model.act(*number, 0, true));
                 if busy.is_empty() {
                     break;
@@ -389,22 +400,22 @@ mod tests {
     #[test]
     fn a_client_that_goes_lets_the_next_try() {
         let mut memory = LaneMemory::new(0);
-        memory.admit(0);
+        memory.add_export(0);
         let mut accounts = [(); 3].map(|()| Account::new(0));
-        assert!(memory.take(0, &mut accounts[0], 0, LONGEST), "it has the turn");
-        assert!(!memory.take(1, &mut accounts[1], 0, LONGEST));
-        assert!(!memory.take(2, &mut accounts[2], 0, LONGEST));
-        memory.has_all(0);
-        memory.give(&mut accounts[0], LONGEST);
+        assert!(memory.take_bytes(0, &mut accounts[0], 0, LONGEST), "it has the turn");
+        assert!(!memory.take_bytes(1, &mut accounts[1], 0, LONGEST));
+        assert!(!memory.take_bytes(2, &mut accounts[2], 0, LONGEST));
+        memory.release_turn(0);
+        memory.return_bytes(&mut accounts[0], LONGEST);
         assert!(memory.may_retry());
-        assert_eq!(memory.retry(), [1, 2]);
+        assert_eq!(memory.take_waiting(), [1, 2]);
         // The second is refused, as the first of the queue has not tried yet.
-        assert!(!memory.take(2, &mut accounts[2], 0, LONGEST));
+        assert!(!memory.take_bytes(2, &mut accounts[2], 0, LONGEST));
         assert!(!memory.may_retry());
-        memory.forget(1);
+        memory.remove_client(1);
         assert!(memory.may_retry());
-        assert_eq!(memory.retry(), [2]);
-        assert!(memory.take(2, &mut accounts[2], 0, LONGEST));
+        assert_eq!(memory.take_waiting(), [2]);
+        assert!(memory.take_bytes(2, &mut accounts[2], 0, LONGEST));
     }
 
     /// A client that heads the queue for the turn gets its memory from the pool instead. Another one, which has waited longer but
@@ -412,27 +423,27 @@ mod tests {
     #[test]
     fn a_client_that_needs_no_turn_lets_the_next_try() {
         let mut memory = LaneMemory::new(1 << 20);
-        memory.admit(0);
+        memory.add_export(0);
         let mut accounts = [(); 4].map(|()| Account::new(0));
         let [pool, reply, most] = [512, 200, 400].map(|kib| OWN_BYTES + (kib << 10));
-        assert!(memory.take(3, &mut accounts[3], 0, LONGEST), "it has the turn");
-        assert!(memory.take(2, &mut accounts[2], 0, pool), "it has half of the pool");
-        assert!(memory.take(1, &mut accounts[1], 0, reply), "it has a part of the rest");
-        assert!(!memory.take(1, &mut accounts[1], 0, LONGEST), "its reply is not sent");
-        assert!(!memory.take(0, &mut accounts[0], 0, most), "it heads the queue");
-        memory.give(&mut accounts[1], reply);
-        assert_eq!(memory.retry(), [1, 0]);
-        assert!(!memory.take(1, &mut accounts[1], 0, LONGEST), "it joins the queue");
-        assert!(!memory.take(0, &mut accounts[0], 0, most));
-        memory.has_all(3);
-        memory.give(&mut accounts[3], LONGEST);
-        memory.give(&mut accounts[2], pool);
-        assert_eq!(memory.retry(), [1, 0]);
-        assert!(!memory.take(1, &mut accounts[1], 0, LONGEST), "another one heads the queue");
-        assert!(memory.take(0, &mut accounts[0], 0, most), "the pool has room");
+        assert!(memory.take_bytes(3, &mut accounts[3], 0, LONGEST), "it has the turn");
+        assert!(memory.take_bytes(2, &mut accounts[2], 0, pool), "it has half of the pool");
+        assert!(memory.take_bytes(1, &mut accounts[1], 0, reply), "it has a part of the rest");
+        assert!(!memory.take_bytes(1, &mut accounts[1], 0, LONGEST), "its reply is not sent");
+        assert!(!memory.take_bytes(0, &mut accounts[0], 0, most), "it heads the queue");
+        memory.return_bytes(&mut accounts[1], reply);
+        assert_eq!(memory.take_waiting(), [1, 0]);
+        assert!(!memory.take_bytes(1, &mut accounts[1], 0, LONGEST), "it joins the queue");
+        assert!(!memory.take_bytes(0, &mut accounts[0], 0, most));
+        memory.release_turn(3);
+        memory.return_bytes(&mut accounts[3], LONGEST);
+        memory.return_bytes(&mut accounts[2], pool);
+        assert_eq!(memory.take_waiting(), [1, 0]);
+        assert!(!memory.take_bytes(1, &mut accounts[1], 0, LONGEST), "another one heads the queue");
+        assert!(memory.take_bytes(0, &mut accounts[0], 0, most), "the pool has room");
         assert!(memory.may_retry());
-        assert_eq!(memory.retry(), [1]);
-        assert!(memory.take(1, &mut accounts[1], 0, LONGEST));
+        assert_eq!(memory.take_waiting(), [1]);
+        assert!(memory.take_bytes(1, &mut accounts[1], 0, LONGEST));
     }
 
     /// Checks [share-leaves-as-much-free]: whatever the clients of one export hold, a client of another one gets memory
@@ -442,16 +453,16 @@ mod tests {
         for exports in [1, 2] {
             let clients = if exports == 1 { 5 } else { 100 };
             let mut memory = LaneMemory::new(POOL);
-            memory.admit(exports - 1);
+            memory.add_export(exports - 1);
             for client in 0..clients {
                 let mut account = Account::new(0);
-                while memory.take(client, &mut account, 0, STEP / 4) {}
+                while memory.take_bytes(client, &mut account, 0, STEP / 4) {}
                 assert!(account.pool_bytes() <= POOL - memory.taken_bytes, "client {client}");
             }
             let held = memory.reserve_bytes;
             let mut other = Account::new(exports - 1);
             assert!(
-                memory.take(clients, &mut other, 0, 2 * OWN_BYTES),
+                memory.take_bytes(clients, &mut other, 0, 2 * OWN_BYTES),
                 "{} taken",
                 memory.taken_bytes
             );

@@ -1,4 +1,4 @@
-//! Callers of a service beside the disks, such as the metrics: a thread for each connection, and few connections.
+//! Callers of a service other than the disks, such as the metrics: a thread for each connection, and few connections.
 //!
 //! # Rules (cited by name)
 //!
@@ -7,7 +7,7 @@
 //!   has sent no question, or does not read its answer. So a silent caller delays others by no more than that, and a caller
 //!   that is quick is never closed.
 
-use crate::listen::{ACCEPT_REST, Listener};
+use crate::clients::listen::{ACCEPT_REST, Listener};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// The longest time between two looks for room.
 const ROOM_POLL: Duration = Duration::from_millis(10);
 
-/// What a service grants its callers.
+/// The terms that a service grants its callers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     /// The name of the service and of its threads.
@@ -81,7 +81,7 @@ impl Caller {
     }
 
     /// Ends the sending side. A close with unread input would discard what was sent.
-    pub(crate) fn end(&self) -> io::Result<()> {
+    pub(crate) fn end_sending(&self) -> io::Result<()> {
         Ok(shutdown(&self.stream, Shutdown::Write)?)
     }
 
@@ -142,7 +142,7 @@ impl Callers {
     pub(crate) fn serve(&self, converse: impl Fn(&Caller) + Sync) {
         std::thread::scope(|threads| {
             self.accept(threads, &converse);
-            self.open().iter().for_each(|caller| caller.hang_up());
+            self.lock_open().iter().for_each(|caller| caller.hang_up());
         });
     }
 
@@ -160,21 +160,21 @@ impl Callers {
             if !sources[1].revents().is_empty() {
                 return;
             }
-            if !self.makes_room() {
+            if !self.make_room() {
                 continue;
             }
             match self.listener.accept() {
                 Ok(Some(peer)) => {
                     let caller = Arc::new(Caller::new(peer.fd));
-                    self.open().push(Arc::clone(&caller));
+                    self.lock_open().push(Arc::clone(&caller));
                     let of_thread = Arc::clone(&caller);
-                    let body = move || {
-                        converse(&of_thread);
-                        self.leave(&of_thread);
-                    };
                     let thread = std::thread::Builder::new().name(self.terms.name.to_owned());
-                    if thread.spawn_scoped(threads, body).is_err() {
-                        self.leave(&caller);
+                    let spawned = thread.spawn_scoped(threads, move || {
+                        converse(&of_thread);
+                        self.remove_caller(&of_thread);
+                    });
+                    if spawned.is_err() {
+                        self.remove_caller(&caller);
                     }
                 }
                 Ok(None) => {}
@@ -185,8 +185,8 @@ impl Callers {
 
     /// Returns whether there is room for another connection. Closes one if need be, or waits for a short time until one
     /// closes ([caller-waits-for-room]).
-    fn makes_room(&self) -> bool {
-        let mut open = self.open();
+    fn make_room(&self) -> bool {
+        let mut open = self.lock_open();
         if open.len() < self.terms.open_max {
             return true;
         }
@@ -204,12 +204,12 @@ impl Callers {
         false
     }
 
-    fn leave(&self, caller: &Arc<Caller>) {
-        self.open().retain(|open| !Arc::ptr_eq(open, caller));
+    fn remove_caller(&self, caller: &Arc<Caller>) {
+        self.lock_open().retain(|open| !Arc::ptr_eq(open, caller));
         self.left.notify_one();
     }
 
-    fn open(&self) -> MutexGuard<'_, Vec<Arc<Caller>>> {
+    fn lock_open(&self) -> MutexGuard<'_, Vec<Arc<Caller>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

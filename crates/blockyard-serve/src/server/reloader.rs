@@ -1,7 +1,7 @@
 //! Reads the certificates of a running server again.
 
+use crate::clients::tls::{Loaded, TlsConfig, TlsError, Untimely};
 use crate::door::nbd;
-use crate::tls::{Loaded, TlsConfig, TlsError, Untimely};
 use std::sync::Arc;
 
 /// Reads the certificates of a [`Server`](crate::Server) again.

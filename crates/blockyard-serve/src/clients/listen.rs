@@ -16,8 +16,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::peer::Peer;
-use crate::words::error_words;
+use crate::clients::peer::Peer;
+use blockyard_std::parts::words::error_words;
 
 /// The pause after a client could not be accepted, most likely for lack of descriptors. The client stays in the
 /// backlog meanwhile, so a poll would return at once and the thread would spin.
@@ -56,9 +56,10 @@ impl FromStr for Address {
     type Err = ListenError;
 
     fn from_str(text: &str) -> Result<Self, ListenError> {
-        let unknown = || Err(ListenError::Unknown(text.to_owned()));
-        if let Some(path) = text.strip_prefix("unix:") {
-            return if path.is_empty() { unknown() } else { Ok(Self::Unix(path.into())) };
+        match text.strip_prefix("unix:") {
+            Some("") => return Err(ListenError::Unknown(text.to_owned())),
+            Some(path) => return Ok(Self::Unix(path.into())),
+            None => {}
         }
         if text == "stdio" {
             return Ok(Self::Stdio);
@@ -66,7 +67,7 @@ impl FromStr for Address {
         let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
         match port.map(|(_, port)| port.parse::<u16>()) {
             Some(Ok(_)) => Ok(Self::Tcp(text.to_owned())),
-            _ => unknown(),
+            _ => Err(ListenError::Unknown(text.to_owned())),
         }
     }
 }
@@ -101,7 +102,7 @@ impl fmt::Display for ListenError {
 
 impl core::error::Error for ListenError {}
 
-/// Who may connect to a unix socket. Without a mode, the umask decides; without a group, the process's.
+/// The users that may connect to a unix socket. Without a mode, the umask decides; without a group, the process's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Access {
     pub(crate) mode: Option<u32>,
@@ -133,22 +134,19 @@ impl Listener {
     ///
     /// Panics if `address` is [`Address::Stdio`].
     pub(crate) fn bind(address: &Address, access: Access) -> Result<Self, ListenError> {
-        let refused = |error| ListenError::Refused(address.to_string(), error);
-        let (address, fd) = match address {
+        match address {
             Address::Unix(path) => {
                 remove_stale(path)?;
-                let fd = bind_unix(path, access).map_err(|errno| refused(errno.into()))?;
-                (address.clone(), fd)
+                let bound = bind_unix(path, access);
+                let fd = bound.map_err(|errno| refused(address, errno.into()))?;
+                Self::from_listening(address.clone(), fd)
             }
             Address::Tcp(text) => {
-                let addresses: Vec<_> = text.to_socket_addrs().map_err(refused)?.collect();
-                let listener = TcpListener::bind(&*addresses).map_err(refused)?;
-                let bound = listener.local_addr().map_err(refused)?;
-                (Address::Tcp(bound.to_string()), listener.into())
+                let (bound, fd) = bind_tcp(text).map_err(|error| refused(address, error))?;
+                Self::from_listening(bound, fd)
             }
             Address::Stdio => unreachable!("no client arrives at standard input later"),
-        };
-        Self::listening(address, fd)
+        }
     }
 
     /// Takes over a socket that is already listening. A drop does not remove its file.
@@ -157,29 +155,20 @@ impl Listener {
     ///
     /// The socket is not listening, or is neither unix nor TCP.
     pub(crate) fn inherit(fd: &OwnedFd) -> Result<Self, ListenError> {
-        let words = "what was handed over is no socket that listens";
-        let unsuitable = || ListenError::Unsuitable(words);
-        let fd = fd.try_clone().map_err(|_| unsuitable())?;
+        const WORDS: &str = "what was handed over is no socket that listens";
+        let fd = fd.try_clone().map_err(|_| ListenError::Unsuitable(WORDS))?;
         if !sockopt::socket_acceptconn(&fd).unwrap_or(false) {
-            return Err(unsuitable());
+            return Err(ListenError::Unsuitable(WORDS));
         }
-        let name = getsockname(&fd).map_err(|_| unsuitable())?;
-        let address = if let Ok(address) = SocketAddr::try_from(name.clone()) {
-            Address::Tcp(address.to_string())
-        } else {
-            let address = SocketAddrUnix::try_from(name).map_err(|_| unsuitable())?;
-            let path = address.path().map(|path| path.to_string_lossy().into_owned());
-            Address::Unix(path.unwrap_or_default().into())
-        };
-        let mut listener = Self::listening(address, fd)?;
+        let address = address_of(&fd).ok_or(ListenError::Unsuitable(WORDS))?;
+        let mut listener = Self::from_listening(address, fd)?;
         listener.file = None; // the file belongs to the process that bound the socket
         Ok(listener)
     }
 
-    fn listening(address: Address, fd: OwnedFd) -> Result<Self, ListenError> {
-        let refused = |error| ListenError::Refused(address.to_string(), error);
+    fn from_listening(address: Address, fd: OwnedFd) -> Result<Self, ListenError> {
         // A client may hang up before it is accepted: the accept must not block then.
-        rustix::io::ioctl_fionbio(&fd, true).map_err(|errno| refused(errno.into()))?;
+        rustix::io::ioctl_fionbio(&fd, true).map_err(|errno| refused(&address, errno.into()))?;
         let file = match &address {
             Address::Unix(path) => file_at(path),
             Address::Tcp(_) | Address::Stdio => None,
@@ -195,7 +184,7 @@ impl Listener {
                     let _ = sockopt::set_tcp_nodelay(&client, true);
                     let _ = sockopt::set_socket_keepalive(&client, true);
                 }
-                Ok(Some(Peer::accepted(client, address)))
+                Ok(Some(Peer::from_accepted(client, address)))
             }
             Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -236,7 +225,7 @@ pub(crate) fn client_at_stdin(addresses: &[Address]) -> Result<Option<Peer>, Lis
     let client = stdin.as_fd().try_clone_to_owned().ok();
     let client = client.filter(|client| getpeername(client).is_ok());
     client
-        .map(|client| Some(Peer::connected(client)))
+        .map(|client| Some(Peer::from_connected(client)))
         .ok_or(ListenError::Unsuitable("standard input is no socket with a client"))
 }
 
@@ -245,8 +234,31 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
+fn refused(address: &Address, error: io::Error) -> ListenError {
+    ListenError::Refused(address.to_string(), error)
+}
+
+/// Returns the address of a listening socket, or `None` if it is neither unix nor TCP.
+fn address_of(fd: &OwnedFd) -> Option<Address> {
+    let name = getsockname(fd).ok()?;
+    if let Ok(address) = SocketAddr::try_from(name.clone()) {
+        return Some(Address::Tcp(address.to_string()));
+    }
+    let address = SocketAddrUnix::try_from(name).ok()?;
+    let path = address.path().map(|path| path.to_string_lossy().into_owned());
+    Some(Address::Unix(path.unwrap_or_default().into()))
+}
+
+/// Listens at `text`, which is `HOST:PORT`. Returns the address with the port that the system chose for port 0.
+fn bind_tcp(text: &str) -> io::Result<(Address, OwnedFd)> {
+    let addresses: Vec<_> = text.to_socket_addrs()?.collect();
+    let listener = TcpListener::bind(&*addresses)?;
+    let bound = listener.local_addr()?;
+    Ok((Address::Tcp(bound.to_string()), listener.into()))
+}
+
 /// Connects to the socket at `path` and hangs up, without waiting.
-fn knock(path: &Path) -> rustix::io::Result<()> {
+fn try_connect(path: &Path) -> rustix::io::Result<()> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&socket, &SocketAddrUnix::new(path)?)
@@ -256,20 +268,21 @@ fn knock(path: &Path) -> rustix::io::Result<()> {
 fn bind_unix(path: &Path, access: Access) -> rustix::io::Result<OwnedFd> {
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     bind(&fd, &SocketAddrUnix::new(path)?)?;
-    let with_access = || {
-        if let Some(group) = access.group {
-            chown(path, None, Some(Gid::from_raw(group)))?;
-        }
-        if let Some(mode) = access.mode {
-            chmod(path, Mode::from_raw_mode(mode))?;
-        }
-        listen(&fd, BACKLOG)
-    };
-    if let Err(errno) = with_access() {
+    if let Err(errno) = grant_access(path, access).and_then(|()| listen(&fd, BACKLOG)) {
         drop(std::fs::remove_file(path));
         return Err(errno);
     }
     Ok(fd)
+}
+
+fn grant_access(path: &Path, access: Access) -> rustix::io::Result<()> {
+    if let Some(group) = access.group {
+        chown(path, None, Some(Gid::from_raw(group)))?;
+    }
+    if let Some(mode) = access.mode {
+        chmod(path, Mode::from_raw_mode(mode))?;
+    }
+    Ok(())
 }
 
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
@@ -277,13 +290,15 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
     if !found.file_type().is_socket() {
         return Err(ListenError::NotASocket(path.to_owned()));
     }
-    let refused = |error| ListenError::Refused(format!("unix:{}", path.display()), error);
-    match knock(path) {
+    let address = Address::Unix(path.to_owned());
+    match try_connect(path) {
         // EAGAIN means a full backlog: the server is alive, but does not accept just now.
         Ok(()) | Err(Errno::AGAIN) => Err(ListenError::Busy(path.to_owned())),
         // No process has the socket open. After any other error, its server may be alive.
-        Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(refused),
-        Err(errno) => Err(refused(errno.into())),
+        Err(Errno::CONNREFUSED) => {
+            std::fs::remove_file(path).map_err(|error| refused(&address, error))
+        }
+        Err(errno) => Err(refused(&address, errno.into())),
     }
 }
 
@@ -291,9 +306,12 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
 mod tests {
     use super::*;
 
+    fn parse(text: &str) -> Option<Address> {
+        text.parse().ok()
+    }
+
     #[test]
     fn an_address_is_a_path_or_a_host_and_a_port() {
-        let parse = |text: &str| text.parse::<Address>().ok();
         assert_eq!(parse("unix:/tmp/x"), Some(Address::Unix("/tmp/x".into())));
         assert_eq!(parse("[::1]:10809"), Some(Address::Tcp("[::1]:10809".to_owned())));
         assert_eq!(parse("localhost:0"), Some(Address::Tcp("localhost:0".to_owned())));

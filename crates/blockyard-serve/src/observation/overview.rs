@@ -1,6 +1,6 @@
-//! What a lane tells an operator about its disks and clients.
+//! The disks and clients of a lane, as an operator sees them.
 
-use crate::traffic::Traffic;
+use crate::observation::traffic::Traffic;
 use blockyard::time::Duration;
 
 /// The disks and clients of one lane.
@@ -8,12 +8,12 @@ use blockyard::time::Duration;
 pub(crate) struct Overview {
     /// The traffic of each disk, by its number.
     pub(crate) disks: Vec<Traffic>,
-    pub(crate) clients: Vec<Visitor>,
+    pub(crate) clients: Vec<ClientView>,
 }
 
 /// A client of a lane.
 #[derive(Clone, Debug)]
-pub(crate) struct Visitor {
+pub(crate) struct ClientView {
     /// The number of the client, which no other client of the server ever has.
     pub(crate) id: u64,
     /// The address and port, or the process at the other end of a unix socket.

@@ -7,7 +7,7 @@
 //! Times are those of the lane's clock, which is read once per turn. A request that a disk in memory
 //! handles within one turn therefore takes no time.
 
-use crate::watcher::LaneWatcher;
+use crate::observation::watcher::LaneWatcher;
 use blockyard::bio::Op;
 use blockyard::request::Request;
 use blockyard::stats::{Distribution, StageStats};

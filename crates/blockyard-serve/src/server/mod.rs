@@ -5,26 +5,30 @@
 //! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
 //!   at a lane that is gone, and [`Server::join`] returns the error.
 
-use crate::acceptor::{Acceptor, Begun};
-use crate::bell;
-use crate::clock;
+mod acceptor;
+pub(crate) mod gauge;
+pub(crate) mod reloader;
+
+use crate::clients::descriptors;
+use crate::clients::listen::{Access, Address, ListenError, Listener, client_at_stdin};
+use crate::clients::peer::Peer;
+use crate::clients::tls::{TlsConfig, TlsError, Untimely};
 use crate::control::{Control, ControlConfig};
-use crate::descriptors;
+use crate::disk::roster::Roster;
 use crate::disk::{Disk, DiskConfig, FaultCounts, OpenError, Timing};
 use crate::door::nbd;
-use crate::entrance::{Entrance, Message};
-use crate::event::Event;
-use crate::gauge::Gauge;
+use crate::lane::entrance::{Entrance, Message};
 use crate::lane::{Lane, LaneParts, Shared};
-use crate::listen::{Access, Address, ListenError, Listener, client_at_stdin};
 use crate::metrics::Metrics;
-use crate::peer::Peer;
-use crate::reloader::Reloader;
-use crate::ring::IoEngine;
-use crate::roster::{Listed, Roster};
-use crate::tls::{TlsConfig, TlsError, Untimely};
-use crate::watcher::Watcher;
-use crate::words::error_words;
+use crate::observation::event::Event;
+use crate::observation::watcher::Watcher;
+use crate::server::acceptor::{Acceptor, Begun};
+use crate::server::gauge::Gauge;
+use crate::server::reloader::Reloader;
+use blockyard_std::parts::bell;
+use blockyard_std::parts::clock;
+use blockyard_std::parts::ring::IoEngine;
+use blockyard_std::parts::words::error_words;
 use blockyard_wire::nbd::ExportError;
 use core::fmt;
 use core::num::NonZero;
@@ -154,6 +158,9 @@ impl fmt::Display for StartError {
 
 impl core::error::Error for StartError {}
 
+/// The thread of a lane, with the result of its last flushes.
+type LaneThread = JoinHandle<io::Result<()>>;
+
 /// A running server. If it is dropped without [`Server::join`], its threads go on.
 #[derive(Debug)]
 pub struct Server {
@@ -168,7 +175,7 @@ pub struct Server {
     acceptor: JoinHandle<()>,
     /// The threads beside the lanes, which end after them: the bell that ends each one.
     asides: Vec<(Arc<OwnedFd>, JoinHandle<()>)>,
-    lanes: Vec<JoinHandle<io::Result<()>>>,
+    lanes: Vec<LaneThread>,
     io: Io,
 }
 
@@ -192,7 +199,7 @@ impl Io {
 #[derive(Clone, Debug)]
 pub struct Stopper {
     stop: Arc<OwnedFd>,
-    entrances: Vec<Entrance<nbd::Arrival>>,
+    entrances: Vec<Entrance>,
 }
 
 impl Stopper {
@@ -222,13 +229,14 @@ impl Server {
     pub fn start(config: &Config) -> Result<Self, StartError> {
         let lanes_count = config.lanes.max(1);
         let bells =
-            (0..lanes_count).map(|_| bell().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
+            (0..lanes_count).map(|_| new_bell().map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
         let io = Io::of(config.io);
         let roster = Arc::new(open_disks(config, &bells)?);
         let (tls, untimely) = load_tls(config)?;
-        let Bound { client, listeners, metrics, control } = Bound::new(config)?;
+        let Bound { client, listeners, metrics, control } =
+            Bound::new(config).map_err(StartError::Listen)?;
         let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
-        let stop = Arc::new(bell()?);
+        let stop = Arc::new(new_bell()?);
         let ends_with_last = listeners.is_empty().then(|| Arc::clone(&stop));
         let shared = Arc::new(Shared {
             bells,
@@ -241,22 +249,10 @@ impl Server {
             failures: config.failures.clone(),
             watcher: config.watcher.clone(),
             connections: Arc::default(),
-            newcomers: Arc::default(),
             ends_with_last,
         });
-        let mut doors = nbd::Shared::new(&roster).map_err(StartError::Export)?;
-        doors.tls = tls;
-        doors.handshake_deadline = clock::duration(config.handshake_deadline);
-        doors.events.clone_from(&config.events);
-        let doors = Arc::new(doors);
-        let ways = shared.bells.iter().map(|bell| Entrance::new(Arc::clone(bell)));
-        let (entrances, messages): (Vec<_>, Vec<_>) = ways.unzip();
-        let begun = Begun(entrances.clone());
-        let entrances = entrances.into();
-        let lanes = messages.into_iter().enumerate().map(|(number, messages)| {
-            start_lane(number, messages, &entrances, &shared, &doors, &stop)
-        });
-        let lanes = lanes.collect::<Result<_, _>>()?;
+        let doors = share_doors(config, &roster, tls)?;
+        let (begun, lanes) = start_lanes(&shared, &stop)?;
         let metrics_address = metrics.as_ref().map(|listener| listener.address.clone());
         let connections = Arc::clone(&shared.connections);
         let gauge = Gauge { entrances: begun.0.clone(), connections };
@@ -266,8 +262,8 @@ impl Server {
             listeners,
             client,
             lanes: begun,
-            shared: Arc::clone(&shared),
-            events: config.events.clone(),
+            connections: Arc::clone(&shared.connections),
+            doors,
             stop: Arc::clone(&stop),
             connections_max,
         };
@@ -277,6 +273,7 @@ impl Server {
             start_control(listener, control, config, &gauge.entrances, &shared)
         });
         let asides = metrics.into_iter().chain(control).collect::<Result<_, _>>();
+        // The acceptor runs already, and drains the lanes when the bell rings.
         let asides = asides.inspect_err(|_| bell::ring(&stop))?;
         Ok(Self {
             addresses,
@@ -324,8 +321,7 @@ impl Server {
     pub fn timing(&self) -> Vec<(String, Arc<Timing>)> {
         let all = self.roster.all();
         let modelled = all.iter().filter(|listed| listed.disk.layers.model.is_some());
-        let timing = |it: &Listed| (it.disk.name.clone(), Arc::clone(&it.disk.timing));
-        modelled.map(timing).collect()
+        modelled.map(|it| (it.disk.name.clone(), Arc::clone(&it.disk.timing))).collect()
     }
 
     /// Returns the name of each disk that has fault rules, with the counts of its rules.
@@ -340,18 +336,18 @@ impl Server {
     /// [`Source::Btt`](crate::Source::Btt) says so: the kernel does not map their files with `MAP_SYNC`.
     #[must_use]
     pub fn assumed_persistent(&self) -> Vec<String> {
-        self.names(Disk::is_assumed_persistent)
+        self.names_of(Disk::is_assumed_persistent)
     }
 
     /// Returns the names of the read-only disks whose files another program could write when they were opened. Their
     /// contents may change, and need not be consistent.
     #[must_use]
     pub fn written_elsewhere(&self) -> Vec<String> {
-        self.names(|disk| disk.is_written_elsewhere)
+        self.names_of(|disk| disk.is_written_elsewhere)
     }
 
     /// Returns the names of some disks.
-    fn names(&self, which: fn(&Disk) -> bool) -> Vec<String> {
+    fn names_of(&self, which: fn(&Disk) -> bool) -> Vec<String> {
         let all = self.roster.all();
         all.iter().filter(|it| which(&it.disk)).map(|it| it.disk.name.clone()).collect()
     }
@@ -426,22 +422,19 @@ struct Bound<'a> {
 }
 
 impl<'a> Bound<'a> {
-    fn new(config: &'a Config) -> Result<Self, StartError> {
-        let bind = || {
-            let client = client_at_stdin(&config.addresses)?;
-            let addresses = config.addresses.iter().filter(|at| **at != Address::Stdio);
-            let access = Access { mode: config.socket_mode, group: config.socket_group };
-            let bound = addresses.map(|address| Listener::bind(address, access));
-            let listeners = bound.chain(config.listeners.iter().map(|fd| Listener::inherit(fd)));
-            let listeners = listeners.collect::<Result<_, _>>()?;
-            let metrics = config.metrics.as_deref().map(Metrics::bind).transpose()?;
-            let control = config.control.as_ref().map(|control| {
-                let address = Address::Unix(control.path.clone());
-                Ok((Listener::bind(&address, Access::PRIVATE)?, control))
-            });
-            Ok(Self { client, listeners, metrics, control: control.transpose()? })
-        };
-        bind().map_err(StartError::Listen)
+    fn new(config: &'a Config) -> Result<Self, ListenError> {
+        let client = client_at_stdin(&config.addresses)?;
+        let addresses = config.addresses.iter().filter(|at| **at != Address::Stdio);
+        let access = Access { mode: config.socket_mode, group: config.socket_group };
+        let bound = addresses.map(|address| Listener::bind(address, access));
+        let listeners = bound.chain(config.listeners.iter().map(|fd| Listener::inherit(fd)));
+        let listeners = listeners.collect::<Result<_, _>>()?;
+        let metrics = config.metrics.as_deref().map(Metrics::bind).transpose()?;
+        let control = config.control.as_ref().map(|control| {
+            let address = Address::Unix(control.path.clone());
+            Ok((Listener::bind(&address, Access::PRIVATE)?, control))
+        });
+        Ok(Self { client, listeners, metrics, control: control.transpose()? })
     }
 }
 
@@ -454,18 +447,45 @@ impl Drop for EndsServer {
     }
 }
 
+/// Returns what the clients of a server share.
+fn share_doors(
+    config: &Config,
+    roster: &Arc<Roster>,
+    tls: Option<Arc<nbd::Tls>>,
+) -> Result<Arc<nbd::Shared>, StartError> {
+    let mut doors = nbd::Shared::new(roster).map_err(StartError::Export)?;
+    doors.tls = tls;
+    doors.handshake_deadline = clock::duration(config.handshake_deadline);
+    doors.events.clone_from(&config.events);
+    Ok(Arc::new(doors))
+}
+
+/// Starts a lane for each bell. An error drops the entrances, and the lanes that have started drain.
+fn start_lanes(
+    shared: &Arc<Shared>,
+    stop: &Arc<OwnedFd>,
+) -> Result<(Begun, Vec<LaneThread>), StartError> {
+    let channels = shared.bells.iter().map(|bell| Entrance::new(Arc::clone(bell)));
+    let (entrances, messages): (Vec<_>, Vec<_>) = channels.unzip();
+    let begun = Begun(entrances.clone());
+    let entrances = entrances.into();
+    let lanes = messages
+        .into_iter()
+        .enumerate()
+        .map(|(number, messages)| start_lane(number, messages, &entrances, shared, stop));
+    Ok((begun, lanes.collect::<Result<_, _>>()?))
+}
+
 fn start_lane(
     number: usize,
-    messages: mpsc::Receiver<Message<nbd::Arrival>>,
-    entrances: &Arc<[Entrance<nbd::Arrival>]>,
+    messages: mpsc::Receiver<Message>,
+    entrances: &Arc<[Entrance]>,
     shared: &Arc<Shared>,
-    doors: &Arc<nbd::Shared>,
     stop: &Arc<OwnedFd>,
-) -> Result<JoinHandle<io::Result<()>>, StartError> {
+) -> Result<LaneThread, StartError> {
     let parts = LaneParts {
         number: u32::try_from(number).expect("number of lanes within 32 bits"),
         shared: Arc::clone(shared),
-        doors: Arc::clone(doors),
         messages,
         entrances: Arc::clone(entrances),
         bell: Arc::clone(&shared.bells[number]),
@@ -473,19 +493,19 @@ fn start_lane(
     };
     let (tell, told) = mpsc::channel();
     let end = EndsServer(Arc::clone(stop));
-    // Only the thread that creates the ring may use it.
-    let body = move || match Lane::<nbd::Client>::new(parts) {
-        Ok(lane) => {
-            drop(tell.send(Ok(())));
-            let _end = end;
-            lane.serve()
-        }
-        Err(error) => {
-            drop(tell.send(Err(error)));
-            Ok(())
-        }
-    };
-    let thread = start_thread(format!("lane-{number}"), body)?;
+    let thread = start_thread(format!("lane-{number}"), move || {
+        // Only the thread that creates the ring may use it.
+        let lane = match Lane::new(parts) {
+            Ok(lane) => lane,
+            Err(error) => {
+                drop(tell.send(Err(error)));
+                return Ok(());
+            }
+        };
+        drop(tell.send(Ok(())));
+        let _end = end;
+        lane.serve()
+    })?;
     let no_ring = match shared.io {
         IoEngine::Threads => "no descriptor",
         IoEngine::Auto | IoEngine::Uring => "no io_uring",
@@ -498,7 +518,7 @@ fn start_lane(
 
 fn start_metrics(
     listener: Listener,
-    entrances: &[Entrance<nbd::Arrival>],
+    entrances: &[Entrance],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     let metrics = Metrics {
@@ -513,7 +533,7 @@ fn start_control(
     listener: Listener,
     control: &ControlConfig,
     config: &Config,
-    entrances: &[Entrance<nbd::Arrival>],
+    entrances: &[Entrance],
     shared: &Shared,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
     start_aside("control", |stop| {
@@ -537,7 +557,7 @@ fn start_aside<F: FnOnce() + Send + 'static>(
     name: &str,
     body: impl FnOnce(Arc<OwnedFd>) -> F,
 ) -> Result<(Arc<OwnedFd>, JoinHandle<()>), StartError> {
-    let stop = Arc::new(bell()?);
+    let stop = Arc::new(new_bell()?);
     let thread = start_thread(name.to_owned(), body(Arc::clone(&stop)))?;
     Ok((stop, thread))
 }
@@ -550,7 +570,7 @@ fn start_thread<T: Send + 'static>(
     thread.map_err(|error| StartError::System("no thread", error))
 }
 
-fn bell() -> Result<OwnedFd, StartError> {
+fn new_bell() -> Result<OwnedFd, StartError> {
     bell::bell().map_err(|error| StartError::System("no descriptor", error))
 }
 

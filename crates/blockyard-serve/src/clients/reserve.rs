@@ -15,12 +15,12 @@ const RESERVE_BYTES: usize = 1 << 20;
 pub(crate) const NO_MEMORY: &str = "there is no memory for its session";
 
 /// Returns whether the process can have `bytes` and the reserve.
-pub(crate) fn has(bytes: usize) -> bool {
+pub(crate) fn has_room_for(bytes: usize) -> bool {
     Vec::<u8>::new().try_reserve_exact(bytes + RESERVE_BYTES).is_ok()
 }
 
 /// Returns a buffer of zeroes, or `None` if there is no memory.
-pub(crate) fn zeroes(bytes: usize) -> Option<Rc<[u8]>> {
+pub(crate) fn zeroed_buffer(bytes: usize) -> Option<Rc<[u8]>> {
     // The buffer is made as a vector first, and then copied behind its counts.
-    has(2 * bytes).then(|| vec![0; bytes].into())
+    has_room_for(2 * bytes).then(|| vec![0; bytes].into())
 }

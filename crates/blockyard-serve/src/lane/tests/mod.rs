@@ -1,18 +1,20 @@
 //! Tests of a lane without a protocol, with a client in memory.
 
-use crate::admission::Admission;
+mod doors;
+mod guest;
+
+use crate::clients::admission::Admission;
 use crate::disk::{DiskConfig, Layers, Source};
-use crate::door::memory::{Ask, Memory, MemoryDoor, Next, Rounds};
-use crate::entrance::Message;
-use crate::lane::Lane;
+use crate::door::memory::{Ask, Memory, Next, Rounds};
+use crate::lane::entrance::Message;
 use crate::lane_alone;
-use crate::ring::IoEngine;
 use blockyard::bio::Op;
 use blockyard::layer::delay::Extra;
 use blockyard::layer::fault::{Action, FaultRule, Turns, When};
 use blockyard::policy::{ElevatorKind, Policies};
 use blockyard::status::Status;
 use blockyard::time::Duration;
+use blockyard_std::parts::ring::IoEngine;
 use std::path::PathBuf;
 use std::sync::mpsc;
 
@@ -37,9 +39,8 @@ fn in_memory() -> DiskConfig {
 }
 
 /// Returns a request for `blocks` blocks from `block` on, with its data at offset `at` of the client's memory.
-fn ask(op: Op, block: u64, blocks: usize, at: usize) -> Ask {
-    let (offset, len) = (block * BLOCK as u64, (blocks * BLOCK) as u64);
-    Ask { op, offset, len, at, fua: false }
+fn ask_lanes(op: Op, block: u64, blocks: usize, at: usize) -> Ask {
+    Ask { op, offset: block * BLOCK as u64, len: (blocks * BLOCK) as u64, at, fua: false }
 }
 
 /// Returns a callback that gives `rounds` in turn and then calls `last` with the client's memory.
@@ -67,10 +68,10 @@ fn all_well(ends: &[(Ask, Status)], count: usize) {
 
 /// Writes two places at once, flushes, and reads both, one of them with a gap that was never written.
 fn write_flush_and_read(disk: &DiskConfig) {
-    let fill = vec![ask(Op::Flush, 0, 0, 0)];
-    let write = vec![ask(Op::Write, 3, 2, 0), ask(Op::Write, 20, 1, 3 * BLOCK)];
-    let flush = vec![ask(Op::Flush, 0, 0, 0)];
-    let read = vec![ask(Op::Read, 2, 4, 16 * BLOCK), ask(Op::Read, 20, 1, 24 * BLOCK)];
+    let fill = vec![ask_lanes(Op::Flush, 0, 0, 0)];
+    let write = vec![ask_lanes(Op::Write, 3, 2, 0), ask_lanes(Op::Write, 20, 1, 3 * BLOCK)];
+    let flush = vec![ask_lanes(Op::Flush, 0, 0, 0)];
+    let read = vec![ask_lanes(Op::Read, 2, 4, 16 * BLOCK), ask_lanes(Op::Read, 20, 1, 24 * BLOCK)];
     let rounds = vec![fill, write, flush, read];
     let mut next = in_turn(rounds, |memory| {
         let block = |at: usize| memory.read(at * BLOCK..(at + 1) * BLOCK);
@@ -117,9 +118,9 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
     };
     let layers = Layers { faults: Some(vec![rule]), ..Layers::default() };
     let disk = DiskConfig { layers, policies: Policies::NONE, ..in_memory() };
-    let beyond = ask(Op::Read, DISK_BYTES / BLOCK as u64, 1, 0);
+    let beyond = ask_lanes(Op::Read, DISK_BYTES / BLOCK as u64, 1, 0);
     // The reads are far apart, so that none merges with another.
-    let reads = [0, 50, 100].map(|block| ask(Op::Read, block, 1, 0));
+    let reads = [0, 50, 100].map(|block| ask_lanes(Op::Read, block, 1, 0));
     let ends = ends(&disk, in_turn(vec![reads.to_vec(), vec![beyond]], |_| {}));
     let statuses = [Status::Ok, Status::Medium, Status::Ok, Status::IoError];
     let expected: Vec<_> = reads.into_iter().chain([beyond]).zip(statuses).collect();
@@ -134,7 +135,7 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
 fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
     let delay = Some(Extra::fixed(Duration::from_ms(20)));
     let disk = DiskConfig { layers: Layers { delay, ..Layers::default() }, ..in_memory() };
-    let (entrance, parts) = lane_alone::parts::<MemoryDoor>(&disk, IoEngine::Auto, |_| Ok(()))
+    let (entrance, parts) = lane_alone::parts(&disk, IoEngine::Auto)
         .expect("a lane with a disk in memory should be constructible");
     let (ended, ends) = mpsc::channel();
     let own = entrance.clone();
@@ -142,15 +143,11 @@ fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
     let next: Next = Box::new(move |_, round| {
         rounds += 1;
         assert_eq!(rounds, 1, "a door that ends requests no further round");
-        round.extend([0, 40, 80].map(|block| ask(Op::Write, block, 1, 0)));
+        round.extend([0, 40, 80].map(|block| ask_lanes(Op::Write, block, 1, 0)));
         own.send(Message::Drain);
     });
     let arrival = Rounds { disk: 0, memory_bytes: BLOCK, next, ended: Some(ended) };
-    entrance.send(Message::Arrival(arrival, Some(lane_alone::ticket(&parts))));
-    Lane::new(parts)
-        .expect("the kernel should offer io_uring")
-        .serve()
-        .expect("the last flushes should succeed");
+    lane_alone::run(entrance, parts, [Box::new(arrival)]).expect("the last flushes should succeed");
     let ends: Vec<_> = ends.into_iter().collect();
     all_well(&ends, 3);
 }

@@ -5,7 +5,6 @@
 //! The only unsafe call is an ioctl that writes a number.
 #![allow(unsafe_code, reason = "an ioctl has no safe form; see Safety above")]
 
-use crate::newcomers::Origin;
 use rustix::fd::OwnedFd;
 use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{AddressFamily, SocketAddrAny, getpeername, sockopt};
@@ -13,6 +12,28 @@ use std::net::{IpAddr, SocketAddr};
 
 /// The number of `SIOCOUTQ`, which libc does not name: bytes that the other end has not acknowledged.
 const SIOCOUTQ: Opcode = 0x5411;
+
+/// The bits of an IPv6 address that name a network: one host may use all addresses of a network.
+const NETWORK: u128 = !0 << 64;
+
+/// Where a client comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An IPv4 address, or an IPv6 network.
+    Address(IpAddr),
+    /// The user at the other end of a unix socket.
+    User(u32),
+    Unknown,
+}
+
+impl Origin {
+    pub(crate) fn of(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V6(address) => IpAddr::V6((address.to_bits() & NETWORK).into()),
+            address @ IpAddr::V4(_) => address,
+        })
+    }
+}
 
 /// The other end of a connection. See the [module](self).
 #[derive(Debug)]
@@ -28,7 +49,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Returns the client that was accepted from `address`.
-    pub(crate) fn accepted(fd: OwnedFd, address: Option<SocketAddrAny>) -> Self {
+    pub(crate) fn from_accepted(fd: OwnedFd, address: Option<SocketAddrAny>) -> Self {
         let address = address.and_then(|address| SocketAddr::try_from(address).ok());
         let (name, origin) = match address {
             Some(address) => (address.to_string(), Origin::of(address.ip())),
@@ -50,9 +71,9 @@ impl Peer {
     }
 
     /// Returns the client at a socket that is connected already.
-    pub(crate) fn connected(fd: OwnedFd) -> Self {
+    pub(crate) fn from_connected(fd: OwnedFd) -> Self {
         let address = getpeername(&fd).ok().flatten();
-        Self::accepted(fd, address)
+        Self::from_accepted(fd, address)
     }
 }
 
@@ -63,5 +84,20 @@ fn process_of(client: &OwnedFd) -> (String, Origin) {
             (format!("process {} of user {user}", process.pid.as_raw_nonzero()), Origin::User(user))
         }
         Err(_) => ("of an unknown address".to_owned(), Origin::Unknown),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_addresses_of_an_ipv6_network_are_one_origin() {
+        let [v4, mapped_v4, v6, neighbour, other_network] =
+            ["10.0.0.1", "::ffff:10.0.0.1", "2001:db8::1", "2001:db8::ffff:1", "2001:db8:0:1::1"]
+                .map(|text| Origin::of(text.parse().expect("an address")));
+        assert_eq!(mapped_v4, v4);
+        assert_eq!(neighbour, v6);
+        assert_ne!(other_network, v6);
     }
 }
