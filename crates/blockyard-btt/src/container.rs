@@ -152,7 +152,8 @@ mod tests {
 
     #[test]
     fn a_pool_accepts_only_its_own_btt() {
-        let (own, other) = (Uuid([1; 16]), Uuid([2; 16]));
+        let own = Uuid([1; 16]);
+        let other = Uuid([2; 16]);
         assert!(Container::Pool.accepts_parent(own, own));
         assert!(!Container::Pool.accepts_parent(Uuid::NIL, own));
         assert!(Container::Namespace.accepts_parent(Uuid::NIL, own));

@@ -122,7 +122,9 @@ impl<M: Memory> Btt<M> {
         let dialect = options.container.dialect();
         let mut scanned = Vec::new();
         for Found { start, first_lba, info, .. } in &found {
-            let (start, first_lba, layout) = (*start, *first_lba, info.layout);
+            let start = *start;
+            let first_lba = *first_lba;
+            let layout = info.layout;
             let slots = SlotLayout::Standard;
             let arena = Arena { start, first_lba, layout, slots, dialect };
             let recovered = recover::scan(&memory, &arena)

@@ -202,7 +202,8 @@ mod tests {
 
     #[test]
     fn the_newest_entry_is_known_after_every_write() {
-        let (mut slot, mut entries) = (0, pair(1, 0));
+        let mut slot = 0;
+        let mut entries = pair(1, 0);
         for _ in 0..10 {
             assert_eq!(newest(&entries), Ok(slot));
             let seq = successor(entries[slot].seq);

@@ -198,7 +198,8 @@ impl InfoBlock {
     fn check(&self, room: u64) -> Result<(), &'static str> {
         let Layout { internal_nlba, external_nlba, nfree, .. } = self.layout;
         let Layout { dataoff, mapoff, flogoff, infooff, .. } = self.layout;
-        let (internal, external) = (self.layout.internal_lbasize, self.layout.external_lbasize);
+        let internal = self.layout.internal_lbasize;
+        let external = self.layout.external_lbasize;
         let all = |is: bool, name| if is { Ok(()) } else { Err(name) };
         all((1..=SECTOR_BYTES_MAX).contains(&external), "external_lbasize")?;
         all(internal >= external, "internal_lbasize")?;
@@ -240,7 +241,8 @@ pub(super) fn clear_error(bytes: &mut InfoBytes) {
 /// Returns the checksum of an info block.
 #[must_use]
 pub fn checksum(bytes: &InfoBytes) -> u64 {
-    let (mut low, mut high) = (0_u32, 0_u32);
+    let mut low = 0_u32;
+    let mut high = 0_u32;
     for (n, word) in bytes.chunks_exact(4).enumerate() {
         let word = if n * 4 >= CHECKSUM_AT { &[0; 4] } else { word };
         let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);

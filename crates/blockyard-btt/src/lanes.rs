@@ -260,7 +260,8 @@ mod tests {
                 assert_eq!(free, [PostmapAba(lane), PostmapAba(1000 + lane)], "{sets} sets");
             }
             for set in 1..sets {
-                let (before, here) = (lanes.lanes_of(SetId(set - 1)), lanes.lanes_of(SetId(set)));
+                let before = lanes.lanes_of(SetId(set - 1));
+                let here = lanes.lanes_of(SetId(set));
                 assert!(line_of(before.end - 1) < line_of(here.start), "{sets} sets");
             }
         }

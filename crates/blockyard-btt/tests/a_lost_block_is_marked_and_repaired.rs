@@ -50,7 +50,8 @@ impl Medium {
 
 fn format() -> Format {
     let container = Container::LabelledNamespace;
-    let (uuid, parent_uuid) = (Uuid([1; 16]), Uuid::NIL);
+    let uuid = Uuid([1; 16]);
+    let parent_uuid = Uuid::NIL;
     Format { container, sector_bytes: 512, uuid, parent_uuid, blank: true }
 }
 
@@ -103,7 +104,8 @@ fn a_sector_that_can_be_read_after_all_is_not_marked() {
 
 #[test]
 fn a_lost_sector_of_a_btt_that_is_not_written_gets_no_mark() {
-    let (medium, ram) = (Medium::default(), Ram::new(BYTES));
+    let medium = Medium::default();
+    let ram = Ram::new(BYTES);
     let memory = || Intercepted { memory: &ram, intercept: |call| medium.call(call) };
     let btt = Btt::create(memory(), &format(), Policy::DEFAULT).expect("a new BTT");
     btt.write(0, &[5; 512]).expect("successful write");
@@ -153,7 +155,8 @@ fn zeroing_a_lost_sector_repairs_its_block_between_fences() {
 #[test]
 fn a_lost_block_is_repaired_before_it_is_used_again() {
     for opened_again in [false, true] {
-        let (medium, ram) = (Medium::default(), Ram::new(BYTES));
+        let medium = Medium::default();
+        let ram = Ram::new(BYTES);
         let memory = || Intercepted { memory: &ram, intercept: |call| medium.call(call) };
         // The only set has all 256 lanes, and takes them in turn.
         let policy = Policy { lanes: LaneChoice::Own { sets: 1 }, ..Policy::DEFAULT };

@@ -107,7 +107,8 @@ fn a_random_crash_leaves_old_or_new() {
     }
     let wanted = number("BLOCKYARD_BTT_CRASHES").unwrap_or(CRASHES);
     let half = |first: u64| {
-        let (mut crashes, mut seed) = (0, first);
+        let mut crashes = 0;
+        let mut seed = first;
         while crashes < wanted / 2 {
             crashes += sound(seed);
             seed += 2;

@@ -212,7 +212,8 @@ fn threads_never_read_a_mix_of_two_writes() {
 fn few_lanes(lanes: u32) -> Ram {
     let ram = Ram::new(BYTES);
     let layout = Layout::new(BYTES, 512, 512, lanes).expect("layout of a small arena");
-    let (uuid, parent_uuid) = (Uuid([1; 16]), Uuid::NIL);
+    let uuid = Uuid([1; 16]);
+    let parent_uuid = Uuid::NIL;
     let version = Container::LabelledNamespace.version();
     let info = InfoBlock { uuid, parent_uuid, error: false, version, layout, nextoff: 0 };
     let put = |at, bytes: &[u8]| ram.write(at, bytes).expect("write to ram");
@@ -273,7 +274,8 @@ fn more_threads_than_lanes_write_correctly() {
             let last = read(&mut worker, 0, 512).expect("successful read");
             assert!((0..threads).any(|thread| last == sector(thread << 32 | TURNS, 512)));
             for thread in 0..threads {
-                let (own, mark) = (1 + thread * 4, thread << 32 | TURNS);
+                let own = 1 + thread * 4;
+                let mark = thread << 32 | TURNS;
                 assert_eq!(read(&mut worker, own, 512), Ok(sector(mark, 512)));
                 assert_eq!(read(&mut worker, own + 1, 512), Ok(sector(mark | 1 << 16, 512)));
                 assert_eq!(read(&mut worker, own + 2, 512), Ok(sector(0, 512)));
@@ -293,7 +295,8 @@ fn three_hundred_threads_write_correctly() {
         let ready = std::sync::Barrier::new(THREADS.into());
         std::thread::scope(|scope| {
             for thread in (0..THREADS).map(u64::from) {
-                let (btt, ready) = (&btt, &ready);
+                let btt = &btt;
+                let ready = &ready;
                 scope.spawn(move || {
                     let mut worker = btt.worker();
                     ready.wait();
@@ -345,7 +348,8 @@ fn sectors_beyond_the_end_are_refused() {
         let ram = Ram::new(BYTES);
         let format = format(Container::LabelledNamespace, 512);
         let btt = Btt::create(&ram, &format, policy).expect("a new BTT");
-        let (mut worker, mut to) = (btt.worker(), [0; 1024]);
+        let mut worker = btt.worker();
+        let mut to = [0; 1024];
         // The number of sectors of a 16 MiB arena, from the format's table of images.
         for (lba, bytes, expected) in [
             (32_201, 512, Ok(())),

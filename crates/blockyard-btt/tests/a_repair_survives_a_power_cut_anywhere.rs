@@ -76,7 +76,8 @@ impl Words<'_> {
             Damage::Map(sector, entry) => self.put(sector, entry),
             Damage::Cut(lane) => {
                 let newest = self.newest(lane);
-                let (lba, old) = (self.get(newest), self.get(newest + 1));
+                let lba = self.get(newest);
+                let old = self.get(newest + 1);
                 self.put(lba as usize, 0xc000_0000 | old);
             }
         }
@@ -143,7 +144,8 @@ fn repaired(shape: Shape, damaged: &State, omission: Option<Omission>) -> Result
     if last != 1 {
         return Err(format!("{last} states after the repair"));
     }
-    let (read, right) = (contents(shape, damaged), contents(shape, &whole));
+    let read = contents(shape, damaged);
+    let right = contents(shape, &whole);
     let mut states = 0;
     for moment in &moments {
         for n in 0..moment.count() {
@@ -211,7 +213,8 @@ fn each(mut visit: impl FnMut(Shape, &State, [Damage; 3]) -> bool) {
 
 #[test]
 fn a_repair_survives_a_power_cut_anywhere() {
-    let (mut repairs, mut states) = (0, 0);
+    let mut repairs = 0;
+    let mut states = 0;
     each(|shape, damaged, damages| {
         match repaired(shape, damaged, None) {
             Ok(visited) => {

@@ -128,7 +128,8 @@ impl Formatted {
 
     fn judge(&self, left: &Self, done: bool) -> Result<(), String> {
         let info = |at| read_info(left, at, BYTES).expect("read of the recorder").ok();
-        let (first, copy) = (info(0), info(layout().infooff));
+        let first = info(0);
+        let copy = info(layout().infooff);
         // Other readers look only at the first info block, and may rely on its copy.
         let has_copy = first == copy || first.is_some_and(|info| Some(info.uuid) == self.former);
         if first.is_some() && !has_copy || first.is_none() && done {

@@ -25,7 +25,8 @@ fn two_arenas() -> (Sparse, [Arena; 2]) {
     image.tells_holes = true;
     let arenas =
         found(&image, CONTAINER).into_iter().map(|Found { start, first_lba, info, .. }| {
-            let (slots, dialect) = (SlotLayout::Standard, CONTAINER.dialect());
+            let slots = SlotLayout::Standard;
+            let dialect = CONTAINER.dialect();
             Arena { start, first_lba, layout: info.layout, slots, dialect }
         });
     let arenas: Vec<_> = arenas.collect();
@@ -118,7 +119,8 @@ fn arenas_of_one_btt_have_the_same_uuids_and_sizes() {
         },
     ];
     for change in changes {
-        let (image, mut other) = (whole.clone(), info);
+        let image = whole.clone();
+        let mut other = info;
         change(&mut other);
         image.put(second.start, &other.to_bytes());
         let refused = OpenError::Find(FindError::Foreign { start: second.start });

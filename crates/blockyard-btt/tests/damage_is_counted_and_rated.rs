@@ -134,7 +134,8 @@ fn a_report_says_what_puts_data_at_risk() {
     let bytes = BYTES;
     assert_rated(&whole.resized(3 * BYTES), Problem::UnusedSpace { bytes }, 0);
     assert_rated(&whole.resized(BYTES - 1), Problem::TooSmall, 0);
-    let (version, wanted) = (Version::V1, Version::V2);
+    let version = Version::V1;
+    let wanted = Version::V2;
     let other = changed(|info| info.version = Version::V1);
     assert_rated(&other, Problem::Version { found: version, wanted }, 0);
     assert_rated(&changed(|info| info.error = true), Problem::ErrorFlag, 0);
@@ -149,7 +150,8 @@ fn a_report_says_what_puts_data_at_risk() {
     first.put(20, &[9]);
     assert_rated(&first, Problem::FirstInfo(InfoError::Checksum), 1);
     first.put(copy_at, &[9]);
-    let (first_error, copy) = (InfoError::Checksum, InfoError::Signature);
+    let first_error = InfoError::Checksum;
+    let copy = InfoError::Signature;
     assert_rated(&first, Problem::NoInfo { first: first_error, copy }, 1);
 }
 
@@ -184,16 +186,20 @@ fn sectors_are_counted_through_all_arenas() {
     let mut image = empty(NAMESPACE, SECTOR, ARENA + BYTES);
     image.tells_holes = true;
     let [first, second] = found(&image, NAMESPACE)[..] else { panic!("two arenas") };
-    let (start, first_lba) = (second.start, u64::from(first.info.layout.external_nlba));
+    let start = second.start;
+    let first_lba = u64::from(first.info.layout.external_nlba);
     let arena = Arena { start, first_lba, layout: second.info.layout, ..arena(&image, NAMESPACE) };
     put_map(&image, &arena, 7, NO_BLOCK);
     let (report, plan) = checked(&image, 1000);
     let sector = first_lba + 7;
-    let (bad, unowned) = (report.findings()[0], report.findings()[1]);
+    let bad = report.findings()[0];
+    let unowned = report.findings()[1];
     assert_eq!((bad.arena, bad.at), (1, arena.map_at(PremapAba(7))));
     assert_eq!(bad.problem, Problem::BadMapEntry { sector, entry: NO_BLOCK });
     assert_eq!(unowned.at, arena.block_at(PostmapAba(7)));
-    let (block, at, entry) = (PostmapAba(7), bad.at, MapEntry(0x4000_0007));
+    let block = PostmapAba(7);
+    let at = bad.at;
+    let entry = MapEntry(0x4000_0007);
     assert_eq!(plan.steps(), [Step::MarkLost { arena: 1, sector, block, at, entry }]);
     assert_eq!(report.sectors, first_lba + u64::from(arena.layout.external_nlba));
 }
@@ -232,10 +238,12 @@ fn a_cut_write_into_an_unwritten_map_is_seen() {
             let mut image = empty(NAMESPACE, 512, BYTES);
             image.tells_holes = tells_holes;
             let arena = arena(&image, NAMESPACE);
-            let (block, sector) = (cut(&image, &arena, 5, lba), u64::from(lba));
+            let block = cut(&image, &arena, 5, lba);
+            let sector = u64::from(lba);
             let (report, plan) = checked(&image, 1000);
             assert_eq!(problems(&report), [Problem::CutWrite { lane: 5, sector, block }]);
-            let (at, entry) = (arena.map_at(PremapAba(lba)), MapEntry::normal(block));
+            let at = arena.map_at(PremapAba(lba));
+            let entry = MapEntry::normal(block);
             assert_eq!(plan.steps(), [Step::FinishWrite { arena: 0, sector, at, entry }]);
         }
     }
@@ -267,7 +275,8 @@ fn an_older_entry_is_added_at_the_usual_place() {
     put_entry(&image, arena.entry_at(5, 0), written);
     let (report, plan) = checked(&image, 1000);
     assert_eq!(problems(&report), [Problem::Misread { lane: 5, numbers: [2, 0] }]);
-    let (at, entry) = (arena.group_at(5) + 16, FlogEntry { old_map: free, seq: 1, ..written });
+    let at = arena.group_at(5) + 16;
+    let entry = FlogEntry { old_map: free, seq: 1, ..written };
     assert_eq!(plan.steps(), [Step::OlderEntry { arena: 0, lane: 5, at, entry }]);
 }
 
@@ -392,7 +401,8 @@ fn a_repair_writes_back_the_words_that_it_stores() {
 fn a_check_reads_a_map_once_and_no_holes() {
     let reads = |image: &Sparse| {
         let layout = arena(image, NAMESPACE).layout;
-        let (of_map, loads) = (RefCell::new(Vec::new()), Cell::new(0));
+        let of_map = RefCell::new(Vec::new());
+        let loads = Cell::new(0);
         let intercept = |call| {
             match call {
                 Call::Read(at) if (layout.mapoff..layout.flogoff).contains(&at) => {

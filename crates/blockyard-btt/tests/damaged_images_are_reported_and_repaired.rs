@@ -253,7 +253,8 @@ fn of_two_intact_info_blocks_the_first_counts_if_everything_else_fits() {
 /// Returns an info block with changed bytes and a matching checksum.
 fn with_checksum(mut bytes: [u8; 4096], at: usize, to: &[u8]) -> [u8; 4096] {
     bytes[at..at + to.len()].copy_from_slice(to);
-    let (mut low, mut high) = (0_u32, 0_u32);
+    let mut low = 0_u32;
+    let mut high = 0_u32;
     for (n, word) in bytes.chunks_exact(4).enumerate() {
         let word = u32::from_le_bytes(word.try_into().expect("four bytes"));
         low = low.wrapping_add(if n < 1022 { word } else { 0 });
@@ -290,7 +291,8 @@ fn without_any_info_block_there_is_no_btt() {
     image.put(arena.start + arena.layout.infooff + 70, &[0xee]);
     assert!(matches!(open(&image).err(), Some(OpenError::Find(_))));
     let report = assert_left_alone(&image);
-    let (first, copy) = (InfoError::Signature, InfoError::Checksum);
+    let first = InfoError::Signature;
+    let copy = InfoError::Checksum;
     assert_eq!(problems(&report), [Problem::NoInfo { first, copy }]);
 }
 
@@ -399,7 +401,8 @@ fn a_copy_that_names_another_place_is_not_used() {
     other.layout.infooff -= 8;
     image.put(copy_at, &other.to_bytes());
     image.put(arena.start, &[0; 4096]);
-    let (first, copy) = (InfoError::Signature, InfoError::Field("infooff"));
+    let first = InfoError::Signature;
+    let copy = InfoError::Field("infooff");
     assert_eq!(problems(&assert_left_alone(&image)), [Problem::NoInfo { first, copy }]);
 }
 
@@ -511,7 +514,8 @@ fn a_block_of_two_sectors_is_found_far_away() {
             let arena = arena(&image, Container::Namespace);
             put_map(&image, &arena, near, MapEntry::normal(PostmapAba(far)));
             let (report, _) = checked(&image, Container::Namespace);
-            let (sector, other) = (u64::from(near.min(far)), u64::from(near.max(far)));
+            let sector = u64::from(near.min(far));
+            let other = u64::from(near.max(far));
             let twice = Problem::TwoSectors { block: PostmapAba(far), sector, other };
             assert_eq!(problems(&report), [twice, Problem::Unowned { block: PostmapAba(near) }]);
         }

@@ -43,7 +43,8 @@ fn old_bytes_are_replaced_within_the_parts_and_kept_between_them() {
         let len = before + ARENA_BYTES_MIN + 2 * PAGE + 1000;
         let ram = Ram::new(len);
         ram.write(0, &vec![OLD; usize::try_from(len).expect("a small memory")]).expect("a write");
-        let (uuid, parent_uuid) = (Uuid([1; 16]), Uuid([9; 16]));
+        let uuid = Uuid([1; 16]);
+        let parent_uuid = Uuid([9; 16]);
         let format = Format { container, sector_bytes, uuid, parent_uuid, blank: false };
         let plan = format.plan(len).expect("plan of a possible BTT");
         let [(start, info)] = plan[..] else { panic!("one arena") };

@@ -98,7 +98,8 @@ fn a_write_writes_back_the_words_that_it_stores() {
 /// a call that failed never comes.
 #[test]
 fn a_sector_is_zeroed_once_unless_its_fence_is_still_to_come() {
-    let (fences, fails) = (AtomicU32::new(0), AtomicBool::new(false));
+    let fences = AtomicU32::new(0);
+    let fails = AtomicBool::new(false);
     // The first call that takes it tells that it has come to its fence, and waits there.
     let stop: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>> = Mutex::new(None);
     let intercept = |call| {
@@ -125,7 +126,8 @@ fn a_sector_is_zeroed_once_unless_its_fence_is_still_to_come() {
     assert_eq!(zero(7, 4), (Ok(()), 1), "one is not");
     btt.write(8, &[7; SECTOR]).expect("write to ram");
     assert_eq!(zero(7, 3), (Ok(()), 1), "one was written");
-    let ((here, came), (go, wait)) = (mpsc::channel(), mpsc::channel());
+    let (here, came) = mpsc::channel();
+    let (go, wait) = mpsc::channel();
     *stop.lock().expect("no panic") = Some((here, wait));
     thread::scope(|scope| {
         scope.spawn(|| btt.set_zero(15, 1).expect("zeroing in ram"));
@@ -197,9 +199,11 @@ fn a_sector_without_a_map_entry_leaves_no_other_one_locked() {
 /// While a batch locks its second word, a write of another thread fails, so that the BTT is broken.
 #[test]
 fn a_batch_that_finds_the_btt_broken_unlocks_all_its_words() {
-    let ((go, may_fail), (ended, has_failed)) = (mpsc::channel(), mpsc::channel());
+    let (go, may_fail) = mpsc::channel();
+    let (ended, has_failed) = mpsc::channel();
     let has_failed = Mutex::new(has_failed);
-    let (batch, held) = (thread::current().id(), Mutex::new(Vec::new()));
+    let batch = thread::current().id();
+    let held = Mutex::new(Vec::new());
     let intercept = move |call| {
         if thread::current().id() != batch {
             return if let Call::Fence = call { Err(MediaError::Failed) } else { Ok(()) };
@@ -244,7 +248,8 @@ fn each_sector_has_the_length_of_a_sector() {
     let btt = create(Ram::new(16 << 20), 2);
     let mut worker = btt.worker();
     for bytes in [0, SECTOR - 1, SECTOR + 1, 2 * SECTOR] {
-        let (from, mut to) = (vec![1; bytes], vec![1; bytes]);
+        let from = vec![1; bytes];
+        let mut to = vec![1; bytes];
         assert_eq!(worker.write_many(&[(0, &from)]), Err(IoError::Length), "{bytes} bytes");
         assert_eq!(worker.read_many(&mut [(0, &mut to)]), Err(IoError::Length), "{bytes} bytes");
     }
@@ -254,8 +259,10 @@ fn each_sector_has_the_length_of_a_sector() {
 /// no longer when the second one is: the second write must not come first ([lock-holder-never-waits]).
 #[test]
 fn the_later_of_two_writes_wins_despite_a_locked_word() {
-    let ((in_fence, is_in_fence), (go, may_go)) = (mpsc::channel(), mpsc::channel::<()>());
-    let ((ended, has_ended), may_go) = (mpsc::channel::<()>(), Mutex::new(may_go));
+    let (in_fence, is_in_fence) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let (ended, has_ended) = mpsc::channel::<()>();
+    let may_go = Mutex::new(may_go);
     let has_ended = Mutex::new(has_ended);
     let map_entry_2 = AtomicU32::new(0);
     let listen = |call| match (call, std::thread::current().name()) {

@@ -257,7 +257,8 @@ impl ArenaCheck {
         }
         if newest.is_cut {
             let entry = newest.entry;
-            let (sector, block) = (self.sector(entry.sector()), entry.new_block());
+            let sector = self.sector(entry.sector());
+            let block = entry.new_block();
             self.add(report, at, Problem::CutWrite { lane, sector, block }, Severity::Note);
         }
     }
@@ -329,7 +330,8 @@ impl ArenaCheck {
         let takers = self.claims.lacking.len() + self.owners.no_block.first.len();
         debug_assert_eq!(takers, self.unowned.first.len(), "[owners-add-up]");
         for &(lba, entry) in &self.finished {
-            let (sector, at) = (self.sector(lba), self.arena.map_at(lba));
+            let sector = self.sector(lba);
+            let at = self.arena.map_at(lba);
             steps.push(Step::FinishWrite { arena, sector, at, entry });
         }
         for (lane, log) in (0..).zip(&self.lanes) {
@@ -341,8 +343,8 @@ impl ArenaCheck {
                     steps.push(Step::OlderEntry { arena, lane, at, entry });
                 }
                 Lane::Sound(newest) if newest.is_misread() => {
-                    let (at, entry) =
-                        (self.arena.entry_at(lane, 1 - newest.slot), newest.older_entry());
+                    let at = self.arena.entry_at(lane, 1 - newest.slot);
+                    let entry = newest.older_entry();
                     steps.push(Step::OlderEntry { arena, lane, at, entry });
                 }
                 _ => {}
@@ -350,12 +352,13 @@ impl ArenaCheck {
         }
         let mut unowned = self.unowned.first.iter();
         for (&lane, &block) in self.claims.lacking.iter().zip(&mut unowned) {
-            let (at, entry) =
-                (self.arena.group_at(lane), self.arena.dialect.first_entry(lane, block));
+            let at = self.arena.group_at(lane);
+            let entry = self.arena.dialect.first_entry(lane, block);
             steps.push(Step::ResetLane { arena, lane, block, at, entry });
         }
         for (&(lba, _), &block) in self.owners.no_block.first.iter().zip(unowned) {
-            let (sector, at) = (self.sector(lba), self.arena.map_at(lba));
+            let sector = self.sector(lba);
+            let at = self.arena.map_at(lba);
             let entry = MapEntry::normal(block).errored(lba);
             steps.push(Step::MarkLost { arena, sector, block, at, entry });
         }

@@ -21,7 +21,8 @@ impl Blocks {
     /// Adds a block. Returns whether it is new.
     pub(super) fn put(&mut self, block: u32) -> bool {
         debug_assert!(block < self.len, "block of the arena");
-        let (word, bit) = (&mut self.words[(block / WORD) as usize], 1 << (block % WORD));
+        let word = &mut self.words[(block / WORD) as usize];
+        let bit = 1 << (block % WORD);
         let new = *word & bit == 0;
         *word |= bit;
         new
@@ -75,7 +76,8 @@ mod tests {
         let mut prng = Prng::new(1);
         for _ in 0..200 {
             let len = 1 + prng.below(300) as u32;
-            let (mut blocks, mut set) = (Blocks::new(len), BTreeSet::new());
+            let mut blocks = Blocks::new(len);
+            let mut set = BTreeSet::new();
             for _ in 0..20 {
                 let first = prng.below(u64::from(len)) as u32;
                 let end = first + prng.below(u64::from(len - first) + 1) as u32;

@@ -56,7 +56,8 @@ pub(super) fn follow<M: Memory>(
     own: Option<Uuid>,
 ) -> Result<Chain, MediaError> {
     let mut links: Vec<Link> = Vec::new();
-    let (mut start, mut first_lba) = (container.first_arena(), 0);
+    let mut start = container.first_arena();
+    let mut first_lba = 0;
     let end = loop {
         let link = match link(memory, start, first_lba)? {
             Ok(link) => link,

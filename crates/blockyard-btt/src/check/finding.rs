@@ -268,7 +268,8 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(container: Container, arenas: usize, keep: usize) -> Self {
-        let (findings, counts) = (Vec::new(), [0; 3]);
+        let findings = Vec::new();
+        let counts = [0; 3];
         Self { container, arenas, sectors: 0, findings, keep, counts, at_risk: 0 }
     }
 

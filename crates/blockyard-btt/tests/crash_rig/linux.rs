@@ -58,7 +58,8 @@ pub(crate) fn recover(
             (a, b) => return Err(format!("lane {lane} has the numbers {a} and {b}")),
         };
         let [lba, logged, new, _] = entries[newest];
-        let (old, new) = (logged & BLOCK, new & BLOCK);
+        let old = logged & BLOCK;
+        let new = new & BLOCK;
         free[lane as usize] = old;
         if old == new {
             continue;

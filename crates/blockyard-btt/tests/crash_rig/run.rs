@@ -139,7 +139,8 @@ fn runs(mix: &Mix<'_>, omissions: Omissions, mut judge: Judge, mut paths: Paths)
         let mut world = run(mix, omissions, judge, paths);
         runs += 1;
         if world.broken.is_some() || !world.paths.next() {
-            let (counts, broken) = (world.judge.counts, world.broken);
+            let counts = world.judge.counts;
+            let broken = world.broken;
             return Explored { runs, counts, broken };
         }
         (judge, paths) = (world.judge, world.paths);
@@ -179,7 +180,8 @@ fn run(mix: &Mix<'_>, omissions: Omissions, judge: Judge, paths: Paths) -> World
     }
     std::thread::scope(|scope| {
         for (thread, ops) in mix.scripts.iter().enumerate() {
-            let (rig, btt) = (&rig, &btt);
+            let rig = &rig;
+            let btt = &btt;
             scope.spawn(move || {
                 THREAD.set(thread);
                 drop(rig.wait(rig.lock(), thread));

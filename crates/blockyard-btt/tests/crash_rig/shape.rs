@@ -251,7 +251,8 @@ impl Shape {
                 put_entry(&mut recorder, arena.entry_at(lane, 0), first);
             }
             if self.slots == SlotLayout::OldLinux {
-                let (lba, block) = (PremapAba(self.sectors - 1), PostmapAba(self.sectors));
+                let lba = PremapAba(self.sectors - 1);
+                let block = PostmapAba(self.sectors);
                 let second = FlogEntry {
                     lba: lba.0,
                     old_map: dialect.logged_old(MapEntry(0), lba),

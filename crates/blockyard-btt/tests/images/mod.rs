@@ -259,7 +259,8 @@ pub(crate) fn found(memory: &Sparse, container: Container) -> Vec<Found> {
 /// Returns the first arena of an image.
 pub(crate) fn arena(memory: &Sparse, container: Container) -> Arena {
     let Found { start, first_lba, info, .. } = found(memory, container)[0];
-    let (slots, dialect) = (SlotLayout::Standard, container.dialect());
+    let slots = SlotLayout::Standard;
+    let dialect = container.dialect();
     Arena { start, first_lba, layout: info.layout, slots, dialect }
 }
 

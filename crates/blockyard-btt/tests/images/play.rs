@@ -103,7 +103,8 @@ fn judge(image: &Sparse, container: Container, power: u8) -> Option<Severity> {
     assert_eq!(plan.steps(), [], "a second repair has nothing to do");
 
     // The same with a power cut during the repair: [repair-steps-durable].
-    let (cut, whole) = (image.clone(), image.clone());
+    let cut = image.clone();
+    let whole = image.clone();
     whole.power_for(None);
     before.1.apply(&whole, &mut || {}).expect("successful write");
     cut.power_for(Some(whole.written() * u64::from(power) / 256));

@@ -69,7 +69,8 @@ pub(crate) fn run(pipeline: Pipeline, bad_reads: u32) -> Report {
 
     let ram = disk.ram();
     let intact = (0..WRITES).all(|at| {
-        let (from, to) = (place(at).0, READ_FROM + at * WRITE_BYTES);
+        let from = place(at).0;
+        let to = READ_FROM + at * WRITE_BYTES;
         ram[from as usize..][..WRITE_BYTES as usize] == ram[to as usize..][..WRITE_BYTES as usize]
     });
     Report {

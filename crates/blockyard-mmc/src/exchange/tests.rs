@@ -143,7 +143,8 @@ fn errors_of_an_earlier_command_fail_nothing() {
         exchange.failure().is_some()
     };
     let ways = ways();
-    let (open, close) = (&ways[0].0, &ways[1].0);
+    let open = &ways[0].0;
+    let close = &ways[1].0;
     assert!(!fails(open, Part::Command, Status::ILLEGAL_COMMAND), "[earlier-bits-ignored]");
     assert!(!fails(close, Part::Announce, Status::COM_CRC_ERROR), "[earlier-bits-ignored]");
     assert!(

@@ -247,8 +247,8 @@ impl Slot {
             });
         };
         let Some(bytes) = ext_csd else { return Some(Timing::MmcLegacy) };
-        let (timing, width) =
-            (bytes[usize::from(index::HS_TIMING)], bytes[usize::from(index::BUS_WIDTH)]);
+        let timing = bytes[usize::from(index::HS_TIMING)];
+        let width = bytes[usize::from(index::BUS_WIDTH)];
         match (timing, width) {
             (0, 0..=2) => Some(Timing::MmcLegacy),
             (1, 0..=2) => Some(Timing::MmcHighSpeed),
@@ -272,7 +272,8 @@ impl Slot {
 
     /// Returns whether data arrives.
     fn agree(&self, tuning: bool) -> bool {
-        let (host, card) = (self.host.expect("the host should drive the bus"), self.timing());
+        let host = self.host.expect("the host should drive the bus");
+        let card = self.timing();
         let tuned = self.tuned || tuning || !host.timing.needs_tuning();
         let volts = !host.timing.needs_low_voltage() || self.voltage != SignalVoltage::V3_3;
         Some(host.timing) == card

@@ -146,7 +146,8 @@ const TENTHS: [u32; 16] = [0, 10, 12, 13, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60
 /// MHz for SD's 25 and 50 (JESD84-B51 7.3.6).
 fn max_clock_hz(bits: &Bits<16>, layout: Layout) -> Result<u32, RegisterError> {
     let code = bits.field(103, 96);
-    let (mantissa, exponent) = (bits.field(102, 99), bits.field(98, 96));
+    let mantissa = bits.field(102, 99);
+    let exponent = bits.field(98, 96);
     let tenths = match (mantissa, layout) {
         (6, Layout::Mmc { .. }) => 26,
         (11, Layout::Mmc { .. }) => 52,
@@ -277,7 +278,8 @@ mod tests {
     #[test]
     fn each_field_follows_from_its_own_bits() {
         let mut prng = blockyard::prng::Prng::new(3);
-        let (mut read, mut refused) = (0, 0);
+        let mut read = 0;
+        let mut refused = 0;
         for _ in 0..20_000 {
             let mut raw = u128::from(prng.next()) << 64 | u128::from(prng.next());
             // Most codes of block lengths are reserved.
@@ -293,7 +295,8 @@ mod tests {
                 u64::try_from(raw >> low & ((1 << (high - low + 1)) - 1)).unwrap()
             };
             let bits = Bits(raw.to_be_bytes());
-            let (read_power, write_power) = (of(83, 80), of(25, 22));
+            let read_power = of(83, 80);
+            let write_power = of(25, 22);
             let is_block = |power| (9..=11).contains(&power);
             let clock_ok = of(102, 99) != 0 && of(98, 96) <= 3;
             let common_ok = clock_ok && of(118, 115) != 0 && is_block(read_power);
@@ -301,7 +304,8 @@ mod tests {
             let single = of(127, 126) != 0 || of(46, 46) == 1;
             let sd_ok = common_ok && of(127, 126) != 3 && (single || is_block(write_power));
             let mmc_ok = common_ok && is_block(write_power);
-            let (sd, mmc) = (Csd::sd(&bits), Csd::mmc(&bits));
+            let sd = Csd::sd(&bits);
+            let mmc = Csd::mmc(&bits);
             assert_eq!((sd.is_ok(), mmc.is_ok()), (sd_ok, mmc_ok), "{raw:032x}");
             refused += u64::from(sd.is_err()) + u64::from(mmc.is_err());
             if let Ok(csd) = sd {

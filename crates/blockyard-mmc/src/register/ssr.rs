@@ -104,7 +104,8 @@ fn unit_sectors(code: u32) -> Option<u32> {
 }
 
 fn erase_timing(bits: &Bits<64>) -> Option<EraseTiming> {
-    let (units, seconds) = (bits.short(423, 408), bits.field(407, 402));
+    let units = bits.short(423, 408);
+    let seconds = bits.field(407, 402);
     // The card states no time if either of the two is zero.
     (units != 0 && seconds != 0).then(|| EraseTiming {
         units,
@@ -201,7 +202,8 @@ mod tests {
                 _ => Some(1024 * [12, 16, 24, 32, 64][usize::try_from(code - 11).unwrap()]),
             };
             assert_eq!(ssr.allocation_unit_sectors.map(u64::from), kib.map(|kib| 2 * kib));
-            let (units, seconds) = (of(423, 408), of(407, 402));
+            let units = of(423, 408);
+            let seconds = of(407, 402);
             let stated = (units != 0 && seconds != 0).then_some((units, seconds, of(401, 400)));
             let said = ssr.erase.map(|erase| {
                 let seconds = |time: Duration| time.as_ns() / 1_000_000_000;

@@ -108,7 +108,8 @@ fn after_two_minutes_the_card_is_interrupted_or_otherwise_reset() {
                 bench.reads(2);
                 bench.settle();
                 bench.all_ended_with(Status::Ok, 2);
-                let (counts, script) = (bench.mmc().counts(), bench.script());
+                let counts = bench.mmc().counts();
+                let script = bench.script();
                 let command = script.log.last().unwrap().opcode;
                 let asked = u64::from(interrupts && hpi.is_some());
                 assert_eq!(
@@ -170,7 +171,8 @@ fn no_error_of_background_operations_fails_or_repeats_the_request() {
                 let mut bench = bench(policy, emmc_by_host());
                 bench.script().level = 2;
                 bench.submit([Bio::write(0, 8, 0)]);
-                let (mut at, hardware) = (at, policy.busy == BusyDetect::Hardware);
+                let mut at = at;
+                let hardware = policy.busy == BusyDetect::Hardware;
                 // After the write and the commands that follow it.
                 if !hardware && policy.pipeline != Pipeline::Cqe {
                     bench.script().busy = us(0);

@@ -104,7 +104,8 @@ fn a_step_that_has_begun_is_not_due_again() {
 
 #[test]
 fn a_busy_card_is_looked_at_again_until_its_limit() {
-    let (limit, at) = (Instant::ZERO + us(100), |ns| Instant::ZERO + Duration::from_ns(ns));
+    let limit = Instant::ZERO + us(100);
+    let at = |ns| Instant::ZERO + Duration::from_ns(ns);
     let mut watch = Watch::until(limit);
     assert_eq!(watch.again(at(99_999)), Some(at(99_999 + FIRST_PAUSE.as_ns())));
     assert_eq!(watch.again(limit), None);

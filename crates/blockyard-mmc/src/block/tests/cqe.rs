@@ -53,7 +53,8 @@ fn tasks_wait_for_the_card_in_parallel_and_for_the_bus_in_turn() {
     }
     // Two commands of 2 us and 1000 us until data is ready; then a command and 8 blocks of 20 us for each task.
     for task in 0..8 {
-        let (from, to) = (1109 + 162 * task, 1109 + 162 * (task + 1));
+        let from = 1109 + 162 * task;
+        let to = 1109 + 162 * (task + 1);
         let span = bench.span(100 * task);
         assert_eq!((span.from, span.to), (at(from), at(to)));
         let cleanup = bench.the(ActKind::Post, 100 * task);
@@ -351,8 +352,10 @@ fn a_bus_that_always_drifts_does_not_starve_tasks() {
 /// before; bits for earlier work do ([late-error-is-the-writes]).
 #[test]
 fn only_bits_for_earlier_work_concern_a_write_before_a_recovery() {
-    let (illegal, error) = (CardStatus::ILLEGAL_COMMAND, CardStatus::ERROR);
-    let (read, write) = (Bio::read(500, 8, 9), Bio::write(500, 8, 9));
+    let illegal = CardStatus::ILLEGAL_COMMAND;
+    let error = CardStatus::ERROR;
+    let read = Bio::read(500, 8, 9);
+    let write = Bio::write(500, 8, 9);
     for (bits, next_bio, lost_writes, doubtful_writes) in [
         (illegal, read, 0, 0),
         (error, read, 1, 0),

@@ -9,7 +9,8 @@ fn offer(mmc: &mut Mmc<Scripted>, op: Op, tag: u16) {
     let mut requests = Requests::new(1);
     let request = &mut requests[RequestId(0)];
     (request.op, request.sector, request.sectors) = (op, 100 * u64::from(tag), 8);
-    let (now, bios) = (Instant::ZERO, Bios::new(1));
+    let now = Instant::ZERO;
+    let bios = Bios::new(1);
     let issue = Issue::new(HctxId(0), DriverTag(tag), now, RequestId(0), &requests, &bios);
     assert_eq!(mmc.queue_rq(&issue), Accept::Queued);
 }

@@ -77,7 +77,8 @@ fn a_flush_is_a_direct_command_if_the_engine_takes_it() {
         bench.all_ended_with(Status::Ok, 4);
         assert!(bench.script().is_durable(0));
         let commands: Vec<_> = bench.spans()[before..].iter().map(|span| span.command).collect();
-        let (switch, status) = (Opcode::Switch, Opcode::SendStatus);
+        let switch = Opcode::Switch;
+        let status = Opcode::SendStatus;
         let expected = match direct {
             true => vec![switch, status, Opcode::ExecuteRead],
             // Queue off, the flush, queue on.
@@ -495,7 +496,8 @@ fn an_exclusive_operation_waits_for_earlier_requests_and_nothing_passes_it() {
             bench.all_ended_with(Status::Ok, 31);
             let spans = bench.spans();
             let at = |opcode| spans.iter().position(|span| span.command == opcode).unwrap();
-            let (from, to) = (at(Opcode::MmcEraseStart), at(Opcode::Erase));
+            let from = at(Opcode::MmcEraseStart);
+            let to = at(Opcode::Erase);
             let transfers = |spans: &[Span]| spans.iter().filter(|s| s.sector.is_some()).count();
             assert_eq!(transfers(&spans[from..to]), 0);
             // [exclusive-waits-for-idle]: the submitter has up to 64 requests in the queue. At most the requests
@@ -731,7 +733,8 @@ fn a_reset_that_may_lose_data_fails_the_next_flush_once() {
 #[test]
 fn every_flush_requested_before_a_reset_reports_the_loss() {
     let policy = HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware);
-    let (mut before, mut after) = (0, 0);
+    let mut before = 0;
+    let mut after = 0;
     for when in (0..4000).step_by(20) {
         let mut bench = bench(policy);
         bench.writes(1);

@@ -159,7 +159,8 @@ fn order_of(order: HsqOrder, first: &[u16], again: &[u16], count: usize) -> Vec<
 
 #[test]
 fn the_tag_walk_starves_a_request_and_fifo_does_not() {
-    let (first, again) = ([0, 1, 2, 40], [0, 1, 2]);
+    let first = [0, 1, 2, 40];
+    let again = [0, 1, 2];
     let walk = order_of(HsqOrder::TagWalk, &first, &again, 300);
     assert!(walk.len() == 300 && !walk.contains(&40), "{walk:?}");
     let fifo = order_of(HsqOrder::Fifo, &first, &again, 300);

@@ -304,7 +304,8 @@ impl Bench {
     }
 
     fn record(&mut self, act: Act, from: Instant) {
-        let (kind, context) = (act.kind(), act.context());
+        let kind = act.kind();
+        let context = act.context();
         let now = self.now;
         let sector = act.slot().map(|slot| self.host.driver.below.slots[slot.index()].sector);
         let sector = sector.unwrap_or(ENGINE);

@@ -17,9 +17,10 @@ fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
     let bench = burst(pipeline);
     let shapes: Vec<_> = (1..5)
         .map(|at| {
-            let (this, before) = (100 * at, 100 * (at - 1));
-            let (start, cleanup) =
-                (bench.the(ActKind::Start, this), bench.the(ActKind::Post, before));
+            let this = 100 * at;
+            let before = 100 * (at - 1);
+            let start = bench.the(ActKind::Start, this);
+            let cleanup = bench.the(ActKind::Post, before);
             let prepared_beside = bench.the(ActKind::Prepare, this).to <= bench.span(before).to;
             let cleaned_beside =
                 cleanup.to > bench.span(this).from && cleanup.to <= bench.span(this).to;
@@ -142,7 +143,8 @@ fn a_second_request_never_starts_before_the_table_allows_it() {
             bench.until(Instant::ZERO + us(at));
             bench.submit([Bio::read(100, 8, 1)]);
             bench.settle();
-            let (first, second) = (bench.the(until, 0), bench.the(ActKind::Start, 100));
+            let first = bench.the(until, 0);
+            let second = bench.the(ActKind::Start, 100);
             assert!(
                 second.from >= first.to,
                 "{pipeline:?} at {at} us: {second:?} before {first:?}"

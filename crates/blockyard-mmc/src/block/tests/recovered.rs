@@ -280,7 +280,9 @@ fn a_failure_marks_each_task_that_it_names() {
     let mut bench = failing(Fault::Drift);
     bench.reads(4);
     bench.until(Instant::ZERO + us(500));
-    let (tasks, part, error) = (TaskSet(0b1010), Part::Data, HostError::Memory);
+    let tasks = TaskSet(0b1010);
+    let part = Part::Data;
+    let error = HostError::Memory;
     bench.interrupt(HostEvent::Engine(EngineEvent::Failed { tasks, part, error }));
     assert_eq!(bench.mmc().counts().failures, 2);
     let retries: Vec<_> = bench.mmc().slots[..4].iter().map(|slot| slot.retries).collect();
@@ -372,7 +374,8 @@ fn no_request_is_accepted_or_queued_during_a_recovery_of_the_engine() {
     bench.settle();
     bench.all_ended_with(Status::Ok, 8);
     let recovered = recovery(&bench);
-    let (from, to) = (recovered[0].from, recovered.last().unwrap().to);
+    let from = recovered[0].from;
+    let to = recovered.last().unwrap().to;
     let begun = |did: &&Did| did.kind == ActKind::Start && did.from >= from && did.from < to;
     assert_eq!(bench.did.iter().find(begun), None);
 }
@@ -396,7 +399,8 @@ fn removing_the_card_at_any_step_ends_every_request_once() {
     let acts = whole.did.iter().filter(|did| did.sector == ENGINE);
     let instants: Vec<_> = acts
         .flat_map(|did| {
-            let (from, to) = (did.from.as_ns(), did.to.as_ns());
+            let from = did.from.as_ns();
+            let to = did.to.as_ns();
             [from, u64::midpoint(from, to), to, to + 1000].map(|at| (did.kind, at))
         })
         .collect();

@@ -125,7 +125,8 @@ fn a_task_on_a_bus_that_is_never_tuned_ends_with_the_error_of_tuning() {
         bench.now = next;
     }
     bench.all_ended_with(Status::IoError, 1);
-    let (failures, resets) = (bench.mmc().counts().failures, bench.script().resets);
+    let failures = bench.mmc().counts().failures;
+    let resets = bench.script().resets;
     assert!(resets > 0);
     assert_eq!(failures, u64::from(resets), "each failed tuning is a failure");
 }

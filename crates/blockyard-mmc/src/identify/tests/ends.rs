@@ -143,7 +143,8 @@ fn data_of_another_mode_or_device_is_refused() {
         let failure = Failure::Card { opcode, status: Status(Status::SWITCH_ERROR) };
         assert_eq!(taken.err(), is_refused.then_some(failure));
     }
-    let (one, mut other) = (emmc_5_1(), emmc_5_1());
+    let one = emmc_5_1();
+    let mut other = emmc_5_1();
     other[usize::from(index::SEC_COUNT)] ^= 1;
     identify.found.ext_csd = Some(Box::new(crate::register::ext_csd::ExtCsd::parse(&one).unwrap()));
     for (bytes, is_refused) in [(one, false), (other, true)] {

@@ -198,7 +198,8 @@ impl Scripted {
         let Held { task, .. } = self.engine.held[index];
         let parameters = task.parameters;
         let (number, slot) = (parameters.task, SlotId(parameters.task.number()));
-        let (direction, blocks) = (parameters.direction, parameters.blocks);
+        let direction = parameters.direction;
+        let blocks = parameters.blocks;
         let sector = self.memory[slot.index()].sector;
         let fault = self.fault_of_blocks(slot, task.skip, blocks);
         let command = match direction {
@@ -206,7 +207,8 @@ impl Scripted {
             Direction::Write => Command::execute_write(number, blocks),
         };
         let opcode = command.opcode;
-        let (sector_of, limit) = (Some(sector), Duration::ZERO);
+        let sector_of = Some(sector);
+        let limit = Duration::ZERO;
         self.spans.push(Span { command: opcode, sector: sector_of, requests: 1, limit, from, to });
         self.engine.free_at = to;
         let own = TaskSet::of(number);

@@ -51,7 +51,8 @@ impl Scripted {
         memory.blocks_prepared += blocks;
         assert!(memory.blocks_prepared <= memory.sectors, "more memory than {slot:?} has");
         memory.prepared = memory.blocks_prepared == memory.sectors;
-        let (is_whole, sectors) = (memory.prepared, memory.sectors);
+        let is_whole = memory.prepared;
+        let sectors = memory.sectors;
         let passing = |blocks| Duration::from_ns(BLOCK.as_ns() * u64::from(blocks));
         let Some(held) = &mut self.held else { return };
         held.data_at = held.data_at.max(now) + passing(blocks);

@@ -506,7 +506,8 @@ impl Scripted {
                 return;
             }
             if fault == Some(Fault::Garbled(part)) {
-                let (error, blocks) = (HostError::Damaged, 0);
+                let error = HostError::Damaged;
+                let blocks = 0;
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks });
             }
             tell(&mut self.events, at, response);
@@ -516,7 +517,8 @@ impl Scripted {
             self.check_pack(transaction, &pack);
             // A card that cannot continue a read sends no more data.
             if direction == Some(Direction::Read) && self.holds_bad_entry(&pack) {
-                let (part, error) = (Part::Data, HostError::Timeout);
+                let part = Part::Data;
+                let error = HostError::Timeout;
                 return tell(&mut self.events, at, HostEvent::Error { part, error, blocks: 1 });
             }
             if let Some((error, blocks)) = fails(Part::Data) {
@@ -762,7 +764,8 @@ impl HostController for Scripted {
     fn accept(&mut self, slot: SlotId, issue: &Issue<'_>) {
         let memory = &mut self.memory[slot.index()];
         assert!(!memory.prepared, "{slot:?} is in use");
-        let (sector, sectors) = (issue.request().sector, issue.request().sectors);
+        let sector = issue.request().sector;
+        let sectors = issue.request().sectors;
         *memory = Memory { sector, sectors, accepted: true, ..Memory::default() };
     }
 
