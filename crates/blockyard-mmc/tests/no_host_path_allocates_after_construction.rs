@@ -79,9 +79,10 @@ impl HostController for AtOnce {
             self.block[usize::from(index::EXT_CSD_REV)] = 8;
             self.block[usize::from(index::BKOPS_STATUS)] = 2;
         }
-        let done = |part| HostEvent::CommandDone { part, response };
-        self.events.extend(transaction.announce.map(|_| done(Part::Announce)));
-        self.events.push_back(done(Part::Command));
+        self.events.extend(
+            transaction.announce.map(|_| HostEvent::CommandDone { part: Part::Announce, response }),
+        );
+        self.events.push_back(HostEvent::CommandDone { part: Part::Command, response });
         if transaction.data().is_some() {
             self.transfers += 1;
             if self.transfers.is_multiple_of(7) {
@@ -91,7 +92,9 @@ impl HostController for AtOnce {
             }
             self.events.push_back(HostEvent::DataDone);
         }
-        self.events.extend(transaction.stop.map(|_| done(Part::Stop)));
+        self.events.extend(
+            transaction.stop.map(|_| HostEvent::CommandDone { part: Part::Stop, response }),
+        );
         self.events.extend(transaction.ends_busy().then_some(HostEvent::BusyReleased));
     }
 

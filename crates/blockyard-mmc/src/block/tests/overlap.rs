@@ -36,7 +36,6 @@ fn shape(pipeline: Pipeline) -> (bool, bool, bool, Context, Context) {
 #[test]
 fn each_pipeline_overlaps_as_its_row_of_the_table_says() {
     use Context::{Deferred, Interrupt, Thread};
-    let hsq = |defer| Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY });
     for (pipeline, expected) in [
         (Pipeline::Serial, (false, false, false, Thread, Thread)),
         (Pipeline::TwoSlotMapOverlap, (true, false, false, Thread, Thread)),
@@ -49,6 +48,10 @@ fn each_pipeline_overlaps_as_its_row_of_the_table_says() {
     ] {
         assert_eq!(shape(pipeline), expected, "{pipeline:?}");
     }
+}
+
+fn hsq(defer: HsqDefer) -> Pipeline {
+    Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY })
 }
 
 /// Returns the time from the end of one transfer to the start of the next, in microseconds.
@@ -73,8 +76,8 @@ fn the_bus_is_idle_for_exactly_the_work_that_does_not_overlap() {
     assert_eq!(gaps(Pipeline::IssueOnCompletion), [5; 3]);
     assert_eq!(gaps(Pipeline::BlkMqWait), [5; 3]);
     // The interrupt handler of these tests takes no time.
-    let hsq = |defer| gaps(Pipeline::Hsq(HsqPolicy { defer, ..HsqPolicy::TODAY }));
-    assert_eq!((hsq(HsqDefer::Never), hsq(HsqDefer::Always)), (vec![0; 3], vec![5; 3]));
+    assert_eq!(gaps(hsq(HsqDefer::Never)), [0; 3]);
+    assert_eq!(gaps(hsq(HsqDefer::Always)), [5; 3]);
 }
 
 #[test]

@@ -22,13 +22,16 @@ fn a_drifted_bus_is_tuned_once_right_before_the_next_start() {
         let start = bench.the(ActKind::Start, 300);
         assert!(bench.span(200).to <= retune.from && retune.to <= start.from, "{pipeline:?}");
         let plan = Plan::of(pipeline, DEPTH);
-        let thread_if = |is| if is { Context::Thread } else { Context::Deferred };
         let tunes = thread_if(!plan.deferred.contains(&Job::Start));
         // What follows on the bus is done by the context that settles.
         let starts = thread_if(plan.thread.contains(&Job::Settle));
         assert_eq!((retune.context, start.context), (tunes, starts), "{pipeline:?}");
         assert_eq!(bench.script().retunes, 1);
     }
+}
+
+fn thread_if(is: bool) -> Context {
+    if is { Context::Thread } else { Context::Deferred }
 }
 
 /// [damage-forces-tuning].
