@@ -114,15 +114,18 @@ fn contents(shape: Shape, state: &State) -> Option<Vec<Value>> {
     let memory = memory(shape, state, None);
     let options = OpenOptions { read_only: true, ..OpenOptions::new(shape.container) };
     let btt = Btt::open(&memory, &options).ok()?;
-    let read = |lba| {
-        let mut bytes = [0; 16];
-        match btt.read(lba, &mut bytes) {
-            Ok(()) => Value::read(&bytes),
-            Err(IoError::Lost | IoError::Map) => Value::Lost,
-            Err(error) => panic!("sector {lba}: {error}"),
-        }
-    };
-    Some((0..btt.sectors()).map(read).collect())
+    Some(
+        (0..btt.sectors())
+            .map(|lba| {
+                let mut bytes = [0; 16];
+                match btt.read(lba, &mut bytes) {
+                    Ok(()) => Value::read(&bytes),
+                    Err(IoError::Lost | IoError::Map) => Value::Lost,
+                    Err(error) => panic!("sector {lba}: {error}"),
+                }
+            })
+            .collect(),
+    )
 }
 
 /// Repairs a damaged state, and again after each possible power cut. Returns the number of states.
@@ -151,23 +154,30 @@ fn repaired(shape: Shape, damaged: &State, omission: Option<Omission>) -> Result
         for n in 0..moment.count() {
             states += 1;
             let cut = moment.state(n);
-            let failed = |what: &str| format!("{what}: {:x?}, {:?}", cut.metadata, plan.steps());
             let now = contents(shape, &cut);
             if read.is_some() && now.is_none() || now.is_some() && now != right {
-                return Err(failed(&format!("reads {now:x?} instead of {right:x?}")));
+                return Err(describe(
+                    &cut,
+                    &plan,
+                    &format!("reads {now:x?} instead of {right:x?}"),
+                ));
             }
             let again = memory(shape, &cut, None);
             let (report, plan) = checked(&again, shape);
             if report.worst() > before.worst() {
-                return Err(failed(&format!("worse, {:?}", report.findings())));
+                return Err(describe(&cut, &plan, &format!("worse, {:?}", report.findings())));
             }
             plan.apply(&again, &mut || {}).expect("repair of the recorder");
             if shape.state(&again.recorder()).metadata != whole.metadata {
-                return Err(failed("repaired again to something else"));
+                return Err(describe(&cut, &plan, "repaired again to something else"));
             }
         }
     }
     Ok(states)
+}
+
+fn describe(cut: &State, plan: &Plan, what: &str) -> String {
+    format!("{what}: {:x?}, {:?}", cut.metadata, plan.steps())
 }
 
 /// Returns damages to one lane.
