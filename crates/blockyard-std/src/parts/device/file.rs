@@ -305,7 +305,8 @@ impl FileDevice {
     /// Asks the lane for the I/O of the step that `active` is at.
     fn begin(&mut self, active: &Active) {
         let offset = active.bytes.start + active.done;
-        let (mut spans, mut keepers) = (Vec::new(), Vec::new());
+        let mut spans = Vec::new();
+        let mut keepers = Vec::new();
         let op = match &active.step {
             Step::Edges { scratch, reading, .. } => {
                 spans.push(scratch.span(0..scratch_len(self.file.block_bytes)));
@@ -352,13 +353,15 @@ impl FileDevice {
             }
             Step::Discard => {
                 let Range { start: offset, end } = active.bytes;
-                let (number, fd) = (u32::from(active.finished.tag.0), Arc::clone(&self.file.fd));
+                let number = u32::from(active.finished.tag.0);
+                let fd = Arc::clone(&self.file.fd);
                 let discard = Discard { number, fd, offset, len: end - offset };
                 return self.outbox.discards.borrow_mut().push_back(discard);
             }
             Step::Sync => FileOp::Sync,
         };
-        let (fd, backing) = (Arc::clone(&self.file.fd), self.file.backing());
+        let fd = Arc::clone(&self.file.fd);
+        let backing = self.file.backing();
         let io = FileIo { fd, backing, op, spans };
         let number = u32::from(active.finished.tag.0);
         self.outbox.begun.borrow_mut().push_back(Begun { number, io, keepers });
