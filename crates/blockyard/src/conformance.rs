@@ -15,11 +15,11 @@
 //! }
 //! ```
 
-use crate::bio::{Bio, Flags, IoPrio, Op, PrioClass};
+use crate::bio::{Bio, Flags, IoPrio, Op, PrioClass, Submitter};
 use crate::device::null::NullDevice;
 use crate::driver::{Busy, Device};
-use crate::elevator::Elevator;
 use crate::elevator::checked::Checked;
+use crate::elevator::{Elevator, IDLE_MAX};
 use crate::host::Host;
 use crate::layer;
 use crate::layer::checked::Terms;
@@ -43,6 +43,8 @@ const STEPS: u32 = 1500;
 /// go although newer ones never cease. A device serves a request each millisecond.
 const PATIENCE: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_ms(1);
+/// An elevator under test holds at most 24 requests of 3 hardware queues, and may idle before each of them.
+const _: () = assert!(PATIENCE.as_ns() > 3 * 24 * IDLE_MAX.as_ns());
 const CAPACITY_SECTORS: u64 = 96;
 
 /// Tests an elevator with everything that `seed` draws: a design, a device that refuses and gives back
@@ -219,7 +221,12 @@ impl<D: Device> Rig<D> {
             Flags::NO_MERGE,
             Flags::PREFLUSH | Flags::FUA,
         ]);
-        Bio::new(op, sector, sectors, 0).with_flags(flags).with_prio(IoPrio { class, level: 0 })
+        // Four processes of two groups, so that an elevator that tells submitters apart has something to do.
+        let process = self.prng.pick(&[0, 1, 2, 3]);
+        Bio::new(op, sector, sectors, 0)
+            .with_flags(flags)
+            .with_prio(IoPrio { class, level: 0 })
+            .with_submitter(Submitter { process, group: process / 2 })
     }
 
     /// Submits `bio`; a bio that finds no tag is dropped. Returns whether it entered.
@@ -271,14 +278,15 @@ impl<D: Device> Rig<D> {
         self.queue.self_check(&self.host);
     }
 
-    /// [elevator-starves-none]: keeps the elevator full of newer requests of one kind.
+    /// [elevator-starves-none]: keeps the elevator full of newer requests of one kind, of another process.
     fn send_stream(&mut self) {
         let ops = [Op::Read, Op::Write, Op::Discard];
         let flags = [Flags::NO_MERGE, Flags::NO_MERGE | Flags::SYNC];
         let mut draw = |sector| {
             Bio::new(self.prng.pick(&ops), sector, 1, 0).with_flags(self.prng.pick(&flags))
         };
-        let (old, new) = (Bio { cookie: 1, ..draw(CAPACITY_SECTORS / 2) }, draw(0));
+        let old = Bio { cookie: 1, ..draw(CAPACITY_SECTORS / 2) };
+        let new = draw(0).with_submitter(Submitter { process: 1, group: 0 });
         let step = self.prng.pick(&[0, 1, CAPACITY_SECTORS - 1]);
         let mut sector = self.prng.below(CAPACITY_SECTORS);
         assert!(self.submit(CpuId(0), old), "an empty queue has a tag");

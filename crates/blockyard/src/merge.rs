@@ -14,7 +14,7 @@
 //! - **[no-gap-at-boundary]** If the device has a virtual boundary, a merge leaves no gap between two
 //!   segments.
 
-use crate::bio::{Bio, Flags, IoPrio, Op};
+use crate::bio::{Bio, Flags, IoPrio, Op, Submitter};
 use crate::limits::Limits;
 use crate::unit::RequestId;
 
@@ -40,7 +40,7 @@ pub enum Fit {
     No,
 }
 
-/// The properties of a bio or request that matter for merging.
+/// The properties of a bio or request that matter for merging, and its submitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First sector.
@@ -59,6 +59,9 @@ pub struct Extent {
     pub prio: IoPrio,
     /// Write hint.
     pub write_hint: u8,
+    /// The submitter: of the bio, or of the bio that began the request. [`fit`] ignores it; an elevator may join
+    /// only what one process submitted.
+    pub submitter: Submitter,
 }
 
 impl From<&Bio> for Extent {
@@ -72,6 +75,7 @@ impl From<&Bio> for Extent {
             flags: bio.flags,
             prio: bio.prio,
             write_hint: bio.write_hint,
+            submitter: bio.submitter,
         }
     }
 }

@@ -67,6 +67,12 @@ impl RequestQueue {
         elevator.is_some_and(|elevator| elevator.has_work(hctx))
     }
 
+    /// Returns the instant until which the elevator, which gave no request to `hctx`, waits for a better one
+    /// ([idling-bounded]).
+    pub(super) fn idles_until(&self, hctx: HctxId) -> Option<Instant> {
+        self.elevator.as_ref()?.poll_at(hctx)
+    }
+
     /// Returns how many requests one batch takes out of the elevator.
     fn batch_of(&self, hctx: HctxId) -> u32 {
         let busy = self.hctxs[hctx.index()].busy.is_busy();

@@ -265,8 +265,17 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             Hold::Host => self.host.starve(self.queue.id, hctx),
             Hold::Resource => {} // the retry instant below runs it
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` runs it
-            Hold::Budget | Hold::Device | Hold::Leftovers | Hold::Order => {
+            Hold::Budget | Hold::Device | Hold::Leftovers => {
                 self.queue.runs.restart_on_completion(hctx);
+            }
+            Hold::Order => {
+                self.queue.runs.restart_on_completion(hctx);
+                // While the elevator idles, no completion need come. The first retry instant counts, so the
+                // 3 ms below neither delay an instant that is 2 ms away nor anticipate one that is 8 ms away.
+                if let Some(at) = self.queue.idles_until(hctx) {
+                    debug_assert!(at > self.now, "[idling-bounded] until {at}, at {}", self.now);
+                    self.queue.runs.retry_at(hctx, at);
+                }
             }
         }
         let no_completion_helps = hold == Hold::Resource || self.queue.in_flight == 0;
