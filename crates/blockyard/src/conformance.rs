@@ -97,7 +97,7 @@ pub fn driver<D: Device>(
     let device = layer::checked::Checked::new(make(&tags), terms, &tags);
     let host = Host::new(device, (), tags);
     let queue = RequestQueue::new(QueueId(0), config, &host);
-    let call_ended = |device: &layer::checked::Checked<D>| device.call_ended();
+    let call_ended = layer::checked::Checked::call_ended;
     let mut rig = Rig { host, queue, prng, now: Instant::ZERO, call_ended };
     rig.send_random_traffic();
     rig.settle();
@@ -150,6 +150,11 @@ fn draw_design(prng: &mut Prng) -> Design {
     }
 }
 
+/// Returns a rule that answers one offer of 12 by `then`.
+fn one_in_12(then: Action) -> FaultRule {
+    FaultRule { name: String::new(), when: When { one_in: Some(12), ..When::default() }, then }
+}
+
 struct Rig<D> {
     host: Host<D>,
     queue: RequestQueue,
@@ -176,15 +181,10 @@ impl Rig<Target> {
             ..Limits::new(CAPACITY_SECTORS)
         };
         let config = QueueConfig::new(2 * hctxs, hctxs, limits, policies);
-        let rule = |then| FaultRule {
-            name: String::new(),
-            when: When { one_in: Some(12), ..When::default() },
-            then,
-        };
         let device = NullDevice::new(hctxs, depth);
         let device = Delayed::new(device, latency, prng.fork(0), &tags);
         let device =
-            Faulty::new(device, faults.into_iter().map(rule).collect(), prng.fork(1), &tags);
+            Faulty::new(device, faults.into_iter().map(one_in_12).collect(), prng.fork(1), &tags);
         let elevator = Checked::new(make(&config, &tags), config.requests(&tags));
         let host = Host::new(device, (), tags);
         let queue = RequestQueue::with_elevator(QueueId(0), config, &host, Box::new(elevator));
@@ -282,11 +282,11 @@ impl<D: Device> Rig<D> {
     fn send_stream(&mut self) {
         let ops = [Op::Read, Op::Write, Op::Discard];
         let flags = [Flags::NO_MERGE, Flags::NO_MERGE | Flags::SYNC];
-        let mut draw = |sector| {
-            Bio::new(self.prng.pick(&ops), sector, 1, 0).with_flags(self.prng.pick(&flags))
-        };
-        let old = Bio { cookie: 1, ..draw(CAPACITY_SECTORS / 2) };
-        let new = draw(0).with_submitter(Submitter { process: 1, group: 0 });
+        let old = Bio::new(self.prng.pick(&ops), CAPACITY_SECTORS / 2, 1, 1)
+            .with_flags(self.prng.pick(&flags));
+        let new = Bio::new(self.prng.pick(&ops), 0, 1, 0)
+            .with_flags(self.prng.pick(&flags))
+            .with_submitter(Submitter { process: 1, group: 0 });
         let step = self.prng.pick(&[0, 1, CAPACITY_SECTORS - 1]);
         let mut sector = self.prng.below(CAPACITY_SECTORS);
         assert!(self.submit(CpuId(0), old), "an empty queue has a tag");

@@ -107,8 +107,8 @@ impl Checked {
 
     /// Whether a request of `hctx` is held.
     fn holds_for(&self, hctx: HctxId) -> bool {
-        let is_for_it = |at: &Whereabouts| matches!(at, Whereabouts::Held(_, of) if *of == hctx);
-        self.held > 0 && self.requests.iter().any(is_for_it)
+        let mut requests = self.requests.iter();
+        self.held > 0 && requests.any(|at| matches!(at, Whereabouts::Held(_, of) if *of == hctx))
     }
 
     /// Notes that a request was dispatched, or has finished.
@@ -182,7 +182,8 @@ impl Elevator for Checked {
     fn neighbour(&self, requests: &Requests, id: RequestId, merge: Merge) -> Option<RequestId> {
         self.check_held(id);
         let named = self.below.neighbour(requests, id, merge)?;
-        let (own, other) = (&requests[id], &requests[named]);
+        let own = &requests[id];
+        let other = &requests[named];
         let touches = match merge {
             Merge::Back => other.sector == own.end_sector(),
             Merge::Front => other.end_sector() == own.sector,

@@ -5,9 +5,8 @@
 //! At most `ahead` requests are ahead of a bio's own: all parts of as many bios as the queue holds. Each may let
 //! later requests pass:
 //!
-//! - under mq-deadline `fifo_batch` x (`writes_starved` + 1) ([batch-bounded], [writes-starve-bounded]), after
-//!   its deadline has passed ([expired-head-starts-batch]) and its class has aged ([aged-request-first]);
-//! - under kyber a batch of each other domain ([domain-batches-in-turn]);
+//! - under mq-deadline `fifo_batch` x (`writes_starved` + 1), after its deadline has passed and its class has aged;
+//! - under kyber a batch of each other domain;
 //! - under an elevator from outside the core 16 reads; the one that idles may wait before each request;
 //! - without an elevator one of each other software queue, as software queues take turns.
 //!
