@@ -106,8 +106,17 @@ pub(super) fn build_world<O: Observer>(
     };
     let stack = Stack::new(model, layers, &tags);
     let host = Host::new(stack, (counts, observer), tags);
-    let queues: Vec<_> =
-        (0..disks).map(|disk| RequestQueue::new(QueueId(disk), config.clone(), &host)).collect();
+    let queues = (0..disks)
+        .map(|disk| match conditions.elevator {
+            None => RequestQueue::new(QueueId(disk), config.clone(), &host),
+            Some(make) => RequestQueue::with_elevator(
+                QueueId(disk),
+                config.clone(),
+                &host,
+                make(&config, &tags),
+            ),
+        })
+        .collect();
     let served_by = |hctx: u16| {
         let kinds = [&config.map.default, &config.map.read, &config.map.poll];
         let first = |kind: &Vec<HctxId>| kind.iter().position(|of_cpu| *of_cpu == HctxId(hctx));
