@@ -1,6 +1,5 @@
 //! Processors. Each does one thing at a time.
 
-use crate::device::mmc::contexts::Doing;
 use crate::device::terms::Runner;
 use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
@@ -12,6 +11,10 @@ use std::collections::VecDeque;
 /// The number of a job instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId(pub u32);
+
+/// The number of an [`Actor`](crate::world::Actor) that was added to a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActorId(pub u32);
 
 /// A piece of work for a processor.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +43,8 @@ pub enum Work {
     Copy(TaskId),
     /// Let a job instance poll its processor's hardware queue, for every instance that waits for it.
     Look(TaskId),
+    /// Let an actor that was added to the world act.
+    Actor(ActorId),
     /// Take an interrupt of an MMC host.
     Interrupt,
     /// Take the interrupt of the timer that wakes threads of an MMC host.
@@ -70,6 +75,7 @@ enum Thread {
     /// The thread of an MMC host's deferred work.
     Deferred,
     Task(TaskId),
+    Actor(ActorId),
 }
 
 /// One processor.
@@ -93,8 +99,6 @@ pub struct Cpu {
     looked: bool,
     /// Time spent running or spinning.
     pub busy: Duration,
-    /// The MMC driver's work that the processor pays for.
-    pub doing: Option<Doing>,
     last: Option<Thread>,
     /// Whether the processor has idled since a thread last ran.
     idled: bool,
@@ -125,7 +129,6 @@ impl Cpu {
             polling: None,
             looked: false,
             busy: Duration::ZERO,
-            doing: None,
             last: None,
             idled: false,
         }
@@ -137,7 +140,12 @@ impl Cpu {
             Work::Complete { .. } | Work::Vector(_) | Work::Interrupt | Work::Timer => {
                 self.urgent.push_back(work);
             }
-            Work::Run { .. } | Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Host(_) => {
+            Work::Run { .. }
+            | Work::Step(_)
+            | Work::Copy(_)
+            | Work::Look(_)
+            | Work::Actor(_)
+            | Work::Host(_) => {
                 self.ready.push_back(work);
             }
             Work::Act(..) => unreachable!("{work:?} was given to a processor"),
@@ -173,7 +181,6 @@ impl Cpu {
 
     /// Takes the next work. The pollers poll once between two ready threads.
     pub fn take_work(&mut self) -> Option<Work> {
-        debug_assert!(self.doing.is_none(), "new work must not begin during {:?}", self.doing);
         if let Some(work) = self.urgent.pop_front() {
             return Some(work);
         }
@@ -216,6 +223,7 @@ impl Cpu {
             Work::Host(Context::Deferred) => Thread::Deferred,
             Work::Run { .. } | Work::Host(Context::Thread) => Thread::Worker,
             Work::Step(task) | Work::Copy(task) | Work::Look(task) => Thread::Task(*task),
+            Work::Actor(actor) => Thread::Actor(*actor),
         };
         let has_idled = core::mem::take(&mut self.idled);
         match self.last.replace(thread) {

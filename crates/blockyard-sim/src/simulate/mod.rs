@@ -19,7 +19,7 @@ use crate::device::pmem::{Pmem, PmemReport};
 use crate::device::stack::FaultCount;
 use crate::job::{Job, JobFile, SyncMode};
 use crate::log::Logs;
-use crate::machine::cpu::TaskId;
+use crate::machine::cpu::{ActorId, TaskId};
 use crate::machine::locks::LockUse;
 use crate::measure::JobStats;
 use crate::measure::series::{Series, SeriesSampler};
@@ -28,9 +28,10 @@ use crate::profile::{Design, Device, FaultRules};
 use crate::replay::{Replay, ReplayError};
 use crate::task::Task;
 use crate::workload::Prng;
-use crate::world::{Failure, Totals, World};
+use crate::world::{Actor, Failure, Totals, World};
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::CpuId;
 use serde::{Deserialize, Serialize};
 use steady::Steady;
 
@@ -286,6 +287,16 @@ impl<O: Observer> Simulation<O> {
         };
         simulation.begin_wave();
         Ok(simulation)
+    }
+
+    /// Adds an actor to the world before the run: see [`World::add_actor`].
+    pub fn add_actor(
+        &mut self,
+        cpu: CpuId,
+        begin: Instant,
+        make: impl FnOnce(ActorId) -> Box<dyn Actor<O> + Send>,
+    ) -> ActorId {
+        self.world.add_actor(cpu, begin, make)
     }
 
     /// Makes the queues check their accounts after every step, which is slow.
