@@ -28,7 +28,7 @@ impl<O: Observer> World<O> {
     pub(super) fn check_steady_state(&mut self, entry: usize) {
         let Some(mut watch) = self.stats[entry].steady.take() else { return };
         let mut tasks = self.tasks.iter().filter(|task| task.stats == entry);
-        if tasks.any(|task| !task.is_over) {
+        if tasks.any(|task| !task.is_over()) {
             watch.look(&self.stats[entry]);
             if watch.attained {
                 let tasks = self.tasks.iter_mut().filter(|task| task.stats == entry);
@@ -46,7 +46,7 @@ impl<O: Observer> World<O> {
         let task = &self.tasks[id.0 as usize];
         let Some(ends) = task.ends else { return };
         let group = task.group;
-        debug_assert!(task.is_over, "{id:?} must have ended");
+        debug_assert!(task.is_over(), "{id:?} must have ended");
         self.ends_all |= ends == ExitWhat::All;
         let others = self.tasks.iter_mut();
         others
@@ -57,7 +57,7 @@ impl<O: Observer> World<O> {
     /// Lets the task judge the depth that it tries. When it has found one, its measurement begins anew.
     pub(super) fn judge_depth(&mut self, id: TaskId, now: Instant) {
         let task = &mut self.tasks[id.0 as usize];
-        if task.look_at_depth(now) {
+        if task.judge_depth(now) {
             task.measure_anew(now);
             self.stats[task.stats].begin_anew(now);
         }

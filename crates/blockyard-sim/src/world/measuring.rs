@@ -83,7 +83,7 @@ impl<O: Observer> World<O> {
     /// Ends the sleep of a task that runs again.
     pub(super) fn end_rest(&mut self, id: TaskId) {
         let task = &mut self.tasks[id.0 as usize];
-        let Some(rest) = task.rest.take() else { return };
+        let Some(rest) = task.measuring.rest.take() else { return };
         let (now, from) = (self.now, task.measured_from());
         let from = if now < from { task.begun() } else { from };
         if let Some(stats) = self.stats_at(id, now) {
@@ -102,7 +102,7 @@ impl<O: Observer> World<O> {
             self.failure.get_or_insert(Failure::Io(id, io));
         }
         if let Some(op) = taken.op.filter(|_| !failed)
-            && let Some(violation) = self.tasks[id.0 as usize].took(op, taken, self.now)
+            && let Some(violation) = self.tasks[id.0 as usize].check_bounds(op, taken, self.now)
         {
             self.failure.get_or_insert(Failure::Bound(id, violation));
         }
@@ -141,13 +141,13 @@ impl<O: Observer> World<O> {
         self.totals.not_reaped += now.since(taken.completed);
         let from_begin = now.since(from);
         self.take_samples(id, self.now);
-        self.tasks[id.0 as usize].meter.add(op, taken.len_bytes);
+        self.tasks[id.0 as usize].measuring.meter.add(op, taken.len_bytes);
         self.logs.io(id, op, taken, from_begin);
     }
 
     /// Takes the samples of a task that are due now.
     fn take_samples(&mut self, id: TaskId, now: Instant) {
-        while let Some(rate) = self.tasks[id.0 as usize].meter.next(now) {
+        while let Some(rate) = self.tasks[id.0 as usize].measuring.meter.next(now) {
             self.logs.rate(id, rate);
         }
     }
@@ -162,7 +162,7 @@ impl<O: Observer> World<O> {
     pub fn cut_measuring(&mut self) {
         let now = self.now;
         for at in 0..self.tasks.len() {
-            if self.tasks[at].is_over {
+            if self.tasks[at].is_over() {
                 continue;
             }
             let id = self.tasks[at].id;
@@ -189,6 +189,6 @@ impl<O: Observer> World<O> {
             self.take_samples(id, end);
             self.logs.end(id, end.since(from));
         }
-        self.tasks[id.0 as usize].meter.end(&mut self.stats[stats]);
+        self.tasks[id.0 as usize].measuring.meter.end(&mut self.stats[stats]);
     }
 }

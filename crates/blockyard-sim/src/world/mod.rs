@@ -287,7 +287,7 @@ impl<O: Observer> World<O> {
         let stats = &mut self.stats[task.stats];
         stats.started = stats.started.min(task.measured_from());
         self.events.push(begin, Event::Wake(task.id));
-        if let Some(watch) = task.steady.take() {
+        if let Some(watch) = task.measuring.steady.take() {
             self.watch_for_steady_state(task.stats, watch, begin);
         }
         self.tasks.push(task);
@@ -402,7 +402,7 @@ impl<O: Observer> World<O> {
             Event::Alarm(id) => {
                 let task = &mut self.tasks[id.0 as usize];
                 let cpu = task.cpu;
-                if task.alarm(self.now) {
+                if task.on_alarm(self.now) {
                     self.give_work(cpu, Work::Step(id));
                 }
             }

@@ -52,8 +52,8 @@ impl<O: Observer> World<O> {
             self.count_turn(id);
         }
         let task = &mut self.tasks[id.0 as usize];
-        if task.read_step(&self.cache) == Some(ReadStep::Ask) {
-            task.reader().ask(&mut self.cache, self.reach);
+        if task.read_step(&self.cache) == Some(ReadStep::RequestPages) {
+            task.reader().request_pages(&mut self.cache, self.reach);
             cost += self.submit_runs(id);
         }
         cost
@@ -74,7 +74,7 @@ impl<O: Observer> World<O> {
             let cookie = Owner::Task(id).cookie(RUN_BIT | run);
             match self.submit_for_task(id, queue, Bio { cookie, ..bio }) {
                 Ok(()) => {
-                    let waited = self.tasks[at].tag_wait_ends(self.now);
+                    let waited = self.tasks[at].end_tag_wait(self.now);
                     self.totals.tag_wait += waited;
                     self.totals.tag_waits += u64::from(waited > Duration::ZERO);
                     self.cache.submitted(self.tasks[at].reader().submitted());
@@ -96,10 +96,10 @@ impl<O: Observer> World<O> {
     /// Copies from the page that is due, if the page is still in the cache.
     fn copy_page(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
-        if task.read_step(&self.cache) != Some(ReadStep::Copy) {
+        if task.read_step(&self.cache) != Some(ReadStep::CopyPage) {
             return Duration::ZERO;
         }
-        let bytes = task.reader().copy();
+        let bytes = task.reader().copy_page();
         debug_assert!(bytes <= PAGE_BYTES, "{bytes} bytes of a page");
         Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
     }
@@ -111,11 +111,11 @@ impl<O: Observer> World<O> {
         match task.read_step(&self.cache)? {
             _ if task.waits_for_tag() || task.is_in_driver() => Some(Plan::AwaitCompletions),
             ReadStep::Return(status) => {
-                task.read_returns(status, end);
+                task.end_read(status, end);
                 None
             }
-            ReadStep::Ask => Some(Plan::Ask),
-            ReadStep::Copy => Some(Plan::Copy),
+            ReadStep::RequestPages => Some(Plan::RequestPages),
+            ReadStep::CopyPage => Some(Plan::CopyPage),
             ReadStep::AwaitPage(file, page) => {
                 task.sleep_for_page();
                 self.cache.wait(file, page, id);
@@ -131,7 +131,7 @@ impl<O: Observer> World<O> {
     /// Returns the first work of a task that has been woken.
     pub(super) fn work_on_wake(&self, id: TaskId) -> Work {
         match self.tasks[id.0 as usize].read_step(&self.cache) {
-            Some(ReadStep::Copy) => Work::Copy(id),
+            Some(ReadStep::CopyPage) => Work::Copy(id),
             _ => Work::Step(id),
         }
     }
@@ -143,7 +143,7 @@ impl<O: Observer> World<O> {
         self.cache.ended(run, status == Status::Ok, |task| woken.push(task));
         self.tasks[owner.0 as usize].reader().bio_ended();
         let task = &self.tasks[owner.0 as usize];
-        let waited_for_room = || task.read_step(&self.cache) == Some(ReadStep::Ask);
+        let waited_for_room = || task.read_step(&self.cache) == Some(ReadStep::RequestPages);
         if task.waits_for_page() && !woken.contains(&owner) && waited_for_room() {
             woken.push(owner);
         }
@@ -151,7 +151,7 @@ impl<O: Observer> World<O> {
         for id in woken {
             let task = &mut self.tasks[id.0 as usize];
             if status != Status::Ok {
-                task.reader().page_failed(status);
+                task.reader().fail_page(status);
             }
             task.wake();
             cost += self.wake(id, self.now);

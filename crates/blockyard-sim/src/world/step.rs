@@ -44,7 +44,7 @@ impl<O: Observer> Actor<O> for Job {
 impl<O: Observer> World<O> {
     /// Lets a task reap results and submit more I/Os. Returns the cost.
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
-        if self.tasks[id.0 as usize].returns_from_driver() {
+        if self.tasks[id.0 as usize].return_from_driver() {
             return Duration::ZERO; // [submitter-sleeps-in-driver]
         }
         if self.tasks[id.0 as usize].read_step(&self.cache).is_some() {
@@ -67,11 +67,11 @@ impl<O: Observer> World<O> {
         if let Some(taken) = self.tasks[at].take_returned(self.now) {
             self.count_result(id, &taken);
         }
-        if !self.tasks[at].takes_now() {
+        if !self.tasks[at].reaps_now() {
             return Duration::ZERO;
         }
         let mut results = 0;
-        while results < self.tasks[at].take_max() {
+        while results < self.tasks[at].reap_max() {
             let Some(taken) = self.tasks[at].take_completed(self.now) else { break };
             self.count_result(id, &taken);
             results += 1;
@@ -141,7 +141,7 @@ impl<O: Observer> World<O> {
             *cost += self.follow_up(queue, false);
         }
         if !self.tasks[at].waits_for_tag() {
-            self.tasks[at].call_ended();
+            self.tasks[at].end_call();
         }
         submitted
     }
@@ -185,7 +185,7 @@ impl<O: Observer> World<O> {
     /// Ends a step that cost `cost`, and plans the task's next action. Returns how long the task computes first.
     pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
-        self.tasks[id.0 as usize].step_ended(end);
+        self.tasks[id.0 as usize].end_step(end);
         self.judge_depth(id, end);
         let reads = self.plan_reading(id, end);
         let has_turn = self.has_turn(id);
@@ -205,29 +205,28 @@ impl<O: Observer> World<O> {
         let paced = task.keeps_pace();
         let rests = |until| Some(Rest { since: end + spin, until, paced });
         match plan {
-            Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
-            Plan::Ask => self.cpus[task.cpu.index()].push_next(Work::Step(id)),
-            Plan::Copy => self.cpus[task.cpu.index()].push_next(Work::Copy(id)),
-            Plan::AwaitRecord => task.rest = rests(Some(Instant::MAX)),
+            Plan::Step => self.cpus[task.cpu.index()].push(Work::Step(id)),
+            Plan::RequestPages => self.cpus[task.cpu.index()].push_next(Work::Step(id)),
+            Plan::CopyPage => self.cpus[task.cpu.index()].push_next(Work::Copy(id)),
+            Plan::AwaitRecord => task.measuring.rest = rests(Some(Instant::MAX)),
             Plan::AwaitCompletions => {
                 if task.polls() {
                     self.cpus[task.cpu.index()].pollers.push(id);
                 } else {
-                    task.rest = rests(None);
+                    task.measuring.rest = rests(None);
                 }
             }
             Plan::AwaitInstant(due) => {
-                task.rest = rests(Some(due));
+                task.measuring.rest = rests(Some(due));
                 self.events.push(due, Event::Alarm(id));
             }
             Plan::AwaitTurn(until) => {
-                task.rest = rests(Some(Instant::MAX));
+                task.measuring.rest = rests(Some(Instant::MAX));
                 if until < Instant::MAX {
                     self.events.push(until, Event::Alarm(id));
                 }
             }
             Plan::End => {
-                task.is_over = true;
                 let stats = &mut self.stats[task.stats];
                 stats.depth_found = task.depth_found().or(stats.depth_found);
                 stats.ended = stats.ended.max(end);
