@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every check, for people and for machines. `./ci.sh` lists the steps, which are in crates/xtask. Below is only what must be
-# there before that crate can be built.
+# Every check, for people and for machines. `./ci.sh` lists the steps, which are in crates/xtask.
+# Below is only what must be there before that crate can be built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

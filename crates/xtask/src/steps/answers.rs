@@ -49,7 +49,7 @@ pub(super) fn answers(_: &[String]) -> Outcome {
     want("python3", &["python3"])?;
     Run::new("cargo build -q --locked --release -p blockyard-cli").check()?;
     let now = target().join("answers.txt");
-    Run::new("ci/compare-answers hash").arg(program()).arg(&now).check()?;
+    Run::new("ci/compare-answers.py hash").arg(program()).arg(&now).check()?;
     if Run::new("diff -U0 ci/answers.txt").arg(&now).code() != 0 {
         return fail("answers changed: see ./ci.sh");
     }

@@ -46,5 +46,7 @@ pub(super) fn sdhci(_: &[String]) -> Outcome {
     }
     let build = Run::new("cargo build --release --target").arg(BARE_PC);
     build.words("--manifest-path ci/sdhci/Cargo.toml").check()?;
-    Run::new("ci/sdhci/check").arg(target().join(BARE_PC).join("release/blockyard-sdhci")).check()
+    Run::new("ci/sdhci/check.py")
+        .arg(target().join(BARE_PC).join("release/blockyard-sdhci"))
+        .check()
 }

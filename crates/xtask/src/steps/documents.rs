@@ -99,7 +99,7 @@ fn run_fio_examples() -> Outcome {
         return Ok(());
     }
     want("python3", &["python3"])?;
-    Run::new("ci/fio-examples").arg(program()).arg(folder).check()
+    Run::new("ci/fio-examples.py").arg(program()).arg(folder).check()
 }
 
 /// `walkthroughs`
@@ -108,7 +108,7 @@ pub(super) fn walkthroughs(_: &[String]) -> Outcome {
     want("python3", &["python3"])?;
     Run::new(BUILD).check()?;
     let documents = glob("docs/walkthroughs/*.md");
-    let run = Run::new("ci/walkthroughs").arg(program()).arg("docs/ANSWERS.md");
+    let run = Run::new("ci/walkthroughs.py").arg(program()).arg("docs/ANSWERS.md");
     run.args(documents).check()
 }
 
@@ -129,7 +129,7 @@ pub(super) fn page(_: &[String]) -> Outcome {
     fs::create_dir_all(&pages).expect("folder of pages");
     write_pages(&pages)?;
     Run::program(environment.join("bin/python"))
-        .arg("ci/check-page")
+        .arg("ci/check-page.py")
         .arg(pages.join("pictures"))
         .args(glob(pages.join("*.html")))
         .check()

@@ -7,7 +7,7 @@ use crate::project::{BENCHES, Target, check_listed, target};
 
 /// The argument with which a benchmark runs once and quickly (criterion and divan both take it).
 const BENCH_QUICK: &str = "--test";
-/// The exit code of `bench/instructions` if another compiler made the committed counts.
+/// The exit code of `bench/instructions.sh` if another compiler made the committed counts.
 const OTHER_COMPILER: i32 = 2;
 
 /// `bench`
@@ -39,7 +39,7 @@ pub(super) fn bench(_: &[String]) -> Outcome {
 
 /// Compares the core's instruction counts with the committed ones.
 fn check_instructions() -> Outcome {
-    match Run::new("bench/instructions").code() {
+    match Run::new("bench/instructions.sh").code() {
         0 => Ok(()),
         OTHER_COMPILER => {
             report_unchecked(
@@ -64,7 +64,7 @@ pub(super) fn figures(_: &[String]) -> Outcome {
         say("the core in ns for an I/O, relative to fio's null engine");
         bin("core").check()?;
         say("our server on a file, relative to fio's io_uring");
-        Run::new("bench/peers file").arg(target().join("disk")).check()?;
+        Run::new("bench/peers.sh file").arg(target().join("disk")).check()?;
     }
     if has("valgrind") {
         say("instructions for an I/O");
@@ -75,7 +75,7 @@ pub(super) fn figures(_: &[String]) -> Outcome {
     say("BTT, as shares of a raw copy");
     bin("btt -- --ms 400").check()?;
     say("NBD servers, relative to a bare loop");
-    Run::new("bench/peers --short --ms 1000").check()?;
+    Run::new("bench/peers.sh --short --ms 1000").check()?;
     say("our server as its load grows");
-    Run::new("bench/peers scale --turns 3 --ms 1000").check()
+    Run::new("bench/peers.sh scale --turns 3 --ms 1000").check()
 }

@@ -95,7 +95,7 @@ const STEPS: &[Step] = &[
     step(
         "walkthroughs",
         "the commands in docs/ANSWERS.md and docs/walkthroughs print what stands there; to accept what\n\
-         they print now: ci/walkthroughs --update target/release/blockyard FILE...",
+         they print now: ci/walkthroughs.py --update target/release/blockyard FILE...",
         documents::walkthroughs,
     ),
     step(
@@ -108,11 +108,11 @@ const STEPS: &[Step] = &[
         "pages of --html in a headless Chromium: no request leaves, axe-core finds nothing serious",
         documents::page,
     ),
-    step("deb", "the Debian package is made (ci/deb), and has its parts", package::deb),
+    step("deb", "the Debian package is made (ci/deb.sh), and has its parts", package::deb),
     step(
         "python",
-        "the wheel of the Python package builds; its style, types, tests and example pass; fio-plot draws\n\
-         our results",
+        "the wheel of the Python package builds; its style, types, tests and example pass, and the style of\n\
+         ci/*.py; fio-plot draws our results",
         python::python,
     ),
     step(
@@ -141,7 +141,7 @@ const STEPS: &[Step] = &[
     step(
         "answers",
         "every job in examples/ on every device under every design has the hash in ci/answers.txt;\n\
-         to accept new ones: ci/compare-answers hash target/release/blockyard ci/answers.txt",
+         to accept new ones: ci/compare-answers.py hash target/release/blockyard ci/answers.txt",
         answers::answers,
     ),
     step_with(

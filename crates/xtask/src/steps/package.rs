@@ -84,7 +84,7 @@ pub(super) fn deb(_: &[String]) -> Outcome {
         fs::remove_dir_all(&folder).expect("removal of the last package");
     }
     let path = path_with(&tool.join("bin"));
-    Run::new("ci/deb").arg(&folder).env("PATH", path).check()?;
+    Run::new("ci/deb.sh").arg(&folder).env("PATH", path).check()?;
     let listed = Run::new("dpkg-deb --contents").args(glob(folder.join("*.deb"))).output()?;
     for part in [
         "usr/bin/blockyard",

@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// The folder of the package.
 const FOLDER: &str = "crates/blockyard-python";
+/// The folders with other programs in Python, for which the package's rules of style hold too.
+const SCRIPTS: [&str; 2] = ["ci", "examples/ci"];
 
 /// `python`
 pub(super) fn python(_: &[String]) -> Outcome {
@@ -25,7 +27,7 @@ pub(super) fn python(_: &[String]) -> Outcome {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .check()?;
     draw_example(&environment)?;
-    Run::new("ci/fio-plot")
+    Run::new("ci/fio-plot.sh")
         .arg(program())
         .arg(environment.join("bin/fio-plot"))
         .arg(environment.join("fio-plot"))
@@ -50,8 +52,12 @@ fn install_wheel(environment: &Path) -> Outcome {
     install.args(glob(wheels.join("*.whl"))).check()
 }
 
-/// Checks the style and the types of the package.
+/// Checks the style of all Python, and the types of the package.
 fn check_style(environment: &Path) -> Outcome {
+    for line in ["check --no-cache", "format --no-cache --check"] {
+        let ruff = Run::program(environment.join("bin/ruff")).words(line);
+        ruff.arg("--config").arg(format!("{FOLDER}/pyproject.toml")).args(SCRIPTS).check()?;
+    }
     // The commands run in the package's folder, so their paths must not depend on it.
     let absolute = fs::canonicalize(environment).expect("virtual environment");
     let ruff = || Run::program(absolute.join("bin/ruff")).folder(FOLDER);

@@ -20,7 +20,8 @@ pub(super) fn peers(_: &[String]) -> Outcome {
         install_packages("libnbd's tests", &["libnbd-dev", "libgnutls28-dev"]);
     }
     Run::new("cargo build --locked --release -p blockyard-cli").check()?;
-    let mut libnbd = Run::new("ci/libnbd/run").arg(program()).arg(target().join("libnbd")).code();
+    let mut libnbd =
+        Run::new("ci/libnbd/run.sh").arg(program()).arg(target().join("libnbd")).code();
     if libnbd == NO_SOURCES && !in_ci() {
         report_unchecked("libnbd's own tests: their source is not available");
         libnbd = 0;
@@ -45,15 +46,15 @@ pub(super) fn peers(_: &[String]) -> Outcome {
 fn run_pmdk_examples() -> i32 {
     let sources = env::var_os("BLOCKYARD_PMDK").filter(|folder| !folder.is_empty());
     let sources = sources.map_or_else(|| target().join("pmdk"), PathBuf::from);
-    let library = Run::new("ci/libpmemblk").arg(target().join("libpmemblk"));
+    let library = Run::new("ci/libpmemblk.sh").arg(target().join("libpmemblk"));
     if !library.env("PROFILE", "dev").succeeds() {
         return 1;
     }
-    let fetched = Run::new("ci/debian-source pmdk").arg(&sources).code();
+    let fetched = Run::new("ci/debian-source.sh pmdk").arg(&sources).code();
     if fetched != 0 {
         return fetched;
     }
-    Run::new("ci/pmdk-examples").arg(&sources).env("PROFILE", "dev").code()
+    Run::new("ci/pmdk-examples.sh").arg(&sources).env("PROFILE", "dev").code()
 }
 
 /// `hostile [SESSIONS]`
@@ -62,7 +63,7 @@ pub(super) fn hostile(arguments: &[String]) -> Outcome {
     want("openssl", &["openssl"])?;
     want("python3", &["python3"])?;
     Run::new("cargo build --locked --release -p blockyard-cli").check()?;
-    let attack = Run::new("ci/hostile").arg(program());
+    let attack = Run::new("ci/hostile.py").arg(program());
     attack.arg("--sessions").arg(sessions.to_string()).check()
 }
 
@@ -80,7 +81,7 @@ pub(super) fn threads(arguments: &[String]) -> Outcome {
         want(command, &[package])?;
     }
     // Tests run in the folders of their packages.
-    let denied = fs::canonicalize("ci/without-io-uring").expect("filter of system calls");
+    let denied = fs::canonicalize("ci/without-io-uring.py").expect("filter of system calls");
     let runner = format!("target.'cfg(unix)'.runner = '{} timeout -s KILL 20m'", denied.display());
     let test = || {
         let test = Run::new("cargo").arg("--config").arg(&runner);
@@ -90,7 +91,7 @@ pub(super) fn threads(arguments: &[String]) -> Outcome {
     test().words("blockyard-std --test * --examples").check()?;
     test().arg("blockyard-cli").args(SERVED.map(|name| format!("--test={name}"))).check()?;
     Run::new("cargo build -q --locked --release -p blockyard-cli").check()?;
-    let attack = Run::program(&denied).arg("ci/hostile").arg(program());
+    let attack = Run::program(&denied).arg("ci/hostile.py").arg(program());
     attack.arg("--sessions").arg(sessions.to_string()).check()?;
     let Some(environment) = want_python()? else { return Ok(()) };
     Run::program(&denied)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks pages that `blockyard --html` wrote, in a headless Chromium.
 
-    ci/check-page FOLDER FILE...
+    ci/check-page.py FOLDER FILE...
 
-Each page must be smaller than 300 KB, request nothing but itself, run no script, obey its own policy, and have no serious
-finding of axe-core, in light and in dark. Each drawing must be well-formed XML (xmllint). On screens of 1200 and of 400 pixels, no
-table and no text of a drawing is clipped, and no letter is too small to read. Screenshots go to FOLDER.
-Needs the Python packages playwright and axe-playwright-python, and the programs chromium and xmllint.
+Each page must be smaller than 300 KB, request nothing but itself, run no script, obey its own
+policy, and have no serious finding of axe-core, in light and in dark. Each drawing must be
+well-formed XML (xmllint). On screens of 1200 and of 400 pixels, no table and no text of a drawing
+is clipped, and no letter is too small to read. Screenshots go to FOLDER. Needs the Python packages
+playwright and axe-playwright-python, and the programs chromium and xmllint.
 """
 
 import os
@@ -21,7 +22,8 @@ from playwright.sync_api import sync_playwright
 SIZE_MAX = 300_000
 SERIOUS = ("serious", "critical")
 WIDTHS = (1200, 400)
-# The tables that are wider than their place, the texts that leave their drawing, and the height of the smallest letters.
+# The tables that are wider than their place, the texts that leave their drawing, and the height of
+# the smallest letters.
 MEASURE = """() => {
     const wider = [...document.querySelectorAll(".wide")].filter((of) => of.scrollWidth > of.clientWidth + 1);
     const cut = [], sizes = [];
@@ -49,9 +51,7 @@ def faults_of_text(path):
     if not drawings:
         yield "it has no drawing"
     for at, drawing in enumerate(drawings):
-        checked = subprocess.run(
-            ["xmllint", "--noout", "-"], input=drawing.encode(), capture_output=True
-        )
+        checked = subprocess.run(["xmllint", "--noout", "-"], input=drawing.encode(), capture_output=True)
         if checked.returncode != 0:
             yield f"drawing {at}: {checked.stderr.decode().splitlines()[0]}"
 
@@ -105,9 +105,7 @@ def main(folder, paths):
     os.makedirs(folder, exist_ok=True)
     count = 0
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         for path in paths:
             name = os.path.splitext(os.path.basename(path))[0]
             faults = list(faults_of_text(path))

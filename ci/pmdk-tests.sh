@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# ci/pmdk-tests SOURCES [TEST...]: builds PMDK's own unit tests of libpmemblk, unchanged, against our header and library, and runs
-# them with PMDK's scripts, which compare their output. SOURCES is a folder with PMDK 1.12's sources, which are not part of this
-# project; what the tests need of PMDK is built there. A TEST is a name such as blk_rw/TEST3; all run by default. Counts what
-# was built and what passed, and names each other test with the reason. Fails if a test fails. blk_recovery is not run: it looks
-# for PMDK's own structures behind the pointer to a pool, which is none of ours. blk_nblock/TEST0 needs 21 TB of space, as with
-# libpmemblk itself, and blk_nblock/TEST1 blocks above 1 MiB, so both fail; blk_rw_mt/TEST2, with 30 million operations, does not
-# end within 120 s on a disk. Outside CI. It needs the packages libndctl-dev, libdaxctl-dev, pmdk-tools and pkg-config, and some
-# GiB of space in TMPDIR. A test has SECONDS_MAX seconds (120).
+# ci/pmdk-tests.sh SOURCES [TEST...]: builds PMDK's own unit tests of libpmemblk, unchanged, against
+# our header and library, and runs them with PMDK's scripts, which compare their output. SOURCES is
+# a folder with PMDK 1.12's sources, which are not part of this project; what the tests need of PMDK
+# is built there. A TEST is a name such as blk_rw/TEST3; all run by default. Counts what was built
+# and what passed, and names each other test with the reason. Fails if a test fails. blk_recovery is
+# not run: it looks for PMDK's own structures behind the pointer to a pool, which is none of ours.
+# blk_nblock/TEST0 needs 21 TB of space, as with libpmemblk itself, and blk_nblock/TEST1 blocks
+# above 1 MiB, so both fail; blk_rw_mt/TEST2, with 30 million operations, does not end within 120 s
+# on a disk. Outside CI. It needs the packages libndctl-dev, libdaxctl-dev, pmdk-tools and
+# pkg-config, and some GiB of space in TMPDIR. A test has SECONDS_MAX seconds (120).
 set -euo pipefail
-[[ $# -ge 1 && -d $1/src/test/unittest ]] || { sed -n '2,9s/^# //p' "$0" >&2; exit 2; }
+[[ $# -ge 1 && -d $1/src/test/unittest ]] || { sed -n '2,/^[^#]/s/^# \?//p' "$0" >&2; exit 2; }
 src=$(cd "$1/src" && pwd)
 shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/files" "$work/logs"
-"$(dirname "$0")/libpmemblk" "$work"
+"$(dirname "$0")/libpmemblk.sh" "$work"
 export EXTRA_CFLAGS=-Wno-error
 [[ -e $src/../.version || -e $src/../VERSION ]] || echo 1.12.1 >"$src/../.version"
 make_there() { make -s -C "$src/$1" "${@:2}" BUILD_RPMEM=n >"$work/make.log" 2>&1 || { tail -5 "$work/make.log" >&2; exit 1; }; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ci/debian-source PACKAGE FOLDER: unpacks a Debian package's original source into FOLDER, unless it is there already, from
-# the configured package source. Exits with 3 if it is not available.
+# ci/debian-source.sh PACKAGE FOLDER: unpacks a Debian package's original source into FOLDER, unless
+# it is there already, from the configured package source. Exits with 3 if it is not available.
 set -euo pipefail
-[[ $# == 2 ]] || { sed -n '2,3s/^# //p' "$0" >&2; exit 2; }
+[[ $# == 2 ]] || { sed -n '2,/^[^#]/s/^# \?//p' "$0" >&2; exit 2; }
 [[ ! -d $2 ]] || exit 0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

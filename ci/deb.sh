@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes the Debian package of the program: ci/deb FOLDER
+# Makes the Debian package of the program: ci/deb.sh FOLDER
 #
-# The package has the program, its manual pages, its completions and its systemd units, which are not enabled. cargo-deb makes
-# it; `cargo install cargo-deb --locked` installs that. The package is in FOLDER.
+# The package has the program, its manual pages, its completions and its systemd units, which are
+# not enabled. cargo-deb makes it; `cargo install cargo-deb --locked` installs that. The package is
+# in FOLDER.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[[ $# == 1 ]] || { sed -n '2,5s/^# \?//p' "$0" >&2; exit 2; }
+[[ $# == 1 ]] || { sed -n '2,/^[^#]/s/^# \?//p' "$0" >&2; exit 2; }
 
 target="${CARGO_TARGET_DIR:-$PWD/target}"
 parts="$PWD/target/deb-parts"

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Runs programs of libnbd's own test suite as clients of our server: `ci/libnbd/run BLOCKYARD FOLDER`.
-# Builds them in FOLDER from Debian's source package, for the installed libnbd; exits with 3 if the source is
-# not available.
+# Runs programs of libnbd's own test suite as clients of our server: `ci/libnbd/run.sh BLOCKYARD
+# FOLDER`. Builds them in FOLDER from Debian's source package, for the installed libnbd; exits with
+# 3 if the source is not available.
 #
-# Only programs whose server is chosen at build or run time are used. Others start nbdkit themselves, to test how
-# libnbd handles answers that no correct server gives; `structured-read` relies on how qemu-nbd splits an answer
-# into chunks.
+# Only programs whose server is chosen at build or run time are used. Others start nbdkit
+# themselves, to test how libnbd handles answers that no correct server gives; `structured-read`
+# relies on how qemu-nbd splits an answer into chunks.
 set -euo pipefail
-[[ $# == 2 ]] || { echo "usage: ci/libnbd/run BLOCKYARD FOLDER" >&2; exit 2; }
+[[ $# == 2 ]] || { echo "usage: ci/libnbd/run.sh BLOCKYARD FOLDER" >&2; exit 2; }
 blockyard="$(realpath "$1")"
-fetch="$(realpath "$(dirname "$0")/../debian-source")"
+fetch="$(realpath "$(dirname "$0")/../debian-source.sh")"
 mkdir -p "$2"
 cd "$2"
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# ci/libpmemblk FOLDER: builds libpmemblk.so.1 into FOLDER, with libpmemblk's SONAME and symbol version, so that programs which
-# were linked to libpmemblk run with it without a warning. cargo cannot make this file by itself: rustc gives its own version
-# script to the linker, which accepts only one. FOLDER also gets libpmemblk.so and libpmemblk.h for building programs.
+# ci/libpmemblk.sh FOLDER: builds libpmemblk.so.1 into FOLDER, with libpmemblk's SONAME and symbol
+# version, so that programs which were linked to libpmemblk run with it without a warning. cargo
+# cannot make this file by itself: rustc gives its own version script to the linker, which accepts
+# only one. FOLDER also gets libpmemblk.so and libpmemblk.h for building programs.
 set -euo pipefail
-[[ $# == 1 ]] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
+[[ $# == 1 ]] || { sed -n '2,/^[^#]/s/^# \?//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
@@ -26,5 +27,5 @@ cp "$header" "$folder/libpmemblk.h"
 readelf -dW "$folder/libpmemblk.so.1" | grep -q 'SONAME.*\[libpmemblk.so.1\]'
 for name in $names; do
     readelf --dyn-syms -W "$folder/libpmemblk.so.1" | grep -q " $name@@LIBPMEMBLK_1.0\$" ||
-        { echo "ci/libpmemblk: $name is missing or has another version" >&2; exit 1; }
+        { echo "ci/libpmemblk.sh: $name is missing or has another version" >&2; exit 1; }
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a program that may not use io_uring, as Docker's default profile does since version 25.
 
-Usage: ci/without-io-uring PROGRAM [ARGUMENT...]
+Usage: ci/without-io-uring.py PROGRAM [ARGUMENT...]
 
 The three system calls of io_uring end with EPERM, for the program and all that it starts.
 """
@@ -11,8 +11,9 @@ import os
 import struct
 import sys
 
-# The offsets in struct seccomp_data, the codes of classic BPF and the numbers of prctl: linux/seccomp.h, linux/filter.h,
-# linux/prctl.h. The system calls have these numbers on every architecture: io_uring came after the tables were joined.
+# The offsets in struct seccomp_data, the codes of classic BPF and the numbers of prctl:
+# linux/seccomp.h, linux/filter.h, linux/prctl.h. The system calls have these numbers on every
+# architecture: io_uring came after the tables were joined.
 NUMBER = 0
 LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Boots the program in QEMU, gives it orders, and checks what it says against QEMU's side of the matter.
+"""Boots the program in QEMU, gives it orders, and checks what it says against QEMU's side of the
+matter.
 
-    ci/sdhci/check PROGRAM
+    ci/sdhci/check.py PROGRAM
 
-For each case: the image file of the card must hold what the program says was acknowledged, and what was there
-before everywhere else. The commands that the program says it sent must be those that QEMU traced. Prints what an
-I/O cost. Exit code 0: all of it holds. 1: something does not; a line says what.
+For each case: the image file of the card must hold what the program says was acknowledged, and what
+was there before everywhere else. The commands that the program says it sent must be those that QEMU
+traced. Prints what an I/O cost. Exit code 0: all of it holds. 1: something does not; a line says
+what.
 """
 
 import json
@@ -22,12 +24,15 @@ import threading
 SECTOR = 512
 CARD_BYTES = 64 << 20
 # All designs, as the program names them.
-DESIGNS = [f"{pipeline} {scheduler}" for pipeline in ("serial", "double-buffer", "hsq", "blkmq")
-           for scheduler in ("none", "mq-deadline")]
+DESIGNS = [
+    f"{pipeline} {scheduler}"
+    for pipeline in ("serial", "double-buffer", "hsq", "blkmq")
+    for scheduler in ("none", "mq-deadline")
+]
 # The time limit of a case. Each takes a few seconds under software emulation.
 LIMIT_SECONDS = 120
-# The workload of a run (src/workload.rs): 16 places of 256 sectors, each with two neighbouring writes, and a write of
-# 512 sectors; all of it is read again.
+# The workload of a run (src/workload.rs): 16 places of 256 sectors, each with two neighbouring
+# writes, and a write of 512 sectors; all of it is read again.
 PLACES, PLACE_SECTORS, LARGEST_SECTORS = 16, 256, 512
 BIOS = 2 * (2 * PLACES + 1)
 MERGED = 2 * (PLACES + 1)
@@ -35,8 +40,9 @@ MERGED = 2 * (PLACES + 1)
 BAD_SECTOR = 2 * PLACES * PLACE_SECTORS + LARGEST_SECTORS + 100
 # Capabilities of QEMU's controller without ADMA1 and ADMA2.
 WITHOUT_ADMA = 0x056034B4
-# A write that fails twice and a read that fails three times: 5 failures. A write that always fails is tried 3 times, a
-# read too, and then twice with its first sector alone: 8. Each of the four bios is tried once after a reset.
+# A write that fails twice and a read that fails three times: 5 failures. A write that always fails
+# is tried 3 times, a read too, and then twice with its first sector alone: 8. Each of the four bios
+# is tried once after a reset.
 FAILURES = "13 failures, 4 resets"
 
 
@@ -59,17 +65,40 @@ class Machine:
         if fails:
             errors = os.path.join(folder, "errors")
             with open(errors, "w") as file:
-                file.write(f'[inject-error]\nevent = "{fails}_aio"\niotype = "{fails}"\n'
-                           f'sector = "{BAD_SECTOR}"\n')
+                file.write(f'[inject-error]\nevent = "{fails}_aio"\niotype = "{fails}"\nsector = "{BAD_SECTOR}"\n')
             path = f"blkdebug:{errors}:{self.image}"
-        command = ["qemu-system-x86_64", "-accel", "tcg", "-m", "128", "-display", "none", "-vga", "none",
-                   "-nic", "none", "-no-reboot", "-serial", "stdio", "-kernel", program,
-                   "-device", "isa-debug-exit,iobase=0xf4,iosize=4",
-                   "-device", f"sdhci-pci{controller}",
-                   "-drive", f"if=none,id=medium,format=raw,file={path}",
-                   "-device", "sd-card,id=card,drive=medium",
-                   "-qmp", f"unix:{self.monitor},server=on,wait=off",
-                   "-trace", "sdhci_send_command", "-D", self.trace]
+        command = [
+            "qemu-system-x86_64",
+            "-accel",
+            "tcg",
+            "-m",
+            "128",
+            "-display",
+            "none",
+            "-vga",
+            "none",
+            "-nic",
+            "none",
+            "-no-reboot",
+            "-serial",
+            "stdio",
+            "-kernel",
+            program,
+            "-device",
+            "isa-debug-exit,iobase=0xf4,iosize=4",
+            "-device",
+            f"sdhci-pci{controller}",
+            "-drive",
+            f"if=none,id=medium,format=raw,file={path}",
+            "-device",
+            "sd-card,id=card,drive=medium",
+            "-qmp",
+            f"unix:{self.monitor},server=on,wait=off",
+            "-trace",
+            "sdhci_send_command",
+            "-D",
+            self.trace,
+        ]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.timer = threading.Timer(LIMIT_SECONDS, self.process.kill)
         self.timer.start()
@@ -115,7 +144,7 @@ class Machine:
         self.order(letter)
         self.lines += [line.decode(errors="replace").strip() for line in self.process.stdout]
         assert self.quit() == 3, "the program did not notice"
-        return self.lines[[line[:5] for line in self.lines].index("PANIC"):]
+        return self.lines[[line[:5] for line in self.lines].index("PANIC") :]
 
     def finish(self):
         self.until("ready")
@@ -137,24 +166,25 @@ class Machine:
                 new = b"\xff" * SECTOR * count  # with which QEMU's card fills erased sectors
             else:
                 continue
-            expected[first * SECTOR:(first + count) * SECTOR] = new
+            expected[first * SECTOR : (first + count) * SECTOR] = new
         with open(self.image, "rb") as file:
             found = file.read()
         if found == expected:
             return []
-        return [at // SECTOR for at in range(0, CARD_BYTES, SECTOR)
-                if found[at:at + SECTOR] != expected[at:at + SECTOR]]
+        return [
+            at // SECTOR for at in range(0, CARD_BYTES, SECTOR) if found[at : at + SECTOR] != expected[at : at + SECTOR]
+        ]
 
     def check_image(self):
         wrong = self.wrong_sectors()
         assert not wrong, f"{len(wrong)} sectors differ from what was acknowledged, the first is {wrong[0]}"
 
     def traced(self):
-        """The indices of the commands that QEMU saw from the program: those after the firmware's, which
-        ends with its CMD7 of a card that is powered up."""
+        """The indices of the commands that QEMU saw from the program: those after the firmware's,
+        which ends with its CMD7 of a card that is powered up."""
         with open(self.trace) as file:
             indices = [int(index) for index in re.findall(r"sdhci_send_command CMD(\d+)", file.read())]
-        return indices[indices.index(7) + 1:]
+        return indices[indices.index(7) + 1 :]
 
 
 def check_card(machine, dma):
@@ -205,8 +235,8 @@ def fail_transfers(machine):
 
 
 def notice_loss(machine):
-    """QEMU's card keeps errors of its image file to itself: it acknowledges the write, or sends whatever it has for the
-    read. Only the data shows it, and the program must see that."""
+    """QEMU's card keeps errors of its image file to itself: it acknowledges the write, or sends
+    whatever it has for the read. Only the data shows it, and the program must see that."""
     panic = machine.stop_with(b"w")
     assert any(line.startswith(f"sector {BAD_SECTOR} holds") for line in panic), panic
     return machine.wrong_sectors()

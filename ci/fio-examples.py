@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Runs fio's example jobs, and compares what becomes of each with a list.
 
-    ci/fio-examples PROGRAM FOLDER [--print]
+    ci/fio-examples.py PROGRAM FOLDER [--print]
 
-FOLDER holds the `examples` of fio's sources, which are not part of this repository. Each of them runs under
-`PROGRAM run` on a device that is large enough. An example runs if it ends, or if it still runs after some
-seconds; or it is refused. `ci/fio-examples.txt` has a line for each: its name, and `runs` or the reason of the
-refusal, which the message must contain. --print writes the list of this run instead of comparing it.
+FOLDER holds the `examples` of fio's sources, which are not part of this repository. Each of them
+runs under `PROGRAM run` on a device that is large enough. An example runs if it ends, or if it
+still runs after some seconds; or it is refused. `ci/fio-examples.txt` has a line for each: its
+name, and `runs` or the reason of the refusal, which the message must contain. --print writes the
+list of this run instead of comparing it.
 
-Exit code 0: all as listed. 1: something else became of an example, or an example is not listed. 2: bad usage.
-3: FOLDER has no examples.
+Exit code 0: all as listed. 1: something else became of an example, or an example is not listed. 2:
+bad usage. 3: FOLDER has no examples.
 """
 
 import collections
@@ -49,7 +50,10 @@ def outcome(program, folder, name, device):
         try:
             done = subprocess.run(
                 [program, "run", job, "--device", device, "--disks", "4", *variables],
-                capture_output=True, text=True, cwd=scratch, timeout=SECONDS,
+                capture_output=True,
+                text=True,
+                cwd=scratch,
+                timeout=SECONDS,
             )
         except subprocess.TimeoutExpired:
             return "runs"
@@ -80,7 +84,8 @@ def main(arguments):
         with open(device, "w") as file:
             file.write(DEVICE)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            found = dict(zip(names, pool.map(lambda name: outcome(program, folder, name, device), names)))
+            became = pool.map(lambda name: outcome(program, folder, name, device), names)
+            found = dict(zip(names, became, strict=True))
     if "--print" in arguments:
         for name, became in found.items():
             print(f"{name:40} {became}")

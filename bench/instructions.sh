@@ -1,11 +1,11 @@
 #!/bin/bash
 # Compares the instructions that the core takes for an I/O with the committed ones.
 #
-#   bench/instructions           compares
-#   bench/instructions --write   writes the counts of this tree to bench/instructions.txt
+#   bench/instructions.sh           compares
+#   bench/instructions.sh --write   writes the counts of this tree to bench/instructions.txt
 #
-# Exit status: 0 if no case takes over 2 % more than committed; 1 if one does, or a case has come or gone;
-# 2 if another compiler made the committed counts, so that the differences are only a report.
+# Exit status: 0 if no case takes over 2 % more than committed; 1 if one does, or a case has come or
+# gone; 2 if another compiler made the committed counts, so that the differences are only a report.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly COMMITTED=bench/instructions.txt
@@ -18,7 +18,7 @@ done
 
 if [[ "${1:-}" == --write ]]; then
     {
-        printf '# Instructions per I/O of the core, and the compiler that they hold for. Written by bench/instructions --write.\n'
+        printf '# Instructions per I/O of the core, and the compiler that they hold for. Written by bench/instructions.sh --write.\n'
         printf '%s\n' "$counts"
     } >"$COMMITTED"
     exit
@@ -39,6 +39,6 @@ awk '
     END {
         for (name in committed) { printf "%-40s is committed and was not counted\n", name; failed = 1 }
         if (other) exit 2
-        if (failed) { print "find what costs more; if it is worth it, run bench/instructions --write and say why in the commit"; exit 1 }
+        if (failed) { print "find what costs more; if it is worth it, run bench/instructions.sh --write and say why in the commit"; exit 1 }
     }
 ' "$COMMITTED" - <<<"$counts"

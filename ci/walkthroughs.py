@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Runs the commands that the documents show, and compares what they print with what stands there.
 
-    ci/walkthroughs PROGRAM FILE...            says where a document differs, and fails
-    ci/walkthroughs --update PROGRAM FILE...   writes what the commands print into the documents
+    ci/walkthroughs.py PROGRAM FILE...            says where a document differs, and fails
+    ci/walkthroughs.py --update PROGRAM FILE...   writes what the commands print into the documents
 
-A command stands in a block of text as `$ blockyard ...`, and the lines below it up to the next command or the end of the block
-are what it prints. A command that serves, or that needs a server, is not run: it has no lines below it, or the line before the
-block says `<!-- not run -->`.
+A command stands in a block of text as `$ blockyard ...`, and the lines below it up to the next
+command or the end of the block are what it prints. A command that serves, or that needs a server,
+is not run: it has no lines below it, or the line before the block says `<!-- not run -->`.
 """
 
 import os
@@ -32,7 +32,7 @@ def replaced(program, block):
         return block.group(0)
     parts = re.split(r"^\$ (blockyard .*)\n", block.group(2), flags=re.M)
     text = parts[0]
-    for command, below in zip(parts[1::2], parts[2::2]):
+    for command, below in zip(parts[1::2], parts[2::2], strict=True):
         text += f"$ {command}\n" + (printed(program, command) if below.strip() else below)
     return f"```text\n{text}```"
 
@@ -48,7 +48,8 @@ def main(arguments):
         if update:
             open(file, "w", encoding="utf-8").write(after)
             continue
-        for number, (old, new) in enumerate(zip(before.splitlines(), after.splitlines()), 1):
+        lines = zip(before.splitlines(), after.splitlines(), strict=False)
+        for number, (old, new) in enumerate(lines, 1):
             if old != new:
                 print(f"{file}:{number}: it shows\n  {old}\nand today's program prints\n  {new}")
                 break

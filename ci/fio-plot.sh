@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Lets fio-plot draw results and logs of the program, under the names that its own benchmark script gives to files.
+# Lets fio-plot draw results and logs of the program, under the names that its own benchmark script
+# gives to files.
 #
-#   ci/fio-plot PROGRAM FIO-PLOT FOLDER
+#   ci/fio-plot.sh PROGRAM FIO-PLOT FOLDER
 #
 # FOLDER is made anew. Fails if a chart is not drawn.
 set -euo pipefail

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """Compares the answers of two builds of `blockyard`, number by number.
 
-    ci/compare-answers record PROGRAM FILE [PATTERN]   keeps the answers of PROGRAM in FILE (gzip)
-    ci/compare-answers FILE PROGRAM [PATTERN]          compares the answers of PROGRAM with FILE
-    ci/compare-answers hash PROGRAM FILE [PATTERN]     writes a hash of each answer of PROGRAM to FILE
+    ci/compare-answers.py record PROGRAM FILE [PATTERN]   keeps the answers of PROGRAM in FILE (gzip)
+    ci/compare-answers.py FILE PROGRAM [PATTERN]          compares the answers of PROGRAM with FILE
+    ci/compare-answers.py hash PROGRAM FILE [PATTERN]     writes a hash of each answer of PROGRAM to FILE
 
-Every job in examples/ runs on every built-in device under every built-in design, and every published
-experiment is reproduced. Where the program before answers, the program after must answer too, and every
-number of the old JSON must stand in the new one: at the same place in `run` and `reproduce`, anywhere
-under the same design in `whatif`, whose layout may change. Where the old program refuses, the new one
-must refuse with the same exit code. PATTERN, a regular expression, selects cases by their name.
+Every job in examples/ runs on every built-in device under every built-in design, and every
+published experiment is reproduced. Where the program before answers, the program after must answer
+too, and every number of the old JSON must stand in the new one: at the same place in `run` and
+`reproduce`, anywhere under the same design in `whatif`, whose layout may change. Where the old
+program refuses, the new one must refuse with the same exit code. PATTERN, a regular expression,
+selects cases by their name.
 
-`ci/answers.txt` has the hashes of every `run` at the last commit that changed one. A change of hashes belongs to a commit that
-says why.
+`ci/answers.txt` has the hashes of every `run` at the last commit that changed one. A change of
+hashes belongs to a commit that says why.
 
 Exit code 0: no number differs. 1: some differ; up to five lines say where. 2: bad usage.
 """
@@ -59,9 +60,7 @@ def leaves(value, path=""):
 
 
 def answer(program, arguments):
-    done = subprocess.run(
-        [program, *arguments, "--output-format", "json"], capture_output=True, text=True
-    )
+    done = subprocess.run([program, *arguments, "--output-format", "json"], capture_output=True, text=True)
     return done.returncode, json.loads(done.stdout) if done.returncode == 0 else None
 
 
@@ -119,7 +118,7 @@ def differences(case, before, after):
 def record(program, file, pattern):
     selected = [case for case in cases(program) if pattern.search(case)]
     with gzip.open(file, "wt") as out:
-        for case, found in zip(selected, answers(program, selected)):
+        for case, found in zip(selected, answers(program, selected), strict=True):
             print(json.dumps([case, found]), file=out)
     print(f"{len(selected)} answers kept")
     return 0
@@ -130,7 +129,7 @@ def hashes(program, file, pattern):
     selected = [case for case in cases(program) if case.startswith("run") and pattern.search(case)]
     count = 0
     with open(file, "w") as out:
-        for case, (code, found) in zip(selected, answers(program, selected)):
+        for case, (code, found) in zip(selected, answers(program, selected), strict=True):
             if code == 0:
                 text = json.dumps(found, sort_keys=True).encode()
                 print(hashlib.sha256(text).hexdigest()[:12], case, file=out)
@@ -144,7 +143,7 @@ def compare(file, program, pattern):
         kept = [(case, found) for case, found in map(json.loads, lines) if pattern.search(case)]
     wrong = 0
     found = answers(program, [case for case, _ in kept])
-    for (case, before), after in zip(kept, found):
+    for (case, before), after in zip(kept, found, strict=True):
         lines = differences(case, before, after)
         wrong += bool(lines)
         for line in lines[:5]:
