@@ -140,8 +140,9 @@ const STEPS: &[Step] = &[
     ),
     step(
         "answers",
-        "every job in examples/ on every device under every design has the hash in ci/answers.txt;\n\
-         to accept new ones: ci/compare-answers.py hash target/release/blockyard ci/answers.txt",
+        "every job in examples/ has the answer on every device under every design whose hash is in\n\
+         ci/answers.txt; to accept new ones: ci/compare-answers.py hash target/release/blockyard ci/answers.txt;\n\
+         to see what has changed: ci/compare-answers.py diff BEFORE target/release/blockyard PATTERN",
         answers::answers,
     ),
     step_with(
