@@ -1,6 +1,7 @@
 //! Programs that a step runs.
 //!
-//! A [`Run`] prints its command line first, with the variables that it sets. A failure names the command and its status.
+//! A [`Run`] prints its command line first, with the variables that it sets. A failure names the
+//! command and its status.
 
 use crate::console::{Outcome, complain, fail, say};
 use std::ffi::OsStr;
@@ -126,7 +127,8 @@ impl Run {
         self.quiet().command.status().is_ok_and(|status| status.success())
     }
 
-    /// Runs the command and returns its exit code: 127 if it could not be started, 128 if a signal ended it.
+    /// Runs the command and returns its exit code: 127 if it could not be started, 128 if a signal
+    /// ended it.
     #[must_use]
     pub fn code(mut self) -> i32 {
         say(&format!("$ {}", self.shown));
@@ -151,7 +153,8 @@ impl Run {
         if code == 0 { Ok(output) } else { failed(&shown, code) }
     }
 
-    /// Runs the command; returns its exit code, and its standard output followed by its standard error.
+    /// Runs the command; returns its exit code, and its standard output followed by its standard
+    /// error.
     #[must_use]
     pub fn collect(mut self) -> (i32, String) {
         say(&format!("$ {}", self.shown));
@@ -162,7 +165,8 @@ impl Run {
         (code_of(status), String::from_utf8_lossy(&stdout).into_owned())
     }
 
-    /// Runs the command, prints both of its outputs as they come, and adds them to `log`. Returns whether it succeeds.
+    /// Runs the command, prints both of its outputs as they come, and adds them to `log`. Returns
+    /// whether it succeeds.
     ///
     /// # Panics
     ///

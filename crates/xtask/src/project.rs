@@ -40,8 +40,8 @@ const fn target_of(package: &'static str, name: &'static str) -> Target {
 pub const BENCHES: [Target; 2] =
     [target_of("blockyard-bench", "elevator"), target_of("blockyard-bench", "histogram")];
 
-/// Swarms, `crates/PACKAGE/tests/TARGET.rs`, which read `BLOCKYARD_SWARM_SEEDS`, `BLOCKYARD_SWARM_SEED` and
-/// `BLOCKYARD_SWARM_SOAK`. Each existing one must be here.
+/// Swarms, `crates/PACKAGE/tests/TARGET.rs`, which read `BLOCKYARD_SWARM_SEEDS`,
+/// `BLOCKYARD_SWARM_SEED` and `BLOCKYARD_SWARM_SOAK`. Each existing one must be here.
 pub const SWARMS: [Target; 2] =
     [target_of("blockyard-sim", "swarm"), target_of("blockyard-sim", "swarm_mmc")];
 
@@ -68,8 +68,8 @@ pub fn program() -> PathBuf {
     target().join("release/blockyard")
 }
 
-/// The paths that match `pattern`, sorted, as a shell finds them: a `*` is any part of one name that does not begin with
-/// a dot. No match is an empty list.
+/// The paths that match `pattern`, sorted, as a shell finds them: a `*` is any part of one name
+/// that does not begin with a dot. No match is an empty list.
 #[must_use]
 pub fn glob(pattern: impl AsRef<Path>) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
@@ -153,8 +153,8 @@ impl Package {
     }
 }
 
-/// Checks that each of `targets` has a file in its package's `folder`, and that each file there whose name matches
-/// `pattern` is one of `targets`, so that a forgotten line is an error.
+/// Checks that each of `targets` has a file in its package's `folder`, and that each file there
+/// whose name matches `pattern` is one of `targets`, so that a forgotten line is an error.
 ///
 /// # Errors
 ///
@@ -194,16 +194,18 @@ mod tests {
         assert_eq!(package("[package]\nname = \"any\"\n").features(), [""; 0]);
     }
 
+    /// The paths below this crate that match a pattern.
+    fn names(pattern: &str) -> Vec<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut found = vec![];
+        for path in glob(folder.join(pattern)) {
+            found.push(path.strip_prefix(folder).expect("path below").display().to_string());
+        }
+        found
+    }
+
     #[test]
     fn a_star_is_a_part_of_one_name() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let names = |pattern: &str| -> Vec<String> {
-            let found = glob(folder.join(pattern));
-            found
-                .iter()
-                .map(|path| path.strip_prefix(folder).expect("below").display().to_string())
-                .collect()
-        };
         assert_eq!(names("src/lib.rs"), ["src/lib.rs"]);
         assert_eq!(names("src/l*.rs"), ["src/lib.rs"]);
         assert_eq!(names("s*/lib.rs"), ["src/lib.rs"]);

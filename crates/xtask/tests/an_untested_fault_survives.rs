@@ -28,7 +28,8 @@ fn only_what_a_test_asserts_is_caught() {
     let found = faults("small.rs", SOURCE);
     let numbered: Vec<_> = found.iter().enumerate().collect();
     let (text, _) = plant(SOURCE, &numbered);
-    let (source, path) = (folder.join("small.rs"), folder.join("small"));
+    let source = folder.join("small.rs");
+    let path = folder.join("small");
     fs::write(&source, text + &switch(found.len())).expect("source");
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let compiled = Command::new(rustc)

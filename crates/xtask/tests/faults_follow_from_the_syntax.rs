@@ -44,6 +44,11 @@ fn constants_tests_debug_and_macros_have_none() {
     assert_eq!(short(&faults("a.rs", text)), []);
 }
 
+/// The switch of a fault.
+fn on(number: usize) -> String {
+    format!("crate::blockyard_fault::on({number})")
+}
+
 #[test]
 fn a_planted_file_keeps_its_lines_and_nests_its_faults() {
     let text = "fn f(a: u8) -> bool {\n    a < 4\n        && g()\n}\nfn h() {\n    f(5);\n}\n";
@@ -51,7 +56,6 @@ fn a_planted_file_keeps_its_lines_and_nests_its_faults() {
     let numbered: Vec<_> = found.iter().enumerate().collect();
     assert_eq!(found.len(), 5);
     let (planted, places) = plant(text, &numbered);
-    let on = |number| format!("crate::blockyard_fault::on({number})");
     let expected = format!(
         "fn f(a: u8) -> bool {{\n    (if {} {{ (a < 4 || g()) }} else {{ (if {} {{ (a <= 4) }} else {{ \
          a < (if {} {{ (5) }} else {{ 4 }}) }})\n        && g() }})\n}}\nfn h() {{\n    if !{} {{ \

@@ -46,9 +46,9 @@ pub const ENOUGH: usize = 97;
 /// The smallest sample in which one survivor leaves [`ENOUGH`] of 100 caught.
 const TELLING: usize = 100_usize.div_ceil(100 - ENOUGH);
 
-/// Returns the most survivors that a sample may have: as many as leave [`ENOUGH`] of 100 caught. In a sample of fewer than
-/// 34 faults one survivor would be too many, so it may have what chance explains: if the tests catch
-/// [`ENOUGH`] of 100, at most one such sample of forty has more.
+/// Returns the most survivors that a sample may have: as many as leave [`ENOUGH`] of 100 caught. In
+/// a sample of fewer than 34 faults one survivor would be too many, so it may have what chance
+/// explains: if the tests catch [`ENOUGH`] of 100, at most one such sample of forty has more.
 #[must_use]
 pub fn survivors_max(sampled: usize) -> usize {
     if sampled >= TELLING { sampled * (100 - ENOUGH) / 100 } else { explained_by_chance(sampled) }
@@ -58,7 +58,8 @@ pub fn survivors_max(sampled: usize) -> usize {
 fn explained_by_chance(sampled: usize) -> usize {
     let survives = 1.0 - ENOUGH as f64 / 100.0;
     let mut exactly = (1.0 - survives).powi(i32::try_from(sampled).expect("small sample"));
-    let (mut most, mut up_to) = (0, exactly);
+    let mut most = 0;
+    let mut up_to = exactly;
     while up_to < 1.0 - 1.0 / 40.0 {
         let left = (sampled - most) as f64;
         most += 1;
@@ -87,8 +88,8 @@ impl Area {
     }
 }
 
-/// Draws up to `count` of `faults` without those that are listed as equivalent; also returns how many of
-/// the latter were drawn on the way.
+/// Draws up to `count` of `faults` without those that are listed as equivalent; also returns how
+/// many of the latter were drawn on the way.
 #[must_use]
 pub fn sample(
     mut faults: Vec<Fault>,
@@ -96,7 +97,8 @@ pub fn sample(
     random: &mut Prng,
     known: &Equivalents,
 ) -> (Vec<Fault>, usize) {
-    let (mut drawn, mut equivalent) = (vec![], 0);
+    let mut drawn = vec![];
+    let mut equivalent = 0;
     while drawn.len() < count && !faults.is_empty() {
         let at = usize::try_from(random.below(faults.len() as u64)).expect("below a length");
         let fault = faults.swap_remove(at);

@@ -69,8 +69,8 @@ impl Copy {
         fs::write(path, content).expect("write to the copy");
     }
 
-    /// Runs cargo with `arguments`, and returns the test programs that it builds. An error is the `planted`
-    /// faults that do not compile.
+    /// Runs cargo with `arguments`, and returns the test programs that it builds. An error is the
+    /// `planted` faults that do not compile.
     pub fn cargo(
         &self,
         planted: &BTreeMap<String, Vec<Planted>>,
@@ -137,28 +137,17 @@ fn program(message: &Value) -> Option<Program> {
     Some(Program { path, folder })
 }
 
-/// The faults to which an error points: those whose own code it names, or else those around its place, or else
-/// the statements between its first and last place, as without a `return` the code behind it must be valid too, or else
-/// the next statement.
+/// The faults to which an error points: those whose own code it names, or else those around its
+/// place, or else the statements between its first and last place, as without a `return` the code
+/// behind it must be valid too, or else the next statement.
 fn blamed(error: &Value, planted: &BTreeMap<String, Vec<Planted>>) -> Vec<usize> {
     let spans = error["spans"].as_array().into_iter().flatten();
-    let places = spans.filter_map(|span| {
-        let byte = |key: &str| usize::try_from(span[key].as_u64()?).ok();
-        let bytes = byte("byte_start")?..byte("byte_end")?;
-        Some((planted.get(span["file_name"].as_str()?)?, bytes))
-    });
+    let places =
+        spans.filter_map(|span| Some((planted.get(span["file_name"].as_str()?)?, bytes_of(span)?)));
     let places: Vec<_> = places.collect();
-    let within = |range: fn(&Planted) -> &Range<usize>| -> Vec<usize> {
-        let hits = places.iter().flat_map(|(here, bytes)| {
-            here.iter()
-                .filter(|fault| range(fault).contains(&bytes.start))
-                .map(|fault| fault.number)
-        });
-        hits.collect()
-    };
-    let mut found = within(|fault| &fault.added);
+    let mut found = faults_at(&places, |fault| &fault.added);
     if found.is_empty() {
-        found = within(|fault| &fault.whole);
+        found = faults_at(&places, |fault| &fault.whole);
     }
     if found.is_empty() {
         let first = places.iter().map(|(_, bytes)| bytes.start).min().unwrap_or(0);
@@ -174,6 +163,26 @@ fn blamed(error: &Value, planted: &BTreeMap<String, Vec<Planted>>) -> Vec<usize>
             let next = behind.min_by_key(|fault| fault.whole.start);
             found.extend(next.map(|fault| fault.number));
         }
+    }
+    found
+}
+
+/// The bytes of a place in a message of the compiler.
+fn bytes_of(span: &Value) -> Option<Range<usize>> {
+    let start = usize::try_from(span["byte_start"].as_u64()?).ok()?;
+    let end = usize::try_from(span["byte_end"].as_u64()?).ok()?;
+    Some(start..end)
+}
+
+/// A file's faults, and the bytes of a place in it.
+type PlaceInFile<'a> = (&'a Vec<Planted>, Range<usize>);
+
+/// The faults whose `range` contains the start of one of `places`.
+fn faults_at(places: &[PlaceInFile], range: fn(&Planted) -> &Range<usize>) -> Vec<usize> {
+    let mut found = vec![];
+    for (here, bytes) in places {
+        let hit = here.iter().filter(|fault| range(fault).contains(&bytes.start));
+        found.extend(hit.map(|fault| fault.number));
     }
     found
 }
@@ -198,6 +207,22 @@ mod tests {
         assert_eq!(blamed(&json!({ "spans": [span] }), &planted), [7]);
     }
 
+    /// The place of `code` in a message of the compiler about `text`.
+    fn span(text: &str, code: &str) -> Value {
+        let start = text.find(code).expect("code with a span");
+        json!({ "file_name": "f.rs", "byte_start": start, "byte_end": start + code.len() })
+    }
+
+    /// The code of the faults that an error at `spans` is blamed on.
+    fn code_blamed<'a>(
+        spans: &[Value],
+        planted: &BTreeMap<String, Vec<Planted>>,
+        found: &'a [Fault],
+    ) -> BTreeSet<&'a str> {
+        let numbers = blamed(&json!({ "spans": spans }), planted);
+        numbers.into_iter().map(|number| found[number].before.as_str()).collect()
+    }
+
     /// An error of the compiler is blamed on a fault, or else the whole sample is lost.
     #[test]
     fn an_error_is_blamed_on_the_return_without_which_the_code_is_invalid() {
@@ -206,21 +231,19 @@ mod tests {
         let numbered: Vec<_> = found.iter().enumerate().collect();
         let (text, planted) = plant(text, &numbered);
         let planted = BTreeMap::from([("f.rs".to_owned(), planted)]);
-        let span = |code: &str| {
-            let start = text.find(code).expect("code with a span");
-            json!({ "file_name": "f.rs", "byte_start": start, "byte_end": start + code.len() })
-        };
-        let blamed = |spans: &[Value]| -> BTreeSet<_> {
-            let blamed = super::blamed(&json!({ "spans": spans }), &planted);
-            blamed.into_iter().map(|number| found[number].before.as_str()).collect()
-        };
         let until = text.find("};").expect("end of the first statement") + 1;
         let diverging = &text[text.find("{ if").expect("block that returns")..until];
-        assert_eq!(blamed(&[span(diverging)]), BTreeSet::from(["return;"]));
-        assert_eq!(blamed(&[span("a: Vec"), span("e(a)")]), BTreeSet::from(["e(a);"]));
+        assert_eq!(
+            code_blamed(&[span(&text, diverging)], &planted, &found),
+            BTreeSet::from(["return;"])
+        );
+        assert_eq!(
+            code_blamed(&[span(&text, "a: Vec"), span(&text, "e(a)")], &planted, &found),
+            BTreeSet::from(["e(a);"])
+        );
         let behind = text.rfind('}').expect("end of the function");
         let end = json!({ "file_name": "f.rs", "byte_start": behind, "byte_end": behind + 1 });
         let all = BTreeSet::from(["return;", "drop(a);", "e(a);"]);
-        assert_eq!(blamed(&[span("a: Vec"), end]), all);
+        assert_eq!(code_blamed(&[span(&text, "a: Vec"), end], &planted, &found), all);
     }
 }

@@ -1,8 +1,8 @@
 //! The list of faults that no test can see.
 //!
-//! Blank lines separate its blocks. The first line of a block is the file and the function, the next two
-//! are the code before and after (nothing after a `+`: the statement is missing), and the others
-//! are the reason. Lines that begin with `#` are comments.
+//! Blank lines separate its blocks. The first line of a block is the file and the function, the
+//! next two are the code before and after (nothing after a `+`: the statement is missing), and the
+//! others are the reason. Lines that begin with `#` are comments.
 
 use crate::mutants::fault::Fault;
 use std::collections::BTreeMap;

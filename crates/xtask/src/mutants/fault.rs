@@ -19,7 +19,8 @@ use syn::{
 pub struct Fault {
     /// The file's path from the root of the repository.
     pub file: String,
-    /// The function's name with its type; a number follows if the function has the same fault twice.
+    /// The function's name with its type; a number follows if the function has the same fault
+    /// twice.
     pub function: String,
     /// The code, on one line.
     pub before: String,
@@ -35,8 +36,8 @@ impl Fault {
     /// The fault as a block of `equivalent.txt`, which does not depend on lines.
     #[must_use]
     pub fn block(&self) -> String {
-        let (file, function) = (&self.file, &self.function);
-        format!("{file} {function}\n- {}\n+ {}\n", self.before, self.after).replace("+ \n", "+\n")
+        let Self { file, function, before, after, .. } = self;
+        format!("{file} {function}\n- {before}\n+ {after}\n").replace("+ \n", "+\n")
     }
 }
 
@@ -273,7 +274,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             && !binds(&pair.left)
             && !binds(&pair.right)
         {
-            let (left, right) = (self.source(pair.left.span()), self.source(pair.right.span()));
+            let left = self.source(pair.left.span());
+            let right = self.source(pair.right.span());
             self.add(pair.span(), format!("{left} {other} {right}"));
         }
         visit::visit_expr_binary(self, pair);
@@ -281,8 +283,10 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
         if let Some(other) = other_method(&call.method.to_string()) {
-            let (all, name) = (call.span().byte_range(), call.method.span().byte_range());
-            let (start, end) = (&self.text[all.start..name.start], &self.text[name.end..all.end]);
+            let all = call.span().byte_range();
+            let name = call.method.span().byte_range();
+            let start = &self.text[all.start..name.start];
+            let end = &self.text[name.end..all.end];
             self.add(call.span(), one_line(&format!("{start}{other}{end}")));
         }
         visit::visit_expr_method_call(self, call);

@@ -28,7 +28,8 @@ pub fn plant(text: &str, faults: &[(usize, &Fault)]) -> (String, Vec<Planted>) {
         } else {
             (format!("(if {switch} {{ ({}) }} else {{ ", fault.after), " })")
         };
-        // Between neighbours, one ends before the next begins; of nested ones, the outer begins first.
+        // Between neighbours, one ends before the next begins; of nested ones, the outer begins
+        // first.
         edits.push(((start, 1, Reverse(end), Reverse(at)), at, open));
         edits.push(((end, 0, Reverse(start), Reverse(faults.len() - at)), at, close.into()));
     }

@@ -51,7 +51,8 @@ fn areas_of(name: Option<&str>) -> Outcome<Vec<usize>> {
     Ok(areas)
 }
 
-/// Plants `wanted` faults in each of `areas`, and runs the tests; returns whether they catch enough in each area.
+/// Plants `wanted` faults in each of `areas`, and runs the tests; returns whether they catch enough
+/// in each area.
 fn plant_and_test(wanted: usize, seed: u64, areas: &[usize]) -> bool {
     let list = fs::read_to_string(tree::root().join("crates/xtask/equivalent.txt"));
     let known = Equivalents::parse(&list.expect("list of equivalent faults")).expect("valid list");
@@ -89,20 +90,24 @@ fn report(session: &Session, areas: &[usize], equivalent: &[usize]) -> bool {
     let mut enough = true;
     for (&at, equivalent) in areas.iter().zip(equivalent) {
         let area = &AREAS[at];
-        let verdicts =
-            session.candidates.iter().filter(|one| one.area == at).map(|one| one.verdict);
-        let count = |matches: &dyn Fn(Verdict) -> bool| {
-            verdicts.clone().filter(|one| matches(*one)).count()
-        };
-        let survivors = count(&|one| one == Verdict::Alive);
-        let sampled = survivors + count(&|one| matches!(one, Verdict::Caught(..)));
+        let candidates = session.candidates.iter().filter(|one| one.area == at);
+        let verdicts: Vec<Verdict> = candidates.map(|one| one.verdict).collect();
+        let survivors = count(&verdicts, |one| one == Verdict::Alive);
+        let sampled = survivors + count(&verdicts, |one| matches!(one, Verdict::Caught(..)));
         print!("{:10}{sampled:>9}", area.name);
         for stage in 0..STAGES.len() {
-            print!("{:>12}", count(&|one| matches!(one, Verdict::Caught(at, _) if at == stage)));
+            let caught =
+                count(&verdicts, |one| matches!(one, Verdict::Caught(at, _) if at == stage));
+            print!("{caught:>12}");
         }
-        let hung = count(&|one| matches!(one, Verdict::Caught(_, TestOutcome::Hung)));
+        let hung = count(&verdicts, |one| matches!(one, Verdict::Caught(_, TestOutcome::Hung)));
         println!("{hung:>8}{survivors:>11}{equivalent:>22}");
         enough &= survivors <= survivors_max(sampled);
     }
     enough
+}
+
+/// The number of verdicts that `matches` takes.
+fn count(verdicts: &[Verdict], matches: impl Fn(Verdict) -> bool) -> usize {
+    verdicts.iter().filter(|verdict| matches(**verdict)).count()
 }

@@ -60,10 +60,14 @@ pub fn measure(program: &Program, test: &str) -> Measured {
     assert_eq!(outcome, Outcome::Passed, "{test} of {program:?} without a fault");
     let reached = fs::read_to_string(&record).expect("record");
     let reached = reached.lines().map(|line| line.trim().parse().expect("number of a fault"));
-    let (program, test, time) = (program.clone(), test.to_owned(), start.elapsed());
-    let reached = reached.collect();
+    let measured = Measured {
+        program: program.clone(),
+        test: test.to_owned(),
+        time: start.elapsed(),
+        reached: reached.collect(),
+    };
     fs::remove_file(record).expect("removal of the record");
-    Measured { program, test, time, reached }
+    measured
 }
 
 impl Measured {
@@ -120,7 +124,8 @@ fn watch(mut child: Child, limit: Duration) -> Outcome {
     }
 }
 
-/// Calls `work` for each item, as many at a time as there are processors; returns the results in order.
+/// Calls `work` for each item, as many at a time as there are processors; returns the results in
+/// order.
 pub fn parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let queue = Mutex::new(items.iter().enumerate());
     let results = Mutex::new(vec![]);

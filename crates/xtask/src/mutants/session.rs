@@ -99,7 +99,8 @@ impl Session {
     /// Runs a stage for every fault that is still alive.
     pub fn stage(&mut self, stage: usize) {
         for (at, area) in AREAS.iter().enumerate() {
-            let (alive, arguments) = (self.alive(at), programs(stage, area));
+            let alive = self.alive(at);
+            let arguments = programs(stage, area);
             if !alive.is_empty() && !arguments.is_empty() {
                 print!("{} of {}: ", STAGES[stage], area.name);
                 self.run(stage, &alive, &arguments);

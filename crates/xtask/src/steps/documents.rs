@@ -36,13 +36,13 @@ pub(super) fn readme(_: &[String]) -> Outcome {
         print!("{output}");
     }
     for job in glob("examples/*.fio").into_iter().chain(glob("examples/mmc/*.fio")) {
-        let whatif = Run::program(program()).arg("whatif").arg(job);
+        let whatif = blockyard("whatif").arg(job);
         whatif.words("--device srp --design mq-none,mq-deadline").without_output().check()?;
     }
     run_posted_jobs()?;
     run_firmware()?;
     for ending in ["", ".blkparse", ".v2.iolog", ".v3.iolog", ".csv"] {
-        let replay = Run::program(program()).arg("replay");
+        let replay = blockyard("replay");
         let replay = replay.arg(format!("examples/traces/database{ending}"));
         replay.words("--design mq-none,mq-deadline").without_output().check()?;
     }
@@ -56,7 +56,8 @@ fn whatif_command(line: &str) -> Option<&str> {
     arguments.contains(" whatif ").then_some(command)
 }
 
-/// Runs the command that each job in examples/posted states. It must end with an answer, or refuse buffered writes.
+/// Runs the command that each job in examples/posted states. It must end with an answer, or refuse
+/// buffered writes.
 fn run_posted_jobs() -> Outcome {
     for job in glob("examples/posted/*.fio") {
         let text = fs::read_to_string(&job).expect("job in UTF-8");
@@ -135,9 +136,13 @@ pub(super) fn page(_: &[String]) -> Outcome {
         .check()
 }
 
+/// A command of the program.
+fn blockyard(line: &str) -> Run {
+    Run::program(program()).words(line)
+}
+
 /// Writes a page of each kind of answer into `folder`.
 fn write_pages(folder: &Path) -> Outcome {
-    let blockyard = |line: &str| Run::program(program()).words(line);
     let grid = "whatif examples/walkthroughs/card.fio --device sd-a2 --scheduler none,mq-deadline,kyber \
                 --host blkmq,cqe --readings 0 --html";
     blockyard(grid).arg(folder.join("grid.html")).without_output().check()?;

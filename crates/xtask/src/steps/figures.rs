@@ -51,11 +51,13 @@ fn check_instructions() -> Outcome {
     }
 }
 
+/// A program of the benchmarks, as users build it.
+fn bin(words: &str) -> Run {
+    Run::new("cargo run --locked --quiet --release -p blockyard-bench --bin").words(words)
+}
+
 /// `figures`
 pub(super) fn figures(_: &[String]) -> Outcome {
-    let bin = |words: &str| {
-        Run::new("cargo run --locked --quiet --release -p blockyard-bench --bin").words(words)
-    };
     need_compiler()?;
     for program in ["valgrind", "fio", "nbdkit"] {
         want(program, &[program])?;

@@ -188,9 +188,10 @@ const STEPS: &[Step] = &[
     ),
     apart(
         "tidy",
-        "[circles|rules]",
-        "prints lines, functions and assertions of each crate, every circular dependency, or every\n\
-         fault of the named rules; not part of all, as `test` checks them",
+        "[circles|rules|style [PART]|lower]",
+        "prints lines, functions and assertions of each crate, every circular dependency, every fault of the\n\
+         named rules, or every violation of style in a crate or folder; lower writes the table of those that\n\
+         remain; not part of all, as `test` checks them",
         tidy::report::tidy,
     ),
     apart(
@@ -206,7 +207,8 @@ fn steps_of_all() -> impl Iterator<Item = &'static str> {
     STEPS.iter().filter(|step| step.in_all).map(|step| step.name)
 }
 
-/// Runs the step that the first of `arguments` names, with the others as its own. Without arguments, prints the help.
+/// Runs the step that the first of `arguments` names, with the others as its own. Without
+/// arguments, prints the help.
 ///
 /// # Errors
 ///
@@ -242,7 +244,8 @@ fails in CI (where CI is set); elsewhere a line says what was not checked."
     );
 }
 
-/// The lines of a step in the help. Its help begins beside its name if there is room, or else below it.
+/// The lines of a step in the help. Its help begins beside its name if there is room, or else below
+/// it.
 fn help_of(step: &Step) -> String {
     let head = format!("  {} {}", step.name, step.arguments);
     let head = head.trim_end();

@@ -13,13 +13,15 @@ pub(super) fn package(_: &[String]) -> Outcome {
     let packages = packages()?;
     let private = packages.iter().filter(|package| package.is_private());
     remove_unpacked();
-    // Dirty, so that a change can be checked before it is committed; the crates see each other's tarballs.
+    // Dirty, so that a change can be checked before it is committed; the crates see each other's
+    // tarballs.
     Run::new("cargo package --locked --allow-dirty --workspace")
         .args(private.flat_map(|package| ["--exclude", &package.name]))
         .check()
 }
 
-/// Removes what cargo unpacked from earlier tarballs. Cargo keeps it by its version, whatever the tarball has today.
+/// Removes what cargo unpacked from earlier tarballs. Cargo keeps it by its version, whatever the
+/// tarball has today.
 fn remove_unpacked() {
     let home = env::var_os("CARGO_HOME").filter(|home| !home.is_empty()).map_or_else(
         || PathBuf::from(env::var_os("HOME").unwrap_or_default()).join(".cargo"),

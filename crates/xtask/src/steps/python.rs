@@ -38,7 +38,8 @@ pub(super) fn python(_: &[String]) -> Outcome {
 fn install_wheel(environment: &Path) -> Outcome {
     let wheels = environment.join("wheels");
     let _ = fs::remove_dir_all(&wheels);
-    // The wheel's tests compare results, which no optimisation changes, so it is built without link-time optimisation.
+    // The wheel's tests compare results, which no optimisation changes, so it is built without
+    // link-time optimisation.
     Run::program(environment.join("bin/maturin"))
         .words("build -q --release --manifest-path")
         .arg(format!("{FOLDER}/Cargo.toml"))
@@ -58,11 +59,11 @@ fn check_style(environment: &Path) -> Outcome {
         let ruff = Run::program(environment.join("bin/ruff")).words(line);
         ruff.arg("--config").arg(format!("{FOLDER}/pyproject.toml")).args(SCRIPTS).check()?;
     }
-    // The commands run in the package's folder, so their paths must not depend on it.
+    // These run in the package's folder, so their paths must not depend on it.
     let absolute = fs::canonicalize(environment).expect("virtual environment");
-    let ruff = || Run::program(absolute.join("bin/ruff")).folder(FOLDER);
-    ruff().words("check --no-cache .").check()?;
-    ruff().words("format --no-cache --check .").check()?;
+    for line in ["check --no-cache .", "format --no-cache --check ."] {
+        Run::program(absolute.join("bin/ruff")).words(line).folder(FOLDER).check()?;
+    }
     let mypy = Run::program(absolute.join("bin/mypy")).folder(FOLDER);
     mypy.arg("--cache-dir").arg(absolute.join("mypy")).check()
 }
@@ -77,10 +78,10 @@ fn draw_example(environment: &Path) -> Outcome {
         .arg(&plots)
         .env("MPLBACKEND", "Agg")
         .check()?;
-    let is_drawn = |name: &str| fs::metadata(plots.join(name)).is_ok_and(|file| file.len() > 0);
-    if is_drawn("reader.png") && is_drawn("sweep.png") {
-        Ok(())
-    } else {
-        fail("the example drew nothing")
+    for name in ["reader.png", "sweep.png"] {
+        if !fs::metadata(plots.join(name)).is_ok_and(|file| file.len() > 0) {
+            return fail(format!("the example did not draw {name}"));
+        }
     }
+    Ok(())
 }

@@ -41,8 +41,9 @@ pub(super) fn peers(_: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Builds libpmemblk.so.1, and PMDK's example programs from `BLOCKYARD_PMDK`, a folder with PMDK 1.12's sources, or
-/// from Debian's source package. Returns the exit code of the first command that fails, or 0.
+/// Builds libpmemblk.so.1, and PMDK's example programs from `BLOCKYARD_PMDK`, a folder with PMDK
+/// 1.12's sources, or from Debian's source package. Returns the exit code of the first command that
+/// fails, or 0.
 fn run_pmdk_examples() -> i32 {
     let sources = env::var_os("BLOCKYARD_PMDK").filter(|folder| !folder.is_empty());
     let sources = sources.map_or_else(|| target().join("pmdk"), PathBuf::from);

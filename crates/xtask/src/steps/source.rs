@@ -3,7 +3,7 @@
 use crate::command::Run;
 use crate::console::{Outcome, fail, report_unchecked};
 use crate::install::{need_compiler, need_cpp_compiler};
-use crate::project::{OUTSIDE, packages};
+use crate::project::{OUTSIDE, Package, packages};
 
 /// `format`
 pub(super) fn format(_: &[String]) -> Outcome {
@@ -18,7 +18,8 @@ pub(super) fn format(_: &[String]) -> Outcome {
 pub(super) fn lint(_: &[String]) -> Outcome {
     need_compiler()?;
     let mut passes = true;
-    // One by one: in a run over the workspace, the features of one package would hide those that another lacks.
+    // One by one: in a run over the workspace, the features of one package would hide those that
+    // another lacks.
     for package in packages()? {
         let clippy = Run::new("cargo clippy --locked -p").arg(&package.name);
         passes &= clippy.words("--all-targets -- -D warnings").succeeds();
@@ -48,15 +49,20 @@ pub(super) fn docs(_: &[String]) -> Outcome {
     Ok(())
 }
 
+/// The build of a package without the others, whose features would hide those that it lacks.
+fn check_alone(package: &Package) -> Run {
+    Run::new("cargo check --locked -p").arg(&package.name)
+}
+
 /// `features`
 pub(super) fn features(_: &[String]) -> Outcome {
     need_compiler()?;
     for package in packages()? {
-        let alone = || Run::new("cargo check --locked -p").arg(&package.name);
-        alone().check()?;
-        alone().arg("--no-default-features").check()?;
+        check_alone(&package).check()?;
+        check_alone(&package).arg("--no-default-features").check()?;
         for feature in package.features() {
-            alone().words("--no-default-features --features").arg(feature).check()?;
+            let check = check_alone(&package).words("--no-default-features --features");
+            check.arg(feature).check()?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::install::{need_compiler, want, want_perfetto};
 use core::fmt;
 use std::collections::BTreeSet;
 use std::env::temp_dir;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{env, fs, process};
 
 /// The programs that tests compare Blockyard with, and the Debian packages that have them.
@@ -35,7 +35,7 @@ pub(super) fn test(_: &[String]) -> Outcome {
     let not_checked = temp_dir().join(format!("blockyard-not-checked-{}", process::id()));
     fs::write(&not_checked, "").expect("list of checks that did not run");
     let mut log = vec![];
-    let passes = run_all(&not_checked, perfetto, &mut log);
+    let passes = run_all(&not_checked, perfetto.as_deref(), &mut log);
     let lines = fs::read_to_string(&not_checked).expect("list of checks that did not run");
     let lines: BTreeSet<&str> = lines.lines().map(str::trim).collect();
     lines.into_iter().for_each(report_unchecked);
@@ -54,29 +54,44 @@ pub(super) fn test(_: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Runs the tests and adds what they print to `log`; returns whether all pass. A failure does not stop the others.
-fn run_all(not_checked: &Path, perfetto: Option<PathBuf>, log: &mut Vec<u8>) -> bool {
-    let test = || {
-        let mut test = Run::new("cargo").env("BLOCKYARD_NOT_CHECKED", not_checked);
-        if let Some(perfetto) = &perfetto {
-            test = test.env("BLOCKYARD_PERFETTO", perfetto);
-        }
-        // In CI a test program that hangs is ended, with the programs that it started, and the others still run.
-        // At a terminal, such a test would not get Ctrl-C.
-        if in_ci() {
-            test = test.arg("--config").arg("target.'cfg(unix)'.runner = 'timeout -s KILL 20m'");
-        }
-        test.words("test --locked")
-    };
+/// Runs the tests and adds their output to `log`; returns whether all pass. A failure does not stop
+/// the others.
+fn run_all(not_checked: &Path, perfetto: Option<&Path>, log: &mut Vec<u8>) -> bool {
     let mut flags = env::var_os("RUSTFLAGS").unwrap_or_default();
     flags.push(" --cfg loom");
-    let model = || test().env("RUSTFLAGS", &flags).words("--profile swift -p");
-    let mut passes = test().words("--workspace --no-fail-fast").logged(log);
-    say("the depth that lanes share, in every order of their threads");
-    passes &= model().words("blockyard-std --test depth_model").logged(log);
-    say("readers and writers of a BTT, in every order that memory permits");
-    passes &= model().words("blockyard-btt --test versions_model --test readers_model").logged(log);
+    let workspace = cargo_test(not_checked, perfetto).words("--workspace --no-fail-fast");
+    let mut passes = workspace.logged(log);
+    for (subject, targets) in MODELS {
+        say(subject);
+        let model = cargo_test(not_checked, perfetto).words("--profile swift -p").words(targets);
+        passes &= model.env("RUSTFLAGS", &flags).logged(log);
+    }
     passes
+}
+
+/// The tests that a model checker runs, each with its subject.
+const MODELS: [(&str, &str); 2] = [
+    (
+        "the depth that lanes share, in every order of their threads",
+        "blockyard-std --test depth_model",
+    ),
+    (
+        "readers and writers of a BTT, in every order that memory permits",
+        "blockyard-btt --test versions_model --test readers_model",
+    ),
+];
+
+/// A run of tests. In CI a test program that hangs is ended, with the programs that it started, and
+/// the others still run. At a terminal, such a test would not get Ctrl-C.
+fn cargo_test(not_checked: &Path, perfetto: Option<&Path>) -> Run {
+    let mut test = Run::new("cargo").env("BLOCKYARD_NOT_CHECKED", not_checked);
+    if let Some(perfetto) = perfetto {
+        test = test.env("BLOCKYARD_PERFETTO", perfetto);
+    }
+    if in_ci() {
+        test = test.arg("--config").arg("target.'cfg(unix)'.runner = 'timeout -s KILL 20m'");
+    }
+    test.words("test --locked")
 }
 
 /// Prints the tests that failed.
@@ -103,13 +118,17 @@ impl Tally {
         let mut tally = Self::default();
         for line in log.lines().filter_map(|line| line.strip_prefix("test result: ")) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let number = |at: usize| words.get(at).and_then(|word| word.parse().ok()).unwrap_or(0);
-            tally.passed += number(1);
-            tally.failed += number(3);
-            tally.skipped += number(5);
+            tally.passed += number_in(&words, 1);
+            tally.failed += number_in(&words, 3);
+            tally.skipped += number_in(&words, 5);
         }
         tally
     }
+}
+
+/// The number at `index`, or 0 if there is none.
+fn number_in(words: &[&str], index: usize) -> u64 {
+    words.get(index).and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
 impl fmt::Display for Tally {

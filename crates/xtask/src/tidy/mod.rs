@@ -3,6 +3,9 @@
 //! - [`tree`] finds the crates of the workspace and the files of their modules.
 //! - [`modules`] finds circular dependencies between the files of a crate.
 //! - [`rules`] finds the rules that module headers declare, and where they are cited.
+//! - [`style`] finds long functions, files and lines, closures that should be functions, and tuples
+//!   of variables.
+//! - [`ratchet`] compares their numbers with those that are still allowed.
 //! - [`count`] counts lines, functions and assertions.
 //! - [`report`] prints what the others find.
 //!
@@ -11,6 +14,8 @@
 
 pub mod count;
 pub mod modules;
+pub mod ratchet;
 pub mod report;
 pub mod rules;
+pub mod style;
 pub mod tree;

@@ -1,9 +1,10 @@
 //! Circular dependencies between the modules of a crate.
 //!
-//! A module depends on a sibling if a path in its files names an item that the sibling's files define.
-//! Re-exports are followed to the definition, and are no dependency themselves. A parent and its children
-//! are one module to the siblings of the parent; between themselves they do not count, because a parent's
-//! type may have its methods in several files. Code for tests does not count.
+//! A module depends on a sibling if a path in its files names an item that the sibling's files
+//! define. Re-exports are followed to the definition, and are no dependency themselves. A parent
+//! and its children are one module to the siblings of the parent; between themselves they do not
+//! count, because a parent's type may have its methods in several files. Code for tests does not
+//! count.
 
 use crate::tidy::tree::{Module, is_test};
 use core::fmt;
@@ -69,17 +70,18 @@ pub fn circles(modules: &[Module]) -> Vec<Circle> {
             }
         }
     }
-    let circle = |arrows: &Arrows, members: BTreeSet<&str>| Circle {
-        dependencies: arrows
-            .iter()
-            .filter(|((from, to), _)| members.contains(from) && members.contains(to))
-            .map(|(_, dependency)| dependency.clone())
-            .collect(),
-    };
-    levels
-        .values()
-        .flat_map(|arrows| components(arrows).into_iter().map(|members| circle(arrows, members)))
-        .collect()
+    let mut circles = vec![];
+    for arrows in levels.values() {
+        circles.extend(components(arrows).iter().map(|members| circle_of(arrows, members)));
+    }
+    circles
+}
+
+/// The dependencies of `members` on each other.
+fn circle_of(arrows: &Arrows, members: &BTreeSet<&str>) -> Circle {
+    let mutual =
+        arrows.iter().filter(|((from, to), _)| members.contains(from) && members.contains(to));
+    Circle { dependencies: mutual.map(|(_, dependency)| dependency.clone()).collect() }
 }
 
 /// The file that defines what `path` names as seen in `module`; none if it is of another crate.
@@ -136,12 +138,17 @@ struct Reader {
     scope: Scope,
 }
 
+/// The path `prefix::name`.
+fn extended(prefix: &Names, name: &Ident) -> Names {
+    prefix.iter().cloned().chain([name.to_string()]).collect()
+}
+
 impl Reader {
     fn imports(&mut self, tree: &UseTree, prefix: &Names, re_export: bool) {
-        let with =
-            |name: &Ident| prefix.iter().cloned().chain([name.to_string()]).collect::<Names>();
         match tree {
-            UseTree::Path(path) => self.imports(&path.tree, &with(&path.ident), re_export),
+            UseTree::Path(path) => {
+                self.imports(&path.tree, &extended(prefix, &path.ident), re_export)
+            }
             UseTree::Group(group) => {
                 group.items.iter().for_each(|tree| self.imports(tree, prefix, re_export));
             }
@@ -151,10 +158,12 @@ impl Reader {
                 self.import(alias, prefix.clone(), re_export);
             }
             UseTree::Name(name) => {
-                self.import(Some(name.ident.to_string()), with(&name.ident), re_export);
+                let path = extended(prefix, &name.ident);
+                self.import(Some(name.ident.to_string()), path, re_export);
             }
             UseTree::Rename(rename) => {
-                self.import(Some(rename.rename.to_string()), with(&rename.ident), re_export);
+                let path = extended(prefix, &rename.ident);
+                self.import(Some(rename.rename.to_string()), path, re_export);
             }
         }
     }
@@ -215,20 +224,22 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
+/// The siblings that `start` depends on, directly or through others.
+fn reached<'a>(arrows: &Arrows<'a>, start: &'a str) -> BTreeSet<&'a str> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![start];
+    while let Some(node) = open.pop() {
+        let next = arrows.keys().filter(|(from, _)| *from == node).map(|(_, to)| *to);
+        open.extend(next.filter(|to| seen.insert(*to)));
+    }
+    seen
+}
+
 /// The sets of two or more siblings that reach each other.
 fn components<'a>(arrows: &Arrows<'a>) -> Vec<BTreeSet<&'a str>> {
-    let reached = |start: &'a str| {
-        let mut seen = BTreeSet::new();
-        let mut open = vec![start];
-        while let Some(node) = open.pop() {
-            let next = arrows.keys().filter(|(from, _)| *from == node).map(|(_, to)| *to);
-            open.extend(next.filter(|to| seen.insert(*to)));
-        }
-        seen
-    };
     let all: BTreeSet<&str> = arrows.keys().flat_map(|(from, to)| [*from, *to]).collect();
     let reach: BTreeMap<&str, BTreeSet<&str>> =
-        all.iter().map(|node| (*node, reached(node))).collect();
+        all.iter().map(|node| (*node, reached(arrows, node))).collect();
     let mut found: Vec<BTreeSet<&str>> = vec![];
     for node in all.into_iter().filter(|node| reach[node].contains(node)) {
         if !found.iter().any(|members| members.contains(node)) {

@@ -1,7 +1,8 @@
 //! The rules that module headers declare, and where they are cited.
 //!
 //! A header declares a rule with `//! - **[its-name]** The invariant.`; a comment cites it as
-//! `[its-name]`, and so may the message of an assertion. A name is words in lower case, joined by hyphens.
+//! `[its-name]`, and so may the message of an assertion. A name is words in lower case, joined by
+//! hyphens.
 
 use crate::tidy::tree::rust_files;
 use std::collections::BTreeMap;
@@ -40,24 +41,21 @@ pub fn rules() -> Rules {
 }
 
 impl Rules {
-    /// What is wrong: rules that are declared twice, rules that no code or no test cites, and citations
-    /// of rules that do not exist. A rule of a test's own header needs no citation by other code.
+    /// What is wrong: rules that are declared twice, rules that no code or no test cites, and
+    /// citations of rules that do not exist. A rule of a test's own header needs no citation by
+    /// other code.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let mut faults = vec![];
         for (name, places) in &self.declared {
             let at = &places[0].at;
-            let places_of = |map: &BTreeMap<String, Vec<Place>>, test| {
-                map.get(name).into_iter().flatten().any(|place| place.test == test)
-            };
-            let cited = |test| places_of(&self.cited, test) || places_of(&self.asserted, test);
             if let Some(again) = places.get(1) {
                 faults.push(format!("{}: [{name}] is declared at {at} already", again.at));
             }
-            if !places[0].test && !cited(false) {
+            if !places[0].test && !self.is_cited(name, false) {
                 faults.push(format!("{at}: no code cites [{name}]"));
             }
-            if !cited(true) {
+            if !self.is_cited(name, true) {
                 faults.push(format!("{at}: no test cites [{name}]"));
             }
         }
@@ -67,6 +65,13 @@ impl Rules {
             faults.push(format!("{}: [{name}] is declared nowhere", places[0].at));
         }
         faults
+    }
+
+    /// Whether code for tests, or else other code, cites a rule.
+    fn is_cited(&self, name: &str, test: bool) -> bool {
+        let cited = self.cited.get(name).into_iter().flatten();
+        let asserted = self.asserted.get(name).into_iter().flatten();
+        cited.chain(asserted).any(|place| place.test == test)
     }
 
     /// Adds what a file says.
@@ -99,7 +104,8 @@ fn names(comment: &str) -> Vec<(String, bool)> {
     while let Some(start) = rest.find('[') {
         let (before, after) = rest.split_at(start);
         let Some(end) = after.find(']') else { break };
-        let (name, behind) = (&after[1..end], &after[end + 1..]);
+        let name = &after[1..end];
+        let behind = &after[end + 1..];
         rest = behind;
         // In code, and in links of Markdown, brackets mean something else.
         let code = before.ends_with('`') || behind.starts_with('`');

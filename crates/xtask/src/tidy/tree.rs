@@ -55,7 +55,8 @@ fn ending_of(file: &Path) -> &str {
     file.extension().and_then(OsStr::to_str).unwrap_or("")
 }
 
-/// Every file with code, a document or a script, sorted, with its text. Hidden folders are not read.
+/// Every file with code, a document or a script, sorted, with its text. Hidden folders are not
+/// read.
 ///
 /// # Panics
 ///
@@ -119,8 +120,8 @@ fn collect(root: &Path, file: PathBuf, folder: PathBuf, path: Vec<String>, to: &
         .collect();
     to.push(Module { path: path.clone(), file, syntax });
     for child in children {
-        let (flat, nested) =
-            (folder.join(format!("{child}.rs")), folder.join(&child).join("mod.rs"));
+        let flat = folder.join(format!("{child}.rs"));
+        let nested = folder.join(&child).join("mod.rs");
         let file = if root.join(&flat).exists() { flat } else { nested };
         let path = path.iter().cloned().chain([child.clone()]).collect();
         collect(root, file, folder.join(child), path, to);
