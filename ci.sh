@@ -54,7 +54,7 @@ Usage: ./ci.sh STEP [ARGUMENT...]
   package          each published crate builds from its packaged tarball
   msrv             the oldest supported Rust builds every package, where rustup can install it
   test             all tests and doctests; installs the programs that they compare with
-  walkthroughs     the commands in docs/ANSWERS.md and docs/walkthroughs print what stands there; to accept what
+  walkthroughs     the commands in README.md, docs/ANSWERS.md and docs/walkthroughs print what is shown there; to accept what
                    they print now: ci/walkthroughs --update target/release/blockyard FILE...
   embed            the examples of embedding a disk that need other crates: a VMM's virtio-blk device, a tokio server
   page             pages of --html in a headless Chromium: no request leaves, axe-core finds nothing serious
@@ -504,7 +504,7 @@ step_walkthroughs() {
     need_compiler
     want python3 python3
     cargo build --locked --release -p blockyard-cli
-    ci/walkthroughs "$CARGO_TARGET_DIR/release/blockyard" docs/ANSWERS.md docs/walkthroughs/*.md
+    ci/walkthroughs "$CARGO_TARGET_DIR/release/blockyard" README.md docs/ANSWERS.md docs/walkthroughs/*.md
 }
 
 # deb: the Debian package is made, and has its parts.

@@ -638,8 +638,7 @@ A drive:
                          with two directions, the busier one
   medium                 the same, as a mean over the parts that work side by
                          side. The next table has the counters of the medium:
-                         "Counters of media" in docs/DEVICES.md says what
-                         each counts, and what a high value tells
+                         docs/devices explains each of them
 
 Commands on the bus, for eMMC and SD: the number of times that each command was
 sent, and
