@@ -1,4 +1,4 @@
-//! What a lane tells an operator about its disks and clients.
+//! The report of a lane to an operator: its disks and clients.
 
 use crate::traffic::Traffic;
 use blockyard::time::Duration;

@@ -1,4 +1,4 @@
-//! What was published of double buffering for MMC (December 2010) after it was made, against the readings of the device
+//! The published outcomes of double buffering for MMC (December 2010), compared with the readings of the device
 //! that the figures from before leave open. These readings are repairs: they were made with the outcome known.
 //!
 //! A device that maps a lone read beside the access of the card explains the gains of short records, the crossing of

@@ -1,4 +1,4 @@
-//! What every change of the source keeps.
+//! The rules that every change of the source keeps.
 
 use blockyard_tidy::{count, modules, rules, tree};
 

@@ -1,4 +1,4 @@
-//! What the front end and the medium of a drive did.
+//! Tables of a drive: its front end and its medium.
 
 use blockyard_sim::answer::DriveFigures;
 use blockyard_sim::answer::number::{count, digits, exact_percent, time};

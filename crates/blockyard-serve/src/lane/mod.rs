@@ -104,7 +104,7 @@ pub(crate) struct LaneParts<D: Door> {
 }
 
 /// The reason for which a lane cuts off a client that holds memory.
-const IDLE: &str = "it moved no data for too long while others waited for its memory";
+const IDLE: &str = "idle too long while other clients needed its buffers";
 /// The reason for which a lane cuts off a client that has not chosen an export.
 const SILENT: &str = "it chose no export, and others needed its place";
 

@@ -1,4 +1,4 @@
-//! What a task measures itself against while it runs.
+//! The targets that a task checks while it runs.
 
 use super::{Taken, Task, Violation};
 use crate::job::Op;

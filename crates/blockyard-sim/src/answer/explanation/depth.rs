@@ -43,7 +43,7 @@ pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> O
         .then_some(Bottleneck::Depth { commands, depth })
 }
 
-/// The commands that `device` takes at once; `None` if no one number says it: of several queues, only some may be in use.
+/// The commands that `device` takes at the same time; `None` if no one number says it: of several queues, only some may be in use.
 fn of_device(device: &Device) -> Option<f64> {
     match &device.model {
         DeviceModel::Hba(hba) => Some(f64::from(hba.cmd_per_lun) * f64::from(hba.luns)),

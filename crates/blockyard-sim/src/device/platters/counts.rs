@@ -1,4 +1,4 @@
-//! What a disk did.
+//! The counters of a disk.
 
 use crate::device::load::{Work, WorkTimes};
 use crate::device::medium::MediumCounts;
