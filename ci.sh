@@ -706,9 +706,9 @@ seed_corpus() {
     local corpus="fuzz/corpus/$1" seeds=()
     case "$1" in
         core_operations) seeds=(crates/blockyard/tests/operations/found/*) ;;
-        job_file) seeds=(crates/blockyard-sim/tests/jobs/*/*.fio) ;;
-        fault_rules) seeds=(examples/faults.toml crates/blockyard-sim/tests/faults/*.toml) ;;
-        profile) seeds=(crates/blockyard-sim/profiles/*/*.toml) ;;
+        job_file) seeds=(crates/blockyard-fio/tests/jobs/*/*.fio) ;;
+        fault_rules) seeds=(examples/faults.toml crates/blockyard-devices/tests/faults/*.toml) ;;
+        profile) seeds=(crates/blockyard-devices/profiles/*/*.toml) ;;
         trace) seeds=(examples/traces/database.*) ;;
         mmc_registers) seeds=(crates/blockyard-mmc/tests/registers/seeds/*) ;;
         btt_image) seeds=(crates/blockyard-btt/tests/images/seeds/*) ;;
@@ -717,7 +717,7 @@ seed_corpus() {
         pool_set) seeds=(crates/blockyard-pmem/tests/pool_sets/*.set) ;;
         control_line) seeds=(crates/blockyard-serve/tests/control/seeds/*) ;;
         serve_config) seeds=(examples/systemd/blockyard.toml crates/blockyard-cli/tests/serve_config/*.toml) ;;
-        goal) seeds=(crates/blockyard-sim/tests/goals/*) ;;
+        goal) seeds=(crates/blockyard-answer/tests/goals/*) ;;
         saved_answer) seeds=(crates/blockyard-cli/tests/saved_answers/*.json) ;;
         *) die "fuzz target $1 has no seeds: add them to seed_corpus in ci.sh" ;;
     esac

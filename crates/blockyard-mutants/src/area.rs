@@ -27,7 +27,7 @@ pub const AREAS: [Area; 5] = [
     area("mmc", "blockyard-mmc", "src", "--test=*", "--test=swarm_mmc"),
     area("btt", "blockyard-btt", "src", "--test=*", ""),
     area("wire", "blockyard-wire", "src", "--test=*", ""),
-    area("sim/data", "blockyard-sim", "src/data", "--test=acknowledged*", "--test=swarm*"),
+    area("devices/data", "blockyard-devices", "src/data", "--test=acknowledged*", "--test=swarm*"),
 ];
 
 const fn area(

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use blockyard_sim::profile::{
+use blockyard_devices::profile::{
     DRIVE_PARTS, Design, Device, MODEL_TABLES, ProfileError, builtin, is_path, layers,
 };
 use toml::{Table, Value};

@@ -1,7 +1,7 @@
 //! The certainty of an answer, in sentences.
 
-use blockyard_sim::answer::Answer;
-use blockyard_sim::answer::certainty::{
+use blockyard_answer::Answer;
+use blockyard_answer::certainty::{
     ComparedFigure, Comparison, GoalsMet, Ranking, Rests, Seeds, Verdict,
 };
 
@@ -166,7 +166,7 @@ fn ranked(pair: &Ranking, count: u32) -> String {
 mod tests {
     use super::super::samples;
     use super::*;
-    use blockyard_sim::answer::certainty::{Decider, Readings};
+    use blockyard_answer::certainty::{Decider, Readings};
     use blockyard_sim::measure::Interval;
 
     #[test]

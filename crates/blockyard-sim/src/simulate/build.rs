@@ -1,39 +1,39 @@
 //! Builds a world from a device, a design and the conditions of a run.
 
 use super::{Conditions, SimulationError};
-use crate::data::history::Cache;
-use crate::data::medium::Media;
-use crate::data::verify::{Verifier, Verify};
-use crate::device::Model;
-use crate::device::drive::Drive;
-use crate::device::hba::Hba;
-use crate::device::live::Live;
-use crate::device::mmc::host::MmcHost;
-use crate::device::null::Null;
-use crate::device::pmem::Pmem;
-use crate::device::stack::{Layering, Stack};
-use crate::job::Job;
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
-use crate::observe::{Observer, Setting};
-use crate::profile::{
-    Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, NoCard, POLL_QUEUES,
-    READ_QUEUES, asked,
-};
 use crate::task::READER_BIOS_MAX;
-use crate::workload::Prng;
 use crate::world::World;
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
 use blockyard::layer::fault::Action;
 use blockyard::policy::{ElevatorKind, Model as Locking};
+use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::stats::StageStats;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId, SECTOR_BYTES};
+use blockyard_devices::Model;
+use blockyard_devices::data::history::Cache;
+use blockyard_devices::data::medium::Media;
+use blockyard_devices::data::verify::{Verifier, Verify};
+use blockyard_devices::fronts::Drive;
+use blockyard_devices::live::Live;
+use blockyard_devices::mmc::host::MmcHost;
+use blockyard_devices::null::Null;
+use blockyard_devices::pmem::Pmem;
+use blockyard_devices::profile::{
+    Design, Device, DeviceModel, FaultRules, KindQueues, MmcProfile, NoCard, POLL_QUEUES,
+    READ_QUEUES, asked,
+};
+use blockyard_devices::scsi::Hba;
+use blockyard_devices::stack::{Layering, Stack};
+use blockyard_fio::job::Job;
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
+use blockyard_trace::observe::{Observer, Setting};
 use std::borrow::Cow;
 
 /// The number of driver tags for persistent memory. A request there ends in the call that issues it.

@@ -17,10 +17,6 @@ pub use bounds::Violation;
 pub use reader::{READER_BIOS_MAX, ReadStep, Reader};
 pub use share::Share;
 
-use crate::job::{
-    ContinueOnError, Engine, ExitWhat, Job, Op, Priority, Resolved, ThinktimeBlocks, encoded,
-};
-use crate::machine::cpu::TaskId;
 use crate::measure::JobStats;
 use crate::measure::meter::Meter;
 use crate::measure::spent::Rest;
@@ -31,6 +27,10 @@ use blockyard::bio::{self, Bio, Flags};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, QueueId};
+use blockyard_fio::job::{
+    ContinueOnError, Engine, ExitWhat, Job, Op, Priority, Resolved, ThinktimeBlocks, encoded,
+};
+use blockyard_trace::observe::TaskId;
 use bounds::Watch;
 use search::Search;
 use source::{Ask, Generated, Recorded, Source, When};

@@ -1,8 +1,8 @@
 //! The targets that a task checks while it runs.
 
 use super::{Taken, Task, Violation};
-use crate::job::Op;
 use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::Op;
 
 impl Task {
     /// Returns the number of I/Os that may be in flight now: the depth, or the one that a search tries.

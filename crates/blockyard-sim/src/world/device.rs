@@ -1,13 +1,13 @@
 //! Completions: from the device to the processor and task that wait for each of them.
 
 use super::{Event, RUN_BIT, World, split_cookie};
-use crate::device::terms::Completion;
-use crate::machine::cpu::{TaskId, Work};
-use crate::observe::Observer;
 use blockyard::driver::{Device, Finished};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::HctxId;
+use blockyard_devices::terms::Completion;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 impl<O: Observer> World<O> {
     /// Schedules the events of the device.

@@ -1,15 +1,19 @@
-//! Runs the [contexts](crate::device::mmc::contexts) of an MMC host's driver on the processors
+//! Runs the [contexts](blockyard_devices::mmc::contexts) of an MMC host's driver on the processors
 //! ([sleeping-driver-has-its-thread]).
 
 use super::{Event, World};
-use crate::device::mmc::contexts::{Contexts, Doing, Effect, Sleepers, Step, Turn, thread_index};
-use crate::device::mmc::host::MmcHost;
-use crate::device::terms::{Dispatch, Runner};
-use crate::machine::cpu::{Cpu, Work};
-use crate::observe::Observer;
+use crate::machine::cpu::Cpu;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
+use blockyard_devices::mmc::contexts::{
+    Contexts, Doing, Effect, Sleepers, Step, Turn, thread_index,
+};
+use blockyard_devices::mmc::host::MmcHost;
+use blockyard_devices::terms::Dispatch;
 use blockyard_mmc::block::{Context, DISABLE_LIMIT};
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Runner;
+use blockyard_trace::observe::Work;
 
 impl<O: Observer> World<O> {
     /// Returns the contexts of the MMC host, and the host.

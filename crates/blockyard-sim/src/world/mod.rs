@@ -3,7 +3,7 @@
 //! The same five calls drive the queues as in real time. A piece of [`Work`] runs on a processor without
 //! interruption. The work makes its changes when it begins. Its consequences (commands at the device, threads
 //! woken, runs left to a worker) begin when it ends. Only the driver of an MMC host makes its changes when its
-//! work ends: see [`contexts`](crate::device::mmc::contexts). An interrupt waits on its processor for the end
+//! work ends: see [`contexts`](blockyard_devices::mmc::contexts). An interrupt waits on its processor for the end
 //! of such work. When a timer wakes a thread of that driver, the processor on which the thread
 //! slept pays for the timer's interrupt and the wake-up.
 //!
@@ -65,23 +65,14 @@ use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
 use turns::Flows;
 
-use crate::data::verify::Verifier;
-use crate::device::mmc::contexts::Contexts;
-use crate::device::stack::Stack;
-use crate::device::terms::{Completion, Dispatch, Runner};
-use crate::device::{DeviceEvent, Events};
-use crate::event::EventHeap;
-use crate::job::Op;
 use crate::log::Logs;
 use crate::machine::cost::CostSink;
-use crate::machine::cpu::{Cpu, TaskId, Work};
+use crate::machine::cpu::Cpu;
 use crate::machine::lock::Contended;
 use crate::machine::locks::LockUse;
 use crate::machine::poll::PolledQueues;
 use crate::measure::JobStats;
-use crate::observe::Observer;
 use crate::page_cache::PageCache;
-use crate::profile::{MachineProfile, Reach};
 use crate::task::{Task, Violation};
 use blockyard::driver::Finished;
 use blockyard::host::Host;
@@ -91,7 +82,18 @@ use blockyard::stats::StageStats;
 use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
+use blockyard_devices::data::verify::Verifier;
+use blockyard_devices::event::EventHeap;
+use blockyard_devices::mmc::contexts::Contexts;
+use blockyard_devices::profile::{MachineProfile, Reach};
+use blockyard_devices::stack::Stack;
+use blockyard_devices::terms::{Completion, Dispatch};
+use blockyard_devices::{DeviceEvent, Events};
+use blockyard_fio::job::Op;
 use blockyard_mmc::block::Context;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Runner;
+use blockyard_trace::observe::{TaskId, Work};
 use std::collections::VecDeque;
 
 /// The host of a world. It passes events to the world's own counts, then to the observer.

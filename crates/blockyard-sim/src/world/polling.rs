@@ -2,11 +2,12 @@
 //! [spin-in-whole-polls]).
 
 use super::{Event, World};
-use crate::machine::cpu::{Spin, TaskId, Work};
-use crate::observe::Observer;
+use crate::machine::cpu::Spin;
 use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::CpuId;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 impl<O: Observer> World<O> {
     /// Lets an idle processor spin if a task on it waits for polled I/Os.

@@ -9,13 +9,13 @@
 //!   the call sleeps.
 
 use super::{RUN_BIT, World};
-use crate::machine::cpu::{TaskId, Work};
-use crate::observe::Observer;
-use crate::profile::PAGE_BYTES;
 use crate::task::{Plan, ReadStep};
 use blockyard::bio::Bio;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
+use blockyard_devices::profile::PAGE_BYTES;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 impl<O: Observer> World<O> {
     /// Begins or continues a task's call, and submits the reads that are due.

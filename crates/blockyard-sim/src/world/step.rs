@@ -1,15 +1,15 @@
 //! Steps of a task: the task reaps results, submits more I/Os, and sleeps.
 
 use super::{Event, Failure, World};
-use crate::device::terms::Completion;
-use crate::machine::cpu::{TaskId, Work};
 use crate::measure::spent::Rest;
-use crate::observe::Observer;
 use crate::task::Plan;
 use blockyard::bio::{self, Bio};
 use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
+use blockyard_devices::terms::Completion;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{TaskId, Work};
 
 impl<O: Observer> World<O> {
     /// Lets a task reap results and submit more I/Os. Returns the cost.

@@ -9,7 +9,7 @@ use blockyard::layer::trace::Traced;
 use blockyard::request::Request;
 use blockyard::time::Instant;
 use blockyard::unit::{Budget, DriverTag, HctxId, QueueId};
-use blockyard_sim::data::medium::{Media, Medium};
+use blockyard_devices::data::medium::{Media, Medium};
 
 /// A flaw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

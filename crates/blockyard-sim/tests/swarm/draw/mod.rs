@@ -11,10 +11,10 @@ pub(crate) use submitter::{Pattern, SubmitterPlan};
 
 use blockyard::hardware_queue::QueueMap;
 use blockyard::layer::fault::FaultRule;
+use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::Duration;
-use blockyard_sim::workload::Prng;
 
 /// Draws a number from `low` to `high`.
 pub(crate) fn between(prng: &mut Prng, low: u64, high: u64) -> u64 {

@@ -20,14 +20,14 @@ use blockyard::layer::fault::{Action, FaultRule, Faulty, Turns, When};
 use blockyard::layer::trace::Traced;
 use blockyard::limits::Limits;
 use blockyard::policy::{Dispatch, ElevatorKind, Policies};
+use blockyard::prng::Prng;
 use blockyard::request_queue::{QueueConfig, RequestQueue};
 use blockyard::status::Status;
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
-use blockyard_sim::data::medium::{Media, Medium};
-use blockyard_sim::event::EventHeap;
-use blockyard_sim::workload::Prng;
+use blockyard_devices::data::medium::{Media, Medium};
+use blockyard_devices::event::EventHeap;
 use std::collections::BTreeSet;
 
 impl Machine {

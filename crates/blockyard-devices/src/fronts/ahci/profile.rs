@@ -1,0 +1,37 @@
+//! An AHCI port, its wire and the drive's side of it: the table `[ahci]`.
+
+use blockyard::time::Duration;
+
+use crate::profile::error::ProfileError;
+use crate::profile::table::{Table, table_of};
+use crate::profile::value::{Count, Flag, Rate, Time};
+
+/// The figures of an AHCI port, its wire and the drive's side of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AhciProfile {
+    /// Commands that the drive takes at once, from 1 to 32.
+    pub depth: u16,
+    /// Time for which a processor is busy with telling the port of new commands.
+    pub issue: Duration,
+    /// Time for which a command occupies the drive's controller.
+    pub interval: Duration,
+    /// Latency of a command in the drive's controller beyond that time.
+    pub command: Duration,
+    /// Bytes per second through the wire, frames included, after the encoding.
+    pub link: u64,
+    /// Time of a frame, beside that of its bytes.
+    pub frame: Duration,
+    /// Whether the drive queues trims.
+    pub queued_trim: bool,
+}
+
+table_of!(AHCI, /// Reads the table `[ahci]` of `parent`.
+pub(crate) fn ahci("ahci") -> AhciProfile {
+    depth: "depth" need(Count(1..=32)),
+    issue: "issue" need(Time),
+    interval: "interval" need(Time),
+    command: "command" need(Time),
+    link: "link" need(Rate),
+    frame: "frame" need(Time),
+    queued_trim: "queued-trim" take_or(Flag, false),
+});

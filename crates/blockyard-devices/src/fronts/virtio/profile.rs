@@ -1,0 +1,49 @@
+//! The front end of a virtual disk: the table `[virtio]`.
+
+use blockyard::time::Duration;
+
+use crate::profile::error::ProfileError;
+use crate::profile::table::{Table, table_of};
+use crate::profile::value::{Count, OneOf, Time};
+
+/// The figures of virtio-blk: a guest's queues, and the thread of the host that serves them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtioProfile {
+    /// Queues.
+    pub hw_queues: u16,
+    /// Commands that one queue takes.
+    pub depth: u16,
+    /// What the host's thread does while the medium works.
+    pub engine: VirtioEngine,
+    /// Time for which the guest's processor is busy with a kick.
+    pub kick: Duration,
+    /// Time until the host's thread works, if it slept.
+    pub wakeup: Duration,
+    /// Time of the thread for a command on its way to the medium.
+    pub interval: Duration,
+    /// Time of the thread for its answer.
+    pub answer: Duration,
+}
+
+/// What the host's thread does while the medium works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VirtioEngine {
+    /// It takes other commands, and answers each as it ends.
+    Async,
+    /// It waits. It takes commands one by one, and answers all of a batch together.
+    Sync,
+}
+
+const ENGINE: &[(&str, VirtioEngine)] =
+    &[("async", VirtioEngine::Async), ("sync", VirtioEngine::Sync)];
+
+table_of!(VIRTIO, /// Reads the table `[virtio]` of `parent`.
+pub(crate) fn virtio("virtio") -> VirtioProfile {
+    hw_queues: "hw-queues" need(Count(1..=1024)),
+    depth: "depth" need(Count(1..=1024)),
+    engine: "engine" take_or(OneOf(ENGINE), VirtioEngine::Async),
+    kick: "kick" need(Time),
+    wakeup: "wakeup" need(Time),
+    interval: "interval" need(Time),
+    answer: "answer" need(Time),
+});
