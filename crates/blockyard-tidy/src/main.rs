@@ -1,7 +1,7 @@
 //! Prints lines, functions and assertions of each crate, without tests; with `circles` or `rules` as
-//! argument, every circular dependency, or every fault of the rules.
+//! argument, every circular dependency, or every fault of the rules. `architecture` writes the rows of docs/ARCHITECTURE.md.
 
-use blockyard_tidy::{count, modules, rules, tree};
+use blockyard_tidy::{architecture, count, modules, rules, tree};
 
 fn main() {
     match std::env::args().nth(1).as_deref() {
@@ -12,8 +12,14 @@ fn main() {
             circles.for_each(|circle| print!("{circle}"));
         }
         Some("rules") => rules::rules().faults().iter().for_each(|fault| println!("{fault}")),
+        Some("architecture") => {
+            let file = tree::root().join(architecture::DOCUMENT);
+            let text = std::fs::read_to_string(&file).expect("the document");
+            let text = architecture::updated(&text, &tree::root());
+            std::fs::write(&file, text).expect("the document can be written");
+        }
         Some(other) => {
-            eprintln!("unknown argument {other:?}: circles, rules, or none");
+            eprintln!("unknown argument {other:?}: circles, rules, architecture, or none");
             std::process::exit(2);
         }
     }
