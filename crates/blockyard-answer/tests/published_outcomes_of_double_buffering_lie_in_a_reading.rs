@@ -9,7 +9,7 @@ use blockyard_answer::reproduce::{Cell, Reproduction, Unit, experiments, run};
 use std::sync::OnceLock;
 
 /// The reading with nothing fitted.
-const BESIDE: &str = "a lone read is mapped beside the access";
+const BESIDE: &str = "a lone read is mapped during the access";
 /// The reading that was fitted to all tables.
 const FITTED: &str = "so mapped; 45 % of DMA's KiB is its engine's";
 const DESIGN: &str = "mmc-double-buffer";
