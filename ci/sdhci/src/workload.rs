@@ -1,4 +1,4 @@
-//! What the program does with its disk. Each acknowledged change is a line, by which the host checks QEMU's image
+//! The workload of the program. Each acknowledged change is a line, by which the host checks QEMU's image
 //! file afterwards:
 //!
 //! ```text

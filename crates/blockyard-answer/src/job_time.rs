@@ -1,4 +1,4 @@
-//! What jobs spend their time on, as nanoseconds.
+//! The time of jobs by activity, in nanoseconds.
 
 use serde::Serialize;
 

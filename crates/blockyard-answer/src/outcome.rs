@@ -1,4 +1,4 @@
-//! What one design made of the job.
+//! The outcome of a job under one design.
 
 use serde::{Deserialize, Serialize};
 

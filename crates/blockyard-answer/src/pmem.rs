@@ -66,7 +66,7 @@ impl PmemParts {
         }
     }
 
-    /// What `of` gives for each part, beside `path`.
+    /// The value that `of` gives for each part, apart from `path`.
     fn new(path: f64, of: impl Fn(Part) -> f64) -> Self {
         Self {
             path,

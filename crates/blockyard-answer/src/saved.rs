@@ -37,7 +37,7 @@ pub struct SavedDesign {
     pub stopped: Option<Stop>,
 }
 
-/// Runs of two answers that belong to no pair, with what they did beside each other.
+/// Runs of two answers that belong to no pair, with their figures in parallel.
 #[derive(Clone, Debug)]
 pub struct Rest<'a> {
     /// The runs.

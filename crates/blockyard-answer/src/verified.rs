@@ -1,4 +1,4 @@
-//! What was found on the media.
+//! The data that was found on the media.
 
 use serde::Serialize;
 

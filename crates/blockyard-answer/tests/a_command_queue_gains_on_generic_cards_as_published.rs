@@ -1,4 +1,4 @@
-//! What a command queue changes on a generic eMMC device, beside the text of the kernel commit "mmc: block: Add CQE
+//! The gains of a command queue on a generic eMMC device, compared with the text of the kernel commit "mmc: block: Add CQE
 //! support": 25 to 50 % more random I/O by several threads, about 2 % less sequential reading, and the same writing.
 //!
 //! Eight threads issue one I/O of 4 KiB at a time. Figures of the profiles were chosen to meet the text, so this is no

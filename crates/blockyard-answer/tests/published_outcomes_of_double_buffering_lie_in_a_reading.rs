@@ -1,4 +1,4 @@
-//! What was published of double buffering for MMC (December 2010) after it was made, against the readings of the device
+//! The published outcomes of double buffering for MMC (December 2010), compared with the readings of the device
 //! that the figures from before leave open. These readings are repairs: they were made with the outcome known.
 //!
 //! A device that maps a lone read beside the access of the card explains the gains of short records, the crossing of
@@ -9,7 +9,7 @@ use blockyard_answer::reproduce::{Cell, Reproduction, Unit, experiments, run};
 use std::sync::OnceLock;
 
 /// The reading with nothing fitted.
-const BESIDE: &str = "a lone read is mapped beside the access";
+const BESIDE: &str = "a lone read is mapped during the access";
 /// The reading that was fitted to all tables.
 const FITTED: &str = "so mapped; 45 % of DMA's KiB is its engine's";
 const DESIGN: &str = "mmc-double-buffer";

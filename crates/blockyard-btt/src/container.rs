@@ -1,4 +1,4 @@
-//! What a BTT lies in: the position of its first arena, and what the readers of each container expect.
+//! The container of a BTT: the position of its first arena, and what the readers of each container expect.
 
 use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;

@@ -1,4 +1,4 @@
-//! What the counters of media mean: the table of `docs/DEVICES.md`, and the descriptions in the schema of an answer.
+//! The counters of media, as `docs/devices` and the schema of an answer explain them.
 //!
 //! # Rules
 //!
@@ -99,7 +99,7 @@ pub const COUNTERS: &[Counter] = &[
         "flash",
         "programs",
         "programs for any reason: the host, collection, folding",
-        "If they are many beside `units_written`, see `units_collected`, `units_folded` and `units_padded`.",
+        "If they are many compared with `units_written`, see `units_collected`, `units_folded` and `units_padded`.",
     ),
     counter(
         "flash",

@@ -1,4 +1,4 @@
-//! What the parts of a medium spend their time on, and when writes wait for them: why a drive is as fast as it is.
+//! The load on the parts of a medium, and the waits of writes for them: why a drive is as fast as it is.
 //!
 //! # Rules
 //!

@@ -1,4 +1,4 @@
-//! How a host path works: every choice in which one design differs from another, and a table of the
+//! The policies of a host path: every choice in which one design differs from another, and a table of the
 //! pipelines.
 //!
 //! # The pipelines

@@ -1,4 +1,4 @@
-//! How to open a disk.
+//! The options of a disk.
 
 use crate::disk::{Disk, Facts};
 use crate::driver::{Bell, Data, Tools};

@@ -1,4 +1,4 @@
-//! What the request queues of one host share: its driver, its tags, the sink of their events.
+//! The state that the request queues of one host share: its driver, its tags, the sink of their events.
 //!
 //! A host with one disk has one [`RequestQueue`](crate::request_queue::RequestQueue); a SCSI host
 //! has one for each logical unit. Everything they share is here and is passed to their calls, so

@@ -1,4 +1,4 @@
-//! What a device takes at once: the limits that bios are split to and merges are held to.
+//! Device limits: the limits that bios are split to and merges are held to.
 
 use crate::bio::Op;
 

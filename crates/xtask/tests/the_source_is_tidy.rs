@@ -1,4 +1,4 @@
-//! What every change of the source keeps.
+//! The rules that every change of the source keeps.
 
 use xtask::tidy::ratchet::Table;
 use xtask::tidy::{count, modules, rules, style, tree};

@@ -1,4 +1,4 @@
-//! How sure an answer is: what the device's figures rest on, and how often the ranking of the designs holds if random draws
+//! The certainty of an answer: the origins of the device's parameters, and how often the ranking of the designs holds if random draws
 //! or assumed figures are others.
 
 mod again;

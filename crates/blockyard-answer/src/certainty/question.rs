@@ -1,4 +1,4 @@
-//! What an answer was made from, to ask it again.
+//! The question of an answer, to ask it again.
 
 use crate::goal::{Goal, GoalsMet};
 use crate::{Answer, JobFigures, Row, Stream, Verdict, verdict};

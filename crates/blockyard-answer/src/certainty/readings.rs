@@ -85,7 +85,7 @@ impl Readings {
             format!("{job}{figure} ({} or {})", of.first, of.second)
         });
         let named: Vec<_> = named.collect();
-        let what = "Undecided by what is known of this device";
+        let what = "Undecided, depending on parameters that are only assumed";
         (!named.is_empty()).then(|| format!("{what}: {}.", named.join("; ")))
     }
 }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(
             told(open.to_vec()).as_deref(),
             Some(
-                "Undecided by what is known of this device: flood IOPS (kyber or none); p99 (kyber or none)."
+                "Undecided, depending on parameters that are only assumed: flood IOPS (kyber or none); p99 (kyber or none)."
             )
         );
     }

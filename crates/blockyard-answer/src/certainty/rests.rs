@@ -1,4 +1,4 @@
-//! What the figures of a device rest on.
+//! The origins of the parameters of a device.
 
 use blockyard_devices::profile::{Basis, Device, Figure};
 use serde::Serialize;

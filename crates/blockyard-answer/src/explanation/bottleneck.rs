@@ -1,4 +1,4 @@
-//! What limits a design.
+//! The bottleneck of a design.
 //!
 //! # Rules
 //!

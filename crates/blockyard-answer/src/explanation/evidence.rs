@@ -1,4 +1,4 @@
-//! What an explanation consists of, as data.
+//! The evidence of an explanation, as data.
 
 use blockyard::trace::Hold;
 use serde::{Serialize, Serializer};
@@ -293,7 +293,7 @@ pub enum Bottleneck {
         /// The share of the time in which bus and card are idle while requests wait.
         idle_percent: f64,
     },
-    /// The time that the device takes for the commands it is given at once.
+    /// The time that the device takes for the commands that it has at the same time.
     DeviceLatency {
         /// Commands at the device, on average.
         commands: f64,

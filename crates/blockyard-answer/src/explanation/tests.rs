@@ -92,10 +92,11 @@ fn worse_merging_is_explained_by_early_dispatch() {
 fn worse_merging_without_early_dispatch_is_explained_by_neighbours_that_do_not_meet() {
     let merged = |dequeued_percent| Figures { dequeued_percent, ..run(50_000, 12.0) };
     let words = |high| text(&[("a", merged(high)), ("b", run(50_000, 1.0))]);
-    let begin = " Of their time before the driver, requests can be merged for 100 % under";
-    let end = ", but fewer neighbours meet under b.";
-    assert!(words(0.0).ends_with(&format!("{begin} both{end}")), "{}", words(0.0));
-    assert!(words(30.0).ends_with(&format!("{begin} b and 70 % under a{end}")), "{}", words(30.0));
+    let end = ", but under b fewer adjacent requests are queued at the same time.";
+    let both = " Under both, requests stay mergeable until dispatch";
+    assert!(words(0.0).ends_with(&format!("{both}{end}")), "{}", words(0.0));
+    let each = " Requests stay mergeable for 100 % of their time before dispatch under b (a: 70 %)";
+    assert!(words(30.0).ends_with(&format!("{each}{end}")), "{}", words(30.0));
 }
 
 /// [larger-factor-is-named]
@@ -252,7 +253,7 @@ fn a_run_without_ios_cannot_be_compared() {
     let none = Figures { ios: 0, ..run(0, 0.0) };
     let explanation = explained(&[("a", none), ("b", run(1, 1.0))]);
     assert_eq!(explanation.factor, Factor::NothingEnded);
-    assert!(explanation.to_string().starts_with("No I/O ended"));
+    assert!(explanation.to_string().starts_with("No I/O completed"));
 }
 
 /// A transfer of an MMC host.

@@ -25,8 +25,9 @@ impl fmt::Display for Explanation {
         match factor {
             Factor::Alone => write!(f, "{low}: ")?,
             Factor::NothingEnded => {
-                return f
-                    .write_str("No I/O ended while it was measured: there is nothing to compare.");
+                return f.write_str(
+                    "No I/O completed during the measurement: there is nothing to compare.",
+                );
             }
             Factor::Partial => {
                 return f.write_str("Runs that were interrupted are not compared.");
@@ -94,7 +95,7 @@ fn sentence(evidence: &Evidence, low: &str, high: &str) -> String {
             )
         }
         Evidence::NeverHeld => {
-            "No request ever waited in a scheduler: the device took each one when it came."
+            "No request ever waited in a scheduler: the device accepted each one immediately."
                 .to_owned()
         }
         Evidence::CpuTime { io_ns, parts } => cpu_time(io_ns, parts),
@@ -152,13 +153,16 @@ fn command_rate(commands_per_s: &Pair) -> String {
 fn dequeued(share: &Pair, refusals: &Pair, runs: &Pair, low: &str, high: &str) -> String {
     // Requests are in the scheduler for about as long: it is not dispatch that prevents merging.
     if share.low <= share.high + 10.0 {
-        let times = match [share.low, share.high].map(|share| percent(100.0 - share)) {
-            [of_low, of_high] if of_low == of_high => format!("{of_low} under both"),
-            [of_low, of_high] => format!("{of_low} under {low} and {of_high} under {high}"),
+        let mergeable = match [share.low, share.high].map(|share| percent(100.0 - share)) {
+            [of_low, of_high] if of_low == of_high && of_low == percent(100.0) => {
+                "Under both, requests stay mergeable until dispatch".to_owned()
+            }
+            [of_low, of_high] => format!(
+                "Requests stay mergeable for {of_low} of their time before dispatch under {low} ({high}: {of_high})"
+            ),
         };
         return format!(
-            "Of their time before the driver, requests can be merged for {times}, but fewer neighbours \
-             meet under {low}."
+            "{mergeable}, but under {low} fewer adjacent requests are queued at the same time."
         );
     }
     format!(
@@ -247,7 +251,7 @@ const fn held_because(hold: Hold) -> &'static str {
         Hold::Budget => "the device has as many requests as its budget allows",
         Hold::Tag => "no driver tag is free",
         Hold::Device => "the device has no free slot",
-        Hold::Host => "a resource that the disks of the host share is used up",
+        Hold::Host => "a resource that the disks of the host share is exhausted",
         Hold::Resource => "the driver lacks a resource",
         Hold::Leftovers => "requests that were dequeued earlier go first",
         Hold::Order => "the scheduler holds them back",

@@ -52,7 +52,7 @@ const VARIANTS: &[Variant] = &[
     },
     // Nothing is fitted here but the choice of the mechanism.
     Variant {
-        name: "a lone read is mapped beside the access",
+        name: "a lone read is mapped during the access",
         designs: BESIDE,
         text: "base = \"emmc-u5500\"\n",
     },

@@ -22,7 +22,7 @@ const VARIANTS: &[Variant] = &[
                [card.write]\nprogram = \"730us\"\n",
     },
     Variant {
-        name: "the thread always starts the next request beside the clean-up",
+        name: "the thread always starts the next request during the clean-up",
         designs: &[],
         text: "base = \"sd-ux500\"\n[cpu]\nwake-on-waker = 0\n",
     },

@@ -11,7 +11,7 @@ use blockyard_sim::measure::P99_IOS_MIN;
 /// The largest number of jobs that a sentence lists.
 const LISTED_MAX: usize = 6;
 /// The verdict on rows without an I/O.
-const NOTHING: &str = "No I/O ended while it was measured: there is nothing to compare.";
+const NOTHING: &str = "No I/O completed during the measurement: there is nothing to compare.";
 
 /// Returns the commit latency of each job that syncs, a sentence on the fastest design, one on each group of designs that differs
 /// from the first, and one on those that do not.

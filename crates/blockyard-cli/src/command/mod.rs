@@ -38,6 +38,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
         Command::Schema(args) => schema::schema(args, out),
         Command::Completions(args) => manual::completions(args, out),
         Command::Man(args) => manual::man(args, out),
+        Command::Topic(topic) => Ok(writeln!(out, "{}", topic.text())?),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `reproduce`: our figures beside those of published experiments.
+//! `reproduce`: simulated figures compared with those of published experiments.
 
 use std::io::Write;
 
@@ -109,7 +109,7 @@ fn list(table: &Published, cells: &[Cell]) -> Table {
     lines
 }
 
-/// Returns the outcomes of a table, design by design, beside what was predicted of them, and how many of them agree.
+/// Returns the outcomes of a table, design by design, with their predictions, and how many of them agree.
 fn outcomes(table: &Published, cells: &[Cell]) -> String {
     let mut text = String::new();
     for design in table.designs {

@@ -1,4 +1,4 @@
-//! What jobs report about their targets: the depth that keeps a latency, and the steady state.
+//! The targets of jobs in a report: the depth that keeps a latency, and the steady state.
 
 #![expect(clippy::float_arithmetic, reason = "for a report: nothing is ordered by it")]
 

@@ -1,4 +1,4 @@
-//! What a running server says of itself, for people.
+//! Answers of a running server, as text.
 
 #![expect(clippy::float_arithmetic, reason = "for the eye only: nothing is ordered by it")]
 

@@ -32,7 +32,7 @@ pub(super) fn text(verified: &Verified) -> String {
         let most = cuts.iter().map(|cut| cut.lost_by_right).max().unwrap_or(0);
         let (right, wrong) = (sum(|cut| cut.lost_by_right), sum(|cut| cut.lost_by_wrong));
         line(format!(
-            "  power lost {} times: {right} unflushed sectors lost ({most} at most at once), {wrong} \
+            "  power lost {} times: {right} unflushed sectors lost ({most} at most at a time), {wrong} \
              sectors wrong",
             cuts.len()
         ));

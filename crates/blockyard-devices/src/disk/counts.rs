@@ -1,4 +1,4 @@
-//! What a disk did.
+//! The counters of a disk.
 
 use crate::load::{Work, WorkTimes};
 use crate::medium::MediumCounts;

@@ -1,4 +1,4 @@
-//! What the arm does next.
+//! The order of commands: the next movement of the arm.
 //!
 //! # Rules
 //!

@@ -1,4 +1,4 @@
-//! What flash memory did, as counters that explain a result.
+//! The counters of flash memory, which explain a result.
 
 use crate::load::Written;
 use crate::medium::MediumCounts;

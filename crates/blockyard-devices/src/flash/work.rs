@@ -1,4 +1,4 @@
-//! What dies and channels do next, and what follows when they have done it.
+//! The work of dies and channels: its order, and its consequences.
 
 use super::collect::Step;
 use super::die::{Operation, PageRead, Reader, Writer};

@@ -1,4 +1,4 @@
-//! What to write instead of a value that is not in the form of its kind: `"1TiB"` for `1TB`, `50` for `"50%"`.
+//! Suggestions for a value that is not in the form of its kind: `"1TiB"` for `1TB`, `50` for `"50%"`.
 
 use blockyard::time::Duration;
 use blockyard_text::quantity::{

@@ -1,4 +1,4 @@
-//! What is wrong with a text that is not TOML, in the words of profiles.
+//! Syntax errors of a profile, in the words of profiles.
 
 use core::ops::Range;
 

@@ -8,7 +8,7 @@ use super::value::{Parsed, Value};
 const NO_DATA: &str = "the simulator moves no data";
 const NO_FILES: &str = "there are no files to create, keep or remove";
 const NO_HISTOGRAM_LOG: &str = "no log of histograms is written";
-const STREAMED: &str = "entries of logs are written at once, as plain text";
+const STREAMED: &str = "entries of logs are written immediately, as plain text";
 const NO_EPOCH: &str = "virtual time begins at zero";
 const NO_CLOCK: &str = "virtual time costs nothing to read";
 const NO_PROCESS: &str = "no process is started";

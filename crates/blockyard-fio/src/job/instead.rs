@@ -1,4 +1,4 @@
-//! What to write instead of a value that is not understood, as the end of a message: `; write 1536m` for `1.5g`.
+//! Suggestions for a value that is not understood, as the end of a message: `; write 1536m` for `1.5g`.
 
 /// The units of sizes, with the power of 1024 that each stands for.
 const SIZES: &[(&str, u32)] = &[("k", 1), ("m", 2), ("g", 3), ("t", 4), ("p", 5)];

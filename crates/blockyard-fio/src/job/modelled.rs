@@ -186,7 +186,7 @@ modelled_options! {
     "exitall", "end other jobs when this one ends": set exitall = Value::flag;
     "exit_what", "the jobs that exitall ends: group, stonewall (those that run) or all":
         set exit_what = |v| v.word(EXIT_WHAT);
-    "continue_on_error", "count I/O errors and go on": set continue_on_error = |v| v.word(CONTINUE);
+    "continue_on_error", "count I/O errors and continue": set continue_on_error = |v| v.word(CONTINUE);
     "numjobs", "instances of this job": set numjobs = |v| v.count_u32(1, u32::MAX);
     "thread", "threads, not processes": set thread = Value::flag;
     "kb_base", "what k means: 1024 or 1000":
@@ -202,7 +202,7 @@ modelled_options! {
     "iodepth_batch_complete_min" | "iodepth_batch_complete",
         "completions to wait for; 0 without a maximum: one after each I/O":
         set iodepth_batch_complete_min = |v| v.count_u32(0, DEPTH_MAX);
-    "iodepth_batch_complete_max", "completions to reap at once":
+    "iodepth_batch_complete_max", "completions to reap in one call":
         set iodepth_batch_complete_max = |v| v.count_u32(0, DEPTH_MAX).map(Some);
     "iodepth_low", "depth at which to refill":
         set iodepth_low = |v| v.count_u32(0, DEPTH_MAX).map(Some);
@@ -254,7 +254,7 @@ modelled_options! {
     "nrfiles" | "nr_files", "files per instance":
         set nrfiles = |v| v.count(1, 4096).map(|n| u16::try_from(n).unwrap_or(u16::MAX));
     "file_service_type", "order of the files": set file_service = structured::file_service;
-    "openfiles", "files that are open at once, and so take turns; 0 for all":
+    "openfiles", "files that are open at the same time, and so take turns; 0 for all":
         set open_files = |v| v.count(0, 1 << 32).map(|n| u16::try_from(n).unwrap_or(u16::MAX));
     "size", "bytes over all files, or percent of the device": set size = |v| v.amount().map(Some);
     "filesize", "bytes of each file; size then limits what is moved": set filesize_bytes = |v| structured::file_size(v).map(Some);
@@ -298,7 +298,7 @@ modelled_options! {
         set targets.latency.window_ns = |v| v.time_ns(TimeUnit::Microsecond);
     "latency_percentile", "percent of the I/Os that must meet latency_target":
         set targets.latency.share = targets::share;
-    "latency_run", "go on at the depth that was found": set targets.latency.goes_on = Value::flag;
+    "latency_run", "continue at the depth that was found": set targets.latency.goes_on = Value::flag;
     "steadystate" | "ss", "end when IOPS, bandwidth or latency are steady":
         set targets.steady.criterion = targets::steady;
     "steadystate_duration" | "ss_dur", "time over which they must be steady (s)":

@@ -1,4 +1,4 @@
-//! What follows the exception bit of a status: background operations that have become urgent are run.
+//! The consequence of the exception bit of a status: background operations that have become urgent are run.
 //!
 //! If the host is to start background operations, and a response to a request had the exception bit, EXT_CSD is
 //! read after the request and before the bus is free. From [`Impacted`](BkopsLevel::Impacted) on, background

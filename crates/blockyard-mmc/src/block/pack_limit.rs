@@ -1,4 +1,4 @@
-//! How many requests a packed command may hold.
+//! The number of requests that a packed command may hold.
 
 use crate::command::packed::MAX_ENTRIES;
 use crate::host::{HostCapabilities, Transfer};

@@ -1,4 +1,4 @@
-//! Whether a job has reached its steady state: the figure that it watches, once every interval.
+//! The steady state of a job: the figure that it watches, once every interval.
 //!
 //! As in fio, a window of samples is steady if each sample is near their mean, or if a line through them is nearly
 //! level. All numbers are whole, so that every machine stops a job at the same instant.

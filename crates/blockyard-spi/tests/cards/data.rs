@@ -1,4 +1,4 @@
-//! What is read is what was written, in as few transfers as there can be.
+//! Data is read as it was written, in as few transfers as possible.
 
 use crate::emulated::{Kind, Model, Sent, block_on};
 use crate::{async_disk, blocking_disk, heap, pattern, slot};

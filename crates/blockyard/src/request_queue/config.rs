@@ -1,4 +1,4 @@
-//! What a request queue is made of: its map, limits, design and sizes.
+//! The configuration of a request queue: its map, limits, design and sizes.
 
 use crate::elevator::Elevator;
 use crate::elevator::deadline::Deadline;

@@ -1,4 +1,4 @@
-//! Who waits for a tag.
+//! The waiters for tags.
 
 use alloc::vec::Vec;
 use core::fmt;

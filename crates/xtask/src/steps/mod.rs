@@ -94,7 +94,7 @@ const STEPS: &[Step] = &[
     ),
     step(
         "walkthroughs",
-        "the commands in docs/ANSWERS.md and docs/walkthroughs print what stands there; to accept what\n\
+        "the commands in README.md, docs/ANSWERS.md and docs/walkthroughs print what is shown there; to accept what\n\
          they print now: ci/walkthroughs.py --update target/release/blockyard FILE...",
         documents::walkthroughs,
     ),

@@ -26,7 +26,7 @@ const DEPTH: u16 = 128;
 /// The maximum number of bytes in flight at a disk.
 const DEPTH_BYTES: u64 = 64 << 20;
 
-/// The processes beside the server.
+/// The processes that run along with the server.
 pub(super) struct Companions {
     pub(super) pidfile: Option<PathBuf>,
     pub(super) run: Option<String>,

@@ -226,7 +226,7 @@ fn controls(path: PathBuf, bell: Bell, has_authority: bool) -> ControlConfig {
     ControlConfig { path, drain, read_faults, read_disk: Some(read_disk) }
 }
 
-/// A channel for failures of lanes. Each is logged at once, and the rest of the server is drained for a limited time.
+/// A channel for failures of lanes. Each is logged immediately, and the rest of the server is drained for a limited time.
 fn failures(bell: Bell) -> mpsc::Sender<String> {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {

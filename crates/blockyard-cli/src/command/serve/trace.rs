@@ -30,7 +30,7 @@ impl Watcher for Traced {
 
 /// Warns that the traces end here.
 fn broken(error: &OutputError) {
-    warning(&format!("{error}: the traces end here, and the server goes on"));
+    warning(&format!("{error}: the traces end here, and the server continues"));
 }
 
 /// The traces of a server, if any.

@@ -1,4 +1,4 @@
-//! What a card programs, and for how long it is busy with it.
+//! Programming in a card, and the busy time that it causes.
 
 use super::busy::Work;
 use super::fate::When;

@@ -1,4 +1,4 @@
-//! What messages about near misses say: what is wrong, where, and what to write instead.
+//! Messages about near misses: what is wrong, where, and what to write instead.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What follows when a task fails: the engine and the card forget all tasks, and each task is tried again or
+//! Recovery from a failed task: the engine and the card forget all tasks, and each task is tried again or
 //! ends. A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than its limit, has
 //! failed.
 //!

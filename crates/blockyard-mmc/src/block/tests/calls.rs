@@ -1,4 +1,4 @@
-//! What each call of the driver does at once: it lets time pass, and says what an act moves.
+//! The immediate effect of each call of the driver: it lets time pass, and says what an act moves.
 
 use super::*;
 use crate::block::claim::Watch;

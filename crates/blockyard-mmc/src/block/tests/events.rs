@@ -1,4 +1,4 @@
-//! What each event of the command queue engine means in each state of the engine.
+//! Each event of the command queue engine in each state of the engine.
 
 use super::*;
 use crate::block::slot::Slot;

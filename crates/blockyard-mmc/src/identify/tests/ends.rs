@@ -1,4 +1,4 @@
-//! How identification ends: how often it tries and starts over, and which answers it refuses.
+//! The ends of identification: how often it tries and starts over, and which answers it refuses.
 
 use super::super::machine::Found;
 use super::super::moves::Move;
