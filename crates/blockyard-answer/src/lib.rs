@@ -169,7 +169,7 @@ pub fn whatif(
 /// # Panics
 ///
 /// If there is no design.
-pub fn whatif_each(
+pub(crate) fn whatif_each(
     jobs: &JobFile,
     device: &Device,
     designs: &[Design],
@@ -189,7 +189,7 @@ pub fn whatif_each(
 /// # Panics
 ///
 /// If there is no design.
-pub fn whatif_in_turn(
+pub(crate) fn whatif_in_turn(
     jobs: &JobFile,
     device: &Device,
     designs: &[Design],

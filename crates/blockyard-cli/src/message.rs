@@ -3,6 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use blockyard_answer::certainty::NoAnswer;
 use blockyard_devices::profile::ProfileError;
 use blockyard_fio::job::JobError;
 use blockyard_serve::StartError;
@@ -87,6 +88,16 @@ macro_rules! input_errors {
 }
 
 input_errors!(JobError, ProfileError, ReplayError, StartError, TraceError);
+
+impl From<NoAnswer<Self>> for Failure {
+    fn from(error: NoAnswer<Self>) -> Self {
+        match error {
+            NoAnswer::Simulation(error) => error.into(),
+            NoAnswer::Goal(text, error) => Self::Input(format!("--goal {text}: {error}")),
+            NoAnswer::Readings(failure) => failure,
+        }
+    }
+}
 
 impl From<SimulationError> for Failure {
     fn from(error: SimulationError) -> Self {

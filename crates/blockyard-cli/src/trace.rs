@@ -2,26 +2,25 @@
 
 use std::path::PathBuf;
 
-use blockyard_sim::simulate::SimulationError;
 use blockyard_trace::output::{Files, Recorder};
 
 use crate::message::Failure;
 
 /// Calls `runs` with a recorder for the traces, if any. A run that fails or is interrupted leaves traces up to
 /// that point.
-pub(crate) fn recorded<T>(
+pub(crate) fn recorded<T, E: Into<Failure>>(
     perfetto: Option<&PathBuf>,
     blktrace: Option<&PathBuf>,
-    runs: impl FnOnce(Option<&mut Recorder>) -> Result<T, SimulationError>,
+    runs: impl FnOnce(Option<&mut Recorder>) -> Result<T, E>,
 ) -> Result<T, Failure> {
     let files = Files { perfetto: perfetto.cloned(), blktrace: blktrace.cloned() };
     if files == Files::default() {
-        return Ok(runs(None)?);
+        return runs(None).map_err(E::into);
     }
     let mut recorder = Recorder::create(&files)?;
     let ended = runs(Some(&mut recorder));
     let written = recorder.finish();
-    let ended = ended?;
+    let ended = ended.map_err(E::into)?;
     written?;
     Ok(ended)
 }

@@ -1,10 +1,10 @@
 //! One question: `whatif`.
 
 use blockyard_answer::certainty;
-use blockyard_answer::certainty::Wanted;
-use blockyard_answer::{Answer, whatif};
+use blockyard_answer::Answer;
+use blockyard_answer::certainty::{Demands, Watch};
 use blockyard_devices::data::verify::Verify;
-use blockyard_devices::profile::{Design, Device, FaultRules};
+use blockyard_devices::profile::{Design, Device, FaultRules, Override};
 use blockyard_sim::simulate::{Conditions, Stop};
 
 use crate::refusal::Refusal;
@@ -41,15 +41,6 @@ impl Question {
             stop: Some(stop),
             ..Conditions::new(self.seed)
         };
-        let answer = whatif(&jobs, &device, &designs, &conditions)?;
-        let answer = Answer { job: self.job.0.clone(), ..answer };
-        let wanted = Wanted::of(self.seeds, self.readings, &answer);
-        let devices = match wanted.readings {
-            0 => Vec::new(),
-            count => Device::readings(&self.device, &set, self.seed, count)?,
-        };
-        let devices = devices.into_iter().map(|device| self.with_disks(device));
-        let devices = devices.collect::<Result<Vec<_>, _>>()?;
         let question = certainty::Question {
             jobs: &jobs,
             device: &device,
@@ -57,7 +48,9 @@ impl Question {
             conditions: &conditions,
             goals: &[],
         };
-        let answer = question.ask_again(answer, wanted.seeds, &devices, || {})?;
+        let demands = Demands { seeds: self.seeds, readings: self.readings };
+        let answer = question.answer(demands, &Reader { question: self, set: &set })?;
+        let answer = Answer { job: self.job.0.clone(), ..answer };
         let rows: Vec<_> = answer.designs.iter().flat_map(rows::of_design).collect();
         Ok((rows::json(&answer), rows::json(&rows), notes(&jobs).collect()))
     }
@@ -66,5 +59,21 @@ impl Question {
         let Some(disks) = self.disks else { return Ok(device) };
         let name = device.name.clone();
         device.with_disks(disks).ok_or_else(|| Refusal::one_disk(&name))
+    }
+}
+
+/// Reads the device of a question again.
+struct Reader<'a> {
+    question: &'a Question,
+    set: &'a [Override],
+}
+
+impl Watch for Reader<'_> {
+    type Error = Refusal;
+
+    fn readings(&self, count: u32) -> Result<Vec<Device>, Refusal> {
+        let Question { device, seed, .. } = self.question;
+        let devices = Device::readings(device, self.set, *seed, count)?;
+        devices.into_iter().map(|device| self.question.with_disks(device)).collect()
     }
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::panic::catch_unwind;
 use std::sync::Arc;
 
+use blockyard_answer::certainty::NoAnswer;
 use blockyard_fio::job::{Fault, JobError, Place};
 use blockyard_devices::profile::ProfileError;
 use blockyard_sim::simulate::SimulationError;
@@ -89,6 +90,16 @@ impl From<ProfileError> for Refusal {
             ProfileError::UnknownName { .. }
             | ProfileError::NoHost { .. }
             | ProfileError::Override { .. } => refusal,
+        }
+    }
+}
+
+impl From<NoAnswer<Self>> for Refusal {
+    fn from(error: NoAnswer<Self>) -> Self {
+        match error {
+            NoAnswer::Simulation(error) => error.into(),
+            NoAnswer::Goal(text, error) => Self::new("SimulationError", format!("{text}: {error}")),
+            NoAnswer::Readings(refusal) => refusal,
         }
     }
 }

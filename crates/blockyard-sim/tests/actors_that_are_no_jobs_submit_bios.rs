@@ -91,7 +91,7 @@ fn run(device: &str, begin: Option<Instant>) -> (Report, Seen) {
         });
     }
     let report = simulation.finish().unwrap();
-    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let seen = core::mem::take(&mut *seen.lock().unwrap());
     (report, seen)
 }
 

@@ -13,7 +13,7 @@ impl Question<'_> {
     /// # Errors
     ///
     /// The first [`SimulationError`], in the order of seeds, readings and designs.
-    pub fn ask_again(
+    pub(super) fn ask_again(
         self,
         answer: Answer,
         seeds: u32,

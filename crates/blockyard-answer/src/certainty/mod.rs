@@ -2,6 +2,7 @@
 //! or assumed figures are others.
 
 mod again;
+mod facade;
 mod question;
 mod readings;
 mod rests;
@@ -10,6 +11,7 @@ mod seeds;
 pub use super::equality::EQUAL_WITHIN;
 pub use crate::goal::GoalsMet;
 pub use crate::verdict::ComparedFigure;
+pub use facade::{Demands, NoAnswer, Watch};
 pub use question::{Question, Wanted};
 pub use readings::{Decider, Ranking, Readings};
 pub use rests::Rests;

@@ -37,7 +37,7 @@ pub(super) fn run(args: &Run, out: &mut dyn Write) -> Result<(), Failure> {
     let progress = Progress::of(&given.jobs, 1);
     let report =
         trace::recorded(args.setting.trace.as_ref(), args.outputs.blktrace.as_ref(), |recorder| {
-            simulate(&given, &device, &design, conditions, recorder, &progress)
+            simulate(&given.jobs, &device, &design, conditions, recorder, &progress)
         })?;
     drop(progress);
     let outcome = Outcome::of(&design.name, &given.jobs, &report, &conditions, None);

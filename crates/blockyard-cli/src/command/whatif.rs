@@ -1,16 +1,16 @@
 //! `whatif`: one job under several designs.
 
 use std::io::Write;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use blockyard_answer::certainty::{Question, Wanted};
-use blockyard_answer::goal::{Goal, GoalResult};
-use blockyard_answer::{Answer, Outcome, whatif_each, whatif_in_turn};
+use blockyard_answer::Answer;
+use blockyard_answer::certainty::{Demands, Question, Watch};
 use blockyard_devices::profile::{Design, Device};
-use blockyard_sim::simulate::Conditions;
+use blockyard_sim::simulate::{Conditions, Report, SimulationError};
+use blockyard_trace::output::Recorder;
 
 use super::posted;
 use crate::cli::{OutputFormat, Whatif};
-use crate::job::Given;
 use crate::message::{Failure, note};
 use crate::progress::{Progress, note_ends, simulate};
 use crate::render::whatif::Layout;
@@ -31,18 +31,14 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
         note("only `run` writes logs: several designs would overwrite each other's");
     }
     let conditions = Conditions { replay: given.replay.as_ref(), ..subject.conditions() };
-    let answer = runs(args, &given, &device, &designs, conditions)?;
-    note_ends(conditions.verify, &answer.designs);
-    let goals = &args.demands.goals;
-    let answer = with_goals(goals, Answer { job: given.name.clone(), ..answer })?;
     let question = Question {
         jobs: &given.jobs,
         device: &device,
         designs: &designs,
         conditions: &conditions,
-        goals,
+        goals: &args.demands.goals,
     };
-    let answer = sure(args, question, answer)?;
+    let answer = Answer { job: given.name.clone(), ..answered(args, &question)? };
     let layout = Layout { width: terminal::width(), details: args.demands.details };
     let text = match args.output_format {
         OutputFormat::Normal => render::whatif::text(&answer, &job::fio_command(&args.job), layout),
@@ -56,60 +52,83 @@ pub(super) fn whatif(args: &Whatif, out: &mut dyn Write) -> Result<(), Failure> 
     if args.demands.check { verdict::on_goals(&answer) } else { Ok(()) }
 }
 
-/// Adds what each design reaches of each goal. A part of a run tells nothing about goals.
-fn with_goals(goals: &[Goal], answer: Answer) -> Result<Answer, Failure> {
-    if !goals.is_empty() && answer.designs.iter().any(Outcome::is_partial) {
-        let mut verdict = answer.verdict;
-        verdict.sentences.push("No goal is judged by a part of a run.".to_owned());
-        return Ok(Answer { verdict, ..answer });
-    }
-    let judged = goals.iter().map(|goal| judged(goal, &answer)).collect::<Result<_, _>>()?;
-    Ok(Answer { goals: judged, ..answer })
-}
-
-/// Returns what each design reaches of `goal`.
-fn judged(goal: &Goal, answer: &Answer) -> Result<GoalResult, Failure> {
-    let judged = goal.judge(&answer.designs);
-    judged.map_err(|error| Failure::Input(format!("--goal {}: {error}", goal.text)))
-}
-
-/// Runs the job under each design: side by side, or one after the other if a trace records them.
-fn runs(
-    args: &Whatif,
-    given: &Given,
-    device: &Device,
-    designs: &[Design],
-    conditions: Conditions<'_>,
-) -> Result<Answer, Failure> {
-    let Some(trace) = args.setting.trace.as_ref() else {
-        let progress = Progress::of(&given.jobs, designs.len());
-        return Ok(whatif_each(&given.jobs, device, designs, &conditions, |design| {
-            simulate(given, device, design, conditions, None, &progress)
-        })?);
-    };
-    let progress = Progress::in_turn(&given.jobs, designs.len());
-    trace::recorded(Some(trace), None, |mut recorder| {
-        whatif_in_turn(&given.jobs, device, designs, &conditions, |design| {
-            simulate(given, device, design, conditions, recorder.as_deref_mut(), &progress)
-        })
+/// Answers the question, with a trace of the events if one is asked for.
+fn answered(args: &Whatif, question: &Question<'_>) -> Result<Answer, Failure> {
+    let demands = Demands { seeds: args.demands.seeds, readings: args.demands.readings };
+    trace::recorded(args.setting.trace.as_ref(), None, |recorder| {
+        let shown = Shown::new(args, question, recorder);
+        let answer: Result<_, Failure> = question.answer(demands, &shown).map_err(Failure::from);
+        if shown.repeated.get().is_some() && interrupt::has_come() {
+            note("interrupted: what other seeds and readings say is left out");
+        }
+        answer
     })
 }
 
-/// Adds to `answer` what other seeds and other readings of the device say.
-fn sure(args: &Whatif, question: Question<'_>, answer: Answer) -> Result<Answer, Failure> {
-    let wanted = Wanted::of(args.demands.seeds, args.demands.readings, &answer);
-    let runs = wanted.runs(&answer);
-    if runs == 0 || interrupt::has_come() {
-        return Ok(answer);
+/// Shows how far the runs are, and records the first ones if a trace is asked for.
+struct Shown<'a> {
+    args: &'a Whatif,
+    question: &'a Question<'a>,
+    first: Progress,
+    repeated: OnceLock<Progress>,
+    recorder: Option<Mutex<&'a mut Recorder>>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(
+        args: &'a Whatif,
+        question: &'a Question<'a>,
+        recorder: Option<&'a mut Recorder>,
+    ) -> Self {
+        let runs = question.designs.len();
+        let first = match recorder {
+            Some(_) => Progress::in_turn(question.jobs, runs),
+            None => Progress::of(question.jobs, runs),
+        };
+        let recorder = recorder.map(Mutex::new);
+        Self { args, question, first, repeated: OnceLock::new(), recorder }
     }
-    let devices = args.setting.readings(&args.device, wanted.readings)?;
-    let progress = Progress::of(question.jobs, runs);
-    let surer =
-        question.ask_again(answer.clone(), wanted.seeds, &devices, || progress.add_run())?;
-    if interrupt::has_come() {
-        // The verdict of `surer` rests on runs that were cut short.
-        note("interrupted: what other seeds and readings say is left out");
-        return Ok(answer);
+}
+
+impl Watch for Shown<'_> {
+    type Error = Failure;
+
+    fn readings(&self, count: u32) -> Result<Vec<Device>, Failure> {
+        self.args.setting.readings(&self.args.device, count)
     }
-    Ok(surer)
+
+    fn simulate(
+        &self,
+        question: &Question<'_>,
+        design: &Design,
+    ) -> Result<Report, SimulationError> {
+        let Question { jobs, device, conditions, .. } = *question;
+        let Some(recorder) = &self.recorder else {
+            return simulate(jobs, device, design, *conditions, None, &self.first);
+        };
+        let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        simulate(jobs, device, design, *conditions, Some(&mut recorder), &self.first)
+    }
+
+    fn runs_in_turn(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    fn on_first_runs(&self, answer: &Answer) {
+        note_ends(self.question.conditions.verify, &answer.designs);
+    }
+
+    fn on_repetition(&self, runs: usize) {
+        self.repeated.get_or_init(|| Progress::of(self.question.jobs, runs));
+    }
+
+    fn on_repeated_run(&self) {
+        if let Some(progress) = self.repeated.get() {
+            progress.add_run();
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        interrupt::has_come()
+    }
 }

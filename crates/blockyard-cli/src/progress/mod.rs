@@ -15,7 +15,6 @@ use blockyard_sim::simulate::{Conditions, Report, Simulation, SimulationError, S
 use blockyard_trace::observe::Observer;
 use blockyard_trace::output::Recorder;
 
-use crate::job::Given;
 use crate::log;
 use crate::message::{note, warning};
 use crate::terminal::ProgressLine;
@@ -104,19 +103,17 @@ impl Drop for Run<'_> {
     }
 }
 
-/// Runs the `given` job or trace on `device` under `design`. `recorder`, if any, records all events.
+/// Runs `jobs`, or the trace of the `conditions`, on `device` under `design`. `recorder`, if any, records all events.
 ///
 /// A recorder that cannot write ends the run early; its own `finish` returns the error.
 pub(crate) fn simulate(
-    given: &Given,
+    jobs: &JobFile,
     device: &Device,
     design: &Design,
     conditions: Conditions<'_>,
     recorder: Option<&mut Recorder>,
     progress: &Progress,
 ) -> Result<Report, SimulationError> {
-    let Given { jobs, replay, .. } = given;
-    let conditions = Conditions { replay: replay.as_ref(), ..conditions };
     let run = progress.begin();
     match recorder {
         None => finish(Simulation::under(jobs, device, design, conditions)?, &run, |()| false),
