@@ -1,4 +1,5 @@
-//! Reads any bytes as a goal, and judges an answer by it. The result is a verdict or an error; nothing panics.
+//! Reads any bytes as a goal, and judges an answer by it. The result is a verdict or an error;
+//! nothing panics.
 #![no_main]
 
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! Reads any bytes as a saved answer and compares it with a good one and with itself, as text, as data and as a page. The
-//! result is a comparison or an error; nothing panics.
+//! Reads any bytes as a saved answer and compares it with a good one and with itself, as text, as
+//! data and as a page. The result is a comparison or an error; nothing panics.
 #![no_main]
 
 use std::sync::OnceLock;

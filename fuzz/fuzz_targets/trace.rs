@@ -1,5 +1,5 @@
-//! Reads any bytes as a trace. The result is records in the order of time, the same ones each time, or an
-//! error that names the file. Nothing panics. An accepted trace is replayed at every pace.
+//! Reads any bytes as a trace. The result is records in the order of time, the same ones each time,
+//! or an error that names the file. Nothing panics. An accepted trace is replayed at every pace.
 #![no_main]
 
 use blockyard_sim::profile::{Design, Device};
