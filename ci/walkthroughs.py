@@ -6,7 +6,9 @@
 
 A command stands in a block of text as `$ blockyard ...`, and the lines below it up to the next
 command or the end of the block are what it prints. A command that serves, or that needs a server,
-is not run: it has no lines below it, or the line before the block says `<!-- not run -->`.
+is not run: it has no lines below it, or the line before the block says `<!-- not run -->`. After
+`<!-- lines 1-3 9-15 -->` the block has these lines alone of what the command prints, and `...`
+where others were left out.
 """
 
 import os
@@ -15,7 +17,7 @@ import shlex
 import subprocess
 import sys
 
-BLOCK = re.compile(r"(<!-- not run -->\n)?```text\n(.*?)```", re.S)
+BLOCK = re.compile(r"(<!-- not run -->\n|<!-- lines [0-9 -]+-->\n)?```text\n(.*?)```", re.S)
 
 
 def printed(program, command):
@@ -27,14 +29,27 @@ def printed(program, command):
     return done.stdout
 
 
+def excerpt(ranges, text):
+    """Returns the lines of the ranges `1-3 9-15`; a line `...` stands for each gap, and for the lines after the last range."""
+    lines = text.splitlines(keepends=True)
+    parts, end = [], 0
+    for first, last in ([int(number) for number in one.split("-")] for one in ranges.split()):
+        parts += ["...\n"] * (first > end + 1) + lines[first - 1 : last]
+        end = last
+    return "".join(parts + ["...\n"] * (end < len(lines)))
+
+
 def replaced(program, block):
-    if block.group(1):
+    mark = block.group(1) or ""
+    if "not run" in mark:
         return block.group(0)
+    ranges = mark.removeprefix("<!-- lines").removesuffix("-->\n")
     parts = re.split(r"^\$ (blockyard .*)\n", block.group(2), flags=re.M)
     text = parts[0]
     for command, below in zip(parts[1::2], parts[2::2], strict=True):
-        text += f"$ {command}\n" + (printed(program, command) if below.strip() else below)
-    return f"```text\n{text}```"
+        output = printed(program, command) if below.strip() else below
+        text += f"$ {command}\n" + (excerpt(ranges, output) if ranges else output)
+    return f"{mark}```text\n{text}```"
 
 
 def main(arguments):

@@ -3,7 +3,7 @@
 //! panics.
 #![no_main]
 
-use blockyard_sim::profile::{Design, Device, Override, ProfileError};
+use blockyard_devices::profile::{Design, Device, Override, ProfileError};
 use libfuzzer_sys::fuzz_target;
 
 /// The file name in errors.

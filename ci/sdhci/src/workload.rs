@@ -1,5 +1,5 @@
-//! What the program does with its disk. Each acknowledged change is a line, by which the host
-//! checks QEMU's image file afterwards:
+//! The workload of the program. Each acknowledged change is a line, by which the host checks QEMU's
+//! image file afterwards:
 //!
 //! ```text
 //! wrote SECTOR SECTORS GENERATION     each sector holds its pattern of this generation

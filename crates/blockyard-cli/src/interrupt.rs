@@ -16,7 +16,7 @@ pub(crate) fn stop() -> &'static Stop {
 }
 
 /// Registers for signals. After this call, the first signal to end lets a run report what it has measured, and the second
-/// ends the process at once.
+/// ends the process immediately.
 pub(crate) fn catch() -> io::Result<()> {
     let switch = stop().switch();
     for signal in [SIGINT, SIGTERM] {

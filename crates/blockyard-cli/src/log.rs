@@ -1,6 +1,6 @@
 //! Lines for standard error, as text or as JSON, which never block a server.
 //!
-//! Before [`begin`], a line is written at once, however long that takes. Afterwards, one thread writes. Lines for which
+//! Before [`begin`], a line is written immediately, however long that takes. Afterwards, one thread writes. Lines for which
 //! there is no room are dropped, and their count is written when there is room again.
 
 use core::time::Duration;
@@ -26,7 +26,7 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 pub(crate) enum Level {
     /// The command fails
     Error,
-    /// Something is wrong, and the command goes on
+    /// Something is wrong, and the command continues
     Warning,
     /// Anything else
     Note,

@@ -85,7 +85,7 @@ fn a_page_says_how_it_was_made_and_how_far_to_trust_it() {
         "; a comment of the job",
         "<summary>Design: kyber</summary>",
         "<summary>Device: emmc-hs400</summary>",
-        " figures of the device: ",
+        " device parameters: ",
         "with 2 seeds, in intervals of 95 %:",
     ] {
         assert!(page.contains(words), "{words}");

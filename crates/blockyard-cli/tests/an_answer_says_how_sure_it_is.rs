@@ -34,8 +34,8 @@ fn the_first_lines_say_what_the_figures_rest_on() {
     let text = whatif("emmc-hs400", "mmc-blkmq,hsq", "--readings 0");
     let first: Vec<_> = text.lines().take(5).collect();
     let first = first.join(" ");
-    assert!(first.contains(" figures of the device: ") && first.contains(" assumed."), "{text}");
-    assert!(text.contains("--readings 32 says whether they decide"), "{text}");
+    assert!(first.contains(" device parameters: ") && first.contains(" assumed."), "{text}");
+    assert!(text.contains("--readings 32 does"), "{text}");
 }
 
 /// A design is equal to itself whatever the seed, and whatever is assumed.
@@ -58,9 +58,9 @@ fn a_large_difference_is_decided() {
 #[test]
 fn a_few_readings_run_unless_there_are_many_ios() {
     let few = whatif("emmc-hs400", "mmc-blkmq,hsq", "");
-    assert!(few.contains(" assumed figures, all at once, in 8 readings:"), "{few}");
+    assert!(few.contains(" assumed parameters, drawn together, in 8 readings:"), "{few}");
     let many = whatif("null", "mq-none,mq-deadline", "");
-    assert!(many.contains("No assumed figure was varied."), "{many}");
+    assert!(many.contains("The ranking was not tested against"), "{many}");
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn a_dependent_reader_reports_waiting_and_computing() {
     let find = example("mmc/find.fio");
     let args = ["whatif", &find, "--device=srp", "--design=mq-none", "--details"];
     let text = answer(&args);
-    assert!(text.contains("\nWhat jobs spend their time on, all jobs together:\n"), "{text}");
+    assert!(text.contains("\nTime of jobs, all jobs together:\n"), "{text}");
     let whole: Value =
         serde_json::from_str(&answer(&[&args[..], &["--output-format=json"]].concat())).unwrap();
     let [alive, thinking, in_calls, ready, waiting, pausing] =

@@ -38,7 +38,7 @@ pub struct ImageOptions {
     pub copying: Copying,
     /// The design of the BTT.
     pub policy: Policy,
-    /// What the BTT lies in, or `None` to find out.
+    /// The container of the BTT; `None` detects it.
     pub container: Option<Container>,
 }
 

@@ -1,8 +1,8 @@
-//! Each counter that a drive prints has a row in the table of docs/DEVICES.md.
+//! Each counter that a drive prints has an entry in the page of its family in docs/devices.
 
-use blockyard_sim::device::counters::{COUNTERS, Counter};
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::counters::{COUNTERS, Counter};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Simulation;
 
 /// [every-counter-is-explained]
@@ -25,19 +25,21 @@ fn each_medium_has_the_counters_that_are_explained() {
 }
 
 #[test]
-fn the_table_of_the_documents_is_that_of_the_code() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/DEVICES.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let (_, section) = text.split_once("\n## Counters of media\n").unwrap();
-    let rows: Vec<_> = section
-        .lines()
-        .skip_while(|line| !line.starts_with("|---"))
-        .skip(1)
-        .take_while(|line| line.starts_with('|'))
-        .collect();
-    let of_code = COUNTERS.iter().map(|of| {
-        let Counter { medium, name, meaning, reading } = of;
-        format!("| `{medium}` | `{name}` | {} | {meaning} | {reading} |", of.unit())
-    });
-    assert_eq!(rows, of_code.collect::<Vec<_>>());
+fn the_lists_of_the_documents_are_those_of_the_code() {
+    for (medium, page) in [
+        ("flash", include_str!("../../../docs/devices/flash.md")),
+        ("crosspoint", include_str!("../../../docs/devices/crosspoint.md")),
+        ("platters", include_str!("../../../docs/devices/disk.md")),
+        ("volume", include_str!("../../../docs/devices/volume.md")),
+    ] {
+        let (_, section) = page.split_once("\n## Counters\n").unwrap();
+        let list = &section[section.find("\n- ").unwrap()..];
+        // Lines of a page may break anywhere.
+        let shown = list.split_whitespace().collect::<Vec<_>>().join(" ");
+        let of_code = COUNTERS.iter().filter(|of| of.medium == medium).map(|of| {
+            let Counter { name, meaning, reading, .. } = of;
+            format!("- `{name}` ({}): {meaning}. {reading}", of.unit())
+        });
+        assert_eq!(shown, of_code.collect::<Vec<_>>().join(" "), "{medium}");
+    }
 }

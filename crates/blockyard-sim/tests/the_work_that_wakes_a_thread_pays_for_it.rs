@@ -5,11 +5,11 @@
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::{Event, Sink};
 use blockyard::unit::CpuId;
-use blockyard_sim::job::{NoSource, parse_args};
-use blockyard_sim::machine::cpu::Work;
-use blockyard_sim::observe::Observer;
-use blockyard_sim::profile::{Design, Device};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::{Conditions, Report, Simulation};
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::Work;
 
 /// The time that processors spent, by kind of work.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ const KINDS: [&str; 6] = ["job", "completion", "run", "interrupt", "timer", "thr
 
 fn kind(work: &Work) -> usize {
     match work {
-        Work::Step(_) | Work::Copy(_) | Work::Look(_) => 0,
+        Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Actor(_) => 0,
         Work::Complete { .. } | Work::Vector(_) => 1,
         Work::Run { .. } => 2,
         Work::Interrupt => 3,

@@ -1,4 +1,4 @@
-//! What a device of the embedder's own needs of its disk.
+//! The seam for a device of the embedder's own.
 
 use crate::parts::bell;
 use crate::parts::job::{Jobs, Place, job_of};

@@ -1,4 +1,4 @@
-//! What a device gets of each call: operation, range, FUA, priority; neighbours of a batch as one request; and what is refused
+//! The parts of each call that reach the device: operation, range, FUA, priority; neighbours of a batch as one request; and what is refused
 //! before it gets anything.
 
 mod common;

@@ -1,4 +1,4 @@
-//! What a design decides: every choice that differs between one design and another.
+//! The policies of a design: every choice that differs between one design and another.
 //!
 //! Each historical mechanism stays selectable next to today's. The enums say what the mechanism
 //! does; the module that does it says how.

@@ -1,4 +1,4 @@
-//! What a controller can do, by its capabilities registers.
+//! The features of a controller, by its capabilities registers.
 
 use super::register;
 use super::{DMA_SEGMENTS, TRANSFER_BLOCKS_MAX};

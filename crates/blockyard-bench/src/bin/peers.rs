@@ -19,7 +19,7 @@ use std::io;
 use std::path::PathBuf;
 
 #[derive(Parser)]
-#[command(about = "NBD servers beside each other, in turns")]
+#[command(about = "NBD servers compared, in turns")]
 enum Command {
     /// Measure all servers under all loads
     Compare {

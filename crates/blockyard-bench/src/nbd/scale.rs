@@ -31,7 +31,7 @@ fn sizes() -> impl Iterator<Item = Size> {
         ..ONE
     });
     let idle = [0, 1000, 10_000].map(|idle| Size {
-        what: "idle connections beside one of depth 16",
+        what: "idle connections along with one of depth 16",
         amount: idle,
         idle,
         ..ONE

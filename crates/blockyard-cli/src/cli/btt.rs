@@ -114,7 +114,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) inspected: Inspected,
 
-    /// How many findings of each severity to print; all are counted
+    /// The number of findings of each severity to print; all are counted
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) findings: usize,
 }
@@ -147,7 +147,7 @@ pub(crate) struct DumpMap {
     #[arg(long, value_name = "SECTOR", default_value_t = 0)]
     pub(crate) first: u64,
 
-    /// How many sectors; without it, all
+    /// The number of sectors; without it, all
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
 

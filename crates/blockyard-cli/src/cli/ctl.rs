@@ -25,7 +25,7 @@ pub(crate) struct Ctl {
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// How long the server may take to accept and answer the command
+    /// The time that the server may take to accept and answer the command
     #[arg(long, global = true, value_name = "TIME", default_value = "150s", value_parser = timeout)]
     pub(crate) timeout: core::time::Duration,
 
@@ -39,7 +39,7 @@ pub(crate) enum CtlCommand {
     ///
     /// The rates are measured for a second.
     List,
-    /// Disconnect a client at once
+    /// Disconnect a client immediately
     ///
     /// Its requests in flight are not answered.
     Disconnect {

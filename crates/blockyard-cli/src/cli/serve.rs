@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use blockyard::layer::delay::Extra;
 use blockyard::layer::rate::Rates;
+use blockyard_devices::profile;
 use blockyard_serve::{Address, Place, ServerName};
-use blockyard_sim::profile;
 use clap::{Args, ValueEnum};
 use nix::unistd::Group;
 
@@ -37,7 +37,7 @@ pub(crate) struct Serve {
 
     /// Where to listen: unix:PATH, HOST:PORT or stdio; may be repeated
     ///
-    /// `stdio` stands for one client at standard input. The option may be left out with --run, and if a
+    /// `stdio` is one client at standard input. The option may be left out with --run, and if a
     /// client or service manager hands over sockets (LISTEN_FDS).
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) nbd: Vec<Address>,
@@ -110,10 +110,10 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "buffered")]
     pub(crate) btt: bool,
 
-    /// What an answered write to a block translation table survives
+    /// The failure that an acknowledged write to a block translation table survives
     ///
     /// By default `process`.
-    #[arg(long, value_name = "WHAT", value_enum, requires = "btt")]
+    #[arg(long, value_name = "FAILURE", value_enum, requires = "btt")]
     pub(crate) survives: Option<Survives>,
 
     /// The same as --survives power
@@ -136,7 +136,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) readonly: bool,
 
-    /// Who may use a disk: addresses, networks, `unix` or `unix:USER-ID`, separated by commas
+    /// The clients that may use a disk: addresses, networks, `unix` or `unix:USER-ID`, separated by commas
     ///
     /// Others do not see the export.
     #[arg(long, value_name = "PLACE,...", value_delimiter = ',')]
@@ -186,11 +186,11 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_client_ca: Option<PathBuf>,
 
-    /// Whether clients must use TLS if there is a certificate
-    #[arg(long, value_name = "WHETHER", value_enum, default_value_t, requires = "tls_cert")]
+    /// The use of TLS if there is a certificate
+    #[arg(long, value_name = "USE", value_enum, default_value_t, requires = "tls_cert")]
     pub(crate) tls: TlsUse,
 
-    /// What does the I/O of files and sockets
+    /// The engine for the I/O of files and sockets
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t)]
     pub(crate) io: IoChoice,
 
@@ -204,7 +204,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = connections)]
     pub(crate) max_connections: usize,
 
-    /// How long a client may take to choose an export; not zero
+    /// The time that a client may take to choose an export; not zero
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time_not_zero)]
     pub(crate) handshake_timeout: Duration,
 
@@ -224,7 +224,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) pidfile: Option<PathBuf>,
 
-    /// Run a shell command beside the server, which ends with it and has its exit code
+    /// Run a shell command along with the server, which ends with it and has its exit code
     ///
     /// The command finds the server by $uri, and by $unixsocket or $port. $uri names the default
     /// export, or else the first one. Without --nbd, the server listens at a unix socket
@@ -238,7 +238,7 @@ pub(crate) struct Serve {
     /// End, as after SIGTERM, when the process that started the server ends
     ///
     /// If that process has ended already, the server does not start. PID is its number ($$ in a shell).
-    /// Without PID, a process that ended at once can be missed if it was in the session and the process
+    /// Without PID, a process that ended immediately can be missed if it was in the session and the process
     /// group of process 1, as in a container. Before Linux 5.3, the server ends with the thread that
     /// started it.
     #[arg(
@@ -263,7 +263,7 @@ pub(crate) struct Serve {
     pub(crate) drain_timeout: Duration,
 }
 
-/// What does the I/O of files and sockets.
+/// The engine for the I/O of files and sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IoChoice {
     /// io_uring where the kernel has it and permits it, otherwise threads
@@ -275,7 +275,7 @@ pub(crate) enum IoChoice {
     Threads,
 }
 
-/// Whether clients must use TLS.
+/// The use of TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TlsUse {
     /// Clients without TLS are refused
@@ -285,7 +285,7 @@ pub(crate) enum TlsUse {
     Offer,
 }
 
-/// What an answered write to a BTT survives.
+/// The failure that an acknowledged write to a BTT survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Survives {
     /// The end of this server; a loss of power may damage any sector and the table, flushed or not
@@ -518,7 +518,7 @@ that takes longer than a quarter of --drain-timeout (at least 0.5 s, at most
 15 s) fails. A client that does not read its replies is disconnected after half
 of --drain-timeout (at least 1 s, at most 30 s). After a second signal, or the
 end of --drain-timeout, the server only waits for traces to be closed, at most
-five seconds; after a third signal it exits at once. Signals within half a
+five seconds; after a third signal it exits immediately. Signals within half a
 second count as one. Everything that was flushed or written with FUA survives
 each of these ends.
 

@@ -5,10 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use blockyard::time::Duration;
-use blockyard_sim::data::verify::Verify;
-use blockyard_sim::profile::{self, DISKS_MAX, Device, FaultRules, Override};
-use blockyard_sim::replay::{OUTSTANDING_MAX, Pace, Speed};
+use blockyard_devices::data::verify::Verify;
+use blockyard_devices::profile;
+use blockyard_devices::profile::{DISKS_MAX, Device, FaultRules, Override};
+use blockyard_sim::replay::{Pace, Speed};
 use blockyard_sim::simulate::Conditions;
+use blockyard_trace::OUTSTANDING_MAX;
 use clap::{Args, ValueEnum};
 
 use super::{FaultSource, JobChoice};
@@ -40,7 +42,7 @@ pub(crate) struct Setting {
     pub(crate) runtime: Option<Duration>,
 
     /// When to stop before the jobs end
-    #[arg(long, value_name = "WHEN", value_enum)]
+    #[arg(long, value_name = "CONDITION", value_enum)]
     pub(crate) until: Option<Until>,
 
     /// Print neither progress nor notes
@@ -211,7 +213,7 @@ fn run_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How a trace is replayed.
+/// The replay of a trace.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Playback {
     /// When recorded I/O is issued: `open`, `closed:N` or `think`
@@ -225,8 +227,8 @@ pub(crate) struct Playback {
     #[arg(long, value_name = "FACTOR")]
     pub(crate) speed: Option<Speed>,
 
-    /// What to do with addresses beyond the end of the device
-    #[arg(long, value_name = "HOW", value_enum)]
+    /// The treatment of addresses beyond the end of the device
+    #[arg(long, value_name = "MAPPING", value_enum)]
     pub(crate) map: Option<Addresses>,
 
     /// The disk of the trace to replay: its name, or its number from 0

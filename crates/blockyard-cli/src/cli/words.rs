@@ -1,6 +1,6 @@
 //! The words of a command line that has a job: those of the command, those of the job, and fio's own switches.
 
-use blockyard_sim::job::{find, option_word};
+use blockyard_fio::job::{find, option_word};
 use clap::{Command, CommandFactory};
 
 use super::{Cli, JOB_OPTIONS};
@@ -23,7 +23,7 @@ const fn refused(name: &'static str, reason: &'static str) -> Switch {
 }
 
 const NO_NETWORK: &str = "jobs run here, and are sent nowhere";
-const NO_TRIGGER: &str = "nothing is run beside a job";
+const NO_TRIGGER: &str = "nothing is run along with a job";
 const NO_TEST: &str = "it tests a part of fio";
 
 /// The switches that `run` and `whatif` do not have as options of their own.

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use blockyard_sim::profile::{Builtin, builtin_designs, builtin_devices};
+use blockyard_devices::profile::{Builtin, builtin_designs, builtin_devices};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory};
 
-use crate::cli::{Cli, Completions, Man};
+use crate::cli::{COLUMNS, Cli, Completions, Man};
 use crate::message::Failure;
 
 pub(super) fn completions(args: &Completions, out: &mut dyn Write) -> Result<(), Failure> {
@@ -50,5 +50,14 @@ pub(super) fn man(args: &Man, out: &mut dyn Write) -> Result<(), Failure> {
             None => return Err(Failure::Input(format!("unknown command `{name}`"))),
         },
     };
-    Ok(clap_mangen::Man::new(command).render(out)?)
+    Ok(clap_mangen::Man::new(with_columns(command)).render(out)?)
+}
+
+/// Returns `command` with the columns of its answer, if it is `whatif`.
+fn with_columns(command: Command) -> Command {
+    if command.get_name() != "whatif" {
+        return command;
+    }
+    let text = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    command.after_long_help(format!("{text}\n\n{COLUMNS}"))
 }

@@ -17,7 +17,7 @@ mod whatif;
 
 use std::io::Write;
 
-use blockyard_sim::profile::ProfileError;
+use blockyard_devices::profile::ProfileError;
 
 use crate::cli::Command;
 use crate::message::Failure;
@@ -38,6 +38,7 @@ pub(crate) fn run(command: &Command, out: &mut dyn Write) -> Result<(), Failure>
         Command::Schema(args) => schema::schema(args, out),
         Command::Completions(args) => manual::completions(args, out),
         Command::Man(args) => manual::man(args, out),
+        Command::Topic(topic) => Ok(writeln!(out, "{}", topic.text())?),
     }
 }
 

@@ -1,11 +1,12 @@
-//! `reproduce`: our figures beside those of published experiments.
+//! `reproduce`: simulated figures compared with those of published experiments.
 
 use std::io::Write;
 
-use blockyard_sim::answer::number::digits;
-use blockyard_sim::reproduce::{
-    self, Against, Basis, Cell, Experiment, Range, Reproduction, Table as Published, Tolerance,
-    Variant, Verdict, run, runs,
+use blockyard_answer::number::digits;
+use blockyard_answer::reproduce;
+use blockyard_answer::reproduce::{
+    Against, Basis, Cell, Experiment, Range, Reproduction, Table as Published, Tolerance, Variant,
+    Verdict, run, runs,
 };
 use clap::ValueEnum;
 
@@ -108,7 +109,7 @@ fn list(table: &Published, cells: &[Cell]) -> Table {
     lines
 }
 
-/// Returns the outcomes of a table, design by design, beside what was predicted of them, and how many of them agree.
+/// Returns the outcomes of a table, design by design, with their predictions, and how many of them agree.
 fn outcomes(table: &Published, cells: &[Cell]) -> String {
     let mut text = String::new();
     for design in table.designs {
@@ -336,7 +337,7 @@ fn change(cell: &Cell) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use blockyard_sim::reproduce::{Published as Figure, Unit, Workload};
+    use blockyard_answer::reproduce::{Published as Figure, Unit, Workload};
 
     use super::*;
 

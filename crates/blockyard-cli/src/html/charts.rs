@@ -1,8 +1,8 @@
 //! The charts of a page.
 
-use blockyard_sim::answer::certainty::EQUAL_WITHIN;
-use blockyard_sim::answer::number::{approximate, count, digits, nanoseconds, percent, time};
-use blockyard_sim::answer::{Buckets, Cell, Latency, Life, Row};
+use blockyard_answer::certainty::EQUAL_WITHIN;
+use blockyard_answer::number::{approximate, count, digits, nanoseconds, percent, time};
+use blockyard_answer::{Buckets, Cell, Latency, Life, Row};
 use blockyard_sim::measure::series::Series;
 use maud::{Markup, html};
 
@@ -16,7 +16,7 @@ const LEFT: f64 = 9.0 * LETTER;
 /// The distance of the names of lines from the area.
 const BELOW: f64 = 48.0;
 
-/// Draws the distribution of latencies of one job under each design: the share of I/Os that took at most so long. Each step
+/// Draws the distribution of latencies of one job under each design: the share of I/Os that took at most that long. Each step
 /// up of the vertical axis is a tenth of the I/Os of the step before, so tails are as visible as the rest.
 pub(super) fn latencies(label: &str, designs: &[(&str, &Latency)], points_max: usize) -> Markup {
     let counted = || designs.iter().filter(|(_, of)| of.count > 0);
@@ -125,7 +125,7 @@ fn tail(cell: &Cell) -> String {
     if cell.ios < FEW { format!("{p99} ({} I/Os)", cell.ios) } else { p99 }
 }
 
-/// Draws a bar for each name, so long as its value says, with words behind it.
+/// Draws a bar for each name, as long as its value, with a text at its end.
 fn horizontal(label: &str, names: &[&str], bars: &[(f64, String)]) -> Markup {
     let longest = bars.iter().map(|(value, _)| *value).fold(0.0, f64::max).max(1e-9);
     let rows = Rows::of(names);

@@ -1,9 +1,9 @@
 //! The sections of a page.
 
-use blockyard_sim::answer::number::{approximate, count, digits, nanoseconds, time};
+use blockyard_answer::number::{approximate, count, digits, nanoseconds, time};
 
 use crate::render::verdict::rate;
-use blockyard_sim::answer::{Figures, JobFigures, Latency, Life, Row, Stream, Unsuited, Verdict};
+use blockyard_answer::{Figures, JobFigures, Latency, Life, Row, Stream, Unsuited, Verdict};
 use blockyard_sim::measure::series::Series;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -86,13 +86,13 @@ fn sections(of: &Page<'_>, points_max: usize) -> Markup {
         h2 { "Each job under each design" }
         (verdict(of.verdict, of.unsuited))
         @if !of.verdict.unranked { (reached(of.verdict)) }
-        @if !of.trust.is_empty() { h2 { "How far to trust it" } }
+        @if !of.trust.is_empty() { h2 { "Certainty" } }
         @for sentence in &of.trust { p { (sentence) } }
         (curves(of, points_max))
         (time_and_stages(of))
         @if !of.why.is_empty() { h2 { "Why" } @for sentence in &of.why { p { (sentence) } } }
         @if !of.command.is_empty() {
-            h2 { "How it was made" }
+            h2 { "Origin of this page" }
             pre tabindex="0" { (of.command) }
             (texts(&of.texts))
             p class="dim" { "blockyard " (env!("CARGO_PKG_VERSION")) ": modelled devices in virtual time." }
@@ -166,7 +166,7 @@ fn curves(of: &Page<'_>, points_max: usize) -> Markup {
     html! {
         h2 { "Latency" }
         p class="dim" {
-            "The share of I/Os that took at most so long. Each step up leaves a tenth of the I/Os of the step below, so the \
+            "The share of I/Os that took at most that long. Each step up leaves a tenth of the I/Os of the step below, so the \
              tail is as visible as the rest."
         }
         @for row in of.verdict.rows.iter().take(CHARTED_MAX) {
@@ -197,7 +197,7 @@ fn time_and_stages(of: &Page<'_>) -> Markup {
             h2 { "Where requests spend their time" }
             (stages(&lives))
             (stage_table(&lives))
-            h2 { "What the device did" }
+            h2 { "Work of the device" }
             (device(&figures))
         }
     }

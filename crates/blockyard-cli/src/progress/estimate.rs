@@ -7,7 +7,7 @@
 
 use core::time::Duration;
 
-use blockyard_sim::answer::number::approximate;
+use blockyard_answer::number::approximate;
 
 /// Several runs of one job file, so many at a time.
 #[derive(Debug)]
@@ -140,7 +140,7 @@ impl Runs {
         mean(self.begun.iter().filter_map(Run::preparation))
     }
 
-    /// Returns about how many seconds `run` still takes, if a `whole` one takes so long.
+    /// Returns about how many seconds `run` still takes, if a `whole` one takes that long.
     fn rest_of(&self, run: &Run, whole: f64, at: Duration) -> f64 {
         let passed = at.saturating_sub(run.begun).as_secs_f64();
         let Some(run_ns) = self.run_ns.filter(|_| run.reached_ns > 0) else {

@@ -1,7 +1,7 @@
-//! How sure an answer is, in sentences.
+//! The certainty of an answer, in sentences.
 
-use blockyard_sim::answer::Answer;
-use blockyard_sim::answer::certainty::{
+use blockyard_answer::Answer;
+use blockyard_answer::certainty::{
     ComparedFigure, Comparison, GoalsMet, Ranking, Rests, Seeds, Verdict,
 };
 
@@ -10,15 +10,15 @@ pub(crate) fn rests(of: Rests) -> String {
     let Rests { fitted, stated, assumed, .. } = of;
     let all = fitted + stated + assumed;
     let parts =
-        [(fitted, "fitted to measurements"), (stated, "stated by documents"), (assumed, "assumed")];
+        [(fitted, "fitted to measurements"), (stated, "from documents"), (assumed, "assumed")];
     let parts: Vec<_> = parts
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     match all {
-        0 => "No figure of the device says where it comes from.".to_owned(),
-        _ => format!("Of {all} figures of the device: {}.", parts.join(", ")),
+        0 => "No parameter of the device states its origin.".to_owned(),
+        _ => format!("Of {all} device parameters: {}.", parts.join(", ")),
     }
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
         Some(readings) => {
             let (count, figures) = (readings.count, answer.rests.varied);
             lines.push(format!(
-                "With other values of {figures} assumed figures, all at once, in {count} {}:",
+                "With other values of {figures} assumed parameters, drawn together, in {count} {}:",
                 readings_of(count)
             ));
             lines.extend(readings.ranking.iter().map(|pair| ranked(pair, count)));
@@ -43,7 +43,7 @@ pub(crate) fn lines(answer: &Answer, command: &str) -> Vec<String> {
         }
         None if answer.verdict.unranked => {}
         None if answer.rests.varied > 0 && answer.designs.len() > 1 => lines.push(
-            "No assumed figure was varied. --readings 32 says whether they decide the ranking."
+            "The ranking was not tested against the assumed parameters; --readings 32 does that."
                 .to_owned(),
         ),
         None => {}
@@ -87,8 +87,7 @@ fn goals_met(of: &[GoalsMet], count: u32, within: &str, runs: &str) -> Option<St
 }
 
 /// The sentence for a job and a device of which no seed changes anything.
-const REPEATED: &str =
-    "All seeds gave the same result: nothing in this job and device is left to chance.";
+const REPEATED: &str = "All seeds gave the same result: nothing in this job or device is random.";
 const fn readings_of(count: u32) -> &'static str {
     if count == 1 { "reading" } else { "readings" }
 }
@@ -107,7 +106,7 @@ fn compared(one: &Comparison, first: &str, command: &str) -> String {
         (Verdict::Faster, ComparedFigure::Iops) => "faster.".to_owned(),
         (Verdict::Slower, ComparedFigure::Iops) => "slower.".to_owned(),
         (Verdict::Undecided, ComparedFigure::Iops) => format!(
-            "undecided. On the device, under {first} and under {design}, this decides: {command}"
+            "undecided. To decide, run on the device, under {first} and under {design}: {command}"
         ),
         (Verdict::Faster, _) => "shorter.".to_owned(),
         (Verdict::Slower, _) => "longer.".to_owned(),
@@ -152,13 +151,12 @@ fn ranked(pair: &Ranking, count: u32) -> String {
         text += &format!(", {down} in {slower}");
     }
     if !pair.is_decided() {
-        text += ": not decided by what is known of this device";
+        text += "; undecided: it depends on parameters that are only assumed";
         if let Some(decider) = decider {
             let [low, high] = &decider.range;
             let favours = if decider.more_favours_first { first } else { second };
             let key = &decider.key;
-            text +=
-                &format!("; it depends most on {key} ({low} to {high}), more favours {favours}");
+            text += &format!(", most on {key} ({low} to {high}; higher values favour {favours})");
         }
     }
     text + "."
@@ -168,14 +166,14 @@ fn ranked(pair: &Ranking, count: u32) -> String {
 mod tests {
     use super::super::samples;
     use super::*;
-    use blockyard_sim::answer::certainty::{Decider, Readings};
+    use blockyard_answer::certainty::{Decider, Readings};
     use blockyard_sim::measure::Interval;
 
     #[test]
     fn what_figures_rest_on_is_a_sentence() {
         let words = |fitted, stated, assumed| rests(Rests { fitted, stated, assumed, varied: 0 });
-        assert_eq!(words(0, 0, 0), "No figure of the device says where it comes from.");
-        assert_eq!(words(0, 1, 2), "Of 3 figures of the device: 1 stated by documents, 2 assumed.");
+        assert_eq!(words(0, 0, 0), "No parameter of the device states its origin.");
+        assert_eq!(words(0, 1, 2), "Of 3 device parameters: 1 from documents, 2 assumed.");
     }
 
     #[test]
@@ -191,7 +189,7 @@ mod tests {
         assert_eq!(of(0.99, 1.01), "hsq: 0.990 to 1.010, equal.");
         assert_eq!(
             of(0.9, 1.1),
-            "hsq: 0.900 to 1.100, undecided. On the device, under cqe and under hsq, this decides: fio job.fio"
+            "hsq: 0.900 to 1.100, undecided. To decide, run on the device, under cqe and under hsq: fio job.fio"
         );
     }
 
@@ -257,8 +255,8 @@ mod tests {
         };
         assert_eq!(
             ranked(&pair, 32),
-            "cqe > hsq in 19 of 32, equal within 2 % in 3, slower in 10: not decided by what is known of \
-             this device; it depends most on card.read.access (50us to 200us), more favours hsq."
+            "cqe > hsq in 19 of 32, equal within 2 % in 3, slower in 10; undecided: it depends on parameters \
+             that are only assumed, most on card.read.access (50us to 200us; higher values favour hsq)."
         );
         let decided = Ranking { faster: 32, equal: 0, slower: 0, decider: None, ..pair.clone() };
         assert_eq!(ranked(&decided, 32), "cqe > hsq in 32 of 32.");

@@ -1,7 +1,7 @@
 //! The tables of an answer about whole runs: `whatif --details`.
 
-use blockyard_sim::answer::number::{approximate, count, digits, mebibytes, time};
-use blockyard_sim::answer::{Answer, Outcome};
+use blockyard_answer::number::{approximate, count, digits, mebibytes, time};
+use blockyard_answer::{Answer, Outcome};
 
 use super::table::{Cell, Table};
 use super::{colour, device, job_time, life, locks};
@@ -23,13 +23,13 @@ pub(super) fn text(answer: &Answer, width: usize) -> String {
     );
     if let Some(holds) = life::holds(designs().map(|(name, figures)| (name, &figures.holds))) {
         text += &format!(
-            "\nWhat holds hardware queues, times per I/O and share of the time:\n{holds:width$}"
+            "\nHolds of hardware queues, times per I/O and share of the time:\n{holds:width$}"
         );
     }
     text += &locks::text(designs().map(|(name, figures)| (name, &figures.locks[..])), width);
     if designs().any(|(_, of)| job_time::is_shown(&of.jobs_ns, of.one_at_a_time)) {
         let jobs = job_time::table(designs().map(|(name, figures)| (name, &figures.jobs_ns)));
-        text += &format!("\nWhat jobs spend their time on, all jobs together:\n{jobs:width$}");
+        text += &format!("\nTime of jobs, all jobs together:\n{jobs:width$}");
     }
     let named: Vec<_> = answer.designs.iter().map(|of| (Some(of.name.as_str()), of)).collect();
     text + &device::hosts(&named, width)
@@ -79,8 +79,8 @@ fn utilisation(answer: &Answer) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_sim::answer::{Figures, JobTime, Latency, Life};
-    use blockyard_sim::profile::builtin_designs;
+    use blockyard_answer::{Figures, JobTime, Latency, Life};
+    use blockyard_devices::profile::builtin_designs;
 
     use super::super::samples::{answer, figures, outcome, plain};
     use super::*;
@@ -107,7 +107,7 @@ legacy-deadline   7.00 ms          -  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %
 mq-deadline-2017  7.00 ms          -  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %  3.00 us   0 %
 mq-deadline       7.00 ms          -  1.00 ms  14 %  250 us   4 %  5.75 ms  82 %  3.00 us   0 %
 
-What holds hardware queues, times per I/O and share of the time:
+Holds of hardware queues, times per I/O and share of the time:
 design                budget   leftovers
 legacy-deadline   0.21  99 %  0.21   0 %
 mq-deadline-2017  0.21  99 %  0.21   0 %

@@ -1,7 +1,7 @@
-//! What the front end and the medium of a drive did.
+//! Tables of a drive: its front end and its medium.
 
-use blockyard_sim::answer::DriveFigures;
-use blockyard_sim::answer::number::{count, digits, exact_percent, time};
+use blockyard_answer::DriveFigures;
+use blockyard_answer::number::{count, digits, exact_percent, time};
 
 use super::table::Table;
 use super::wrap::wrapped;
@@ -10,7 +10,7 @@ const COLUMNS: [&str; 5] =
     ["commands per doorbell", "interrupts per command", "controller", "link", "medium"];
 
 /// The words above the table of the medium.
-const MEDIUM: &str = "The medium (sums over the run; docs/DEVICES.md explains the counters):";
+const MEDIUM: &str = "The medium (sums over the run; docs/devices explains the counters):";
 
 /// Returns the tables of each design. The text is empty if there are none.
 pub(super) fn text(rows: &[(&str, &DriveFigures)], width: usize) -> String {
@@ -54,7 +54,7 @@ fn shown(name: &str, amount: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockyard_sim::answer::LoadFigures;
+    use blockyard_answer::LoadFigures;
 
     #[test]
     fn designs_are_shown_below_each_other() {
@@ -78,7 +78,7 @@ The drive, and how much of it was in use:
 design  per doorbell  per command  controller    link  medium
 none            1.50         0.25      70.0 %  61.0 %  99.0 %
 
-The medium (sums over the run; docs/DEVICES.md explains the counters):
+The medium (sums over the run; docs/devices explains the counters):
                     channel
 design  units read     wait  amplified
 none         1.20k  1.50 us      137 %

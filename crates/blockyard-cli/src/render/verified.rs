@@ -1,6 +1,6 @@
 //! The results of verifying the media.
 
-use blockyard_sim::answer::{PowerCut, Verified};
+use blockyard_answer::{PowerCut, Verified};
 
 /// The maximum number of power losses that get a line each.
 const LINES_MAX: usize = 10;
@@ -32,7 +32,7 @@ pub(super) fn text(verified: &Verified) -> String {
         let most = cuts.iter().map(|cut| cut.lost_by_right).max().unwrap_or(0);
         let (right, wrong) = (sum(|cut| cut.lost_by_right), sum(|cut| cut.lost_by_wrong));
         line(format!(
-            "  power lost {} times: {right} unflushed sectors lost ({most} at most at once), {wrong} \
+            "  power lost {} times: {right} unflushed sectors lost ({most} at most at a time), {wrong} \
              sectors wrong",
             cuts.len()
         ));

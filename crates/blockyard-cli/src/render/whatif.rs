@@ -1,6 +1,6 @@
 //! The human-readable answer of `whatif`: the verdict first, then how sure it is, then why.
 
-use blockyard_sim::answer::{Answer, JobReason, Outcome};
+use blockyard_answer::{Answer, JobReason, Outcome};
 
 use super::wrap::wrapped;
 use super::{certainty, details, device, verdict};
@@ -39,7 +39,7 @@ pub(crate) fn text(answer: &Answer, command: &str, layout: Layout) -> String {
     text += &paragraph(&certainty::lines(answer, command));
     text += &paragraph(&why(answer));
     let more = if details { "" } else { "--details shows where requests spend their time. " };
-    text + &wrapped(&format!("{more}`blockyard whatif --help` explains the columns."), width) + "\n"
+    text + &wrapped(&format!("{more}`blockyard help columns` explains the columns."), width) + "\n"
 }
 
 /// Says which runs were stopped early, in which I/Os failed, and how late those of a trace were. That one of several was interrupted, the verdict says.
@@ -70,7 +70,7 @@ pub(crate) fn why(answer: &Answer) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_sim::answer::{Cell, Row, Unsuited, Verdict};
+    use blockyard_answer::{Cell, Row, Unsuited, Verdict};
 
     use super::super::samples::{answer, plain};
     use super::*;
@@ -118,8 +118,7 @@ mod tests {
         let expected = "\
 seq.fio on srp, seed 1
 legacy-deadline is fastest.
-Of 33 figures of the device: 9 fitted to measurements, 4 stated by documents, 20
-assumed.
+Of 33 device parameters: 9 fitted to measurements, 4 from documents, 20 assumed.
 
                     IOPS  MiB/s      p50      p99     max  ratio
 log, write
@@ -130,11 +129,11 @@ reader, read
   cqe                309   1.00  1.00 us  9.99 ms  999 ms   0.25
 hsq                n/a: needs eMMC or SD
 
-No assumed figure was varied. --readings 32 says whether they decide the
-ranking.
+The ranking was not tested against the assumed parameters; --readings 32 does
+that.
 
 All jobs together: mq-deadline-2017 reaches 26 % of legacy-deadline's IOPS.
---details shows where requests spend their time. `blockyard whatif --help`
+--details shows where requests spend their time. `blockyard help columns`
 explains the columns.
 ";
         assert_eq!(shown(&answer, 80, false), expected);

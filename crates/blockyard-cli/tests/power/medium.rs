@@ -1,4 +1,4 @@
-//! What a disk may hold after a power cut.
+//! The contents that a disk may have after a power cut.
 //!
 //! A disk with a volatile cache promises only this: a synchronisation makes durable what was completed before. Of later
 //! writes each aligned piece (*granule*) is durable or not, without regard to other granules. Writes to one granule have

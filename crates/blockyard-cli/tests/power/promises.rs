@@ -1,4 +1,4 @@
-//! What a server has promised at some time: the values that each unit may have after a power cut.
+//! The promises of a server at a point in time: the values that each unit may have after a power cut.
 //!
 //! A write, or a zeroing, is *kept* if it was answered with FUA, or before a flush was sent that was answered; with a server whose
 //! answers are durable, if it was answered. A value is *stale* if its write was answered before a kept write to the same

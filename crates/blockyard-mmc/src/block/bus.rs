@@ -1,4 +1,4 @@
-//! What the bus does for the request that claims it: its transfer, and what the card needs afterwards.
+//! The steps on the bus for the request that claims it: its transfer, and what the card needs afterwards.
 
 use super::act::{ActKind, Context};
 use super::claim::{BUSY_LIMIT, BusStep, Claim, PackStep, Phase, REQUEST_LIMIT};

@@ -1,4 +1,4 @@
-//! What is known of the card's volatile cache ([reset-loss-fails-flush]).
+//! The state of the card's volatile cache ([reset-loss-fails-flush]).
 
 use blockyard::status::Status;
 use blockyard::time::Instant;

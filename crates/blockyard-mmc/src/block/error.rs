@@ -46,7 +46,7 @@ impl fmt::Display for Unsupported {
             Self::NobodyCopies => "no thread has the bus in this pipeline, to copy there and then",
             Self::Packed => "card or controller cannot pack such requests",
             Self::Transfer => "the controller does not move data in this way",
-            Self::BesideAccess => "memory cannot be prepared beside the access",
+            Self::BesideAccess => "memory cannot be prepared during the access",
             Self::BusyDetect => "the controller does not find the end of busy in this way",
             Self::HsqWithoutBusy => "a host software queue needs the end of busy found in hardware",
             Self::NoRequests => "a host software queue must hold at least one request",

@@ -1,4 +1,4 @@
-//! What becomes of a request whose transfer failed.
+//! Recovery of failed transfers.
 //!
 //! First CMD13 asks for the card's status, CMD12 stops a transfer that the card is still at, and CMD13 is
 //! repeated until the card is ready. A card that does not answer, or does not become ready, is reset. Then

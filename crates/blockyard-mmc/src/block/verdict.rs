@@ -1,4 +1,4 @@
-//! What becomes of a request after a failed transfer: how often it is tried again, and how it ends.
+//! The verdict on a request after a failed transfer: its retries, and its result.
 
 use super::slot::{Scope, Slot};
 use crate::command::status::Status as CardStatus;
@@ -17,7 +17,7 @@ pub(super) const COMMAND_TRIES: u8 = 3;
 
 const _: () = assert!(DATA_RETRIES < RETRIES_MAX, "an error of the data saves retries");
 
-/// What becomes of a request of which a transfer failed.
+/// The verdict on a request of which a transfer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The request is tried again.

@@ -1,4 +1,4 @@
-//! How long a card may be busy after an erase.
+//! The time that a card may be busy after an erase.
 
 use crate::register::ssr::EraseTiming;
 use blockyard::time::Duration;

@@ -1,4 +1,4 @@
-//! What identification asks of a host, and what the host answers.
+//! The requests of identification to a host, and the answers of the host.
 
 use crate::card::Card;
 use crate::command::status::Status;

@@ -1,4 +1,4 @@
-//! What an answer means for its move, and which moves follow.
+//! The meaning of an answer for its move, and the moves that follow.
 
 use super::machine::Identify;
 use super::moves::{MMC_RCA, Move, PATTERN, Taken};

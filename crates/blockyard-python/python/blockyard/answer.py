@@ -23,8 +23,9 @@ class Answer(dict[str, Any]):
     nanoseconds.
 
     Attributes:
-        rows: A table with a row for each design, job and direction. Beside the columns of `Table` it has ``design`` and
-            ``ratio``: the IOPS of the whole run relative to those of the first design, None if these are 0.
+        rows: A table with a row for each design, job and direction. In addition to the columns of `Table`, it has
+            ``design`` and ``ratio``: the IOPS of the whole run relative to those of the first design, None if these are
+            0.
     """
 
     rows: Table
@@ -51,8 +52,8 @@ def whatif(
     faults: str | os.PathLike[str] | None = None,
     verify: bool = False,
 ) -> Answer:
-    """Runs a job on a device under each of several designs, and returns the figures and what
-    explains them.
+    """Runs a job on a device under each of several designs, and returns their figures and an
+    explanation.
 
     The interpreter lock is released, and all processors are used. In the main thread, Ctrl-C ends
     the runs.
@@ -63,16 +64,17 @@ def whatif(
         device: The name of a built-in device, or the path of its file.
         designs: Names of built-in designs or paths of their files: a list, not empty. Ratios are relative to the first.
         seed: The seed of all random draws, from 0 to 2**64 - 1.
-        seeds: Runs each design with so many seeds, 1 to 10,000, from ``seed`` on: the answer says whether the designs
-            differ by more than chance, in IOPS and in p99. Each further seed draws other offsets too. None means 8 if
+        seeds: Runs each design with this number of seeds, 1 to 10,000, from ``seed`` on: the answer reports if IOPS and
+            p99 differ by more than chance. Each further seed draws other offsets too. None means 8 if
             there are several designs with at most 200,000 I/Os together, else 1.
-        readings: Varies what the device's profile assumes so many times, 0 to 10,000: the answer says how often the
-            ranking holds. None means 8 if there are several designs with at most 200,000 I/Os together, else 0.
+        readings: Repeats with this number of random draws of the assumed device parameters, 0 to 10,000: the answer
+            reports how often the ranking holds. None means 8 if there are several designs with at most 200,000 I/Os
+            together, else 0.
         set: Values that replace those of the device's profile: ``{"card.read.access": "900us"}``. Keys are paths in the
             file that ``blockyard show`` prints.
         disks: The number of disks on the device's host, 1 to 1024.
         faults: A file of fault rules.
-        verify: Whether data is checked. The answer says in ``verified`` what was found.
+        verify: Whether data is checked. The key ``verified`` of the answer has the result.
 
     Raises:
         JobError: The job cannot be read, or does not fit the device. It has ``file`` and ``line``.

@@ -67,9 +67,9 @@ def sweep(
             most 256 points.
 
     Returns:
-        A table with a row for each point, job (or group) and direction. Beside the columns of `Table` it has ``point``
-        (from 0), ``job_file``, ``device``, ``design``, ``seed``, a column for each key that is set anywhere, and, with
-        ``errors="rows"``, ``error``.
+        A table with a row for each point, job (or group) and direction. In addition to the columns of `Table`, it has
+        ``point`` (from 0), ``job_file``, ``device``, ``design``, ``seed``, a column for each key that is set anywhere,
+        and, with ``errors="rows"``, ``error``.
 
     Raises:
         JobError, ProfileError, SimulationError: As `whatif`.

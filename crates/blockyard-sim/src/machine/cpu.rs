@@ -1,55 +1,9 @@
 //! Processors. Each does one thing at a time.
 
-use crate::device::mmc::contexts::Doing;
-use crate::device::terms::Runner;
-use blockyard::driver::Finished;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::{HctxId, QueueId};
-use blockyard_mmc::block::{ActKind, Context};
-use blockyard_mmc::controller::SlotId;
+use blockyard_mmc::block::Context;
+use blockyard_trace::observe::{ActorId, TaskId, Work};
 use std::collections::VecDeque;
-
-/// The number of a job instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TaskId(pub u32);
-
-/// A piece of work for a processor.
-#[derive(Clone, Copy, Debug)]
-pub enum Work {
-    /// Handle a completion, by interrupt or without.
-    Complete {
-        /// The completion.
-        finished: Finished,
-        /// Whether an interrupt announced the completion.
-        interrupt: bool,
-    },
-    /// Take the interrupt of a hardware queue's vector, and handle all completions of the queue.
-    Vector(HctxId),
-    /// Run a hardware queue from a thread.
-    Run {
-        /// The thread.
-        by: Runner,
-        /// The request queue.
-        queue: QueueId,
-        /// The hardware queue.
-        hctx: HctxId,
-    },
-    /// Let a job instance take its next step.
-    Step(TaskId),
-    /// Let a job instance copy from a page of the page cache.
-    Copy(TaskId),
-    /// Let a job instance poll its processor's hardware queue, for every instance that waits for it.
-    Look(TaskId),
-    /// Take an interrupt of an MMC host.
-    Interrupt,
-    /// Take the interrupt of the timer that wakes threads of an MMC host.
-    Timer,
-    /// Run a thread of an MMC host's driver.
-    Host(Context),
-    /// An act of such a driver, for the request in a slot or for none. Only observers receive this kind of
-    /// work; processors never do.
-    Act(ActKind, Option<SlotId>),
-}
 
 /// A job instance that polls its processor's hardware queue again and again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +24,7 @@ enum Thread {
     /// The thread of an MMC host's deferred work.
     Deferred,
     Task(TaskId),
+    Actor(ActorId),
 }
 
 /// One processor.
@@ -93,8 +48,6 @@ pub struct Cpu {
     looked: bool,
     /// Time spent running or spinning.
     pub busy: Duration,
-    /// The MMC driver's work that the processor pays for.
-    pub doing: Option<Doing>,
     last: Option<Thread>,
     /// Whether the processor has idled since a thread last ran.
     idled: bool,
@@ -125,7 +78,6 @@ impl Cpu {
             polling: None,
             looked: false,
             busy: Duration::ZERO,
-            doing: None,
             last: None,
             idled: false,
         }
@@ -137,7 +89,12 @@ impl Cpu {
             Work::Complete { .. } | Work::Vector(_) | Work::Interrupt | Work::Timer => {
                 self.urgent.push_back(work);
             }
-            Work::Run { .. } | Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Host(_) => {
+            Work::Run { .. }
+            | Work::Step(_)
+            | Work::Copy(_)
+            | Work::Look(_)
+            | Work::Actor(_)
+            | Work::Host(_) => {
                 self.ready.push_back(work);
             }
             Work::Act(..) => unreachable!("{work:?} was given to a processor"),
@@ -173,7 +130,6 @@ impl Cpu {
 
     /// Takes the next work. The pollers poll once between two ready threads.
     pub fn take_work(&mut self) -> Option<Work> {
-        debug_assert!(self.doing.is_none(), "new work must not begin during {:?}", self.doing);
         if let Some(work) = self.urgent.pop_front() {
             return Some(work);
         }
@@ -216,6 +172,7 @@ impl Cpu {
             Work::Host(Context::Deferred) => Thread::Deferred,
             Work::Run { .. } | Work::Host(Context::Thread) => Thread::Worker,
             Work::Step(task) | Work::Copy(task) | Work::Look(task) => Thread::Task(*task),
+            Work::Actor(actor) => Thread::Actor(*actor),
         };
         let has_idled = core::mem::take(&mut self.idled);
         match self.last.replace(thread) {

@@ -1,10 +1,10 @@
-//! Whether a job has reached its steady state: the figure that it watches, once every interval.
+//! The steady state of a job: the figure that it watches, once every interval.
 //!
 //! As in fio, a window of samples is steady if each sample is near their mean, or if a line through them is nearly
 //! level. All numbers are whole, so that every machine stops a job at the same instant.
 
 use super::JobStats;
-use crate::job::{Steady, SteadyCriterion, SteadyState};
+use blockyard_fio::job::{Steady, SteadyCriterion, SteadyState};
 use std::collections::VecDeque;
 
 /// The default of fio: IOPS that do not differ at all, which is never reached.
@@ -161,7 +161,7 @@ impl SteadyWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Op;
+    use blockyard_fio::job::Op;
 
     fn watch(slope: bool, limit_millionths: u64, percent: bool, window_s: u64) -> SteadyWatch {
         let criterion = SteadyCriterion { of: Steady::Iops, slope, limit_millionths, percent };

@@ -1,13 +1,13 @@
 //! Errors that prevent a simulation or end it early.
 
 use crate::fit::Unfit;
-use crate::job::{JobError, Place};
 use crate::log::LogError;
-use crate::profile::Ask;
 use crate::replay::ReplayError;
 use crate::task::Violation;
 use crate::world::{Failure, POWER_CUTS_MAX};
 use blockyard::time::Instant;
+use blockyard_devices::profile::Ask;
+use blockyard_fio::job::{JobError, Place};
 use blockyard_mmc::block::Unsupported;
 use std::fmt;
 
@@ -186,7 +186,7 @@ impl fmt::Display for SimulationError {
             }
             Self::NotServed { device } => write!(
                 f,
-                "a disk cannot be served as `{device}`: persistent memory has no timing beside its CPU's"
+                "a disk cannot be served as `{device}`: persistent memory has no timing apart from its CPU's"
             ),
             Self::Queued { design, device } => write!(
                 f,
@@ -214,7 +214,7 @@ impl fmt::Display for SimulationError {
                         if !fired.is_empty() {
                             write!(f, " (rules that had fired: {})", fired.join(", "))?;
                         }
-                        write!(f, "; with `continue_on_error` a job goes on")
+                        write!(f, "; with `continue_on_error` a job continues")
                     }
                     Failure::Bound(_, Violation::Latency { took, most }) => write!(
                         f,

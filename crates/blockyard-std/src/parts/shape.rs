@@ -1,4 +1,4 @@
-//! What a queue must know of a disk.
+//! The shape of a disk, as a queue must know it.
 
 use crate::parts::bios::BIO_SECTORS_MAX;
 use crate::parts::device::{OpenError, RANGE_SECTORS_MAX, SLICE_SECTORS};

@@ -1,4 +1,4 @@
-//! How long hardware queues were held, by reason.
+//! Hold times of hardware queues, by reason.
 //!
 //! A hold begins with an [`Action::Hold`](crate::trace::Action::Hold) of a hardware queue and ends when
 //! the driver accepts a request for it. Another reason in between takes over from there; the same

@@ -15,29 +15,40 @@ pub struct Area {
     pub package: &'static str,
     /// Its folder within the package.
     pub folder: &'static str,
-    /// The test programs of its package that exercise it, as an argument of `cargo test`.
-    pub tests: &'static str,
-    /// The swarm that exercises it, a test program of `blockyard-sim`; empty if none does.
-    pub swarm: &'static str,
+    /// The test programs that exercise it beyond its own unit tests, the fastest first: the
+    /// package, and an argument of `cargo test`.
+    pub tests: &'static [(&'static str, &'static str)],
 }
 
 /// Every part. The tests must catch at least [`ENOUGH`] faults of 100 in each.
 pub const AREAS: [Area; 5] = [
-    area("core", "blockyard", "src", "--test=*", "--test=swarm"),
-    area("mmc", "blockyard-mmc", "src", "--test=*", "--test=swarm_mmc"),
-    area("btt", "blockyard-btt", "src", "--test=*", ""),
-    area("wire", "blockyard-wire", "src", "--test=*", ""),
-    area("sim/data", "blockyard-sim", "src/data", "--test=acknowledged*", "--test=swarm*"),
+    area("core", "blockyard", "src", &[("blockyard", ALL), ("blockyard-sim", "--test=swarm")]),
+    area(
+        "mmc",
+        "blockyard-mmc",
+        "src",
+        &[("blockyard-mmc", ALL), ("blockyard-sim", "--test=swarm_mmc")],
+    ),
+    area("btt", "blockyard-btt", "src", &[("blockyard-btt", ALL)]),
+    area("wire", "blockyard-wire", "src", &[("blockyard-wire", ALL)]),
+    area(
+        "devices/data",
+        "blockyard-devices",
+        "src/data",
+        &[("blockyard-sim", "--test=acknowledged*"), ("blockyard-sim", "--test=swarm*")],
+    ),
 ];
+
+/// All test programs of a package.
+const ALL: &str = "--test=*";
 
 const fn area(
     name: &'static str,
     package: &'static str,
     folder: &'static str,
-    tests: &'static str,
-    swarm: &'static str,
+    tests: &'static [(&'static str, &'static str)],
 ) -> Area {
-    Area { name, package, folder, tests, swarm }
+    Area { name, package, folder, tests }
 }
 
 /// How many faults of 100 the tests must catch.

@@ -44,12 +44,13 @@ pub struct Session {
 
 /// The arguments of cargo for the test programs of a stage of an area.
 fn programs(stage: usize, area: &Area) -> Vec<&'static str> {
-    let (package, targets) = match stage {
-        0 => (area.package, "--lib"),
-        1 => (area.package, area.tests),
-        _ => ("blockyard-sim", area.swarm),
+    let of_stage = match stage.checked_sub(1) {
+        None => Some((area.package, "--lib")),
+        Some(at) => area.tests.get(at).copied(),
     };
-    if targets.is_empty() { vec![] } else { vec!["test", "--no-run", "-p", package, targets] }
+    of_stage.map_or_else(Vec::new, |(package, targets)| {
+        vec!["test", "--no-run", "-p", package, targets]
+    })
 }
 
 impl Session {

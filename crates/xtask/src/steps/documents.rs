@@ -106,7 +106,7 @@ pub(super) fn walkthroughs(_: &[String]) -> Outcome {
     want("python3", &["python3"])?;
     Run::new(BUILD).check()?;
     let documents = glob("docs/walkthroughs/*.md");
-    let run = Run::new("ci/walkthroughs.py").arg(program()).arg("docs/ANSWERS.md");
+    let run = Run::new("ci/walkthroughs.py").arg(program()).args(["README.md", "docs/ANSWERS.md"]);
     run.args(documents).check()
 }
 

@@ -94,7 +94,7 @@ const STEPS: &[Step] = &[
     ),
     step(
         "walkthroughs",
-        "the commands in docs/ANSWERS.md and docs/walkthroughs print what stands there; to accept what\n\
+        "the commands in README.md, docs/ANSWERS.md and docs/walkthroughs print what is shown there; to accept what\n\
          they print now: ci/walkthroughs.py --update target/release/blockyard FILE...",
         documents::walkthroughs,
     ),
@@ -161,7 +161,7 @@ const STEPS: &[Step] = &[
     step_with(
         "mutants",
         "[N] [SEED] [AREA]",
-        "N random faults, 20 by default, in core, mmc, btt, wire and sim/data, or in one of them; the\n\
+        "N random faults, 20 by default, in core, mmc, btt, wire and devices/data, or in one of them; the\n\
          tests must catch 97 of 100 in each; prints the others, and fails if they are more than 3 of 100\n\
          (below 34 faults: more than chance explains)",
         mutants::report::mutants,

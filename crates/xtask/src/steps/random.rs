@@ -89,9 +89,9 @@ pub(super) fn power(arguments: &[String]) -> Outcome {
 /// The first inputs of each fuzz target. A new target needs a line here.
 const FUZZ_INPUTS: [(&str, &[&str]); 14] = [
     ("core_operations", &["crates/blockyard/tests/operations/found/*"]),
-    ("job_file", &["crates/blockyard-sim/tests/jobs/*/*.fio"]),
-    ("fault_rules", &["examples/faults.toml", "crates/blockyard-sim/tests/faults/*.toml"]),
-    ("profile", &["crates/blockyard-sim/profiles/*/*.toml"]),
+    ("job_file", &["crates/blockyard-fio/tests/jobs/*/*.fio"]),
+    ("fault_rules", &["examples/faults.toml", "crates/blockyard-devices/tests/faults/*.toml"]),
+    ("profile", &["crates/blockyard-devices/profiles/*/*.toml"]),
     ("trace", &["examples/traces/database.*"]),
     ("mmc_registers", &["crates/blockyard-mmc/tests/registers/seeds/*"]),
     ("btt_image", &["crates/blockyard-btt/tests/images/seeds/*"]),
@@ -103,7 +103,7 @@ const FUZZ_INPUTS: [(&str, &[&str]); 14] = [
         "serve_config",
         &["examples/systemd/blockyard.toml", "crates/blockyard-cli/tests/serve_config/*.toml"],
     ),
-    ("goal", &["crates/blockyard-sim/tests/goals/*"]),
+    ("goal", &["crates/blockyard-answer/tests/goals/*"]),
     ("saved_answer", &["crates/blockyard-cli/tests/saved_answers/*.json"]),
 ];
 

@@ -3,12 +3,13 @@
 use crate::console::{Outcome, fail};
 use crate::tidy::count::Counts;
 use crate::tidy::ratchet::Table;
-use crate::tidy::{count, modules, rules, style, tree};
+use crate::tidy::{architecture, count, modules, rules, style, tree};
 
 /// `tidy`: prints lines, functions and assertions of each crate, without tests. `tidy circles`
 /// prints every circular dependency, `tidy rules` every fault of the named rules, and `tidy style
 /// [PART]` every violation of style in a crate or folder, or in all. `tidy lower` writes the table
-/// of the latter's numbers after they have fallen.
+/// of the latter's numbers after they have fallen, and `tidy architecture` the rows of modules in
+/// docs/ARCHITECTURE.md.
 ///
 /// # Errors
 ///
@@ -24,8 +25,11 @@ pub fn tidy(arguments: &[String]) -> Outcome {
         Some("rules") => rules::rules().faults().iter().for_each(|fault| println!("{fault}")),
         Some("style") => print_violations(arguments.get(1)),
         Some("lower") => return Table::count(&style::violations()).lower(),
+        Some("architecture") => return architecture::write(),
         Some(other) => {
-            return fail(format!("unknown argument {other:?}: circles, rules, style or lower"));
+            return fail(format!(
+                "unknown argument {other:?}: circles, rules, style, lower or architecture"
+            ));
         }
     }
     Ok(())

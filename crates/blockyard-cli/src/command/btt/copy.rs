@@ -14,7 +14,7 @@ use crate::cli::{Convert, CopySectors};
 use crate::message::Failure;
 use crate::progress::{share, show_share};
 
-/// The maximum number of sectors that are copied at once.
+/// The maximum number of sectors that are copied at a time.
 const RUN: u8 = 64;
 
 pub(super) fn copy(args: &CopySectors) -> Result<(), Failure> {

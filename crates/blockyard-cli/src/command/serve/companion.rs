@@ -1,4 +1,4 @@
-//! The processes beside a server: the service manager that waits for it, and the command for which it runs. The parent is in
+//! The processes that run along with a server: the service manager that waits for it, and the command for which it runs. The parent is in
 //! [`parent`](super::parent).
 
 use core::time::Duration;
@@ -172,14 +172,14 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// A command that runs beside a server.
+/// A command that runs along with a server.
 ///
 /// Its process is not reaped before [`Self::conclude`], so that no other process can have its number.
 #[derive(Debug)]
 pub(super) struct Run(Child);
 
 impl Run {
-    /// Ends the command beside a server that has ended as `served` says: an error of the server is a line of the log, and the exit code
+    /// Ends the command of a server that has ended as `served` says: an error of the server is a line of the log, and the exit code
     /// is that of the command. The command has until `until`, or another signal, to end.
     pub(super) fn conclude(
         mut self,

@@ -37,7 +37,7 @@ pub(super) enum Cause {
     Processor,
     /// The command to drain.
     Drain,
-    /// The end of the command that ran beside the server.
+    /// The end of the command that ran along with the server.
     Run,
     /// The end of the parent process.
     Parent,

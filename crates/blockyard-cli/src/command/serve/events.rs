@@ -65,7 +65,7 @@ fn report(limit: &mut Limit) {
     }
 }
 
-/// A limit on lines: [`BURST`] at once, and one more in each [`PAUSE`].
+/// A limit on lines: [`BURST`] at a time, and one more in each [`PAUSE`].
 #[derive(Debug)]
 struct Limit {
     /// The instant at which the limit will be as if no line had ever come.

@@ -18,10 +18,10 @@ use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use blockyard::layer::fault::{Count, FaultRule};
+use blockyard_devices::profile::{FaultRules, MmcFaults};
+use blockyard_devices::stack::FaultCount;
 use blockyard_serve::control::{ControlConfig, DiskReader};
 use blockyard_serve::{Config, FaultCounts, Io, IoEngine, Server};
-use blockyard_sim::device::stack::FaultCount;
-use blockyard_sim::profile::{FaultRules, MmcFaults};
 use listenfd::ListenFd;
 
 use crate::cli::Serve;
@@ -226,7 +226,7 @@ fn controls(path: PathBuf, bell: Bell, has_authority: bool) -> ControlConfig {
     ControlConfig { path, drain, read_faults, read_disk: Some(read_disk) }
 }
 
-/// A channel for failures of lanes. Each is logged at once, and the rest of the server is drained for a limited time.
+/// A channel for failures of lanes. Each is logged immediately, and the rest of the server is drained for a limited time.
 fn failures(bell: Bell) -> mpsc::Sender<String> {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {

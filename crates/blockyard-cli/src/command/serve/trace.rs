@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use blockyard::time::Instant;
 use blockyard_serve::{Config, Tell, Watcher};
-use blockyard_sim::output::{Files, Lanes, LiveRecorder, OutputError};
+use blockyard_trace::output::{Files, Lanes, LiveRecorder, OutputError};
 
 use crate::message::warning;
 
@@ -30,7 +30,7 @@ impl Watcher for Traced {
 
 /// Warns that the traces end here.
 fn broken(error: &OutputError) {
-    warning(&format!("{error}: the traces end here, and the server goes on"));
+    warning(&format!("{error}: the traces end here, and the server continues"));
 }
 
 /// The traces of a server, if any.

@@ -1,4 +1,4 @@
-//! What is known of a task while the engine is recovered.
+//! The state of a task while the engine is recovered.
 
 use crate::exchange::Failure;
 

@@ -1,4 +1,4 @@
-//! What goes wrong is counted, and counted once.
+//! Each fault is counted, and counted once.
 
 use super::*;
 use crate::command::status::Status as CardStatus;

@@ -1,4 +1,4 @@
-//! What commands do (tables 7-3 and 7-4 of the specification).
+//! The effects of commands (tables 7-3 and 7-4 of the specification).
 
 use super::model::{Model, Phase, SECTORS, Sent};
 use super::registers::Kind;

@@ -1,4 +1,4 @@
-//! What a sink hears of each step: the action, its instant, and what it concerns.
+//! The events that a sink receives for each step: the action, its instant, and what it concerns.
 
 use super::*;
 use crate::driver::{Busy, Outcome};

@@ -1,4 +1,4 @@
-//! How kyber turns latencies into depths since Linux 4.20.
+//! Kyber's depths as a function of latency, by percentiles, as since Linux 4.20.
 //!
 //! Reads, writes and discards (whose target is 5 s) are measured; others are not. A latency is counted by
 //! the quarter of its target in which it ends: four buckets meet the target, and four miss it, of which

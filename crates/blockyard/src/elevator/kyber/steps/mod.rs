@@ -1,4 +1,4 @@
-//! How kyber turned latencies into depths from Linux 4.12 to 4.19.
+//! Kyber's depths as a function of latency, by steps, as from Linux 4.12 to 4.19.
 //!
 //! A read or synchronous write whose device latency exceeds its target begins a window of 10 ms. When a
 //! window ends, another of 100 ms follows while a domain misses its target or others have fewer tokens

@@ -1,0 +1,244 @@
+//! Checks of whole jobs, after all settings of a job are known.
+
+use super::engines;
+use super::error::{Buffered, Fault, JobError, Note, Remark};
+use super::limits::INSTANCES_MAX;
+use super::model::{Engine, Job, Mix, Strides};
+use super::op::Op;
+use super::value::Amount;
+
+/// Options that only some engines have.
+const ENGINE_OPTIONS: &[(&str, &[Engine])] = &[
+    ("hipri", &[Engine::IoUring, Engine::Pvsync2]),
+    ("fixedbufs", &[Engine::IoUring]),
+    ("registerfiles", &[Engine::IoUring]),
+    ("nonvectored", &[Engine::IoUring]),
+    ("userspace_reap", &[Engine::Libaio]),
+    ("libaio_vectored", &[Engine::Libaio]),
+    ("force_async", &[Engine::IoUring]),
+    ("cmdprio_percentage", &[Engine::Libaio, Engine::IoUring]),
+    ("cmdprio_bssplit", &[Engine::Libaio, Engine::IoUring]),
+    ("cmdprio_class", &[Engine::Libaio, Engine::IoUring]),
+    ("cmdprio", &[Engine::Libaio, Engine::IoUring]),
+];
+
+/// The bytes of a memory page.
+const PAGE_BYTES: u32 = 4096;
+
+/// Checks one job.
+pub(super) fn job(job: &Job) -> Result<(), JobError> {
+    buffering(job)?;
+    engine(job)?;
+    depth(job)?;
+    sizes(job)?;
+    strides(job)?;
+    targets(job)?;
+    pace(job)
+}
+
+/// Checks that the jobs up to this one request at most [`INSTANCES_MAX`] instances.
+pub(super) fn instances(job: &Job) -> Result<(), JobError> {
+    let asked = u64::from(job.first_instance) + u64::from(job.numjobs);
+    let fault = Fault::TooManyInstances { asked };
+    if asked > INSTANCES_MAX.into() { fail(job, "numjobs", fault) } else { Ok(()) }
+}
+
+fn fail(job: &Job, option: &str, fault: Fault) -> Result<(), JobError> {
+    Err(JobError { place: job.place_of(option).clone(), fault })
+}
+
+fn contradiction(
+    job: &Job,
+    option: &'static str,
+    other: &'static str,
+    reason: &'static str,
+) -> Result<(), JobError> {
+    fail(job, option, Fault::Contradiction { option, other, reason })
+}
+
+/// Checks `option`, which was just applied to a job whose `direct` was `before`. A later `direct`
+/// or `buffered` overrides an earlier one, but both in one section are an error.
+pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Result<(), Fault> {
+    let other = match option {
+        "direct" => "buffered",
+        "buffered" => "direct",
+        _ => return Ok(()),
+    };
+    if job.direct != before && job.places.0.get(other).is_some_and(|set| set.own) {
+        return Err(Fault::Contradiction { option, other, reason: "each is the other's opposite" });
+    }
+    Ok(())
+}
+
+/// Checks that a buffered job only reads, by calls that wait: nothing else is modelled.
+fn buffering(job: &Job) -> Result<(), JobError> {
+    if job.direct {
+        return Ok(());
+    }
+    if job.engine_name == "mmap" {
+        mapping(job)?;
+    }
+    let own = |option| job.places.0.get(option).is_some_and(|set| set.own);
+    let option = if own("buffered") { "buffered" } else { "direct" };
+    if job.pattern.mix != Mix::Read {
+        return fail(job, option, Fault::Buffered(Buffered::NotOnlyReads));
+    }
+    // libaio's calls return when their reads have ended.
+    if job.engine.is_async() && job.engine_name != "libaio" {
+        return fail(job, option, Fault::Buffered(Buffered::Engine(job.engine_name)));
+    }
+    if job.hipri {
+        return contradiction(
+            job,
+            "hipri",
+            option,
+            "nothing polls for the reads of the page cache",
+        );
+    }
+    if job.pre_read {
+        let reason = "the reads that fill the page cache before the job begins are not modelled; let an \
+                      earlier job read the file, and give this one `stonewall` and `invalidate=0`";
+        return fail(job, "pre_read", Fault::Unsupported { option: "pre_read", reason });
+    }
+    Ok(())
+}
+
+/// Checks that a job with mapped files reads in order or page by page.
+fn mapping(job: &Job) -> Result<(), JobError> {
+    let reason = if job.pattern.mix != Mix::Read {
+        "writes to mapped files are buffered writes, which come later"
+    } else if job.pattern.random && job.block.read.max_bytes() > PAGE_BYTES {
+        "a mapping reads random blocks of several pages page by page, which is not modelled"
+    } else {
+        return Ok(());
+    };
+    fail(job, "ioengine", Fault::Unsupported { option: "ioengine", reason })
+}
+
+/// Checks that a job with zones says so, and how long they are.
+fn strides(job: &Job) -> Result<(), JobError> {
+    let Strides { on, zone_bytes, .. } = job.strides;
+    if on && zone_bytes == 0 {
+        let reason = "strided zones need a size";
+        return contradiction(job, "zonemode", "zonesize", reason);
+    }
+    if !on && zone_bytes > 0 {
+        let reason = "there are zones only with zonemode=strided";
+        return contradiction(job, "zonesize", "zonemode", reason);
+    }
+    Ok(())
+}
+
+fn targets(job: &Job) -> Result<(), JobError> {
+    let priority = &job.command_priority;
+    let shared = priority.percent.each().into_iter().any(|percent| *percent > 0);
+    if shared && priority.shares.each().into_iter().any(|shares| !shares.is_empty()) {
+        let reason = "each I/O takes its priority from one of the two";
+        return contradiction(job, "cmdprio_bssplit", "cmdprio_percentage", reason);
+    }
+    let steady = &job.targets.steady;
+    if steady.window_ns > 0 && steady.window_ns < steady.interval_ns {
+        let reason = "the window is shorter than the time between two samples";
+        return contradiction(job, "steadystate_duration", "steadystate_check_interval", reason);
+    }
+    Ok(())
+}
+
+/// Returns notes about a job as a whole: options that are moot, and I/O that is buffered by
+/// default.
+pub(super) fn remarks(job: &Job) -> Vec<Note> {
+    const NO_CACHE: &str = "I/O is direct: no page cache is involved";
+    const NO_RUNTIME: &str = "runtime is not set";
+    const NO_WINDOW: &str = "steadystate_duration is not set";
+    const NO_TARGET: &str = "latency_target is not set";
+    const ONE: &str = "a synchronous engine has one I/O in flight";
+    let sized = job.size.is_some_and(|size| !matches!(size, Amount::Bytes(0)));
+    let moot = [
+        ("iodepth", !job.engine.is_async() && job.iodepth > 1, ONE),
+        ("invalidate", job.direct, NO_CACHE),
+        ("pre_read", job.direct, NO_CACHE),
+        ("fadvise_hint", job.direct, NO_CACHE),
+        ("time_based", job.time_based && job.runtime_ns.is_none(), NO_RUNTIME),
+        ("steadystate", job.targets.steady.window_ns == 0, NO_WINDOW),
+        ("latency_window", job.targets.latency.target_ns == 0, NO_TARGET),
+        ("latency_percentile", job.targets.latency.target_ns == 0, NO_TARGET),
+        ("latency_run", job.targets.latency.target_ns == 0, NO_TARGET),
+        ("rate_cycle", !job.targets.bounds.any(), "it only matters to rate_min"),
+        ("fill_device", job.fill_device && sized, "size says how much of the device is covered"),
+        ("openfiles", job.files() == 1, "the job has one file"),
+    ];
+    let set = |option: &str| job.places.0.get(option).map(|set| set.place.clone());
+    let moot = moot.into_iter().filter(|(_, moot, _)| *moot);
+    let mut notes: Vec<_> = moot
+        .filter_map(|(option, _, reason)| {
+            Some(Note { place: set(option)?, remark: Remark::NoEffect { option, reason } })
+        })
+        .collect();
+    if let Some(reason) = engines::likeness(job) {
+        let (engine, other) = (job.engine_name, job.engine.name());
+        let place = job.place_of("ioengine").clone();
+        notes.push(Note { place, remark: Remark::RunsAs { engine, other, reason } });
+    }
+    if job.verify {
+        notes.push(Note { place: job.place_of("verify").clone(), remark: Remark::Verified });
+    }
+    let mapped = job.engine_name == "mmap";
+    if !job.direct && !mapped && set("direct").or(set("buffered")).is_none() {
+        notes.push(Note { place: job.place.clone(), remark: Remark::BufferedByDefault });
+    }
+    notes
+}
+
+fn engine(job: &Job) -> Result<(), JobError> {
+    for (option, engines) in ENGINE_OPTIONS {
+        if job.places.0.contains_key(option) && !engines.contains(&job.engine) {
+            return fail(job, option, Fault::WrongEngine { option, engine: job.engine.name() });
+        }
+    }
+    Ok(())
+}
+
+fn depth(job: &Job) -> Result<(), JobError> {
+    if job.iodepth_low.is_some_and(|low| low > job.iodepth) {
+        return contradiction(
+            job,
+            "iodepth_low",
+            "iodepth",
+            "`iodepth_low` is the greater of the two",
+        );
+    }
+    if job.iodepth_batch_complete_max.is_some_and(|max| max < job.iodepth_batch_complete_min) {
+        let other = "iodepth_batch_complete_min";
+        return contradiction(
+            job,
+            "iodepth_batch_complete_max",
+            other,
+            "`iodepth_batch_complete_max` is the smaller of the two",
+        );
+    }
+    Ok(())
+}
+
+fn sizes(job: &Job) -> Result<(), JobError> {
+    let block_bytes = u64::from(job.min_block_bytes());
+    debug_assert!(block_bytes > 0, "the parser refuses blocks of no bytes");
+    let files = job.files() as u64;
+    let (option, size_bytes) = match (job.filesize_bytes, job.size) {
+        (Some(bytes), _) => ("filesize", bytes),
+        // 0 is the whole device.
+        (None, Some(Amount::Bytes(bytes))) if bytes > 0 => ("size", bytes / files),
+        _ => return Ok(()),
+    };
+    if size_bytes < block_bytes {
+        return fail(job, option, Fault::SmallerThanBlock { size_bytes, block_bytes });
+    }
+    Ok(())
+}
+
+fn pace(job: &Job) -> Result<(), JobError> {
+    let both = |op: &Op| *job.rate_bytes_per_s.of(*op) > 0 && *job.rate_iops.of(*op) > 0;
+    if Op::ALL.iter().any(both) {
+        return contradiction(job, "rate_iops", "rate", "only one of them can limit a kind of I/O");
+    }
+    Ok(())
+}

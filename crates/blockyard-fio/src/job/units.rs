@@ -1,0 +1,53 @@
+//! The units in which random offsets are drawn, and whether a pass may visit a block twice.
+
+use super::model::{Distribution, Job};
+use super::op::{Op, PerOp};
+
+/// How a job visits the blocks of a region at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visits {
+    /// Any block, as often as it is drawn.
+    Any,
+    /// Each block once in a pass. All I/Os have the length of a block.
+    Once,
+    /// The same for I/Os of several lengths, which needs a map with a bit for each block, as in
+    /// fio.
+    Mapped,
+}
+
+/// The random offsets of a job in one region.
+#[derive(Clone, Debug)]
+pub(crate) struct Units {
+    /// Offsets of each kind of I/O are multiples of this number of bytes.
+    pub(crate) align_bytes: PerOp<u64>,
+    /// The distance between two blocks in bytes.
+    pub(crate) unit_bytes: u64,
+    /// The number of blocks, at least one. The last one has room for the shortest I/O.
+    pub(crate) blocks: u64,
+    /// How often a pass visits a block.
+    pub(crate) visits: Visits,
+}
+
+impl Units {
+    /// Returns the units of `job` in a region of `region_bytes`.
+    pub(crate) fn of(job: &Job, region_bytes: u64) -> Self {
+        let align =
+            |op| job.block_align_bytes.of(op).unwrap_or(job.block.of(op).min_bytes().into());
+        let align_bytes =
+            PerOp { read: align(Op::Read), write: align(Op::Write), trim: align(Op::Trim) };
+        let mix = || job.pattern.mix.ops().iter();
+        let unit_bytes = mix().map(|op| *align_bytes.of(*op)).min().unwrap_or(1).max(1);
+        let room = region_bytes.saturating_sub(job.min_block_bytes().into());
+        let aligned = job.block_align_bytes.each().iter().any(|align| align.is_some());
+        let mapped = job.distribution == Distribution::Uniform && !job.norandommap && !aligned;
+        let blocks_of = |op: &Op| job.block.of(*op);
+        let has_one_unit = mix().all(|op| *align_bytes.of(*op) == unit_bytes);
+        let has_one_length = mix().all(|op| blocks_of(op).min_bytes() == blocks_of(op).max_bytes());
+        let visits = match mapped {
+            true if has_one_unit && !has_one_length => Visits::Mapped,
+            true => Visits::Once,
+            false => Visits::Any,
+        };
+        Self { align_bytes, unit_bytes, blocks: room / unit_bytes + 1, visits }
+    }
+}
