@@ -30,7 +30,10 @@ def printed(program, command):
 
 
 def excerpt(ranges, text):
-    """Returns the lines of the ranges `1-3 9-15`; a line `...` stands for each gap, and for the lines after the last range."""
+    """Returns the lines of the ranges `1-3 9-15`.
+
+    A line `...` replaces each gap, and the lines after the last range.
+    """
     lines = text.splitlines(keepends=True)
     parts, end = [], 0
     for first, last in ([int(number) for number in one.split("-")] for one in ranges.split()):
