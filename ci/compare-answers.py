@@ -145,7 +145,8 @@ def record(program, file, pattern):
 
 
 def hash_of(answered):
-    """The hash of a device and a design: of the jobs that are not refused, and their answers' hashes.
+    """The hash of a device and a design: of the jobs that are not refused, and their answers'
+    hashes.
 
     Keys come in order, so that their order is no difference.
     """

@@ -4,10 +4,11 @@
     ci/walkthroughs.py PROGRAM FILE...            says where a document differs, and fails
     ci/walkthroughs.py --update PROGRAM FILE...   writes what the commands print into the documents
 
-A command stands in a block of text as `$ blockyard ...`, and the lines below it up to the next command or the end of the block
-are what it prints. A command that serves, or that needs a server, is not run: it has no lines below it, or the line before the
-block says `<!-- not run -->`. After `<!-- lines 1-3 9-15 -->` the block has these lines alone of what the command prints,
-and `...` where others were left out.
+A command stands in a block of text as `$ blockyard ...`, and the lines below it up to the next
+command or the end of the block are what it prints. A command that serves, or that needs a server,
+is not run: it has no lines below it, or the line before the block says `<!-- not run -->`. After
+`<!-- lines 1-3 9-15 -->` the block has these lines alone of what the command prints, and `...`
+where others were left out.
 """
 
 import os
@@ -29,7 +30,10 @@ def printed(program, command):
 
 
 def excerpt(ranges, text):
-    """Returns the lines of the ranges `1-3 9-15`; a line `...` stands for each gap, and for the lines after the last range."""
+    """Returns the lines of the ranges `1-3 9-15`.
+
+    A line `...` replaces each gap, and the lines after the last range.
+    """
     lines = text.splitlines(keepends=True)
     parts, end = [], 0
     for first, last in ([int(number) for number in one.split("-")] for one in ranges.split()):

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # fio 3.33 reads `runtime=2s // two seconds` as two microseconds.
 #
-# Behind a number with its unit, fio drops text that it does not know, such as a comment of another language. With it goes the unit
-# `s`: the rest is taken as microseconds, and the job ends at once, with exit code 0 and no message. A number without a unit keeps its
-# seconds, and one in `ms` its milliseconds, so that the fault shows in one of three jobs that look alike:
+# Behind a number with its unit, fio drops text that it does not know, such as a comment of another
+# language. With it goes the unit `s`: the rest is taken as microseconds, and the job ends at once,
+# with exit code 0 and no message. A number without a unit keeps its seconds, and one in `ms` its
+# milliseconds, so that the fault shows in one of three jobs that look alike:
 #
 #   runtime=2s            2.0 s, some two thousand reads with pauses of 1 ms
 #   runtime=2 // x        2.0 s
 #   runtime=2000ms // x   2.0 s
 #   runtime=2s // x       0 s, no read
 #
-# Seen with fio 3.33-3 of Debian 12 (bookworm), 2026-11-27. Needs apt-get and python3. Fails if this changes.
+# Seen with fio 3.33-3 of Debian 12 (bookworm), 2026-11-27. Needs apt-get and python3. Fails if this
+# changes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/fio.bash"
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # fio 3.33 with `nrfiles=2 fdatasync=1` writes one file and syncs the other.
 #
-# A sync takes the next turn of the round of files, as a write does. With two files in turn, each write to the first is followed by
-# fdatasync of the second, which has nothing to sync, until the first file is full; then it is the other way around. So the job measures
-# the sync of clean files, and the data of no write is durable when the sync behind it returns. With one file, or with
+# A sync takes the next turn of the round of files, as a write does. With two files in turn, each
+# write to the first is followed by fdatasync of the second, which has nothing to sync, until the
+# first file is full; then it is the other way around. So the job measures the sync of clean files,
+# and the data of no write is durable when the sync behind it returns. With one file, or with
 # `file_service_type=sequential`, the file that was written is synced.
 #
 # The log of the I/Os that fio issues shows it, and so does strace:

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
 # Linux 6.1 and 6.12 drop writes to a block device before they refuse to punch a hole there.
 #
-# `fallocate` with FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE asks a block device for zeroes that need no writing. Linux empties the
-# page cache of the range first, and only then finds that the device has no such command. The call fails with EOPNOTSUPP, but writes
-# to the range that had not reached the device are gone: reads return the old data, and fsync succeeds. Writes that were synced before
-# the call stay. So a program that tries the fast way, and takes the error for "nothing has happened", loses data.
+# `fallocate` with FALLOC_FL_PUNCH_HOLE and FALLOC_FL_KEEP_SIZE asks a block device for zeroes that
+# need no writing. Linux empties the page cache of the range first, and only then finds that the
+# device has no such command. The call fails with EOPNOTSUPP, but writes to the range that had not
+# reached the device are gone: reads return the old data, and fsync succeeds. Writes that were
+# synced before the call stay. So a program that tries the fast way, and takes the error for
+# "nothing has happened", loses data.
 #
-# Here the device is a loop device over a file in ramfs, which cannot punch holes. On the device, 8192 bytes of `o` (old) are
-# overwritten with `n` (new) through the page cache, and the hole is refused. The device is open throughout, because Linux syncs a
-# device when its last user closes it:
+# Here the device is a loop device over a file in ramfs, which cannot punch holes. On the device,
+# 8192 bytes of `o` (old) are overwritten with `n` (new) through the page cache, and the hole is
+# refused. The device is open throughout, because Linux syncs a device when its last user closes it:
 #
 #   not synced before the call: fallocate fails, fsync succeeds, the device has o
 #   synced before the call:     fallocate fails, fsync succeeds, the device has n
 #
-# Seen with Linux 6.1.176-1 and 6.12.117-1~deb12u1 of Debian 12 (bookworm), 2026-11-27. Boots each in QEMU without KVM, some five
-# seconds per kernel. Needs apt-get on amd64, and 300 MB in the temporary folder. Fails if this changes.
+# Seen with Linux 6.1.176-1 and 6.12.117-1~deb12u1 of Debian 12 (bookworm), 2026-11-27. Boots each
+# in QEMU without KVM, some five seconds per kernel. Needs apt-get on amd64, and 300 MB in the
+# temporary folder. Fails if this changes.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/packages.bash"
 

@@ -1,4 +1,5 @@
-# Unpacks pinned packages of Debian 12 below a temporary folder, for the findings that source this file.
+# Unpacks pinned packages of Debian 12 below a temporary folder, for the findings that source this
+# file.
 #
 # Sets `scratch`, which is removed at the end. Needs apt-get.
 

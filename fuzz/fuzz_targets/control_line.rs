@@ -1,5 +1,5 @@
-//! Any bytes at the control socket: each line is understood or refused, in whatever pieces it comes, and never later
-//! than at the limit.
+//! Any bytes at the control socket: each line is understood or refused, in whatever pieces it
+//! comes, and never later than at the limit.
 #![no_main]
 
 use blockyard_serve::control::{LINE_BYTES_MAX, Request};

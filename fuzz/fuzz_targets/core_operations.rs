@@ -1,5 +1,6 @@
-//! Reads any bytes as a system and operations on it. No contract of the core is broken, and every bio
-//! ends. The core's tests define what the bytes mean and what watches the run, and play random bytes too.
+//! Reads any bytes as a system and operations on it. No contract of the core is broken, and every
+//! bio ends. The core's tests define what the bytes mean and what watches the run, and play random
+//! bytes too.
 #![no_main]
 
 #[path = "../../crates/blockyard/tests/durability/mod.rs"]

@@ -1,5 +1,5 @@
-//! Reads any bytes as fault rules. The result is rules that the fault layer accepts, or an error that
-//! names the file and an existing line. Nothing panics.
+//! Reads any bytes as fault rules. The result is rules that the fault layer accepts, or an error
+//! that names the file and an existing line. Nothing panics.
 #![no_main]
 
 use blockyard::device::null::NullDevice;

@@ -1,12 +1,13 @@
-//! Reads any bytes as a goal, and judges an answer by it. The result is a verdict or an error; nothing panics.
+//! Reads any bytes as a goal, and judges an answer by it. The result is a verdict or an error;
+//! nothing panics.
 #![no_main]
 
 use std::sync::OnceLock;
 
 use blockyard_answer::goal::Goal;
 use blockyard_answer::{Answer, whatif};
-use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Conditions;
 use libfuzzer_sys::fuzz_target;
 

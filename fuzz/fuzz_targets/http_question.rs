@@ -1,5 +1,5 @@
-//! Any bytes as a question over HTTP: understood or refused, in whatever pieces they come, and never
-//! later than at the limit.
+//! Any bytes as a question over HTTP: understood or refused, in whatever pieces they come, and
+//! never later than at the limit.
 #![no_main]
 
 use blockyard_serve::http::{QUESTION_BYTES_MAX, Question};

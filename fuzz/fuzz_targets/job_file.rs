@@ -1,4 +1,5 @@
-//! Reads any bytes as a job file and as a command line. The result is jobs or an error; nothing panics.
+//! Reads any bytes as a job file and as a command line. The result is jobs or an error; nothing
+//! panics.
 #![no_main]
 
 use std::io;
@@ -7,8 +8,8 @@ use blockyard_fio::job::{JobFile, Source, parse_args, parse_bytes};
 use blockyard_fio::workload::Generator;
 use libfuzzer_sys::fuzz_target;
 
-/// Answers each include with the second half of the input and each variable with its third line, so that
-/// no file is read.
+/// Answers each include with the second half of the input and each variable with its third line, so
+/// that no file is read.
 struct Input<'a>(&'a [u8]);
 
 impl Source for Input<'_> {

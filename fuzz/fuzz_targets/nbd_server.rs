@@ -1,6 +1,6 @@
-//! Reads any bytes as an NBD connection: handshake, TLS boundary and requests. Nothing panics, the result
-//! does not depend on where the bytes are cut, and a strict client can read every answer. The crate's tests
-//! define the exports, and play sessions with errors too.
+//! Reads any bytes as an NBD connection: handshake, TLS boundary and requests. Nothing panics, the
+//! result does not depend on where the bytes are cut, and a strict client can read every answer.
+//! The crate's tests define the exports, and play sessions with errors too.
 #![no_main]
 
 #[path = "../../crates/blockyard-wire/tests/nbd/mod.rs"]

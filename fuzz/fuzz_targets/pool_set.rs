@@ -1,5 +1,6 @@
-//! Reads any bytes as a pool set. The result is parts with absolute paths, or an error with the number of a line of the
-//! file. Nothing panics. The same parts in the plainest words give the same set.
+//! Reads any bytes as a pool set. The result is parts with absolute paths, or an error with the
+//! number of a line of the file. Nothing panics. The same parts in the plainest words give the same
+//! set.
 #![no_main]
 
 use blockyard_pmem::{PoolSet, PoolSetError};

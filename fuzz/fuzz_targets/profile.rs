@@ -1,5 +1,6 @@
-//! Reads any bytes as a design, as a device, and as a value that replaces one of a device. The result is a profile within
-//! its bounds, or an error that names the file or the key. Nothing panics.
+//! Reads any bytes as a design, as a device, and as a value that replaces one of a device. The
+//! result is a profile within its bounds, or an error that names the file or the key. Nothing
+//! panics.
 #![no_main]
 
 use blockyard_devices::profile::{Design, Device, Override, ProfileError};

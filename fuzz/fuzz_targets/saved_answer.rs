@@ -1,12 +1,12 @@
-//! Reads any bytes as a saved answer and compares it with a good one and with itself, as text, as data and as a page. The
-//! result is a comparison or an error; nothing panics.
+//! Reads any bytes as a saved answer and compares it with a good one and with itself, as text, as
+//! data and as a page. The result is a comparison or an error; nothing panics.
 #![no_main]
 
 use std::sync::OnceLock;
 
 use blockyard_answer::whatif;
-use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::simulate::Conditions;
 use libfuzzer_sys::fuzz_target;
 

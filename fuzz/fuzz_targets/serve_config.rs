@@ -1,5 +1,5 @@
-//! Reads any bytes as a file for `serve --config`. The result is disks to serve, or an error that names the
-//! file and an existing line. Nothing panics.
+//! Reads any bytes as a file for `serve --config`. The result is disks to serve, or an error that
+//! names the file and an existing line. Nothing panics.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

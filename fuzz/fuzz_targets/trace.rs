@@ -1,11 +1,11 @@
-//! Reads any bytes as a trace. The result is records in the order of time, the same ones each time, or an
-//! error that names the file. Nothing panics. An accepted trace is replayed at every pace.
+//! Reads any bytes as a trace. The result is records in the order of time, the same ones each time,
+//! or an error that names the file. Nothing panics. An accepted trace is replayed at every pace.
 #![no_main]
 
 use blockyard_devices::profile::{Design, Device};
 use blockyard_sim::replay::{Map, Options, Pace, Replay};
-use blockyard_trace::{Source, Trace};
 use blockyard_sim::simulate::{Conditions, Simulation};
+use blockyard_trace::{Source, Trace};
 use libfuzzer_sys::fuzz_target;
 use std::sync::LazyLock;
 

@@ -1,8 +1,8 @@
-//! A program without std: it sends one read through the core and one through an NBD session, and runs the
-//! firmware of `crates/blockyard-mmc/examples/firmware`.
+//! A program without std: it sends one read through the core and one through an NBD session, and
+//! runs the firmware of `crates/blockyard-mmc/examples/firmware`.
 //!
-//! The libraries need only memory and a panic handler, both of which are here. If a dependency brought in
-//! std, there would be two panic handlers, and the program would not build.
+//! The libraries need only memory and a panic handler, both of which are here. If a dependency
+//! brought in std, there would be two panic handlers, and the program would not build.
 #![no_std]
 #![no_main]
 
@@ -146,8 +146,8 @@ fn passes(policies: Policies, cookie: u64) -> bool {
         && queue.is_empty()
 }
 
-/// Whether the firmware reads back its writes under both pipelines, and the host software queue leaves the
-/// bus idle for a shorter time than the serial pipeline.
+/// Whether the firmware reads back its writes under both pipelines, and the host software queue
+/// leaves the bus idle for a shorter time than the serial pipeline.
 fn firmware_works() -> bool {
     let pipelines = [Pipeline::Serial, Pipeline::Hsq(HsqPolicy::TODAY)];
     let [serial, hsq] = pipelines.map(|pipeline| demo::run(pipeline, 0));
@@ -174,8 +174,8 @@ fn serves(cookie: u64) -> Option<u64> {
     header[8..16].eq(&cookie.to_be_bytes()).then_some(answer.data_bytes)
 }
 
-/// Returns 0 on success. Adds 1 if a read fails in the core or in the NBD session, and 2 if the firmware
-/// fails.
+/// Returns 0 on success. Adds 1 if a read fails in the core or in the NBD session, and 2 if the
+/// firmware fails.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
     let core = passes(Policies::NONE, 7) && passes(Policies::mq_deadline(), 8);

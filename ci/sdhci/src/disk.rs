@@ -1,4 +1,5 @@
-//! The disk, and the loop that runs it: a request queue over the card's driver over the controller's driver.
+//! The disk, and the loop that runs it: a request queue over the card's driver over the
+//! controller's driver.
 
 use crate::sdhci::Sdhci;
 use blockyard::bio::Bio;
@@ -55,7 +56,8 @@ impl Disk {
         self.host.driver.controller
     }
 
-    /// Performs `bios`, as many at once as the queue takes. Reports each to `ended` with its status.
+    /// Performs `bios`, as many at once as the queue takes. Reports each to `ended` with its
+    /// status.
     ///
     /// # Panics
     ///
@@ -86,7 +88,8 @@ impl Disk {
             return;
         }
         if !self.queue.is_empty() {
-            // At most until the next tick, after which `now` may have passed `poll_at` of driver or queue.
+            // At most until the next tick, after which `now` may have passed `poll_at` of driver or
+            // queue.
             self.sdhci().sleep(now);
         }
     }

@@ -1,4 +1,5 @@
-//! A program for a bare PC that drives an SD host controller (SDHCI) which nobody here wrote: QEMU's.
+//! A program for a bare PC that drives an SD host controller (SDHCI) which nobody here wrote:
+//! QEMU's.
 //!
 //! ```text
 //! machine/     boot, interrupts, port I/O, DMA memory, heap: all unsafe code
@@ -35,8 +36,9 @@ use machine::Line;
 use pci::Function;
 use sdhci::Sdhci;
 
-/// How the end of busy is found, and when the next request starts: one request at a time; the next one prepared
-/// meanwhile; a queue from which the interrupt starts the next; as in Linux, with CMD13 after each write.
+/// How the end of busy is found, and when the next request starts: one request at a time; the next
+/// one prepared meanwhile; a queue from which the interrupt starts the next; as in Linux, with
+/// CMD13 after each write.
 const HOSTS: [(&str, Pipeline, BusyDetect); 4] = [
     ("serial", Pipeline::Serial, BusyDetect::Hardware),
     ("double-buffer", Pipeline::TwoSlotFull, BusyDetect::Hardware),
@@ -50,8 +52,8 @@ fn panic(why: &PanicInfo<'_>) -> ! {
     serial::exit(false)
 }
 
-/// Runs after the machine is set up. Each byte from the host is an order: (w)rite and read, (f)ail transfers, (r)emove
-/// and insert the card, (q)uit.
+/// Runs after the machine is set up. Each byte from the host is an order: (w)rite and read, (f)ail
+/// transfers, (r)emove and insert the card, (q)uit.
 fn main() -> ! {
     let clock = Clock::new();
     let function = Function::sd_host().expect("SD host controller on bus 0");
@@ -95,7 +97,8 @@ fn bring_up(mut sdhci: Sdhci, policy: HostPolicy, policies: Policies) -> Disk {
     Disk::new(sdhci, &card, policy, policies)
 }
 
-/// Runs `run` under each host policy, without and with a scheduler, each time in another part of the disk.
+/// Runs `run` under each host policy, without and with a scheduler, each time in another part of
+/// the disk.
 fn for_each_design(
     mut sdhci: Sdhci,
     generations: &mut impl Iterator<Item = u32>,
@@ -114,8 +117,12 @@ fn for_each_design(
     sdhci
 }
 
+/// The commands and interrupts so far.
+fn uses(disk: &mut Disk) -> [u32; 2] {
+    [disk.sdhci().commands, disk.sdhci().interrupts()]
+}
+
 fn write_and_read(disk: &mut Disk, generation: u32, design: fmt::Arguments<'_>) {
-    let uses = |disk: &mut Disk| [disk.sdhci().commands, disk.sdhci().interrupts()];
     let before = uses(disk);
     let bios = workload::write_and_read(disk, generation);
     let [commands, interrupts] = uses(disk);

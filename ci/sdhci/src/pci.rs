@@ -31,8 +31,8 @@ impl Function {
         ports::write_32(DATA, value);
     }
 
-    /// Lets the device answer and use memory. Returns the address of its registers and its interrupt line, which
-    /// the machine's firmware has assigned.
+    /// Lets the device answer and use memory. Returns the address of its registers and its
+    /// interrupt line, which the machine's firmware has assigned.
     pub(crate) fn enable(self) -> (u32, u8) {
         let command = self.read(0x04) & 0xffff; // the status above clears bits that are written
         self.write(0x04, command | MEMORY | BUS_MASTER);

@@ -1,12 +1,13 @@
-//! The workload of the program. Each acknowledged change is a line, by which the host checks QEMU's image
-//! file afterwards:
+//! The workload of the program. Each acknowledged change is a line, by which the host checks QEMU's
+//! image file afterwards:
 //!
 //! ```text
 //! wrote SECTOR SECTORS GENERATION     each sector holds its pattern of this generation
 //! discarded SECTOR SECTORS            each sector was erased
 //! ```
 //!
-//! Zeroes are not asked for: QEMU's card says that erased sectors read as zeroes, and fills them with ones.
+//! Zeroes are not asked for: QEMU's card says that erased sectors read as zeroes, and fills them
+//! with ones.
 
 use crate::disk::Disk;
 use crate::machine::DmaMemory;
@@ -17,7 +18,8 @@ use blockyard::bio::{Bio, Op};
 use blockyard::status::Status;
 use blockyard::unit::SECTOR_BYTES;
 
-/// The places of one run. Each has two neighbouring writes, of up to half the sectors of a place together.
+/// The places of one run. Each has two neighbouring writes, of up to half the sectors of a place
+/// together.
 const PLACES: u32 = 16;
 const PLACE_SECTORS: u32 = 256;
 /// The largest transfer, which comes behind the places.
@@ -33,7 +35,8 @@ const LARGEST_AT: u32 = 3 * SDMA_BOUNDARY + BUFFER_BYTES;
 const _: () = assert!(DATA_FROM + 2 * PLACES * BUFFER_BYTES <= LARGEST_AT);
 const _: () = assert!(LARGEST_AT + LARGEST_SECTORS * SECTOR_BYTES <= DmaMemory::BYTES);
 
-/// Returns the address of the memory of the bio with number `at` of a run, which is the largest if it is the last.
+/// Returns the address of the memory of the bio with number `at` of a run, which is the largest if
+/// it is the last.
 fn buffer(memory: &DmaMemory, at: u32) -> u32 {
     memory.start() + if at < 2 * PLACES { DATA_FROM + at * BUFFER_BYTES } else { LARGEST_AT }
 }
@@ -71,8 +74,8 @@ fn range(bio: &Bio) -> impl core::fmt::Display {
     core::fmt::from_fn(move |f| write!(f, "{} {}", bio.sector, bio.sectors))
 }
 
-/// Writes places all over a part of the disk of this `generation` alone, and reads them back in another order.
-/// Returns the number of bios.
+/// Writes places all over a part of the disk of this `generation` alone, and reads them back in
+/// another order. Returns the number of bios.
 ///
 /// # Panics
 ///
@@ -132,16 +135,19 @@ pub(crate) fn write_and_read(disk: &mut Disk, generation: u32) -> u32 {
 ///
 /// Panics if a bio fails.
 pub(crate) fn discard(disk: &mut Disk, generation: u32) {
-    let place = |at: u32| u64::from(generation * RUN_SECTORS + at * PLACE_SECTORS);
-    let discards = [0, 3].map(|at| Bio::new(Op::Discard, place(at), PLACE_SECTORS, 0));
+    let discards = [0, 3].map(|at| {
+        let place = generation * RUN_SECTORS + at * PLACE_SECTORS;
+        Bio::new(Op::Discard, place.into(), PLACE_SECTORS, 0)
+    });
     disk.perform(&discards, |bio, status| {
         assert_eq!(status, Status::Ok, "discard of {}", range(bio));
         say!("discarded {}", range(bio));
     });
 }
 
-/// Lets transfers fail, and checks that the driver tries them again until they succeed, or reports that they do not;
-/// the disk works afterwards. Returns the number of failures that the driver has seen.
+/// Lets transfers fail, and checks that the driver tries them again until they succeed, or reports
+/// that they do not; the disk works afterwards. Returns the number of failures that the driver has
+/// seen.
 ///
 /// # Panics
 ///
@@ -149,33 +155,37 @@ pub(crate) fn discard(disk: &mut Disk, generation: u32) {
 pub(crate) fn fail_transfers(disk: &mut Disk, generation: u32) -> u64 {
     let sector = u64::from(generation * RUN_SECTORS);
     let memory = buffer(&disk.sdhci().memory, 0);
-    let one_by_one = |disk: &mut Disk, bio: Bio, transfers_to_fail, status| {
-        disk.sdhci().transfers_to_fail = transfers_to_fail;
-        disk.perform(&[bio], |bio, found| assert_eq!(found, status, "{:?}", bio.op));
-        disk.sdhci().transfers_to_fail = 0;
-    };
-    let fill = |disk: &mut Disk, content: &dyn Fn(u64) -> [u8; SECTOR_BYTES as usize]| {
-        for at in 0..FAILING_SECTORS {
-            let content = content(sector + u64::from(at));
-            disk.sdhci().memory.write(memory + at * SECTOR_BYTES, &content);
-        }
-    };
     let write = Bio::write(sector, FAILING_SECTORS, memory.into());
     let read = Bio::read(sector, FAILING_SECTORS, memory.into());
-    fill(disk, &|sector| pattern(sector, generation));
-    one_by_one(disk, write, 2, Status::Ok);
+    fill(disk, &write, |sector| pattern(sector, generation));
+    perform_failing(disk, write, 2, Status::Ok);
     say!("wrote {} {generation}", range(&write));
-    fill(disk, &|_| [0; SECTOR_BYTES as usize]);
+    fill(disk, &read, |_| [0; SECTOR_BYTES as usize]);
     // Three times: then it is read sector by sector.
-    one_by_one(disk, read, 3, Status::Ok);
+    perform_failing(disk, read, 3, Status::Ok);
     expect(disk, &read, |sector| pattern(sector, generation));
     for bio in [write, read] {
-        one_by_one(disk, bio, u32::MAX, Status::IoError);
+        perform_failing(disk, bio, u32::MAX, Status::IoError);
     }
-    fill(disk, &|_| [0; SECTOR_BYTES as usize]);
-    one_by_one(disk, read, 0, Status::Ok);
+    fill(disk, &read, |_| [0; SECTOR_BYTES as usize]);
+    perform_failing(disk, read, 0, Status::Ok);
     expect(disk, &read, |sector| pattern(sector, generation));
     disk.counts().failures
+}
+
+/// Performs a bio whose first transfers fail, and checks its status.
+fn perform_failing(disk: &mut Disk, bio: Bio, transfers_to_fail: u32, status: Status) {
+    disk.sdhci().transfers_to_fail = transfers_to_fail;
+    disk.perform(&[bio], |bio, found| assert_eq!(found, status, "{:?}", bio.op));
+    disk.sdhci().transfers_to_fail = 0;
+}
+
+/// Fills the memory of a bio with the `content` of each of its sectors.
+fn fill(disk: &mut Disk, bio: &Bio, content: impl Fn(u64) -> [u8; SECTOR_BYTES as usize]) {
+    for at in 0..bio.sectors {
+        let content = content(bio.sector + u64::from(at));
+        disk.sdhci().memory.write(address(bio) + at * SECTOR_BYTES, &content);
+    }
 }
 
 /// Reads one sector again and again until the card is gone. Then another bio ends at once.

@@ -6,8 +6,8 @@ use core::time::Duration;
 use std::io;
 use std::process::Command;
 
-/// Thousand I/Os per second of random 4 KiB reads at [`DEPTH`] by the engine with this name, on the first GiB of a file or, with
-/// the null engine, on nothing. fio changes no file.
+/// Thousand I/Os per second of random 4 KiB reads at [`DEPTH`] by the engine with this name, on the
+/// first GiB of a file or, with the null engine, on nothing. fio changes no file.
 ///
 /// # Errors
 ///

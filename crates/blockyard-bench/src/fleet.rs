@@ -1,8 +1,9 @@
-//! Threads that read from disks of one host, as many of each as wished: the cost of an I/O as they grow.
+//! Threads that read from disks of one host, as many of each as wished: the cost of an I/O as they
+//! grow.
 //!
-//! The device completes at once and is always full. Each thread has one read under way at a time; those that get no tag
-//! sleep until a queue names them. One step is one I/O: the oldest request completes, its thread reads again, or sleeps,
-//! and those that were woken try again.
+//! The device completes at once and is always full. Each thread has one read under way at a time;
+//! those that get no tag sleep until a queue names them. One step is one I/O: the oldest request
+//! completes, its thread reads again, or sleeps, and those that were woken try again.
 
 use crate::{CAPACITY_SECTORS, SECTORS_PER_BIO, Sectors};
 use blockyard::bio::Bio;
@@ -74,7 +75,8 @@ impl Fleet {
         };
         let disk = |number| RequestQueue::new(QueueId(number), config.clone(), &host);
         let disks = (0..size.disks).map(disk).collect();
-        let (sectors, ready) = (Sectors::default(), (0..size.threads()).collect());
+        let ready = (0..size.threads()).collect();
+        let sectors = Sectors::default();
         let mut fleet = Self { size, host, disks, sectors, ready, now: Instant::ZERO };
         fleet.go_on();
         fleet

@@ -1,4 +1,5 @@
-//! A lane of the server under a load that is the same in every run: 4 KiB random reads of a disk in memory.
+//! A lane of the server under a load that is the same in every run: 4 KiB random reads of a disk in
+//! memory.
 
 use crate::Sectors;
 use crate::nbd::client::Client;
@@ -64,7 +65,8 @@ pub fn read_in_memory(policies: Policies, ios: u64) -> Result<(), Box<dyn Error>
         next: Box::new(move |_, round| {
             for slot in 0..usize::try_from(left).unwrap_or(DEPTH).min(DEPTH) {
                 let offset = sectors.draw() * 512 % DISK_BYTES;
-                let (len, at) = (BLOCK_BYTES as u64, slot * BLOCK_BYTES);
+                let len = BLOCK_BYTES as u64;
+                let at = slot * BLOCK_BYTES;
                 round.push(Ask { op: Op::Read, offset, len, at, fua: false });
             }
             left -= round.len() as u64;

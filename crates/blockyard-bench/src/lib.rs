@@ -1,17 +1,20 @@
 //! Benchmarks of Blockyard: nanoseconds and instructions per I/O.
 //!
-//! All measurements of the core share [`IoLoop`]. Its device completes at once and is always full, like the
-//! null device under SPDK's `bdevperf`: each step completes one request, takes the ended bio,
-//! submits another one in its place, and runs the hardware queues that the request queue names.
+//! All measurements of the core share [`IoLoop`]. Its device completes at once and is always full,
+//! like the null device under SPDK's `bdevperf`: each step completes one request, takes the ended
+//! bio, submits another one in its place, and runs the hardware queues that the request queue
+//! names.
 //!
-//! - `cargo run --release -p blockyard-bench --bin core`: nanoseconds per I/O, beside fio's null engine.
+//! - `cargo run --release -p blockyard-bench --bin core`: nanoseconds per I/O, beside fio's null
+//!   engine.
 //! - `cargo run --release -p blockyard-bench --bin instructions`: instructions per I/O, counted by
 //!   valgrind's callgrind. The program's header describes the method.
 //! - `bench/peers.sh`: a comparison of NBD servers; see [`nbd`].
 //!
-//! `instructions` also counts the lane and the simulator. `simulator` measures the simulator's I/Os per second,
-//! and `tracing` the cost of a trace; all three run the jobs in [`simulated`]. `btt` compares a BTT with its
-//! raw memory. `cargo bench -p blockyard-bench` measures the elevators and the histogram alone, by divan.
+//! `instructions` also counts the lane and the simulator. `simulator` measures the simulator's I/Os
+//! per second, and `tracing` the cost of a trace; all three run the jobs in [`simulated`]. `btt`
+//! compares a BTT with its raw memory. `cargo bench -p blockyard-bench` measures the elevators and
+//! the histogram alone, by divan.
 
 pub mod disk;
 pub mod fio;
@@ -138,8 +141,8 @@ impl<S: Sink> IoLoop<S> {
             ..QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), policies)
         };
         let queue = RequestQueue::new(QueueId(0), config, &host);
-        let (sectors, now) = (Sectors::default(), Instant::ZERO);
-        let mut io = Self { host, queue, sectors, position: 0, now };
+        let sectors = Sectors::default();
+        let mut io = Self { host, queue, sectors, position: 0, now: Instant::ZERO };
         for _ in 0..all {
             io.submit_read();
             io.run();

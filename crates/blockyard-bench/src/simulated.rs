@@ -55,7 +55,8 @@ pub const PMEM: Workload = Workload {
 };
 
 impl Workload {
-    /// The options with which the job ends after `ios` I/Os, rounded down to the same number for each instance.
+    /// The options with which the job ends after `ios` I/Os, rounded down to the same number for
+    /// each instance.
     #[must_use]
     pub fn amount(&self, ios: u64) -> String {
         format!("--number_ios={}", ios / self.instances)
@@ -72,8 +73,8 @@ impl Workload {
         parse_args(options.split_whitespace(), &NoSource).expect("job of a benchmark")
     }
 
-    /// Simulates the job with the operation `op` under `design`; the options in `amount` set its length.
-    /// Returns the number of I/Os.
+    /// Simulates the job with the operation `op` under `design`; the options in `amount` set its
+    /// length. Returns the number of I/Os.
     ///
     /// # Panics
     ///

@@ -1,8 +1,10 @@
-//! The I/Os of a job are those that fio issues for the same options: their number, lengths, offsets and order.
+//! The I/Os of a job are those that fio issues for the same options: their number, lengths, offsets
+//! and order.
 //!
-//! One run of fio does all jobs of a table, one after another, and logs the offset of each I/O. Files without a name are as long
-//! as their job needs. A case with a disk names a file of that length, which is a device here. No time is compared, so that a
-//! busy machine changes nothing: jobs that end by time are compared up to the shorter one of the two.
+//! One run of fio does all jobs of a table, one after another, and logs the offset of each I/O.
+//! Files without a name are as long as their job needs. A case with a disk names a file of that
+//! length, which is a device here. No time is compared, so that a busy machine changes nothing:
+//! jobs that end by time are compared up to the shorter one of the two.
 //!
 //! `BLOCKYARD_FIO_PROGRAM` names another fio.
 
@@ -104,7 +106,8 @@ const IN_ANY_ORDER: &[Case] = &[
     ("rw=randread:8 rw_sequencer=identical bs=4k size=4k io_size=64k", 0),
 ];
 
-/// Jobs whose draws decide on their I/Os, with the percentage by which the number of I/Os and the bytes may differ.
+/// Jobs whose draws decide on their I/Os, with the percentage by which the number of I/Os and the
+/// bytes may differ.
 const IN_NUMBERS: &[(Case, u64)] = &[
     (("rw=randread:8 bs=4k size=4m", 0), 0),
     (("rw=randread bs=4k size=4m percentage_random=40 norandommap", 0), 0),
@@ -187,7 +190,8 @@ fn ours(options: &str, disk_kib: u64) -> Instances {
     (0..job.numjobs).map(instance).collect()
 }
 
-/// Runs fio once with a job for each case, one after another. Returns the I/Os of each instance of each.
+/// Runs fio once with a job for each case, one after another. Returns the I/Os of each instance of
+/// each.
 fn by_fio(folder: &Path, cases: &[(String, u64)]) -> Vec<Instances> {
     // Nothing is cached, advised or laid out that does not matter to the order of the I/Os.
     let mut jobs =

@@ -1,9 +1,10 @@
 //! Our parser of job files compared with Debian's fio, file by file.
 //!
-//! Both accept the files in `jobs/accepted` and read the same jobs from them. Both reject the files in
-//! `jobs/rejected`. `fio --parse-only` accepts the files in `jobs/stricter`, and we refuse them on purpose
-//! (buffered I/O, engines and options not modelled, values fio misreads, jobs that cannot be run). The
-//! list `expected` in the last two gives the start of our message for each file, after the file's name.
+//! Both accept the files in `jobs/accepted` and read the same jobs from them. Both reject the files
+//! in `jobs/rejected`. `fio --parse-only` accepts the files in `jobs/stricter`, and we refuse them
+//! on purpose (buffered I/O, engines and options not modelled, values fio misreads, jobs that
+//! cannot be run). The list `expected` in the last two gives the start of our message for each
+//! file, after the file's name.
 
 use std::fs;
 use std::io;
@@ -49,8 +50,8 @@ fn ours(path: &Path) -> Result<JobFile, JobError> {
 
 /// Runs fio and returns its verdict and standard output.
 ///
-/// fio looks for nested includes in the working directory, and we look beside the file that names them.
-/// Here both are the same folder.
+/// fio looks for nested includes in the working directory, and we look beside the file that names
+/// them. Here both are the same folder.
 fn fio(args: &[&str]) -> (bool, String) {
     let output = Command::new("fio")
         .args(args)
@@ -106,16 +107,16 @@ fn fio_gives_the_same_verdict() {
     }
 }
 
-/// `fio --showcmd` prints a job file as a command line, after includes and variables. We must read the
-/// same jobs from that line as from the file.
+/// `fio --showcmd` prints a job file as a command line, after includes and variables. We must read
+/// the same jobs from that line as from the file.
 #[test]
 fn fio_shows_the_same_jobs() {
     if !have_fio() {
         return;
     }
     for path in job_files("accepted") {
-        // fio repeats every [global] in front of the next `--name`, where it belongs to the previous
-        // job. With two of them the line and the file differ in meaning.
+        // fio repeats every [global] in front of the next `--name`, where it belongs to the
+        // previous job. With two of them the line and the file differ in meaning.
         if fs::read_to_string(&path)
             .expect("a corpus file should be readable")
             .matches("[global]")
@@ -143,7 +144,8 @@ fn arguments(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// Compares single numbers: `--debug=parse` prints them as fio has read them, times in microseconds.
+/// Compares single numbers: `--debug=parse` prints them as fio has read them, times in
+/// microseconds.
 #[test]
 fn fio_reads_the_same_numbers() {
     if !have_fio() {

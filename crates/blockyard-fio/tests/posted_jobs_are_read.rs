@@ -1,5 +1,6 @@
-//! The job files in `examples/posted` are like those that people post. Most are answered; those with buffered writes
-//! are refused for that reason. `./ci.sh readme` runs the command that each of them states.
+//! The job files in `examples/posted` are like those that people post. Most are answered; those
+//! with buffered writes are refused for that reason. `./ci.sh readme` runs the command that each of
+//! them states.
 
 use std::fs;
 use std::path::Path;

@@ -153,7 +153,8 @@ fn a_mix_has_its_proportion_and_each_kind_its_own_place() {
     assert_eq!(count(&ios("rw=randrw rwmixread=100 size=1m"), IoOp::Write), 0);
 }
 
-/// Each block of a pass is visited once, also by I/Os of several lengths, which end where another one begins.
+/// Each block of a pass is visited once, also by I/Os of several lengths, which end where another
+/// one begins.
 #[test]
 fn random_ios_of_several_lengths_visit_each_block_once() {
     for options in ["rw=randread bsrange=4k-32k size=16m", "rw=randrw bsrange=4k-64k size=8m"] {
@@ -175,7 +176,8 @@ fn random_ios_of_several_lengths_visit_each_block_once() {
     assert!(mean.abs_diff(1196) < 1196 / 20, "{mean} I/Os");
 }
 
-/// An offset that is used again has visited blocks behind it, and the I/O has its full length all the same.
+/// An offset that is used again has visited blocks behind it, and the I/O has its full length all
+/// the same.
 #[test]
 fn repeated_random_ios_keep_their_length() {
     let options = "rw=randread:5 rw_sequencer=identical bsrange=4k-32k size=16m";
@@ -209,7 +211,8 @@ fn a_sync_follows_a_trimmed_write() {
 
 #[test]
 fn syncs_follow_their_writes() {
-    // In fio's own log, both syncs are due at write 12, and the full one is done. None follows the last write.
+    // In fio's own log, both syncs are due at write 12, and the full one is done. None follows the
+    // last write.
     let all = ios("rw=write size=64k fsync=4 fdatasync=3");
     let mut writes = 0;
     let mut syncs = BTreeMap::new();
@@ -270,7 +273,8 @@ fn a_skewed_choice_prefers_some_files() {
     }
 }
 
-/// A name is a disk, which is longer than `size` here. Numbers of I/Os in fio 3.33 and 3.42 on a file of 1 MiB.
+/// A name is a disk, which is longer than `size` here. Numbers of I/Os in fio 3.33 and 3.42 on a
+/// file of 1 MiB.
 #[test]
 fn a_region_of_a_longer_device_ends_for_good() {
     let on_device = |options: &str| blocks(&format!("filename=f {options}"));
@@ -287,7 +291,8 @@ fn a_region_of_a_longer_device_ends_for_good() {
     assert_eq!(on_device(&format!("rw=read size=64k {zones}")), expected);
 }
 
-/// Time-based jobs in fio 3.33 and 3.42: both directions of a mix go through the whole region, and a pass does not end early.
+/// Time-based jobs in fio 3.33 and 3.42: both directions of a mix go through the whole region, and
+/// a pass does not end early.
 #[test]
 fn a_time_based_job_covers_its_region() {
     let timed = |options: &str| -> Vec<_> {

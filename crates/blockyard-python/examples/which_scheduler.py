@@ -1,10 +1,11 @@
 # %% [markdown]
 # # Which scheduler for this card?
 #
-# A logger writes 64 KiB at a time, beside a program that waits for small reads. How long does the reader wait under
-# each design, and does the answer depend on how fast the card's memory is?
+# A logger writes 64 KiB at a time, beside a program that waits for small reads. How long does the
+# reader wait under each design, and does the answer depend on how fast the card's memory is?
 #
-# Run this file as a script, or cell by cell in an editor that knows `# %%`. It needs matplotlib, pandas and pyarrow:
+# Run this file as a script, or cell by cell in an editor that knows `# %%`. It needs matplotlib,
+# pandas and pyarrow:
 #
 #     python which_scheduler.py [FOLDER]
 #
@@ -55,7 +56,8 @@ print(frame[["design", "job", "direction", "iops", "lat_p50_ns", "lat_p99_ns"]].
 # %% [markdown]
 # ## How long the reader waits
 #
-# The answer has the latency histogram of each job: here as the share of reads that take longer than a time.
+# The answer has the latency histogram of each job: here as the share of reads that take longer than
+# a time.
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 4))
@@ -76,7 +78,8 @@ figure.savefig(HERE / "reader.png", dpi=120)
 # %% [markdown]
 # ## Another card
 #
-# The time to program a page is assumed in this profile. A sweep over it, with eight seeds each, shows what hangs on it.
+# The time to program a page is assumed in this profile. A sweep over it, with eight seeds each,
+# shows what hangs on it.
 
 # %%
 PROGRAM = ["70us", "135us", "270us", "540us"]

@@ -12,8 +12,9 @@ use crate::refusal::caught;
 /// How often Python looks for signals, such as that of Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Calls `work` in a thread without the interpreter lock. A signal whose handler raises (Ctrl-C) stops the work, and the
-/// exception is returned. Python handles signals only in its main thread, so elsewhere the work runs to its end.
+/// Calls `work` in a thread without the interpreter lock. A signal whose handler raises (Ctrl-C)
+/// stops the work, and the exception is returned. Python handles signals only in its main thread,
+/// so elsewhere the work runs to its end.
 ///
 /// A panic becomes an exception.
 pub(crate) fn interruptible<T: Send>(

@@ -1,13 +1,14 @@
 //! The native module of the Python package `blockyard`.
 //!
 //! ```text
-//! python/blockyard ──► lib ─┬─► question ──► blockyard_answer       one answer, as JSON and rows
-//!  (arguments, tables,      └─► points ────► blockyard_sim::simulate     many runs, only rows
+//! python/blockyard ──► lib ─┬─► question ──► blockyard_answer         one answer, as JSON and rows
+//!  (arguments, tables,      └─► points ────► blockyard_sim::simulate  many runs, only rows
 //!   Dask)
 //! ```
 //!
-//! Arguments arrive checked: `python/blockyard` decides what is a path and what is text. Every call releases the
-//! interpreter lock (`interrupt`), and every failure becomes an exception of the package (`refusal`).
+//! Arguments arrive checked: `python/blockyard` decides what is a path and what is text. Every call
+//! releases the interpreter lock (`interrupt`), and every failure becomes an exception of the
+//! package (`refusal`).
 
 mod interrupt;
 mod points;
@@ -18,8 +19,8 @@ mod sources;
 
 use core::num::NonZeroUsize;
 
-use blockyard_fio::job::{Source as _, SystemSource};
 use blockyard_devices::profile::{Builtin, Design, Device, builtin_designs, builtin_devices};
+use blockyard_fio::job::{Source as _, SystemSource};
 use interrupt::interruptible;
 use points::{Point, Tables};
 use pyo3::prelude::*;
@@ -68,8 +69,9 @@ fn check(
     answered(py, interruptible(py, |_| points::notes(&jobs, &devices, &designs))?)
 }
 
-/// Simulates points, which are indices of a job, a device and a design, and a seed. Returns a list as JSON: for each point
-/// its rows, its refusal, or null if it was left out because a point before it was refused.
+/// Simulates points, which are indices of a job, a device and a design, and a seed. Returns a list
+/// as JSON: for each point its rows, its refusal, or null if it was left out because a point before
+/// it was refused.
 #[pyfunction]
 fn sweep(
     py: Python<'_>,
@@ -100,7 +102,8 @@ fn device_text(py: Python<'_>, name_or_path: String) -> PyResult<String> {
     answered(py, py.detach(|| Device::text(&name_or_path)).map_err(Refusal::from))
 }
 
-/// Returns the text of the design with this name or path; an empty text for `SCHEDULER+HOST`, which its name describes.
+/// Returns the text of the design with this name or path; an empty text for `SCHEDULER+HOST`, which
+/// its name describes.
 #[pyfunction]
 fn design_text(py: Python<'_>, name_or_path: String) -> PyResult<String> {
     let text = || match Design::text(&name_or_path) {

@@ -4,9 +4,9 @@ use core::num::NonZeroUsize;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use blockyard_answer::Outcome;
-use blockyard_fio::job::JobFile;
 use blockyard_answer::parallel::each_on;
 use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::JobFile;
 use blockyard_sim::simulate::{Conditions, Simulation, Stop};
 use pyo3::FromPyObject;
 use serde::Serialize;
@@ -48,8 +48,9 @@ impl Tables {
         })
     }
 
-    /// Simulates `points` on so many `threads`, and returns what became of each as JSON. After a refusal no further point
-    /// begins if `ends_at_refusal`; as points begin in their order, the first point that would be refused always is.
+    /// Simulates `points` on so many `threads`, and returns what became of each as JSON. After a
+    /// refusal no further point begins if `ends_at_refusal`; as points begin in their order, the
+    /// first point that would be refused always is.
     pub(crate) fn run(
         &self,
         points: &[Point],
@@ -71,7 +72,8 @@ impl Tables {
 
     fn simulate(&self, point: Point, stop: &Stop) -> Result<Vec<Row>, Refusal> {
         let Point(job, device, design, seed) = point;
-        let (jobs, design) = (&self.jobs[job], &self.designs[design]);
+        let jobs = &self.jobs[job];
+        let design = &self.designs[design];
         let conditions = Conditions { stop: Some(stop), ..Conditions::new(seed) };
         let report =
             Simulation::under(jobs, &self.devices[device], design, conditions)?.finish()?;

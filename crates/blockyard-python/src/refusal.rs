@@ -9,6 +9,7 @@ use std::sync::Arc;
 use blockyard_answer::certainty::NoAnswer;
 use blockyard_fio::job::{Fault, JobError, Place};
 use blockyard_devices::profile::ProfileError;
+use blockyard_fio::job::{Fault, JobError, Place};
 use blockyard_sim::simulate::SimulationError;
 use pyo3::prelude::*;
 use serde::Serialize;

@@ -41,11 +41,11 @@ pub(crate) struct DesignRow<'a> {
 
 /// Returns the rows of one design in an answer.
 pub(crate) fn of_design(outcome: &Outcome) -> impl Iterator<Item = DesignRow<'_>> {
-    let (design, ratio) = (&outcome.name, outcome.ratio);
-    of(outcome).map(move |row| DesignRow { design, ratio, row })
+    of(outcome).map(move |row| DesignRow { design: &outcome.name, ratio: outcome.ratio, row })
 }
 
-/// Returns the rows of a run. Each job has one for each direction that its options name, with I/O or without; syncs are one.
+/// Returns the rows of a run. Each job has one for each direction that its options name, with I/O
+/// or without; syncs are one.
 pub(crate) fn of(outcome: &Outcome) -> impl Iterator<Item = Row> {
     outcome.jobs.iter().flat_map(move |job| {
         let all = Direction::ALL.into_iter();

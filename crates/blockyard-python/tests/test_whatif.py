@@ -135,7 +135,8 @@ def test_a_job_that_syncs_has_a_row_of_its_syncs() -> None:
     job = "[log]\ndirect=1\nrw=write\nbs=4k\nsize=64k\nfdatasync=1\n"
     rows = blockyard.whatif(job, "hdd-7200", ["mq-none"]).rows
     assert [row["direction"] for row in rows] == ["sync", "write"]
-    # No sync follows the last of the 16 writes, and each waits for the platters: half a turn is 4.17 ms.
+    # No sync follows the last of the 16 writes, and each waits for the platters: half a turn is
+    # 4.17 ms.
     assert (rows[0]["ios"], rows[0]["bytes"]) == (15, 0)
     assert rows[0]["lat_p50_ns"] > 4_160_000
     assert rows[1]["lat_p50_ns"] < 1_000_000

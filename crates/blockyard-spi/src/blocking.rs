@@ -1,7 +1,8 @@
 //! The same card and disk over a bus that blocks.
 //!
-//! [`Blocking`] is the async form of a blocking bus or delay: its futures are ready at the first poll. A future
-//! that is made of such futures only is ready at the first poll, too, so [`wait`] needs no executor.
+//! [`Blocking`] is the async form of a blocking bus or delay: its futures are ready at the first
+//! poll. A future that is made of such futures only is ready at the first poll, too, so [`wait`]
+//! needs no executor.
 
 use crate::card::Card;
 use crate::disk::{self, Design, Failure, Io};
@@ -12,7 +13,8 @@ use embedded_hal::digital::OutputPin;
 use embedded_hal_async::delay::DelayNs;
 use embedded_hal_async::spi::{ErrorType, SpiBus};
 
-/// A blocking [`SpiBus`](embedded_hal::spi::SpiBus) or [`DelayNs`](embedded_hal::delay::DelayNs) in async form.
+/// A blocking [`SpiBus`](embedded_hal::spi::SpiBus) or [`DelayNs`](embedded_hal::delay::DelayNs) in
+/// async form.
 #[derive(Clone, Copy, Debug)]
 pub struct Blocking<T>(pub T);
 
@@ -48,7 +50,8 @@ impl<T: embedded_hal::delay::DelayNs> DelayNs for Blocking<T> {
     }
 }
 
-/// Returns the output of a future that is ready at the first poll: one of a card or disk over [`Blocking`] parts.
+/// Returns the output of a future that is ready at the first poll: one of a card or disk over
+/// [`Blocking`] parts.
 ///
 /// # Panics
 ///

@@ -17,8 +17,8 @@ pub enum Error {
         /// The number of the command.
         command: u8,
     },
-    /// The card did not come out of reset or is no SD card: it refused a command of the identification, or does not
-    /// work at the voltage of the slot.
+    /// The card did not come out of reset or is no SD card: it refused a command of the
+    /// identification, or does not work at the voltage of the slot.
     NotSd,
     /// Another card is in the slot than the one that was identified before.
     OtherCard,
@@ -36,16 +36,19 @@ pub enum Error {
     },
     /// A block was damaged on the wire at every try.
     Damaged,
-    /// The card could not read a block, for the reasons in the [error token](crate::frame::ErrorToken).
+    /// The card could not read a block, for the reasons in the [error
+    /// token](crate::frame::ErrorToken).
     Unreadable(u8),
-    /// The card could not write a block. The second byte of its status (R2) says why, if it says so.
+    /// The card could not write a block. The second byte of its status (R2) says why, if it says
+    /// so.
     Unwritable(u8),
     /// The card's CSD makes no sense.
     Register(RegisterError),
 }
 
 impl Error {
-    /// Returns whether the connection to the card is lost or in doubt, so that the card must be identified again.
+    /// Returns whether the connection to the card is lost or in doubt, so that the card must be
+    /// identified again.
     #[must_use]
     pub const fn is_lost(self) -> bool {
         !matches!(

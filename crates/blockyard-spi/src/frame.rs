@@ -1,8 +1,8 @@
-//! Commands, responses and tokens of SPI mode, with their checksums (SD Physical Layer Simplified Specification,
-//! chapter 7 and 4.5).
+//! Commands, responses and tokens of SPI mode, with their checksums (SD Physical Layer Simplified
+//! Specification, chapter 7 and 4.5).
 //!
-//! A command is six bytes. The card answers with R1, some commands with more bytes behind it. Data goes in
-//! blocks: a start token, the bytes, and a CRC16.
+//! A command is six bytes. The card answers with R1, some commands with more bytes behind it. Data
+//! goes in blocks: a start token, the bytes, and a CRC16.
 
 /// The length of every data block of a transfer, in bytes.
 pub const BLOCK_BYTES: usize = 512;
@@ -95,7 +95,8 @@ pub enum DataResponse {
 }
 
 impl DataResponse {
-    /// Reads the byte behind a written block: `xxx0sss1`. Returns `None` if it is none of the three answers.
+    /// Reads the byte behind a written block: `xxx0sss1`. Returns `None` if it is none of the three
+    /// answers.
     #[must_use]
     pub const fn of(byte: u8) -> Option<Self> {
         match byte & 0x1f {
@@ -150,7 +151,8 @@ pub fn crc16(bytes: &[u8]) -> u16 {
 mod tests {
     use super::*;
 
-    /// The examples of chapter 4.5 of the specification, and the well-known frames of CMD0 and CMD8.
+    /// The examples of chapter 4.5 of the specification, and the well-known frames of CMD0 and
+    /// CMD8.
     #[test]
     fn checksums_are_those_of_the_specification() {
         assert_eq!(crc7(&[0x40, 0, 0, 0, 0]), 0b100_1010);

@@ -1,4 +1,5 @@
-//! The seam to the caller's memory: a transfer asks for it block by block, so it need not be in one piece.
+//! The seam to the caller's memory: a transfer asks for it block by block, so it need not be in one
+//! piece.
 
 use crate::frame::BLOCK_BYTES;
 
@@ -10,7 +11,8 @@ pub trait Source {
 
 /// Memory that a transfer reads into.
 pub trait Sink {
-    /// Returns block `at` of the transfer, [`BLOCK_BYTES`] long. After a damaged block, it is asked for again.
+    /// Returns block `at` of the transfer, [`BLOCK_BYTES`] long. After a damaged block, it is asked
+    /// for again.
     fn block_mut(&mut self, at: u32) -> &mut [u8];
 }
 

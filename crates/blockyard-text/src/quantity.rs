@@ -8,8 +8,8 @@ pub const TIME_UNITS: &[(&str, u64)] =
 /// An hour, the longest time.
 pub const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// Returns the time in `text`, written as in profiles: a number with its unit, in whole nanoseconds, at most an
-/// hour. Returns `None` for any other text.
+/// Returns the time in `text`, written as in profiles: a number with its unit, in whole
+/// nanoseconds, at most an hour. Returns `None` for any other text.
 #[must_use]
 pub fn time(text: &str) -> Option<Duration> {
     whole_units(text, TIME_UNITS).filter(|ns| *ns <= HOUR_NS).map(Duration::from_ns)
@@ -37,22 +37,23 @@ pub const RATE_UNITS: &[(&str, u64)] = &[
     ("GiB/s", 1 << 30),
 ];
 
-/// Returns the rate in `text` in bytes per second, rounded: a number with a unit as in profiles, `1.9MiB/s`. Returns `None` for
-/// any other text.
+/// Returns the rate in `text` in bytes per second, rounded: a number with a unit as in profiles,
+/// `1.9MiB/s`. Returns `None` for any other text.
 #[must_use]
 pub fn rate(text: &str) -> Option<u64> {
     rounded(text, RATE_UNITS)
 }
 
-/// Returns the decimal number and unit in `text` as a whole number of the smallest unit. Returns `None` if `text`
-/// is something else, the number is not whole or it is too large.
+/// Returns the decimal number and unit in `text` as a whole number of the smallest unit. Returns
+/// `None` if `text` is something else, the number is not whole or it is too large.
 pub fn whole_units(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     debug_assert!(units.iter().any(|(_, factor)| *factor == 1), "no smallest unit");
     let (number, factor) = number_and_factor(text, units)?;
     scaled_decimal(number, factor)
 }
 
-/// Splits `text` into its number and the factor of its unit. Returns `None` if the unit is not one of `units`.
+/// Splits `text` into its number and the factor of its unit. Returns `None` if the unit is not one
+/// of `units`.
 fn number_and_factor<'t>(text: &'t str, units: &[(&str, u64)]) -> Option<(&'t str, u64)> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     let number = text.strip_suffix(unit)?;
@@ -60,8 +61,8 @@ fn number_and_factor<'t>(text: &'t str, units: &[(&str, u64)]) -> Option<(&'t st
     Some((number, *factor))
 }
 
-/// Returns the decimal number and unit in `text` in the smallest unit, rounded. Returns `None` if `text` is something else, or
-/// the number is too large.
+/// Returns the decimal number and unit in `text` in the smallest unit, rounded. Returns `None` if
+/// `text` is something else, or the number is too large.
 pub fn rounded(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, factor) = number_and_factor(text, units)?;
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
@@ -73,8 +74,8 @@ pub fn rounded(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     u64::try_from(whole + (part + scale / 2) / scale).ok()
 }
 
-/// Returns the decimal `number` times `factor`. Returns `None` if `number` is something else, or the product is not whole
-/// or too large.
+/// Returns the decimal `number` times `factor`. Returns `None` if `number` is something else, or
+/// the product is not whole or too large.
 pub fn scaled_decimal(number: &str, factor: u64) -> Option<u64> {
     let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
     if [whole, decimals].iter().any(|part| part.bytes().any(|byte| !byte.is_ascii_digit())) {

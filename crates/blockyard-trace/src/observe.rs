@@ -2,10 +2,11 @@
 //!
 //! # Rules
 //!
-//! - **[observed-in-time-order]** Calls come in the order of time. Only the end of a piece of work is in the
-//!   future. The use of a bus is reported when it is over.
-//! - **[event-within-work]** A queue's event between the start and the end of a piece of work belongs to
-//!   that work. Any other event belongs to the machine, such as a queue's timer or the wake-up of another queue.
+//! - **[observed-in-time-order]** Calls come in the order of time. Only the end of a piece of work
+//!   is in the future. The use of a bus is reported when it is over.
+//! - **[event-within-work]** A queue's event between the start and the end of a piece of work
+//!   belongs to that work. Any other event belongs to the machine, such as a queue's timer or the
+//!   wake-up of another queue.
 //!
 //! A world behaves the same with any observer. The observer `()` ignores everything.
 
@@ -61,7 +62,8 @@ pub enum Work {
     Step(TaskId),
     /// Let a job instance copy from a page of the page cache.
     Copy(TaskId),
-    /// Let a job instance poll its processor's hardware queue, for every instance that waits for it.
+    /// Let a job instance poll its processor's hardware queue, for every instance that waits for
+    /// it.
     Look(TaskId),
     /// Let an actor that was added to the world act.
     Actor(ActorId),
@@ -71,8 +73,8 @@ pub enum Work {
     Timer,
     /// Run a thread of an MMC host's driver.
     Host(Context),
-    /// An act of such a driver, for the request in a slot or for none. Only observers receive this kind of
-    /// work; processors never do.
+    /// An act of such a driver, for the request in a slot or for none. Only observers receive this
+    /// kind of work; processors never do.
     Act(ActKind, Option<SlotId>),
 }
 
@@ -91,8 +93,8 @@ pub struct Setting {
     pub depth: u16,
     /// Whether the device is behind an MMC host, so that bus uses are reported.
     pub mmc: bool,
-    /// The number of lanes in real time; `None` in a simulation. A lane reports its queues in the order of
-    /// time, and no processors.
+    /// The number of lanes in real time; `None` in a simulation. A lane reports its queues in the
+    /// order of time, and no processors.
     pub lanes: Option<u16>,
 }
 
@@ -113,8 +115,8 @@ pub trait Observer: Sink {
         let _ = (cpu, work, now);
     }
 
-    /// Reports that the current work occupies its processor until `end`. Commands that the work issued
-    /// reach the device then.
+    /// Reports that the current work occupies its processor until `end`. Commands that the work
+    /// issued reach the device then.
     fn work_ends(&mut self, end: Instant) {
         let _ = end;
     }

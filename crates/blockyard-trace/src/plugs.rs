@@ -1,8 +1,8 @@
 //! Finds the bios that a thread submitted in one call, under a plug.
 //!
-//! Linux records a plug (`P`) when the thread's first request is held back, which is after that request's `Q`, and an
-//! unplug (`U`) when the thread passes its requests on. A trace without `P` is judged by thread and time
-//! ([`Known`]).
+//! Linux records a plug (`P`) when the thread's first request is held back, which is after that
+//! request's `Q`, and an unplug (`U`) when the thread passes its requests on. A trace without `P`
+//! is judged by thread and time ([`Known`]).
 
 use blockyard::time::Duration;
 use std::collections::BTreeMap;
@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 /// The pid of events outside threads.
 const NO_THREAD: u32 = 0;
 
-/// The maximum time from the first bio of a call to the last. A thread does not sleep while it holds a plug.
+/// The maximum time from the first bio of a call to the last. A thread does not sleep while it
+/// holds a plug.
 pub const CALL_SPAN_MAX: Duration = Duration::from_ms(10);
 /// What a trace has said about plugs so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +19,8 @@ pub(super) enum Known {
     /// Nothing: bios of a thread that are close together count as one call.
     #[default]
     Bios,
-    /// It has requests (`I`, `D`). A call also ends where its thread inserts or dispatches one, so the bios of a call may be
-    /// further apart.
+    /// It has requests (`I`, `D`). A call also ends where its thread inserts or dispatches one, so
+    /// the bios of a call may be further apart.
     Requests,
     /// It has plugs.
     Plugs,
@@ -106,7 +107,8 @@ mod tests {
 
     const BIOS: Known = Known::Bios;
 
-    /// Returns which bios of thread 7 at these instants, in us, join a call. After each bio, `then` happens.
+    /// Returns which bios of thread 7 at these instants, in us, join a call. After each bio, `then`
+    /// happens.
     fn joined(known: Known, at_us: &[u64], then: impl Fn(&mut Plugs)) -> Vec<bool> {
         let mut plugs = Plugs::new(known);
         let join = |at_us: &u64| {

@@ -1,7 +1,7 @@
 //! Programs that a step needs: found, or else installed.
 //!
-//! Debian packages come by `apt-get`, Python packages by `pip` into a virtual environment in the
-//! target folder.
+//! Rust and a C compiler are there, as `ci.sh` has built this crate. Debian packages come by
+//! `apt-get`, Python packages by `pip` into a virtual environment in the target folder.
 
 use crate::command::Run;
 use crate::console::{Outcome, complain, fail, in_ci, lacks, say};
@@ -93,21 +93,6 @@ pub fn want(command: &str, packages: &[&str]) -> Outcome {
         return Ok(());
     }
     lacks(command, &format!("the tests that need {command}"))
-}
-
-/// Makes sure that Rust can compile and link.
-///
-/// # Errors
-///
-/// Without cargo, or without a C compiler.
-pub fn need_compiler() -> Outcome {
-    if !has("cargo") {
-        return fail("cargo is missing: install Rust");
-    }
-    if !need("cc", &["gcc", "libc6-dev"]) {
-        return fail("Rust needs a C compiler to link");
-    }
-    Ok(())
 }
 
 /// Makes sure that libFuzzer can be compiled.

@@ -1,9 +1,10 @@
-//! From the boot loader to [`main`](crate::main): PVH starts a processor in 32-bit mode without paging.
+//! From the boot loader to [`main`](crate::main): PVH starts a processor in 32-bit mode without
+//! paging.
 
 use core::arch::global_asm;
 
-// The note tells the loader where to begin. Pages of 2 MiB map the first 4 GiB to themselves; from 3 GiB on
-// they are not cached, as devices are there.
+// The note tells the loader where to begin. Pages of 2 MiB map the first 4 GiB to themselves; from
+// 3 GiB on they are not cached, as devices are there.
 global_asm!(
     r#"
     .section .note.pvh, "a", @note

@@ -16,8 +16,9 @@ unsafe impl Sync for Area {}
 static AREA: Area = Area(UnsafeCell::new([0; DMA_BYTES]));
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Memory that devices read and write at any time. No reference into it exists: data is copied in and out.
-/// Processor and devices see the same content, as on every PC. Positions are physical addresses.
+/// Memory that devices read and write at any time. No reference into it exists: data is copied in
+/// and out. Processor and devices see the same content, as on every PC. Positions are physical
+/// addresses.
 pub(crate) struct DmaMemory(());
 
 impl DmaMemory {

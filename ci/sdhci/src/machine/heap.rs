@@ -16,8 +16,8 @@ struct Heap {
 // SAFETY: `used_bytes` only grows, so no two callers get the same byte of `memory`.
 unsafe impl Sync for Heap {}
 
-// SAFETY: each result lies within `memory`, has the alignment that is asked for, and is returned once. There is one
-// processor, and interrupt handlers do not allocate.
+// SAFETY: each result lies within `memory`, has the alignment that is asked for, and is returned
+// once. There is one processor, and interrupt handlers do not allocate.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let base = self.memory.get().cast::<u8>();

@@ -1,8 +1,9 @@
 //! Interrupts: the two 8259 controllers, a timer that ticks, and one line of a PCI device.
 //!
-//! Interrupts come at any time, but their handlers only count and mask: the program looks at [`Line::has_fired`] when it
-//! likes. The device holds its line until its driver has read why, so the handler masks the line, and
-//! [`Line::rearm`] unmasks it. Then the line interrupts again if there is a reason left.
+//! Interrupts come at any time, but their handlers only count and mask: the program looks at
+//! [`Line::has_fired`] when it likes. The device holds its line until its driver has read why, so
+//! the handler masks the line, and [`Line::rearm`] unmasks it. Then the line interrupts again if
+//! there is a reason left.
 
 use super::ports;
 use core::arch::{asm, global_asm};
@@ -20,8 +21,8 @@ const TIMER_LINE: u8 = 0;
 /// The timer counts down from this at 1.193182 MHz, so it ticks every millisecond.
 const TICK: u16 = 1193;
 
-// For each vector a stub of 16 bytes, which passes its number on. Exceptions end the program, so it does not
-// matter that some have an error code on the stack.
+// For each vector a stub of 16 bytes, which passes its number on. Exceptions end the program, so it
+// does not matter that some have an error code on the stack.
 global_asm!(
     r#"
     .text

@@ -1,5 +1,5 @@
-//! The machine: all unsafe code of this program. A PC with one processor and less than 3 GiB of memory, whose
-//! addresses are physical ones.
+//! The machine: all unsafe code of this program. A PC with one processor and less than 3 GiB of
+//! memory, whose addresses are physical ones.
 
 mod boot;
 mod dma;

@@ -1,5 +1,5 @@
-//! Instructions that access devices. Each is a barrier to the compiler: memory that was written before is written
-//! when the device acts.
+//! Instructions that access devices. Each is a barrier to the compiler: memory that was written
+//! before is written when the device acts.
 
 use core::arch::asm;
 

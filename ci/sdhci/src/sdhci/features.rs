@@ -10,12 +10,17 @@ use blockyard_mmc::mode::TimingSet;
 /// The features that the driver uses and [`HostCapabilities`] does not have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
-    /// Whether DMA follows a table of descriptors (ADMA2). Otherwise it needs memory in one piece (SDMA).
+    /// Whether DMA follows a table of descriptors (ADMA2). Otherwise it needs memory in one piece
+    /// (SDMA).
     pub(crate) adma2: bool,
     /// Whether the registers are those of version 3.
     version_3: bool,
     base_clock_hz: u32,
     timeout_clock_hz: u32,
+}
+
+fn has_bit(word: u32, bit: u32) -> bool {
+    word & 1 << bit != 0
 }
 
 impl Features {
@@ -27,17 +32,17 @@ impl Features {
     pub(crate) fn read(registers: Mmio) -> (Self, HostCapabilities) {
         let low = registers.read_32(register::CAPABILITIES);
         let version_3 = registers.read_16(register::VERSION) & 0xff >= 2;
-        let has = |bit: u32| low & 1 << bit != 0;
-        let (adma2, sdma) = (has(19), has(22));
+        let adma2 = has_bit(low, 19);
+        let sdma = has_bit(low, 22);
         assert!(adma2 || sdma, "the controller has no DMA");
-        assert!(has(24), "the controller does not supply 3.3 V");
+        assert!(has_bit(low, 24), "the controller does not supply 3.3 V");
         let base_mhz = low >> 8 & if version_3 { 0xff } else { 0x3f };
         assert!(base_mhz > 0, "the controller does not state its clock");
         let base_clock_hz = base_mhz * 1_000_000;
-        let timeout_clock_hz = (low & 0x3f) * if has(7) { 1_000_000 } else { 1000 };
+        let timeout_clock_hz = (low & 0x3f) * if has_bit(low, 7) { 1_000_000 } else { 1000 };
 
         let capabilities = HostCapabilities {
-            timings: if has(21) { TimingSet::HIGH_SPEED } else { TimingSet::BASIC },
+            timings: if has_bit(low, 21) { TimingSet::HIGH_SPEED } else { TimingSet::BASIC },
             max_clock_hz: base_clock_hz,
             // 3.2 to 3.4 V.
             supply: 3 << 20,
@@ -58,8 +63,10 @@ impl Features {
         let divisors = 0..=if self.version_3 { 1023 } else { 128 };
         let mut divisors = divisors
             .filter(|divisor: &u16| self.version_3 || *divisor == 0 || divisor.is_power_of_two());
-        let by = |divisor: u16| self.base_clock_hz / (2 * u32::from(divisor)).max(1);
-        let divisor = divisors.find(|&divisor| by(divisor) <= hz);
+        let divisor = divisors.find(|divisor| {
+            let clock_hz = self.base_clock_hz / (2 * u32::from(*divisor)).max(1);
+            clock_hz <= hz
+        });
         let divisor = divisor.unwrap_or_else(|| panic!("a clock of {hz} Hz is too slow"));
         (divisor & 0xff) << 8 | divisor >> 8 << 6
     }

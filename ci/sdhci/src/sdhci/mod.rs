@@ -34,12 +34,13 @@ const TRANSFER_BLOCKS_MAX: u16 = 512;
 const TABLE_DESCRIPTORS: u32 = DMA_SEGMENTS as u32
     + TRANSFER_BLOCKS_MAX as u32 * SECTOR_BYTES / descriptor::TRANSFER_BYTES_MAX;
 const TABLE_BYTES: u32 = TABLE_DESCRIPTORS * descriptor::BYTES;
-/// Places in the DMA memory: a block of the driver's own, then tables of descriptors: one for each slot, one for that
-/// block, and an invalid one. The memory behind them is for data.
+/// Places in the DMA memory: a block of the driver's own, then tables of descriptors: one for each
+/// slot, one for that block, and an invalid one. The memory behind them is for data.
 const OWN_BLOCK: u32 = 0;
 const TABLES: u32 = OWN_BLOCK + SECTOR_BYTES;
-/// SDMA pauses at each multiple of this address. QEMU 10.0 does not go on afterwards, because it ignores the address that
-/// the driver has to write then. So no memory of a transfer may cross such a boundary.
+/// SDMA pauses at each multiple of this address. QEMU 10.0 does not go on afterwards, because it
+/// ignores the address that the driver has to write then. So no memory of a transfer may cross such
+/// a boundary.
 pub(crate) const SDMA_BOUNDARY: u32 = 512 << 10;
 /// Where the memory for data begins.
 pub(crate) const DATA_FROM: u32 = 32 << 10;
@@ -72,7 +73,8 @@ pub(crate) struct Sdhci {
     events: VecDeque<HostEvent>,
     /// Commands that were sent, without those that the controller sends by itself.
     pub(crate) commands: u32,
-    /// Transfers of requests from now on that get an invalid table of descriptors, so that they fail.
+    /// Transfers of requests from now on that get an invalid table of descriptors, so that they
+    /// fail.
     pub(crate) transfers_to_fail: u32,
 }
 
@@ -251,8 +253,8 @@ impl Sdhci {
         self.registers.write_32(register::MODE_AND_COMMAND, word);
     }
 
-    /// Tells the controller how long the card may keep it waiting: for longer if its counter is coarser, and for
-    /// ever if the counter does not reach that far.
+    /// Tells the controller how long the card may keep it waiting: for longer if its counter is
+    /// coarser, and for ever if the counter does not reach that far.
     fn limit(&self, request: &MmcRequest) {
         let counter = self.features.timeout(request.limit);
         let off = if counter.is_some() { 0 } else { status::DATA_TIMEOUT };
@@ -296,8 +298,8 @@ impl Sdhci {
         self.registers.write_16(register::BLOCK_COUNT, data.blocks);
     }
 
-    /// Returns the address of the table of descriptors with this number, which is that of a slot, or one of
-    /// those behind the slots.
+    /// Returns the address of the table of descriptors with this number, which is that of a slot,
+    /// or one of those behind the slots.
     fn table(&self, number: u32) -> u32 {
         self.memory.start() + TABLES + number * TABLE_BYTES
     }

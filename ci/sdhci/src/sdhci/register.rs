@@ -9,7 +9,8 @@ pub(crate) const LARGEST_SDMA_BOUNDARY: u16 = 7 << 12;
 /// 16 bits.
 pub(crate) const BLOCK_COUNT: usize = 0x06;
 pub(crate) const ARGUMENT: usize = 0x08;
-/// 16 bits of transfer mode, 16 bits of command. Writing the highest byte puts the command on the bus.
+/// 16 bits of transfer mode, 16 bits of command. Writing the highest byte puts the command on the
+/// bus.
 pub(crate) const MODE_AND_COMMAND: usize = 0x0c;
 /// Four words.
 pub(crate) const RESPONSE: usize = 0x10;

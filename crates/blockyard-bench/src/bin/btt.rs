@@ -1,6 +1,6 @@
 //! Compares a BTT with its raw memory, with a bare loop of the memory operations of a plain BTT,
-//! with Linux's algorithm, and with libpmemblk where it is installed. All of them read, write or zero random
-//! sectors of a file in shared memory, which is treated as persistent.
+//! with Linux's algorithm, and with libpmemblk where it is installed. All of them read, write or
+//! zero random sectors of a file in shared memory, which is treated as persistent.
 #![allow(clippy::cast_possible_truncation, reason = "sizes are those of a benchmark")]
 #![allow(clippy::float_arithmetic, reason = "this is a report")]
 
@@ -113,7 +113,8 @@ impl Subject for Raw<'_> {
         RAW
     }
     fn thread<'a>(&'a self, op: Op, _: usize) -> Option<Act<'a>> {
-        let (memory, data, sector) = (self.memory, self.data, self.sector as u64);
+        let Self { memory, data, .. } = *self;
+        let sector = self.sector as u64;
         Some(match op {
             Op::Read => Box::new(move |sectors| {
                 let at = data + sectors.next() * sector;
@@ -135,9 +136,9 @@ impl Subject for Raw<'_> {
     }
 }
 
-/// The memory operations of a plain BTT, one sector at a time: a read takes the map entry and the data; a write takes data,
-/// fence, log, fence, map, fence. The loop has no lock and no state outside memory. Its data lie where the
-/// BTT has its own; its map and its log are in `beside`.
+/// The memory operations of a plain BTT, one sector at a time: a read takes the map entry and the
+/// data; a write takes data, fence, log, fence, map, fence. The loop has no lock and no state
+/// outside memory. Its data lie where the BTT has its own; its map and its log are in `beside`.
 struct Loop<'a> {
     below: Raw<'a>,
     beside: &'a Mapped,
@@ -151,8 +152,10 @@ impl Subject for Loop<'_> {
         LOOP
     }
     fn thread<'a>(&'a self, op: Op, number: usize) -> Option<Act<'a>> {
-        let (Raw { memory, data, sector }, beside) = (self.below, self.beside);
-        let (sector, map, log) = (sector as u64, LOOP_MAP, number as u64 * 64);
+        let Self { below: Raw { memory, data, sector }, beside } = *self;
+        let sector = sector as u64;
+        let map = LOOP_MAP;
+        let log = number as u64 * 64;
         Some(match op {
             Op::Read => Box::new(move |sectors| {
                 let lba = sectors.next();
@@ -264,7 +267,7 @@ impl Subject for Theirs<'_> {
         THEIRS
     }
     fn thread<'a>(&'a self, op: Op, _: usize) -> Option<Act<'a>> {
-        let (pool, sector) = (self.pool, self.sector);
+        let Self { pool, sector } = *self;
         Some(Box::new(move |sectors| {
             let lba = sectors.next();
             let bytes = &mut sectors.bytes[..sector];
@@ -288,7 +291,8 @@ fn measure(
     ms: u64,
 ) -> Option<f64> {
     drop(subject.thread(op, 0)?);
-    let (stop, barrier) = (&AtomicBool::new(false), &Barrier::new(threads + 1));
+    let stop = &AtomicBool::new(false);
+    let barrier = &Barrier::new(threads + 1);
     let rate: f64 = std::thread::scope(|scope| {
         let all: Vec<_> = (0..threads)
             .map(|number| {
@@ -338,6 +342,7 @@ fn image(path: &Path, sector: u32, bytes: u64) {
         .for_each(|lba| worker.write(lba, &zeroes).expect("write to memory without errors"));
 }
 
+/// Measures all subjects with sectors of one size, and prints their tables.
 fn compare(arguments: &Arguments, sector: u32) {
     let path = arguments.folder.join(format!("blockyard-bench-{}", std::process::id()));
     let theirs_path = path.with_extension("pool");
@@ -347,85 +352,127 @@ fn compare(arguments: &Arguments, sector: u32) {
     // Mapped once, like the raw copy's file: a new mapping is slower for a while.
     let image = Image::identify(&path, &options).expect("BTT that this program created");
     image.memory.prefault().expect("kernel that can populate a mapping");
-    let indexed = Policy { tracking: ReadTracking::Indexed, lanes: LaneChoice::Own { sets: 16 } };
-    let open = |policy| {
-        let options = OpenOptions { policy, ..OpenOptions::new(image.container) };
-        Btt::open(&image.memory, &options).expect("BTT that this program created")
-    };
     let found = find(&image.memory, image.container, image.own_uuid)
         .expect("BTT that this program created");
     let data = found[0].start + found[0].info.layout.dataoff;
     let ImageMemory::Mapped(mapped) = &image.memory else { unreachable!("memory is mapped") };
     let raw = Raw { memory: mapped, data, sector: sector as usize };
     // As many blocks as the BTT has, so that the loop does not overwrite its map.
-    let sectors = u64::from(found[0].info.layout.external_nlba);
-    let mut options = FileOptions::new();
-    let beside = options.read(true).write(true).create(true).truncate(true).open(&beside_path);
-    let beside = beside.expect("room for the file");
-    beside.set_len(LOOP_MAP + sectors * 4).expect("room for the file");
-    let beside = Mapped::new(beside, true, true, Copying::NonTemporal);
-    let beside = beside.expect("mapping of a file in memory");
-    // The bare loop's blocks are in random order; the first ones are free.
-    let mut order: Vec<u32> = (0..sectors as u32 - 16).map(|n| n + 16).collect();
-    let mut dice = Sectors { state: 7, count: 0, bytes: Vec::new(), done: 0 };
-    for at in (1..order.len()).rev() {
-        dice.count = at as u64 + 1;
-        order.swap(at, dice.next() as usize);
-    }
-    for (lba, block) in order.iter().enumerate() {
-        beside
-            .store(LOOP_MAP + lba as u64 * 4, block | 0xc000_0000)
-            .expect("store to memory without errors");
-    }
-    let sectors = order.len() as u64;
+    let blocks = u64::from(found[0].info.layout.external_nlba);
+    let (beside, sectors) = map_of_loop(&beside_path, blocks);
     let theirs = Pmemblk::create(&theirs_path, sector, arguments.bytes)
         .inspect_err(|why| eprintln!("libpmemblk is not compared: {why}"))
         .ok();
     if let Some(pool) = &theirs {
         (0..pool.sectors()).for_each(|lba| pool.write(lba, &vec![1; sector as usize]));
     }
-    let bytes = sector as usize;
     println!("\n{sector}-byte sectors at random. {LEGEND}");
+    let subjects = Subjects {
+        image: &image,
+        raw,
+        bare: Loop { below: raw, beside: &beside },
+        sectors,
+        theirs: theirs.as_ref(),
+    };
     for op in [Op::Read, Op::Write, Op::Zero] {
         if arguments.op.as_deref().is_some_and(|only| only != op.name()) {
             continue;
         }
         for threads in 1..=arguments.threads {
-            let mut row = Row::new();
-            for _ in 0..arguments.turns {
-                let mut run = |subject: &dyn Subject, sectors| {
-                    let (name, only) = (subject.name(), arguments.only.as_deref().unwrap_or(""));
-                    if !name.contains(only) && name != RAW && name != LOOP {
-                        return;
-                    }
-                    let ns = measure(subject, op, threads, sectors, bytes, arguments.ms);
-                    let Some(ns) = ns else { return };
-                    match row.iter_mut().find(|(known, _)| *known == name) {
-                        Some((_, turns)) => turns.push(ns),
-                        None => row.push((name, Turns::from_iter([ns]))),
-                    }
-                };
-                run(&raw, sectors);
-                run(&Loop { below: raw, beside: &beside }, sectors);
-                for (policy, name, many) in [
-                    (Policy::DEFAULT, "blockyard", false),
-                    (Policy::DEFAULT, "blockyard, 8 at once", true),
-                    (indexed, "blockyard, indexed", false),
-                    (Policy::LINUX, "Linux's recipe", false),
-                ] {
-                    let btt = open(policy);
-                    run(&Ours { btt: &btt, name, many }, btt.sectors());
-                }
-                if let Some(pool) = &theirs {
-                    run(&Theirs { pool, sector: bytes }, pool.sectors());
-                }
-            }
-            print(op, threads, &row);
+            let mut table = Table { arguments, op, threads, bytes: sector as usize, row: vec![] };
+            (0..arguments.turns).for_each(|_| subjects.measure(&mut table));
+            print(op, threads, &table.row);
         }
     }
     drop(theirs);
     for path in [path, theirs_path, beside_path] {
         let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Makes the map of the bare loop in a file for `blocks` blocks. Also returns the number of its
+/// sectors.
+fn map_of_loop(path: &Path, blocks: u64) -> (Mapped, u64) {
+    let mut options = FileOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(true).open(path);
+    let file = file.expect("room for the file");
+    file.set_len(LOOP_MAP + blocks * 4).expect("room for the file");
+    let map = Mapped::new(file, true, true, Copying::NonTemporal);
+    let map = map.expect("mapping of a file in memory");
+    // The bare loop's blocks are in random order; the first ones are free.
+    let mut order: Vec<u32> = (0..blocks as u32 - 16).map(|n| n + 16).collect();
+    let mut dice = Sectors { state: 7, count: 0, bytes: Vec::new(), done: 0 };
+    for at in (1..order.len()).rev() {
+        dice.count = at as u64 + 1;
+        order.swap(at, dice.next() as usize);
+    }
+    for (lba, block) in order.iter().enumerate() {
+        map.store(LOOP_MAP + lba as u64 * 4, block | 0xc000_0000)
+            .expect("store to memory without errors");
+    }
+    (map, order.len() as u64)
+}
+
+/// All subjects of a comparison.
+struct Subjects<'a> {
+    image: &'a Image,
+    raw: Raw<'a>,
+    bare: Loop<'a>,
+    /// The sectors of the raw copy and of the bare loop.
+    sectors: u64,
+    theirs: Option<&'a Pmemblk>,
+}
+
+impl Subjects<'_> {
+    /// Measures one turn of each subject.
+    fn measure(&self, table: &mut Table<'_>) {
+        table.measure(&self.raw, self.sectors);
+        table.measure(&self.bare, self.sectors);
+        let indexed =
+            Policy { tracking: ReadTracking::Indexed, lanes: LaneChoice::Own { sets: 16 } };
+        for (policy, name, many) in [
+            (Policy::DEFAULT, "blockyard", false),
+            (Policy::DEFAULT, "blockyard, 8 at once", true),
+            (indexed, "blockyard, indexed", false),
+            (Policy::LINUX, "Linux's recipe", false),
+        ] {
+            let options = OpenOptions { policy, ..OpenOptions::new(self.image.container) };
+            let btt = Btt::open(&self.image.memory, &options);
+            let btt = btt.expect("BTT that this program created");
+            table.measure(&Ours { btt: &btt, name, many }, btt.sectors());
+        }
+        if let Some(pool) = self.theirs {
+            table.measure(&Theirs { pool, sector: table.bytes }, pool.sectors());
+        }
+    }
+}
+
+/// A table of one operation with a number of threads, as it fills turn by turn.
+struct Table<'a> {
+    arguments: &'a Arguments,
+    op: Op,
+    threads: usize,
+    bytes: usize,
+    row: Row,
+}
+
+impl Table<'_> {
+    /// Measures a subject on `sectors` sectors, unless the arguments exclude it. The references are
+    /// always measured.
+    fn measure(&mut self, subject: &dyn Subject, sectors: u64) {
+        let name = subject.name();
+        let only = self.arguments.only.as_deref().unwrap_or("");
+        if !name.contains(only) && name != RAW && name != LOOP {
+            return;
+        }
+        let ms = self.arguments.ms;
+        let Some(ns) = measure(subject, self.op, self.threads, sectors, self.bytes, ms) else {
+            return;
+        };
+        match self.row.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, turns)) => turns.push(ns),
+            None => self.row.push((name, Turns::from_iter([ns]))),
+        }
     }
 }
 
@@ -436,8 +483,11 @@ const LEGEND: &str = "Columns: ns of a sector; rate relative to the raw copy; ra
 /// Prints a table: a line for each subject.
 fn print(op: Op, threads: usize, row: &Row) {
     println!("\n{}, {threads} thread{}", op.name(), if threads == 1 { "" } else { "s" });
-    let of = |name| row.iter().find(|(known, _)| *known == name).map(|(_, turns)| turns);
-    let references = [of(RAW), of(if op == Op::Zero { THEIRS } else { LOOP })];
+    let other = if op == Op::Zero { THEIRS } else { LOOP };
+    let references = [RAW, other].map(|name| {
+        let found = row.iter().find(|(known, _)| *known == name);
+        found.map(|(_, turns)| turns)
+    });
     for (name, turns) in row {
         // Rates are the inverse of times.
         let rates = references.map(|other| {

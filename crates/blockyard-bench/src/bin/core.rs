@@ -2,15 +2,17 @@
 //!
 //! `cargo run --release -p blockyard-bench --bin core [TURNS [MILLISECONDS]]`
 //!
-//! fio's time includes its clock, its latencies and its map of random offsets; ours has none of them.
-//! In each turn fio and each scheduler run for MILLISECONDS (default 1000), one after the other, with 32 requests in
-//! flight. The table has the median of TURNS turns (default 5), with the least and the most.
+//! fio's time includes its clock, its latencies and its map of random offsets; ours has none of
+//! them. In each turn fio and each scheduler run for MILLISECONDS (default 1000), one after the
+//! other, with 32 requests in flight. The table has the median of TURNS turns (default 5), with the
+//! least and the most.
 #![allow(clippy::float_arithmetic, reason = "this is a report")]
 
 use blockyard::policy::Policies;
 use blockyard_bench::turns::Turns;
 use blockyard_bench::{IoLoop, fio};
 use core::error::Error;
+use core::num::ParseIntError;
 use core::time::Duration;
 use std::time::Instant;
 
@@ -27,8 +29,8 @@ const SCHEDULERS: [Scheduler; 3] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let mut number = |default| arguments.next().map_or(Ok(default), |text| text.parse::<u64>());
-    let (turns, time) = (number(5)?, Duration::from_millis(number(1000)?));
+    let turns = number_or(arguments.next(), 5)?;
+    let time = Duration::from_millis(number_or(arguments.next(), 1000)?);
     let mut fios = Turns::default();
     let mut ours = SCHEDULERS.map(|_| Turns::default());
     for _ in 0..turns {
@@ -46,10 +48,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The number in an argument, or `usual` without it.
+fn number_or(argument: Option<String>, usual: u64) -> Result<u64, ParseIntError> {
+    argument.map_or(Ok(usual), |text| text.parse())
+}
+
 /// Nanoseconds for one I/O.
 fn nanoseconds(policies: Policies, time: Duration) -> f64 {
     let mut io = IoLoop::new(policies, 0);
-    let (begun, mut ios) = (Instant::now(), 0.0);
+    let begun = Instant::now();
+    let mut ios = 0.0;
     while begun.elapsed() < time {
         (0..BATCH).for_each(|_| io.random_read());
         ios += f64::from(BATCH);

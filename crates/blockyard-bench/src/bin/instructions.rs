@@ -2,15 +2,15 @@
 //!
 //! Each case is run twice under callgrind, with [`FEW`] and with twice as many I/Os. The difference
 //! of the two counts divided by [`FEW`] is the cost of an I/O: construction, start and exit of the
-//! program are in both counts and cancel. The result is the same on every run of one binary, but for disks of several
-//! threads: how many requests share a turn varies.
+//! program are in both counts and cancel. The result is the same on every run of one binary, but
+//! for disks of several threads: how many requests share a turn varies.
 //!
-//! The lane of a server runs alone under callgrind: its client is the parent process, at the other end
-//! of the lane's standard input. So neither the client nor the kernel is in the counts.
+//! The lane of a server runs alone under callgrind: its client is the parent process, at the other
+//! end of the lane's standard input. So neither the client nor the kernel is in the counts.
 //!
-//! Without arguments the program prints a table of all cases. With the beginning of a name it prints the
-//! cases of that name. It starts itself under `valgrind`, which must be installed, with a case and a number of
-//! I/Os as arguments.
+//! Without arguments the program prints a table of all cases. With the beginning of a name it
+//! prints the cases of that name. It starts itself under `valgrind`, which must be installed, with
+//! a case and a number of I/Os as arguments.
 
 use blockyard::policy::Policies;
 use blockyard::stats::StageStats;
@@ -176,14 +176,12 @@ fn sequential_writes(name: &str, policies: fn() -> Policies) -> Case {
 }
 
 fn simulated(workload: Workload) -> impl Iterator<Item = Case> {
-    let case = move |design, op| Case {
-        name: format!("{}/{design}/{op}", workload.device),
-        what: What::Simulated(workload, op, design),
-    };
-    workload
-        .designs
-        .iter()
-        .flat_map(move |design| workload.ops.iter().map(move |op| case(design, op)))
+    workload.designs.iter().flat_map(move |design| {
+        workload.ops.iter().map(move |op| Case {
+            name: format!("{}/{design}/{op}", workload.device),
+            what: What::Simulated(workload, op, design),
+        })
+    })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -219,12 +217,11 @@ fn perform(case: &Case, ios: u64) -> Result<(), Box<dyn Error>> {
         }
         What::Extents(count) => {
             let mut image = Image::new();
-            let extent = |number| number * 2 * EXTENT_SECTORS..(number * 2 + 1) * EXTENT_SECTORS;
-            let mut write = |number, stamp| image.set(extent(number), Content::of(Stamp(stamp)));
-            (0..count.into()).for_each(|number| write(number, number + 1));
+            let count = u64::from(count);
+            (0..count).for_each(|number| write_extent(&mut image, number, number + 1));
             let mut state = 0x2545_f491_4f6c_dd1d;
             (0..ios).for_each(|io| {
-                write(xorshift(&mut state) % u64::from(count), u64::from(count) + 1 + io)
+                write_extent(&mut image, xorshift(&mut state) % count, count + 1 + io);
             });
         }
         // The client, in the parent process, decides the number of I/Os.
@@ -237,6 +234,12 @@ fn perform(case: &Case, ios: u64) -> Result<(), Box<dyn Error>> {
         }
     }
     Ok(())
+}
+
+/// Writes an extent of an image. Between two extents is room for another, so that they never join.
+fn write_extent(image: &mut Image, number: u64, stamp: u64) {
+    let extent = number * 2 * EXTENT_SECTORS..(number * 2 + 1) * EXTENT_SECTORS;
+    image.set(extent, Content::of(Stamp(stamp)));
 }
 
 fn print_table(prefix: &str) -> Result<(), Box<dyn Error>> {

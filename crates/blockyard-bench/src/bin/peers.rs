@@ -1,12 +1,13 @@
 //! Compares NBD servers in turns under the same load from one client.
 //!
-//! `cargo run --release -p blockyard-bench --bin peers -- compare` (or `bench/peers.sh`, which builds
-//! `blockyard` too) prints two tables: processor time of the server for each I/O with server and client
-//! on one processor, rates on one and two, and latencies on two; and the ratios of these figures to those of the bare
-//! loop (latencies: nbdkit) in the same turn. Each is the median, the minimum and the maximum of the turns.
-//! All disks are 1 GiB in memory and written once before, but those of the bare loop, which has 256 MiB for each
-//! connection: it meets fewer misses of the TLB. `file` compares our server on a file with fio. `load` runs
-//! the client alone, and `bare` the bare loop alone.
+//! `cargo run --release -p blockyard-bench --bin peers -- compare` (or `bench/peers.sh`, which
+//! builds `blockyard` too) prints two tables: processor time of the server for each I/O with server
+//! and client on one processor, rates on one and two, and latencies on two; and the ratios of these
+//! figures to those of the bare loop (latencies: nbdkit) in the same turn. Each is the median, the
+//! minimum and the maximum of the turns. All disks are 1 GiB in memory and written once before, but
+//! those of the bare loop, which has 256 MiB for each connection: it meets fewer misses of the TLB.
+//! `file` compares our server on a file with fio. `load` runs the client alone, and `bare` the bare
+//! loop alone.
 
 use blockyard_bench::nbd::load::Load;
 use blockyard_bench::nbd::peer::{DISK_BYTES, Programs};
@@ -44,9 +45,11 @@ enum Command {
         #[arg(long, default_value_t = 2000)]
         ms: u64,
     },
-    /// Compare our server on a file with fio's io_uring engine on the file: rates of random 4 KiB reads at depth 32
+    /// Compare our server on a file with fio's io_uring engine on the file: rates of random 4 KiB
+    /// reads at depth 32
     File {
-        /// A file of 1 GiB, which is only read; where there is none, one is made and deleted afterwards
+        /// A file of 1 GiB, which is only read; where there is none, one is made and deleted
+        /// afterwards
         path: String,
         /// Measurements of each
         #[arg(long, default_value_t = 5)]
@@ -90,19 +93,21 @@ enum Way {
 fn main() -> io::Result<()> {
     let bare = std::env::current_exe()?;
     let beside = bare.with_file_name("blockyard");
-    let programs = |blockyard| Programs { blockyard, bare };
     match Command::parse() {
         Command::Compare { turns, ms, short, blockyard } => {
-            let (time, programs) =
-                (Duration::from_millis(ms), programs(blockyard.unwrap_or(beside)));
+            let time = Duration::from_millis(ms);
+            let programs = Programs { blockyard: blockyard.unwrap_or(beside), bare };
             table::compare(&table::Options { turns, time, programs, short })
         }
         Command::Scale { turns, ms } => {
-            scale::measure(turns, Duration::from_millis(ms), &programs(beside))
+            scale::measure(turns, Duration::from_millis(ms), &Programs { blockyard: beside, bare })
         }
-        Command::File { path, turns, ms } => {
-            file::compare(path, turns, Duration::from_millis(ms), &programs(beside))
-        }
+        Command::File { path, turns, ms } => file::compare(
+            path,
+            turns,
+            Duration::from_millis(ms),
+            &Programs { blockyard: beside, bare },
+        ),
         Command::Load {
             direction,
             socket,

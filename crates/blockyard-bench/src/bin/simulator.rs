@@ -1,4 +1,5 @@
-//! Measures thousand simulated I/Os per second of wall time for each design of three published jobs.
+//! Measures thousand simulated I/Os per second of wall time for each design of three published
+//! jobs.
 //!
 //! `cargo run --release -p blockyard-bench --bin simulator [TURNS]`
 //!

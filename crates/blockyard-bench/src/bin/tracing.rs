@@ -1,11 +1,11 @@
-//! Measures the cost of writing a trace: runs the SCSI job of the published measurements (64 jobs of depth
-//! 64, 4 KiB, one region) without a trace, with `--trace` and with `--blktrace`, in turns.
+//! Measures the cost of writing a trace: runs the SCSI job of the published measurements (64 jobs
+//! of depth 64, 4 KiB, one region) without a trace, with `--trace` and with `--blktrace`, in turns.
 //!
 //! `cargo run --release -p blockyard-bench --bin tracing [TURNS]`
 //!
-//! For each output it prints the additional time in percent of the run without a trace in the same turn
-//! (median of TURNS turns, default 7), and the bytes written for each I/O. The files go to a folder of
-//! their own in the system's temporary folder, and are removed.
+//! For each output it prints the additional time in percent of the run without a trace in the same
+//! turn (median of TURNS turns, default 7), and the bytes written for each I/O. The files go to a
+//! folder of their own in the system's temporary folder, and are removed.
 
 use blockyard_bench::simulated::{SCSI, ios};
 use blockyard_devices::profile::{Design, Device};

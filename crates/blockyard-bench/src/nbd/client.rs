@@ -1,9 +1,10 @@
 //! A client that costs less than the servers under test.
 //!
-//! After each receive, one send carries all the requests for which there is room again. The client discards
-//! the data of reads, and always writes the same data. It accepts simple replies only.
+//! After each receive, one send carries all the requests for which there is room again. The client
+//! discards the data of reads, and always writes the same data. It accepts simple replies only.
 
 use super::shape::{Direction, Shape};
+use super::word_at;
 use blockyard::stats::Histogram;
 use blockyard_wire::nbd::number::{
     FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, IHAVEOPT, INIT_PASSWD, REPLY_MAGIC, REQUEST_MAGIC,
@@ -78,7 +79,8 @@ impl Client {
         session.end()
     }
 
-    /// Keeps the depth with requests at random offsets until asked to stop. Returns the latencies, in nanoseconds.
+    /// Keeps the depth with requests at random offsets until asked to stop. Returns the latencies,
+    /// in nanoseconds.
     ///
     /// # Errors
     ///
@@ -92,8 +94,9 @@ impl Client {
         Ok(latencies)
     }
 
-    /// Sends `ios` requests at random offsets in rounds. One send carries the requests of a round, and the next
-    /// round begins when all replies have come, so every run gives the server the same turns.
+    /// Sends `ios` requests at random offsets in rounds. One send carries the requests of a round,
+    /// and the next round begins when all replies have come, so every run gives the server the same
+    /// turns.
     ///
     /// # Errors
     ///
@@ -136,8 +139,8 @@ fn handshake(stream: &mut UnixStream, export: &str) -> io::Result<u64> {
     loop {
         let mut head = [0; 20];
         stream.read_exact(&mut head)?;
-        let word = |at| u32::from_be_bytes(core::array::from_fn(|byte| head[at + byte]));
-        let (kind, len) = (word(12), word(16) as usize);
+        let kind = word_at(&head, 12);
+        let len = word_at(&head, 16) as usize;
         if head[..8] != REPLY_MAGIC.to_be_bytes() || len > 2 * STRING_BYTES_MAX {
             return Err(protocol("the reply to an option is malformed"));
         }
@@ -235,8 +238,8 @@ impl Session {
         })
     }
 
-    /// Sends requests for which there is room, and receives. Returns false when every request is answered and
-    /// the client must stop.
+    /// Sends requests for which there is room, and receives. Returns false when every request is
+    /// answered and the client must stop.
     fn turn(&mut self, progress: &Progress) -> io::Result<bool> {
         if !progress.stopping.load(Ordering::Relaxed) {
             self.refill();
@@ -285,7 +288,9 @@ impl Session {
         };
         let now = Instant::now();
         let measuring = progress.measuring.load(Ordering::Relaxed);
-        let (mut at, end, mut ios) = (0, self.have + came, 0);
+        let mut at = 0;
+        let end = self.have + came;
+        let mut ios = 0;
         loop {
             let here = self.skip.min(end - at);
             at += here;

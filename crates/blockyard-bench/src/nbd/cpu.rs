@@ -1,4 +1,5 @@
-//! Processor time of a server: of all its threads and of the processes that it forked for its clients.
+//! Processor time of a server: of all its threads and of the processes that it forked for its
+//! clients.
 
 use std::fs;
 use std::io::{self, ErrorKind};

@@ -13,7 +13,8 @@ use std::path::Path;
 /// The processors of the server and of its client, as a list for `taskset`. fio may use all.
 const CPUS: &str = "0,1";
 
-/// Measures random 4 KiB reads in turns, and prints a table in Markdown: the median, the minimum and the maximum.
+/// Measures random 4 KiB reads in turns, and prints a table in Markdown: the median, the minimum
+/// and the maximum.
 ///
 /// # Errors
 ///

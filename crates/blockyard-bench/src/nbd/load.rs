@@ -83,7 +83,8 @@ impl Load {
         String::from_utf8_lossy(&output.stdout).trim().parse().map_err(io::Error::other)
     }
 
-    /// Loads the server, whose `exports` the connections open in turn, and measures its processor time.
+    /// Loads the server, whose `exports` the connections open in turn, and measures its processor
+    /// time.
     ///
     /// # Errors
     ///
@@ -97,13 +98,6 @@ impl Load {
         let idle = (0..self.idle).map(connect).collect::<io::Result<Vec<_>>>()?;
         let clients = (0..self.connections).map(connect).collect::<io::Result<Vec<_>>>()?;
         let progress: Vec<Progress> = clients.iter().map(|_| Progress::default()).collect();
-        let tell = |what: fn(&Progress) -> &AtomicBool, value| {
-            progress.iter().for_each(|one| what(one).store(value, Ordering::Relaxed));
-        };
-        let look = || -> io::Result<(u64, Instant, u64)> {
-            let ios = progress.iter().map(|one| one.ios.load(Ordering::Relaxed)).sum();
-            Ok((ios, Instant::now(), cpu::nanoseconds(server)?))
-        };
         thread::scope(|scope| {
             let mut seed = 0;
             let threads: Vec<_> = clients
@@ -115,26 +109,47 @@ impl Load {
                 })
                 .collect();
             thread::sleep(RAMP);
-            tell(|one| &one.measuring, true);
-            let before = look();
+            tell(&progress, |one| &one.measuring, true);
+            let before = Reading::take(&progress, server);
             thread::sleep(self.time);
-            let after = look();
-            tell(|one| &one.measuring, false);
-            tell(|one| &one.stopping, true);
+            let after = Reading::take(&progress, server);
+            tell(&progress, |one| &one.measuring, false);
+            tell(&progress, |one| &one.stopping, true);
             let mut latencies = Histogram::new();
             for thread in threads {
                 latencies.merge(&thread.join().expect("thread of the load")?);
             }
             drop(idle);
-            let (before, after) = (before?, after?);
+            let before = before?;
+            let after = after?;
+            let wall = after.at - before.at;
             Ok(Measured {
-                ios: after.0 - before.0,
-                wall_ns: u64::try_from((after.1 - before.1).as_nanos()).unwrap_or(u64::MAX),
-                server_ns: after.2 - before.2,
+                ios: after.ios - before.ios,
+                wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+                server_ns: after.server_ns - before.server_ns,
                 p50_ns: latencies.percentile(50_000),
                 p99_ns: latencies.percentile(99_000),
             })
         })
+    }
+}
+
+/// Sets a flag of every connection.
+fn tell(progress: &[Progress], flag: fn(&Progress) -> &AtomicBool, value: bool) {
+    progress.iter().for_each(|one| flag(one).store(value, Ordering::Relaxed));
+}
+
+/// The state of a load at an instant.
+struct Reading {
+    ios: u64,
+    at: Instant,
+    server_ns: u64,
+}
+
+impl Reading {
+    fn take(progress: &[Progress], server: u32) -> io::Result<Self> {
+        let ios = progress.iter().map(|one| one.ios.load(Ordering::Relaxed)).sum();
+        Ok(Self { ios, at: Instant::now(), server_ns: cpu::nanoseconds(server)? })
     }
 }
 

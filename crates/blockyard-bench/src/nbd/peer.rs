@@ -110,29 +110,15 @@ impl Peer {
     }
 
     fn arguments(self, folder: &Path) -> Vec<OsString> {
-        let at = |name| {
-            folder
-                .join(name)
-                .into_os_string()
-                .into_string()
-                .expect("UTF-8 path of the server's own folder")
-        };
-        let (socket, file) = (at(SOCKET), at(FILE));
-        let node = "--nbd-server";
-        let qemu = |blockdev: String| {
-            let export = "type=nbd,id=e,node-name=d,name=disk,writable=on".to_owned();
-            let address = format!("addr.type=unix,addr.path={socket}");
-            vec!["--blockdev".into(), blockdev, node.into(), address, "--export".into(), export]
-        };
-        let serve = |disk: &str, design: &str| {
-            let address = format!("unix:{socket}");
-            ["serve", disk, "--nbd", &address, "--design", design].map(String::from).to_vec()
-        };
+        let [socket, file, config, pid] = [SOCKET, FILE, CONFIG, PID].map(|name| {
+            let path = folder.join(name).into_os_string().into_string();
+            path.expect("UTF-8 path of the server's own folder")
+        });
         let words = match self {
-            Self::Blockyard(design) => serve("memory:1g", design),
-            Self::BlockyardThreads => by_threads(serve("memory:1g", "none")),
-            Self::BlockyardThreadsFile => by_threads(serve(&file, "none")),
-            Self::BlockyardFile(path) => serve(path, "none"),
+            Self::Blockyard(design) => serve(&socket, "memory:1g", design),
+            Self::BlockyardThreads => by_threads(serve(&socket, "memory:1g", "none")),
+            Self::BlockyardThreadsFile => by_threads(serve(&socket, &file, "none")),
+            Self::BlockyardFile(path) => serve(&socket, path, "none"),
             Self::Disks(count) => {
                 let exports = (0..count).map(Self::disk).flat_map(|disk| {
                     ["--export".to_owned(), format!("{disk}=memory:{}", DISK_BYTES / 256)]
@@ -143,16 +129,32 @@ impl Peer {
             Self::Bare => vec!["bare".into(), socket],
             Self::NbdkitMemory => ["-f", "-U", &socket, "memory", "1G"].map(String::from).to_vec(),
             Self::NbdkitFile => ["-f", "-U", &socket, "file", &file].map(String::from).to_vec(),
-            Self::NbdServer => ["-C", &at(CONFIG), "-p", &at(PID)].map(String::from).to_vec(),
+            Self::NbdServer => ["-C", &config, "-p", &pid].map(String::from).to_vec(),
             Self::QemuNbd => {
                 let words = ["-t", "-e", "64", "-f", "raw", "-k", &socket, &file];
                 words.map(String::from).to_vec()
             }
-            Self::QemuStorage => qemu(format!("driver=file,node-name=d,filename={file}")),
-            Self::QemuStorageNull => qemu("driver=null-co,node-name=d,size=1073741824".into()),
+            Self::QemuStorage => qemu(&socket, format!("driver=file,node-name=d,filename={file}")),
+            Self::QemuStorageNull => {
+                qemu(&socket, "driver=null-co,node-name=d,size=1073741824".into())
+            }
         };
         words.into_iter().map(OsString::from).collect()
     }
+}
+
+/// Returns the arguments of our server for one disk.
+fn serve(socket: &str, disk: &str, design: &str) -> Vec<String> {
+    let address = format!("unix:{socket}");
+    ["serve", disk, "--nbd", &address, "--design", design].map(String::from).to_vec()
+}
+
+/// Returns the arguments of QEMU's storage daemon for one disk.
+fn qemu(socket: &str, blockdev: String) -> Vec<String> {
+    let node = "--nbd-server".to_owned();
+    let export = "type=nbd,id=e,node-name=d,name=disk,writable=on".to_owned();
+    let address = format!("addr.type=unix,addr.path={socket}");
+    vec!["--blockdev".into(), blockdev, node, address, "--export".into(), export]
 }
 
 /// Returns the arguments of our server with those that do without io_uring.
@@ -164,8 +166,8 @@ fn by_threads(mut words: Vec<String>) -> Vec<String> {
 const SOCKET: &str = "socket";
 const FILE: &str = "disk";
 const CONFIG: &str = "nbd-server.conf";
-/// nbd-server either runs in the background or exits after its first connection; its PID file names the
-/// process.
+/// nbd-server either runs in the background or exits after its first connection; its PID file names
+/// the process.
 const PID: &str = "pid";
 
 /// Paths of programs that are not on the search path.
@@ -187,13 +189,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server on the given processors (a list for `taskset`) and in a folder of its own. Our server
-    /// chooses the number of its lanes by these processors.
+    /// Starts the server on the given processors (a list for `taskset`) and in a folder of its own.
+    /// Our server chooses the number of its lanes by these processors.
     ///
     /// # Errors
     ///
-    /// Returns [`NotFound`](io::ErrorKind::NotFound) if the program is not installed, and another error if the
-    /// server does not accept connections.
+    /// Returns [`NotFound`](io::ErrorKind::NotFound) if the program is not installed, and another
+    /// error if the server does not accept connections.
     pub fn start(peer: Peer, programs: &Programs, cpus: &str) -> io::Result<Self> {
         let program = find(&peer.program(programs)).ok_or(io::ErrorKind::NotFound)?;
         // In memory, because no disk may take part in the measurement.
@@ -201,7 +203,8 @@ impl Server {
         let folder = Path::new("/dev/shm").join(name);
         fs::create_dir_all(&folder)?;
         fs::File::create(folder.join(FILE))?.set_len(DISK_BYTES as u64)?;
-        let (socket, file) = (folder.join(SOCKET), folder.join(FILE));
+        let socket = folder.join(SOCKET);
+        let file = folder.join(FILE);
         let config = format!(
             "[generic]\nunixsock = {}\n[disk]\nexportname = {}\n",
             socket.display(),

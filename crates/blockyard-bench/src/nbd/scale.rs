@@ -1,4 +1,5 @@
-//! Our server as its load grows: processor time for each I/O with more disks, idle connections or busy connections.
+//! Our server as its load grows: processor time for each I/O with more disks, idle connections or
+//! busy connections.
 
 use super::load::Load;
 use super::peer::{Peer, Programs, Server};
@@ -45,7 +46,8 @@ fn sizes() -> impl Iterator<Item = Size> {
     disks.into_iter().chain(idle).chain(busy)
 }
 
-/// Measures each size in turns, on one processor, and prints a table in Markdown: the median, the minimum and the maximum.
+/// Measures each size in turns, on one processor, and prints a table in Markdown: the median, the
+/// minimum and the maximum.
 ///
 /// # Errors
 ///

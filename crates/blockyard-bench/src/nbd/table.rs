@@ -1,5 +1,5 @@
-//! The comparison: measures every server under every load in turns, and prints two tables with the spread: the figures,
-//! and their ratios to those of another server in the same turn.
+//! The comparison: measures every server under every load in turns, and prints two tables with the
+//! spread: the figures, and their ratios to those of another server in the same turn.
 #![allow(clippy::float_arithmetic, reason = "this is a report")]
 
 use super::client::Client;
@@ -47,7 +47,8 @@ impl Figure {
         }
     }
 
-    /// The server that the others are compared with: the bare loop, or nbdkit for the tail, whose floor is not known.
+    /// The server that the others are compared with: the bare loop, or nbdkit for the tail, whose
+    /// floor is not known.
     const fn reference(self) -> Peer {
         match self {
             Self::ServerTime | Self::Rate => Peer::Bare,
@@ -71,7 +72,8 @@ const fn column(name: &'static str, direction: Direction, kib: usize, depth: usi
     Column { name, shape, connections: 1, cpus: ["0", "0"], figure: Figure::ServerTime }
 }
 
-/// Server and client are on one processor, and requests are of 4 KiB, unless the name says otherwise.
+/// Server and client are on one processor, and requests are of 4 KiB, unless the name says
+/// otherwise.
 const COLUMNS: [Column; 9] = [
     column("read, depth 16", Direction::Read, 4, 16),
     column("read, depth 64", Direction::Read, 4, 64),
@@ -114,11 +116,13 @@ pub struct Options {
 /// The figures of a server: one for each column. They are empty if the server is not installed.
 type Figures = [Turns; COLUMNS.len()];
 
-/// Measures, and prints two tables in Markdown: the figures, and their ratios to those of the bare loop, or of nbdkit for tails.
+/// Measures, and prints two tables in Markdown: the figures, and their ratios to those of the bare
+/// loop, or of nbdkit for tails.
 ///
 /// # Errors
 ///
-/// Returns an error if a measurement fails. Servers that are not installed are named and have no row.
+/// Returns an error if a measurement fails. Servers that are not installed are named and have no
+/// row.
 pub fn compare(options: &Options) -> io::Result<()> {
     let short =
         [Peer::Blockyard("none"), Peer::Blockyard("mq-deadline"), Peer::Bare, Peer::NbdkitMemory];
@@ -156,14 +160,17 @@ pub fn compare(options: &Options) -> io::Result<()> {
 
 /// The ratios of each figure to that of the column's reference in the same turn.
 fn ratios(found: &[(Peer, Figures)]) -> Vec<(Peer, Figures)> {
-    let ratio = |figures: &Figures, at: usize| {
-        let reference = COLUMNS[at].figure.reference();
-        let reference = found.iter().find(|(peer, _)| *peer == reference);
-        reference.map_or_else(Turns::default, |(_, other)| figures[at].relative_to(&other[at]))
+    let row = |(peer, figures): &(Peer, Figures)| {
+        (*peer, core::array::from_fn(|column| ratio(found, figures, column)))
     };
-    let row =
-        |(peer, figures): &(Peer, Figures)| (*peer, core::array::from_fn(|at| ratio(figures, at)));
     found.iter().map(row).collect()
+}
+
+/// The ratio of a figure to that of its column's reference.
+fn ratio(found: &[(Peer, Figures)], figures: &Figures, column: usize) -> Turns {
+    let reference = COLUMNS[column].figure.reference();
+    let reference = found.iter().find(|(peer, _)| *peer == reference);
+    reference.map_or_else(Turns::default, |(_, other)| figures[column].relative_to(&other[column]))
 }
 
 fn print(names: &[String], rows: &[(Peer, Figures)]) {

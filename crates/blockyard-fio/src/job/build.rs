@@ -24,8 +24,8 @@ pub struct JobFile {
 }
 
 impl JobFile {
-    /// Returns the same jobs with draws that depend on the seed of the run alone, as without `randrepeat`, `allrandrepeat` and
-    /// `randseed`.
+    /// Returns the same jobs with draws that depend on the seed of the run alone, as without
+    /// `randrepeat`, `allrandrepeat` and `randseed`.
     #[must_use]
     pub fn with_fresh_draws(&self) -> Self {
         let mut fresh = self.clone();
@@ -41,7 +41,8 @@ impl JobFile {
 /// The parts of a job that a command line can give.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Input<'a> {
-    /// Options, as for [`parse_args`]. Without a `--name` they are global ones, which the file may override.
+    /// Options, as for [`parse_args`]. Without a `--name` they are global ones, which the file may
+    /// override.
     pub options: &'a [String],
     /// The name of a job file, and its bytes.
     pub file: Option<(&'a str, &'a [u8])>,
@@ -85,7 +86,8 @@ pub fn parse_file(path: &str, source: &dyn Source) -> Result<JobFile, JobError> 
     parse_bytes(path, &bytes, source)
 }
 
-/// Reads a job file that is already in memory. Messages call the file `path`, and includes are relative to `path`.
+/// Reads a job file that is already in memory. Messages call the file `path`, and includes are
+/// relative to `path`.
 ///
 /// # Errors
 ///
@@ -94,9 +96,9 @@ pub fn parse_bytes(path: &str, bytes: &[u8], source: &dyn Source) -> Result<JobF
     parse(Input { file: Some((path, bytes)), ..Input::default() }, source)
 }
 
-/// Reads jobs from arguments such as `--name=x --rw=read`. `--name` opens a job, and options before the first
-/// `--name` are global. As in fio, one dash is as good as two, and the value of an option that is no flag may be the
-/// next argument. Line numbers in errors count arguments from 1.
+/// Reads jobs from arguments such as `--name=x --rw=read`. `--name` opens a job, and options before
+/// the first `--name` are global. As in fio, one dash is as good as two, and the value of an option
+/// that is no flag may be the next argument. Line numbers in errors count arguments from 1.
 ///
 /// # Errors
 ///
@@ -174,8 +176,8 @@ fn apply_all(
     source: &dyn Source,
     notes: &mut Notes,
 ) -> Result<(), JobError> {
-    // `kb_base` applies to its whole section, so it is read first. So is the engine: if it is not modelled, that
-    // explains more than an option of its own would.
+    // `kb_base` applies to its whole section, so it is read first. So is the engine: if it is not
+    // modelled, that explains more than an option of its own would.
     let is_first = |setting: &&Setting| matches!(setting.option.as_str(), "kb_base" | "ioengine");
     let (first, rest): (Vec<_>, Vec<_>) = settings.iter().partition(is_first);
     for setting in first.into_iter().chain(rest) {
@@ -224,7 +226,8 @@ fn apply(
     Ok(())
 }
 
-/// Returns the bytes of the first number with a unit such as `KiB`, if units of this name count 1000 bytes each.
+/// Returns the bytes of the first number with a unit such as `KiB`, if units of this name count
+/// 1000 bytes each.
 fn thousands(def: &OptionDef, value: Value<'_>) -> Option<u64> {
     if value.kb_base != 1024 || def.is_text() {
         return None;
@@ -238,8 +241,8 @@ fn thousands(def: &OptionDef, value: Value<'_>) -> Option<u64> {
     Value { text: Some(part), ..value }.count(0, u64::MAX).ok()
 }
 
-/// Returns the reason why the setting changes nothing, if it has no effect. A setting that would matter but is
-/// not modelled is an error.
+/// Returns the reason why the setting changes nothing, if it has no effect. A setting that would
+/// matter but is not modelled is an error.
 fn without_effect(def: &OptionDef, text: Option<&str>) -> Result<Option<&'static str>, Fault> {
     let off = matches!(text, Some("0" | "none" | "inline"));
     match def.effect {
@@ -314,8 +317,8 @@ mod tests {
         assert!(error.to_string().starts_with("command line:2: `rw=read` is not an option"));
     }
 
-    /// fio 3.33 reads a number, its unit and no more, so that a comment of another language ends it. It reads `60s // x` as
-    /// 60 us, and refuses the comment behind a word.
+    /// fio 3.33 reads a number, its unit and no more, so that a comment of another language ends
+    /// it. It reads `60s // x` as 60 us, and refuses the comment behind a word.
     #[test]
     fn what_follows_a_number_is_dropped_with_a_note_where_it_looks_like_a_comment() {
         let file =

@@ -56,8 +56,8 @@ fn contradiction(
     fail(job, option, Fault::Contradiction { option, other, reason })
 }
 
-/// Checks `option`, which was just applied to a job whose `direct` was `before`. A later `direct` or
-/// `buffered` overrides an earlier one, but both in one section are an error.
+/// Checks `option`, which was just applied to a job whose `direct` was `before`. A later `direct`
+/// or `buffered` overrides an earlier one, but both in one section are an error.
 pub(super) fn same_section(job: &Job, option: &'static str, before: bool) -> Result<(), Fault> {
     let other = match option {
         "direct" => "buffered",
@@ -144,7 +144,8 @@ fn targets(job: &Job) -> Result<(), JobError> {
     Ok(())
 }
 
-/// Returns notes about a job as a whole: options that are moot, and I/O that is buffered by default.
+/// Returns notes about a job as a whole: options that are moot, and I/O that is buffered by
+/// default.
 pub(super) fn remarks(job: &Job) -> Vec<Note> {
     const NO_CACHE: &str = "I/O is direct: no page cache is involved";
     const NO_RUNTIME: &str = "runtime is not set";

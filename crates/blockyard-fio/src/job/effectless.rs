@@ -54,7 +54,8 @@ fn percent(_: &mut Job, value: Value<'_>) -> Parsed<()> {
     value.count(0, 100).map(drop)
 }
 
-/// Checks that the value is `allowed`; any other would change the I/O, and is refused with `reason`.
+/// Checks that the value is `allowed`; any other would change the I/O, and is refused with
+/// `reason`.
 fn only(allowed: &str, reason: &'static str, value: Value<'_>) -> Parsed<()> {
     match value.text()? {
         text if text == allowed => Ok(()),

@@ -1,5 +1,5 @@
-//! The names of I/O engines: those that are modelled, those that run as another one, and those that never
-//! reach the block layer.
+//! The names of I/O engines: those that are modelled, those that run as another one, and those that
+//! never reach the block layer.
 
 use super::error::ValueFault;
 use super::model::{Engine, Job};
@@ -92,7 +92,8 @@ pub(super) fn name(value: Value<'_>) -> Parsed<&'static str> {
     })
 }
 
-/// Returns in what the engine of `job` and the one that it runs as are alike; `None` if it is modelled itself.
+/// Returns in what the engine of `job` and the one that it runs as are alike; `None` if it is
+/// modelled itself.
 pub(super) fn likeness(job: &Job) -> Option<&'static str> {
     ALIKE.iter().find(|(name, ..)| *name == job.engine_name).map(|(_, _, reason)| *reason)
 }

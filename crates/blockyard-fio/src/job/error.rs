@@ -230,7 +230,8 @@ pub enum Fault {
         /// Size of the device.
         device_bytes: u64,
     },
-    /// The random maps of the job's instances have more than [`MAPPED_BLOCKS_MAX`](super::MAPPED_BLOCKS_MAX) blocks.
+    /// The random maps of the job's instances have more than
+    /// [`MAPPED_BLOCKS_MAX`](super::MAPPED_BLOCKS_MAX) blocks.
     MapTooLarge {
         /// The blocks of all maps.
         blocks: u64,

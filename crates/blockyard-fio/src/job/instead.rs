@@ -1,4 +1,5 @@
-//! Suggestions for a value that is not understood, as the end of a message: `; write 1536m` for `1.5g`.
+//! Suggestions for a value that is not understood, as the end of a message: `; write 1536m` for
+//! `1.5g`.
 
 /// The units of sizes, with the power of 1024 that each stands for.
 const SIZES: &[(&str, u32)] = &[("k", 1), ("m", 2), ("g", 3), ("t", 4), ("p", 5)];
@@ -65,7 +66,8 @@ pub(super) fn of_word(text: &str) -> String {
     }
 }
 
-/// Divides `text` into the decimal number at its start and the rest, without the blanks between them.
+/// Divides `text` into the decimal number at its start and the rest, without the blanks between
+/// them.
 fn split(text: &str) -> (&str, &str) {
     let end = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, rest) = text.split_at(end.unwrap_or(text.len()));

@@ -18,10 +18,11 @@ pub struct Logging {
     pub bandwidth: Option<LogPrefix>,
     /// Log I/Os per second (`write_iops_log`); default none.
     pub iops: Option<LogPrefix>,
-    /// Whether each instance has log files of its own; default true. Otherwise all instances of a job share them.
+    /// Whether each instance has log files of its own; default true. Otherwise all instances of a
+    /// job share them.
     pub per_instance: bool,
-    /// Length in milliseconds of a window, which has one entry per kind of I/O; 0, the default, means one entry
-    /// per I/O.
+    /// Length in milliseconds of a window, which has one entry per kind of I/O; 0, the default,
+    /// means one entry per I/O.
     pub window_ms: u64,
     /// Log the largest value of a window instead of the mean; default false.
     pub largest: bool,
@@ -40,8 +41,8 @@ pub struct Logging {
 const SAMPLE_MS: u64 = 500;
 
 impl Logging {
-    /// Returns the milliseconds between samples of the bandwidth: the period that was set, else the window of the
-    /// log, else 500.
+    /// Returns the milliseconds between samples of the bandwidth: the period that was set, else the
+    /// window of the log, else 500.
     #[must_use]
     pub fn bandwidth_period_ms(&self) -> u64 {
         self.period_ms(self.bandwidth_sample_ms, self.bandwidth.is_some())

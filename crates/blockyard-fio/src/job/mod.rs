@@ -5,11 +5,12 @@
 //!                                                └─► checks (check) ─► resolve(device size)
 //! ```
 //!
-//! The format is fio's, learnt from its manual and from the program's behaviour. Both fio and this module
-//! read the corpus in `tests/jobs`. This module is stricter than fio in two cases. It refuses a value that fio
-//! understands only in part (`4.5k` as 4 bytes, `10min` as ten microseconds), and a job that makes no sense
-//! (`size` below `bs`). Both errors name the file and the line. An option that cannot matter to a simulation
-//! is accepted with one [`Note`]. An option that would matter but is not modelled is refused.
+//! The format is fio's, learnt from its manual and from the program's behaviour. Both fio and this
+//! module read the corpus in `tests/jobs`. This module is stricter than fio in two cases. It
+//! refuses a value that fio understands only in part (`4.5k` as 4 bytes, `10min` as ten
+//! microseconds), and a job that makes no sense (`size` below `bs`). Both errors name the file and
+//! the line. An option that cannot matter to a simulation is accepted with one [`Note`]. An option
+//! that would matter but is not modelled is refused.
 //!
 //! A later setting overrides an earlier one. A `[global]` section applies to the sections after it.
 //!
@@ -17,8 +18,8 @@
 //!
 //! - **[input-through-source]** The parser opens no file and reads no variable except through its
 //!   [`Source`].
-//! - **[any-bytes-are-safe]** Any bytes give jobs or a [`JobError`], never a panic. The constants of this
-//!   module bound time and memory.
+//! - **[any-bytes-are-safe]** Any bytes give jobs or a [`JobError`], never a panic. The constants
+//!   of this module bound time and memory.
 //! - **[error-names-line]** An error carries the line of the setting at fault.
 
 mod build;

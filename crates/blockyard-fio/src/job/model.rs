@@ -88,8 +88,8 @@ pub struct Pattern {
     pub random: bool,
     /// I/Os per random offset (`randread:8`); 1 if not given. See [`Job::sequencer`].
     pub ios_per_offset: u32,
-    /// Bytes skipped after each sequential I/O (`read:4k`), backwards if negative (`read:-8k`); 0 if
-    /// not given.
+    /// Bytes skipped after each sequential I/O (`read:4k`), backwards if negative (`read:-8k`); 0
+    /// if not given.
     pub skip_bytes: i64,
 }
 
@@ -119,7 +119,8 @@ pub enum BlockSizes {
 }
 
 impl BlockSizes {
-    /// Returns the bytes of the shortest I/O; 0 only for a split without entries, which the parser refuses.
+    /// Returns the bytes of the shortest I/O; 0 only for a split without entries, which the parser
+    /// refuses.
     pub fn min_bytes(&self) -> u32 {
         match self {
             Self::Fixed(bytes) => *bytes,
@@ -147,13 +148,15 @@ impl BlockSizes {
 /// The distribution of random offsets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// All blocks are equally likely. Each occurs once in a pass, unless [`Job::norandommap`] is set.
+    /// All blocks are equally likely. Each occurs once in a pass, unless [`Job::norandommap`] is
+    /// set.
     Uniform,
     /// The block of rank r has weight r to the power of -theta.
     Zipf {
         /// Above 0 and not 1.
         theta: f64,
-        /// The place of the hottest block, 0 to 1 of the region; `None`: the seed decides. The others are scattered.
+        /// The place of the hottest block, 0 to 1 of the region; `None`: the seed decides. The
+        /// others are scattered.
         center: Option<f64>,
     },
     /// Pareto (self-similar) with power h.
@@ -163,7 +166,8 @@ pub enum Distribution {
         /// As for `Zipf`.
         center: Option<f64>,
     },
-    /// fio's: the mean of twelve uniform ranks, plus a uniform deviation, scattered over the region.
+    /// fio's: the mean of twelve uniform ranks, plus a uniform deviation, scattered over the
+    /// region.
     Normal {
         /// The width of the deviation in percent of the region, 0 to below 100.
         deviation_percent: f64,
@@ -265,8 +269,8 @@ pub struct Flow {
     pub weight: u32,
     /// The number of the flow; default 0.
     pub id: u32,
-    /// The sleep of an instance that is ahead of its share, after its I/Os in flight have ended, ns; 0, the default,
-    /// means until it has a turn.
+    /// The sleep of an instance that is ahead of its share, after its I/Os in flight have ended,
+    /// ns; 0, the default, means until it has a turn.
     pub pause_ns: u64,
 }
 
@@ -291,7 +295,8 @@ pub enum FileService {
     Random(u32),
     /// Each file is used to its end before the next.
     Sequential,
-    /// Files are drawn from this distribution (zipf, pareto or normal), and begin anew at their end.
+    /// Files are drawn from this distribution (zipf, pareto or normal), and begin anew at their
+    /// end.
     Skewed(Distribution),
 }
 
@@ -403,8 +408,8 @@ pub struct Job {
     pub engine: Engine,
     /// The name of the engine as written; default `psync`.
     pub engine_name: &'static str,
-    /// Other threads submit the I/O (`io_submit_mode=offload`), so that the job's own need not wait for I/O before it
-    /// pauses; default false.
+    /// Other threads submit the I/O (`io_submit_mode=offload`), so that the job's own need not wait
+    /// for I/O before it pauses; default false.
     pub offload: bool,
     /// Poll for completions; `io_uring` and `pvsync2` only; default false.
     pub hipri: bool,
@@ -412,7 +417,8 @@ pub struct Job {
     pub iodepth: u32,
     /// I/Os submitted at a time; 0 means `iodepth`; default 1.
     pub iodepth_batch_submit: u32,
-    /// Minimum number of completions to reap at a time; 0 means poll, see [`Job::waits_for_each`]; default 1.
+    /// Minimum number of completions to reap at a time; 0 means poll, see [`Job::waits_for_each`];
+    /// default 1.
     pub iodepth_batch_complete_min: u32,
     /// Maximum number of completions to reap at a time; `None` means the minimum.
     pub iodepth_batch_complete_max: Option<u32>,
@@ -433,7 +439,8 @@ pub struct Job {
     pub block_align_bytes: PerOp<Option<u64>>,
     /// Default [`Distribution::Uniform`].
     pub distribution: Distribution,
-    /// Each turn of [`Distribution::Sequence`] begins as many blocks further as the sequence has; default false.
+    /// Each turn of [`Distribution::Sequence`] begins as many blocks further as the sequence has;
+    /// default false.
     pub sequence_strides: bool,
     /// Default [`RandomGenerator::Tausworthe`].
     pub random_generator: RandomGenerator,
@@ -452,8 +459,8 @@ pub struct Job {
     pub filenames: Vec<String>,
     /// Prefix of the files.
     pub directory: Option<String>,
-    /// The names of the files if none is named, with `$jobname`, `$jobnum`, `$filenum` and `$clientuid`; files with the
-    /// same name are one. Default: each instance has its own files.
+    /// The names of the files if none is named, with `$jobname`, `$jobnum`, `$filenum` and
+    /// `$clientuid`; files with the same name are one. Default: each instance has its own files.
     pub filename_format: Option<String>,
     /// The job covers its files to the end of the device if it has no `size`; default false.
     pub fill_device: bool,
@@ -475,7 +482,8 @@ pub struct Job {
     pub offset: Amount,
     /// Increment of the offset per instance, in bytes or percent of the device; default 0.
     pub offset_increment: Amount,
-    /// Offsets given in percent are rounded up to a multiple of this many bytes; 0 means the shortest block.
+    /// Offsets given in percent are rounded up to a multiple of this many bytes; 0 means the
+    /// shortest block.
     pub offset_align_bytes: u64,
     /// Maximum number of I/Os of an instance per loop; `None` means no limit.
     pub number_ios: Option<u64>,
@@ -540,7 +548,8 @@ pub struct Job {
     /// The contents of the report.
     pub reporting: Reporting,
 
-    /// `O_DIRECT`; default false. A job without it is accepted only if it only reads, by a synchronous engine.
+    /// `O_DIRECT`; default false. A job without it is accepted only if it only reads, by a
+    /// synchronous engine.
     pub direct: bool,
     /// Drop the files' pages from the page cache when an instance begins; default true.
     pub invalidate: bool,
@@ -645,20 +654,22 @@ impl Job {
         }
     }
 
-    /// Returns the line at which `option` was set, or the line of the section header if it was not set.
+    /// Returns the line at which `option` was set, or the line of the section header if it was not
+    /// set.
     pub fn place_of(&self, option: &str) -> &Place {
         self.places.0.get(option).map_or(&self.place, |set| &set.place)
     }
 
-    /// Returns the one of `options` that was set last, with its value as written; the first one if none was set.
+    /// Returns the one of `options` that was set last, with its value as written; the first one if
+    /// none was set.
     pub fn last_written(&self, options: &[&'static str]) -> (&'static str, &str) {
         let set = options.iter().filter_map(|option| Some((*option, self.places.0.get(option)?)));
         let last = set.max_by_key(|(_, set)| set.place.line);
         last.map_or((options[0], ""), |(option, set)| (option, &set.text))
     }
 
-    /// Returns the options that were set, in order of their names, each with its value as written and whether the job
-    /// itself set it, rather than a `[global]` section.
+    /// Returns the options that were set, in order of their names, each with its value as written
+    /// and whether the job itself set it, rather than a `[global]` section.
     pub fn written(&self) -> impl Iterator<Item = (&'static str, &str, bool)> {
         self.places.0.iter().map(|(option, set)| (*option, set.text.as_str(), set.own))
     }
@@ -670,14 +681,15 @@ impl Job {
         elsewhere == *other
     }
 
-    /// Returns the maximum number of I/Os in flight: `iodepth`, or 1 for a synchronous engine and for a job that polls.
+    /// Returns the maximum number of I/Os in flight: `iodepth`, or 1 for a synchronous engine and
+    /// for a job that polls.
     pub const fn depth(&self) -> u32 {
         debug_assert!(self.iodepth > 0, "the parser refuses iodepth=0");
         if self.engine.is_async() && !self.waits_for_each() { self.iodepth } else { 1 }
     }
 
-    /// Whether the job waits for a completion after each I/O, whatever its depth: in fio, `iodepth_batch_complete_min=0` without a
-    /// maximum means that.
+    /// Whether the job waits for a completion after each I/O, whatever its depth: in fio,
+    /// `iodepth_batch_complete_min=0` without a maximum means that.
     pub const fn waits_for_each(&self) -> bool {
         self.iodepth_batch_complete_min == 0
             && matches!(self.iodepth_batch_complete_max, None | Some(0))

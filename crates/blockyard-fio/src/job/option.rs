@@ -18,9 +18,11 @@ pub struct OptionDef {
 }
 
 impl OptionDef {
-    /// Whether the option is a flag, which may stand alone and has numbers only as its values: `thread`, `thread=1`.
+    /// Whether the option is a flag, which may stand alone and has numbers only as its values:
+    /// `thread`, `thread=1`.
     ///
-    /// As in fio, a flag of a command line has its value after `=`. Any other option may have it in the next argument.
+    /// As in fio, a flag of a command line has its value after `=`. Any other option may have it in
+    /// the next argument.
     #[must_use]
     pub fn is_flag(&self) -> bool {
         self.accepts(None) && !self.accepts(Some("word"))
@@ -44,8 +46,8 @@ pub enum Effect {
     Modelled,
     /// The value is checked but changes nothing, for this reason.
     NoEffect(&'static str),
-    /// The option would change the measurements and is not modelled yet. Any value is an error, except one that
-    /// disables the option (`0` or `none`). The text is the reason.
+    /// The option would change the measurements and is not modelled yet. Any value is an error,
+    /// except one that disables the option (`0` or `none`). The text is the reason.
     Refused(&'static str),
 }
 

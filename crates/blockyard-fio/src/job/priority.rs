@@ -64,7 +64,8 @@ impl CommandPriority {
         shares || self.percent.each().into_iter().any(|percent| *percent > 0)
     }
 
-    /// Returns the priority of an I/O of `len_bytes` for a `draw` from 0 to 99; `None` if it has that of its job.
+    /// Returns the priority of an I/O of `len_bytes` for a `draw` from 0 to 99; `None` if it has
+    /// that of its job.
     #[must_use]
     pub fn of(&self, op: Op, len_bytes: u32, draw: u64) -> Option<Priority> {
         debug_assert!(draw < 100, "a draw of {draw} is not a percentage");
@@ -117,7 +118,8 @@ pub(super) fn level(value: Value<'_>) -> Parsed<u8> {
     value.count(0, 7).map(|level| u8::try_from(level).unwrap_or(7))
 }
 
-/// Reads `64k/40:1m/60`, or with classes and levels `64k/25/1/0:64k/75/3/7`. A hint may follow, which is ignored.
+/// Reads `64k/40:1m/60`, or with classes and levels `64k/25/1/0:64k/75/3/7`. A hint may follow,
+/// which is ignored.
 pub(super) fn shares(value: Value<'_>) -> Parsed<Vec<PriorityShare>> {
     let shares = value.list(&[':'], 64, |entry| {
         let fields = entry.list(&['/'], 5, Ok)?;

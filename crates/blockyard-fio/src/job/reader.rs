@@ -38,7 +38,8 @@ pub(super) fn read_file(
     Ok(reader.sections)
 }
 
-/// Reads command line arguments, as fio's `getopt_long_only` does: `--rw=read`, `-rw=read` or `--rw read`.
+/// Reads command line arguments, as fio's `getopt_long_only` does: `--rw=read`, `-rw=read` or `--rw
+/// read`.
 ///
 /// `--name=x` opens a section; arguments before the first section are global.
 pub(super) fn read_args<'a>(
@@ -67,7 +68,8 @@ pub(super) fn read_args<'a>(
     Ok(reader.sections)
 }
 
-/// Returns the argument without its dashes, if it is an option: `--rw=read` or `-rw=read`, but not `-1`.
+/// Returns the argument without its dashes, if it is an option: `--rw=read` or `-rw=read`, but not
+/// `-1`.
 pub fn option_word(arg: &str) -> Option<&str> {
     let word = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'))?;
     word.starts_with(|first: char| first.is_ascii_alphabetic()).then_some(word)
@@ -194,7 +196,8 @@ fn text_of(bytes: &[u8]) -> Result<&str, Fault> {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Err(Fault::Utf16);
     }
-    // Editors of Windows put it at the head of a text. fio takes it for a part of the first line, and refuses that.
+    // Editors of Windows put it at the head of a text. fio takes it for a part of the first line,
+    // and refuses that.
     if bytes.starts_with(BYTE_ORDER_MARK) {
         return Err(Fault::ByteOrderMark);
     }

@@ -13,7 +13,8 @@ pub struct FileRange {
     pub start_bytes: u64,
     /// The length: at least one block.
     pub len_bytes: u64,
-    /// The length of the whole file, or of the device. A file without a name ends where its region ends.
+    /// The length of the whole file, or of the device. A file without a name ends where its region
+    /// ends.
     pub file_bytes: u64,
 }
 
@@ -31,7 +32,8 @@ pub struct Resolved {
     pub files: Vec<FileRange>,
     /// `size`: the bytes that one pass moves, unless `io_bytes` says otherwise.
     pub size_bytes: u64,
-    /// `io_size`: the bytes that the instance moves, in as many passes as that takes; 0 if not given.
+    /// `io_size`: the bytes that the instance moves, in as many passes as that takes; 0 if not
+    /// given.
     pub io_bytes: u64,
     /// The number of passes (`loops`). With `u64::MAX` only time ends the instance.
     pub passes: u64,
@@ -46,16 +48,16 @@ impl Resolved {
 }
 
 impl Job {
-    /// Returns the regions of instance number `instance` (0 to `numjobs - 1`). Each file is a device of
-    /// `device_bytes` bytes, or lies on one.
+    /// Returns the regions of instance number `instance` (0 to `numjobs - 1`). Each file is a
+    /// device of `device_bytes` bytes, or lies on one.
     ///
     /// The caller decides where on the device a file without a name lies.
     ///
     /// # Errors
     ///
     /// [`Fault::DeviceTooSmall`] if the region extends beyond the end of the device,
-    /// [`Fault::SmallerThanBlock`] if the rest of the device holds no block, [`Fault::MapTooLarge`] if the job
-    /// needs larger random maps than [`MAPPED_BLOCKS_MAX`].
+    /// [`Fault::SmallerThanBlock`] if the rest of the device holds no block, [`Fault::MapTooLarge`]
+    /// if the job needs larger random maps than [`MAPPED_BLOCKS_MAX`].
     pub fn resolve(&self, instance: u32, device_bytes: u64) -> Result<Resolved, JobError> {
         debug_assert!(instance < self.numjobs, "instance {instance} of {}", self.numjobs);
         let file = self.region(instance, device_bytes)?;
@@ -93,7 +95,8 @@ impl Job {
         Ok(Resolved { files, size_bytes, io_bytes, passes })
     }
 
-    /// Checks that the random maps of all instances fit in memory. Each instance has one for each of its files.
+    /// Checks that the random maps of all instances fit in memory. Each instance has one for each
+    /// of its files.
     fn check_maps(&self, file: FileRange) -> Result<(), JobError> {
         let units = Units::of(self, file.len_bytes);
         let maps = self.files() as u64 * u64::from(self.numjobs);
@@ -115,7 +118,8 @@ impl Job {
             (None, Some(Amount::Bytes(bytes))) if bytes > 0 => {
                 ("size", bytes / self.files() as u64)
             }
-            // As in fio, 0 % is the whole device, and so is 100 %, even if that is no multiple of the block.
+            // As in fio, 0 % is the whole device, and so is 100 %, even if that is no multiple of
+            // the block.
             (None, Some(Amount::Percent(percent @ 1..100))) => {
                 let len = percent_of(percent, device_bytes).min(left);
                 ("size", len - len % block_bytes.max(1))
@@ -136,8 +140,8 @@ impl Job {
         Err(JobError { place: self.place_of(option).clone(), fault })
     }
 
-    /// Returns where instance number `instance` begins in its files. If a part of that is in percent, it is rounded up to
-    /// `offset_align`, or to the shortest block.
+    /// Returns where instance number `instance` begins in its files. If a part of that is in
+    /// percent, it is rounded up to `offset_align`, or to the shortest block.
     fn start(&self, instance: u32, device_bytes: u64) -> u64 {
         let bytes_of = |amount| match amount {
             Amount::Bytes(bytes) => bytes,
@@ -201,7 +205,8 @@ mod tests {
         assert_eq!(range("fill_device=1\nsize=1m", 0), (0, MIB));
     }
 
-    /// fio 3.33: `filesize=8m size=50%` reads 4m, with and without an offset, and `size=3k` beside it is refused.
+    /// fio 3.33: `filesize=8m size=50%` reads 4m, with and without an offset, and `size=3k` beside
+    /// it is refused.
     #[test]
     fn a_size_beside_filesize_is_a_share_of_it_and_holds_a_block() {
         let kib = |options: &str| resolve(options, 0).unwrap().size_bytes >> 10;
@@ -239,8 +244,8 @@ mod tests {
         assert_eq!(amounts("size=64k\ntime_based\nruntime=1"), (64, u64::MAX, 0));
     }
 
-    /// A job with blocks of 1 to 4 KiB took a map of 32 GiB on a device of 1 TiB when the shortest block had four
-    /// bytes, and the allocation ended the program.
+    /// A job with blocks of 1 to 4 KiB took a map of 32 GiB on a device of 1 TiB when the shortest
+    /// block had four bytes, and the allocation ended the program.
     #[test]
     fn random_maps_have_a_limit() {
         let resolve = |options: &str, device_bytes| {

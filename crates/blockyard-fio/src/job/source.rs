@@ -6,8 +6,8 @@ use super::limits::FILE_BYTES_MAX;
 
 /// The parser's only access to files and environment variables ([input-through-source]).
 pub trait Source {
-    /// Returns the bytes of the file at `path`. The first [`FILE_BYTES_MAX`] + 1 bytes suffice, as longer files
-    /// are refused.
+    /// Returns the bytes of the file at `path`. The first [`FILE_BYTES_MAX`] + 1 bytes suffice, as
+    /// longer files are refused.
     ///
     /// # Errors
     ///
@@ -17,8 +17,9 @@ pub trait Source {
     /// Returns the value of an environment variable, `None` if it is not set.
     fn variable(&self, name: &str) -> Option<String>;
 
-    /// Returns the value of a variable that the user has given for this run, `None` if there is none. The facts
-    /// about a machine come from here only, because the modelled machine is not the one that reads the file.
+    /// Returns the value of a variable that the user has given for this run, `None` if there is
+    /// none. The facts about a machine come from here only, because the modelled machine is not the
+    /// one that reads the file.
     fn given(&self, _name: &str) -> Option<String> {
         None
     }

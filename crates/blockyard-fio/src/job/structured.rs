@@ -40,9 +40,9 @@ pub(super) fn block_range(value: Value<'_>) -> Parsed<BlockSizes> {
     Ok(BlockSizes::Range { min_bytes: bytes(min), max_bytes: bytes(max) })
 }
 
-/// Reads `4k/50:8k/50`, as fio does. Blank percentages, and those of 0, share the rest of 100. If the sum is another one, the
-/// lengths count in order of their percentages, up to 100, and the last one has what is missing: `4k/60:8k/30` is 70 to 30, and
-/// `4k/60:8k/70` is 60 to 40.
+/// Reads `4k/50:8k/50`, as fio does. Blank percentages, and those of 0, share the rest of 100. If
+/// the sum is another one, the lengths count in order of their percentages, up to 100, and the last
+/// one has what is missing: `4k/60:8k/30` is 70 to 30, and `4k/60:8k/70` is 60 to 40.
 pub(super) fn block_split(value: Value<'_>) -> Parsed<BlockSizes> {
     let entries = value.list(&[':'], 64, |entry| {
         let (size, share) = entry.pair()?;
@@ -79,8 +79,8 @@ pub(super) fn block_split(value: Value<'_>) -> Parsed<BlockSizes> {
     Ok(BlockSizes::Split(sizes.zip(shares.into_iter().map(small)).collect()))
 }
 
-/// Gives each of the `blanks` an equal part of `left`. If `left` does not divide evenly, the first blanks get
-/// one more.
+/// Gives each of the `blanks` an equal part of `left`. If `left` does not divide evenly, the first
+/// blanks get one more.
 fn fill_blanks(entries: Vec<(u64, Option<u8>)>, left: u64, blanks: u64) -> Vec<(u64, u8)> {
     let mut blank = 0;
     let mut part = || {
@@ -199,7 +199,8 @@ fn zones_abs(value: Value<'_>) -> Parsed<Vec<Zone>> {
     Ok(zones)
 }
 
-/// Reads a list of `share/width` separated by colons. The shares must sum to 100. A blank width is 0.
+/// Reads a list of `share/width` separated by colons. The shares must sum to 100. A blank width is
+/// 0.
 fn zone_list(value: Value<'_>, width: impl Fn(Value<'_>) -> Parsed<u64>) -> Parsed<Vec<Zone>> {
     let zones = value.list(&[':'], 256, |entry| {
         let (share, second) = entry.pair()?;

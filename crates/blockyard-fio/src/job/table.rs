@@ -1,9 +1,11 @@
-//! The table of options. Each option is defined once, in one of three lists: modelled, without effect, refused.
+//! The table of options. Each option is defined once, in one of three lists: modelled, without
+//! effect, refused.
 
 use super::option::OptionDef;
 use super::{effectless, modelled, refused};
 
-/// Returns every known option: the modelled ones first, then those without effect, then those refused.
+/// Returns every known option: the modelled ones first, then those without effect, then those
+/// refused.
 pub fn options() -> impl Iterator<Item = &'static OptionDef> {
     modelled::OPTIONS.iter().chain(effectless::OPTIONS).chain(refused::OPTIONS)
 }

@@ -1,5 +1,5 @@
-//! The targets that a job measures itself against while it runs: a floor of its rates, a ceiling of its latency,
-//! the depth that keeps a latency, and a steady state.
+//! The targets that a job measures itself against while it runs: a floor of its rates, a ceiling of
+//! its latency, the depth that keeps a latency, and a steady state.
 
 use super::error::ValueFault;
 use super::op::PerOp;
@@ -47,7 +47,8 @@ pub enum Steady {
 pub struct SteadyCriterion {
     /// The figure.
     pub of: Steady,
-    /// Whether the slope of a line through the samples is bounded, rather than the deviation of each sample.
+    /// Whether the slope of a line through the samples is bounded, rather than the deviation of
+    /// each sample.
     pub slope: bool,
     /// The bound, in millionths.
     pub limit_millionths: u64,
@@ -60,7 +61,8 @@ pub struct SteadyCriterion {
 pub struct SteadyState {
     /// Default: IOPS, deviation, 0.
     pub criterion: Option<SteadyCriterion>,
-    /// The time over which the figure must be steady, ns; 0 means that the job does not look; default 0.
+    /// The time over which the figure must be steady, ns; 0 means that the job does not look;
+    /// default 0.
     pub window_ns: u64,
     /// The time before the first sample, ns; default 0.
     pub ramp_ns: u64,

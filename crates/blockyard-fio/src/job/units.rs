@@ -10,7 +10,8 @@ pub(crate) enum Visits {
     Any,
     /// Each block once in a pass. All I/Os have the length of a block.
     Once,
-    /// The same for I/Os of several lengths, which needs a map with a bit for each block, as in fio.
+    /// The same for I/Os of several lengths, which needs a map with a bit for each block, as in
+    /// fio.
     Mapped,
 }
 

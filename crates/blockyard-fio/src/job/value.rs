@@ -1,8 +1,8 @@
 //! The grammar of values: numbers with units, words, and lists of them.
 //!
-//! fio stops reading a number at the first unexpected character, and continues with the number that it has
-//! read: `4.5k` is 4 bytes, `10min` is ten microseconds. In Blockyard, a value that is not understood as a
-//! whole is an error.
+//! fio stops reading a number at the first unexpected character, and continues with the number that
+//! it has read: `4.5k` is 4 bytes, `10min` is ten microseconds. In Blockyard, a value that is not
+//! understood as a whole is an error.
 
 use super::error::ValueFault;
 use super::op::PerOp;
@@ -121,8 +121,8 @@ impl<'a> Value<'a> {
         Ok(Amount::Bytes(self.count(0, u64::MAX)?))
     }
 
-    /// Reads a time in nanoseconds; a number without a unit is in `unit`. Units may be joined, the longest first:
-    /// `1m30s`.
+    /// Reads a time in nanoseconds; a number without a unit is in `unit`. Units may be joined, the
+    /// longest first: `1m30s`.
     pub(super) fn time_ns(self, unit: TimeUnit) -> Parsed<u64> {
         let text = self.text()?;
         let fault = || ValueFault::NotATime(text.to_owned());
@@ -244,8 +244,8 @@ impl<'a> Value<'a> {
         Ok((self.part(first), (!second.is_empty()).then(|| self.part(second))))
     }
 
-    /// Reads `read,write,trim` into `target`. The last value also applies to the kinds after it. A blank leaves
-    /// its kind unchanged.
+    /// Reads `read,write,trim` into `target`. The last value also applies to the kinds after it. A
+    /// blank leaves its kind unchanged.
     pub(super) fn per_op<T: Clone>(
         self,
         target: &mut PerOp<T>,
@@ -296,8 +296,8 @@ fn number(text: &str, factor: impl Fn(&str) -> Option<u64>) -> Parsed<u64> {
 
 /// Returns the multiplier of a size suffix.
 ///
-/// With `kb_base=1024`, `k` means 1024 and `kib` means 1000. With `kb_base=1000`, the two are swapped. `ki`
-/// without `b` means `k`, as in fio itself; its manual says otherwise.
+/// With `kb_base=1024`, `k` means 1024 and `kib` means 1000. With `kb_base=1000`, the two are
+/// swapped. `ki` without `b` means `k`, as in fio itself; its manual says otherwise.
 fn size_factor(suffix: &str, kb_base: u16) -> Option<u64> {
     debug_assert!(matches!(kb_base, 1000 | 1024), "kb_base={kb_base}");
     let mut letters = suffix.chars();

@@ -11,9 +11,9 @@ use super::prng::Prng;
 use super::random_map::RandomMap;
 use super::zone::Zone;
 
-/// The offsets in one file. They follow fio's rules, which distinguish the end of the region (offset plus size) from the end of
-/// the file: an I/O that *begins* at or behind the end of its region, or would reach beyond the end of its file, is not issued,
-/// and the file is done.
+/// The offsets in one file. They follow fio's rules, which distinguish the end of the region
+/// (offset plus size) from the end of the file: an I/O that *begins* at or behind the end of its
+/// region, or would reach beyond the end of its file, is not issued, and the file is done.
 #[derive(Clone, Debug)]
 pub(super) struct FileCursor {
     range: FileRange,
@@ -56,7 +56,8 @@ enum Choice {
         order: Permutation,
         index: u64,
     },
-    /// The same for I/Os of several lengths: one ends before the first block that was visited, as in fio.
+    /// The same for I/Os of several lengths: one ends before the first block that was visited, as
+    /// in fio.
     Map(RandomMap),
     Any(Sampler),
     /// Blocks in a fixed order.
@@ -110,8 +111,8 @@ impl FileCursor {
         }
     }
 
-    /// Returns the offset in the file and the length of the next I/O `op`; `None` if the file is done. If it `moves`, a random
-    /// offset is drawn.
+    /// Returns the offset in the file and the length of the next I/O `op`; `None` if the file is
+    /// done. If it `moves`, a random offset is drawn.
     #[inline]
     pub(super) fn next(
         &mut self,
@@ -200,7 +201,8 @@ impl FileCursor {
             return None;
         }
         let back_from = len_bytes.min(file_bytes);
-        // fio begins backward I/O at the start of a region with offset 0, and otherwise at `size`, whatever the offset.
+        // fio begins backward I/O at the start of a region with offset 0, and otherwise at `size`,
+        // whatever the offset.
         if self.skip_bytes < 0 && last_end == self.base && self.base > 0 {
             last_end = back_from;
         }
@@ -279,7 +281,8 @@ impl Random {
         }
     }
 
-    /// Returns the length of an I/O at the offset `at`, which was drawn, and marks its blocks as visited.
+    /// Returns the length of an I/O at the offset `at`, which was drawn, and marks its blocks as
+    /// visited.
     fn cut(&mut self, at: u64, len_bytes: u32) -> u32 {
         let Choice::Map(map) = &mut self.choice else { return len_bytes };
         let taken = map.take(at / self.unit_bytes, u64::from(len_bytes).div_ceil(self.unit_bytes));

@@ -1,7 +1,7 @@
 //! Random positions among n blocks, for each distribution of a job.
 //!
-//! Some distributions need floating point. They use `libm` in pure Rust, so that every machine computes
-//! the same bits.
+//! Some distributions need floating point. They use `libm` in pure Rust, so that every machine
+//! computes the same bits.
 #![allow(clippy::float_arithmetic, reason = "the laws are real-valued; libm rounds alike anywhere")]
 #![allow(clippy::cast_precision_loss, reason = "blocks beyond 2 to the 53 round to a neighbour")]
 #![allow(clippy::cast_possible_truncation, reason = "float to integer casts saturate")]
@@ -27,7 +27,8 @@ enum Law {
         ranks: Ranks,
         place: Placing,
     },
-    /// fio's normal law: its ranks are the mean of twelve uniform ones, plus a uniform deviation of this width.
+    /// fio's normal law: its ranks are the mean of twelve uniform ones, plus a uniform deviation of
+    /// this width.
     Normal {
         deviation: u64,
         place: Placing,
@@ -88,8 +89,8 @@ impl Sampler {
         Self { blocks, law }
     }
 
-    /// Returns a sampler whose neighbouring ranks are neighbours, for `law`, which is zipf, pareto or normal. Without a centre, the
-    /// first rank is drawn.
+    /// Returns a sampler whose neighbouring ranks are neighbours, for `law`, which is zipf, pareto
+    /// or normal. Without a centre, the first rank is drawn.
     pub(super) fn unscattered(law: &Distribution, blocks: u64, prng: &mut Prng) -> Self {
         assert!(blocks > 0, "positions must be drawn from at least one block");
         let law = match law {
@@ -128,8 +129,8 @@ impl Sampler {
     }
 }
 
-/// Returns for each zone the cumulative percentage of accesses, its first block and its length. Zones
-/// beyond the region are cut off; each has at least one block.
+/// Returns for each zone the cumulative percentage of accesses, its first block and its length.
+/// Zones beyond the region are cut off; each has at least one block.
 fn zone_table(
     zones: &[crate::job::Zone],
     blocks: u64,
@@ -192,7 +193,8 @@ fn normal_offset(center: f64, blocks: u64) -> u64 {
     moved % blocks
 }
 
-/// Draws a rank by fio's rule. A deviation that leads out of the blocks is halved until it does not.
+/// Draws a rank by fio's rule. A deviation that leads out of the blocks is halved until it does
+/// not.
 fn normal(deviation: u64, blocks: u64, prng: &mut Prng) -> u64 {
     let sum: u64 = (0..NORMAL_RANKS).map(|_| prng.below(blocks + 1)).sum();
     let mean = sum.div_ceil(NORMAL_RANKS).min(blocks - 1);
@@ -312,7 +314,8 @@ mod tests {
         assert!(hottest(None) != 0);
     }
 
-    /// fio multiplies a rank by a constant, so that the second hottest block lies far from the hottest one.
+    /// fio multiplies a rank by a constant, so that the second hottest block lies far from the
+    /// hottest one.
     #[test]
     fn a_centre_leaves_the_other_blocks_scattered() {
         let law = Distribution::Zipf { theta: 1.2, center: Some(0.5) };
@@ -331,8 +334,8 @@ mod tests {
         assert!(hotter.abs_diff(DRAWS / 100 * 64) < DRAWS / 200, "{hotter}");
     }
 
-    /// The mean of twelve uniform numbers deviates by a twelfth, and a uniform deviation of 10 % adds little: the root of
-    /// (1 / 144 + 0.01 / 12), or 88 of 1000.
+    /// The mean of twelve uniform numbers deviates by a twelfth, and a uniform deviation of 10 %
+    /// adds little: the root of (1 / 144 + 0.01 / 12), or 88 of 1000.
     #[test]
     fn normal_ranks_have_fios_mean_and_deviation() {
         let law = Distribution::Normal { deviation_percent: 10.0, center: 0.5 };
@@ -343,7 +346,8 @@ mod tests {
         assert!(within(324..676).abs_diff(DRAWS / 10_000 * 9545) < DRAWS / 80);
     }
 
-    /// fio 3.33 and 3.42 for `normal:15` and 16384 I/Os of 4096 blocks: the 1000 hottest blocks get 82 %, and offsets lie anywhere.
+    /// fio 3.33 and 3.42 for `normal:15` and 16384 I/Os of 4096 blocks: the 1000 hottest blocks get
+    /// 82 %, and offsets lie anywhere.
     #[test]
     fn normal_blocks_are_scattered() {
         let law = Distribution::Normal { deviation_percent: 15.0, center: 0.5 };

@@ -53,8 +53,8 @@ const DEFAULT_SEED: u64 = 0x89;
 
 /// Returns the I/Os of one job instance in order.
 ///
-/// Only [`Generator::new`] allocates. An I/O costs about ten nanoseconds with a uniform or sequential
-/// offset, and about a hundred with a zipf, pareto or normal one.
+/// Only [`Generator::new`] allocates. An I/O costs about ten nanoseconds with a uniform or
+/// sequential offset, and about a hundred with a zipf, pareto or normal one.
 #[derive(Clone, Debug)]
 pub struct Generator {
     mix: Mix,
@@ -121,8 +121,8 @@ impl Generator {
         }
     }
 
-    /// Returns the next I/O; `None` after the last. An instance that ends only by time has no last I/O. With a
-    /// `direction`, an I/O has that one, whatever the job draws.
+    /// Returns the next I/O; `None` after the last. An instance that ends only by time has no last
+    /// I/O. With a `direction`, an I/O has that one, whatever the job draws.
     #[inline]
     pub fn next(&mut self, direction: Option<Op>) -> Option<Io> {
         if let Some(write) = self.write_after.take() {
@@ -160,7 +160,8 @@ impl Generator {
         goes_on
     }
 
-    /// Returns the next I/O of this pass; `None` if no file has one. A file that has none leaves the round.
+    /// Returns the next I/O of this pass; `None` if no file has one. A file that has none leaves
+    /// the round.
     #[inline]
     fn issue(&mut self, direction: Option<Op>) -> Option<Io> {
         loop {
@@ -203,7 +204,8 @@ impl Generator {
         }
     }
 
-    /// Whether the next I/O has an offset of its own. As in fio, all files and directions of a job count together.
+    /// Whether the next I/O has an offset of its own. As in fio, all files and directions of a job
+    /// count together.
     fn moves_on(&mut self) -> bool {
         debug_assert!(self.ios_per_offset > 0, "a random offset must be used at least once");
         let moves = self.ios_at_offset == 0;
@@ -253,9 +255,10 @@ impl Syncs {
 
     /// Counts an I/O. If both kinds of sync are due, the full sync is issued.
     ///
-    /// As in fio, a sync is due behind each I/O, also a read, while the number of writes is a multiple: in `rw=rw fsync=8` behind the
-    /// eighth write and behind each read before the ninth. fio 3.33: `rw=randrw bs=4k size=1m fsync=1` calls fsync 252 times for
-    /// 124 writes and 132 reads, of which three come before the first write.
+    /// As in fio, a sync is due behind each I/O, also a read, while the number of writes is a
+    /// multiple: in `rw=rw fsync=8` behind the eighth write and behind each read before the ninth.
+    /// fio 3.33: `rw=randrw bs=4k size=1m fsync=1` calls fsync 252 times for 124 writes and 132
+    /// reads, of which three come before the first write.
     #[inline]
     fn issued(&mut self, op: Op, file: u16) {
         if op == Op::Write {
@@ -274,7 +277,8 @@ impl Syncs {
         }
     }
 
-    /// Returns the sync that is due, once. As in fio, it goes to the file whose turn it is, and takes that turn.
+    /// Returns the sync that is due, once. As in fio, it goes to the file whose turn it is, and
+    /// takes that turn.
     fn take_due(&mut self, file: u16) -> Option<Io> {
         let op = self.due.take()?;
         Some(self.io(op, file))

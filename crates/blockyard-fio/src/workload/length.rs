@@ -14,7 +14,8 @@ pub(super) enum Lengths {
         step: u32,
         steps: u32,
     },
-    /// Multiples of `min` below `max`, and `max`, which is none: as in fio, it is drawn as much less often as the step to it is shorter.
+    /// Multiples of `min` below `max`, and `max`, which is none: as in fio, it is drawn as much
+    /// less often as the step to it is shorter.
     UnevenRange {
         min: u32,
         max: u32,
@@ -72,8 +73,9 @@ impl Lengths {
         })
     }
 
-    /// Returns a length for an I/O with `room_bytes` before the end of its region; `None` if none fits. As in fio, a length that does
-    /// not fit is drawn again. A job with only one length takes it, and its last I/O may end behind the region.
+    /// Returns a length for an I/O with `room_bytes` before the end of its region; `None` if none
+    /// fits. As in fio, a length that does not fit is drawn again. A job with only one length takes
+    /// it, and its last I/O may end behind the region.
     #[inline]
     pub(super) fn draw(&self, room_bytes: u64, prng: &mut Prng) -> Option<u32> {
         match self {
@@ -158,7 +160,8 @@ mod tests {
         assert!((9_600..10_400).contains(&short), "{short}");
     }
 
-    /// fio 3.33: a job of `bssplit=4k/50:64k/30:128k/20` goes on until even its shortest I/O does not fit.
+    /// fio 3.33: a job of `bssplit=4k/50:64k/30:128k/20` goes on until even its shortest I/O does
+    /// not fit.
     #[test]
     fn a_length_that_does_not_fit_is_drawn_again() {
         let mut prng = Prng::new(3);

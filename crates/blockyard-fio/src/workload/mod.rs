@@ -1,18 +1,19 @@
 //! The I/Os of a job instance, one at a time.
 //!
 //! A [`Generator`] turns a [`Job`](crate::job::Job) into its sequence of reads, writes, trims and
-//! syncs; a [`Pacer`] gives the earliest time of each. Both are pure: no clock, no I/O, no allocation
-//! per I/O. The same seed gives the same sequence on every machine.
+//! syncs; a [`Pacer`] gives the earliest time of each. Both are pure: no clock, no I/O, no
+//! allocation per I/O. The same seed gives the same sequence on every machine.
 //!
 //! In a sequential pattern, reads, writes and trims each have their own position, as in fio.
 //!
 //! # Rules
 //!
-//! - **[io-in-its-file]** Every I/O begins in the region of its file, or in a zone of the file, and ends within the file. It is
-//!   not longer than the job allows. Only an I/O of a job with one length may end behind the region, as in fio.
-//! - **[each-block-once]** Uniform random offsets of one length visit each block once before any block
-//!   repeats, unless the job has `norandommap` or `blockalign`. A permutation ensures this instead of a
-//!   map, so that memory does not grow with the region.
+//! - **[io-in-its-file]** Every I/O begins in the region of its file, or in a zone of the file, and
+//!   ends within the file. It is not longer than the job allows. Only an I/O of a job with one
+//!   length may end behind the region, as in fio.
+//! - **[each-block-once]** Uniform random offsets of one length visit each block once before any
+//!   block repeats, unless the job has `norandommap` or `blockalign`. A permutation ensures this
+//!   instead of a map, so that memory does not grow with the region.
 //! - **[repeatable-draws]** Offsets repeat from run to run with `randrepeat` (fio's default) or
 //!   `randseed`. All other draws repeat with `allrandrepeat` or `randseed`. All remaining draws
 //!   depend on the seed of the run. With `randrepeat`, each pass repeats the draws of the first.

@@ -98,7 +98,8 @@ mod tests {
         Pacer::new(&job(rate, process), Op::Read, 0, 1).unwrap()
     }
 
-    /// The instances of a job, and jobs of the same group, draw gaps of their own; the same instance repeats its gaps.
+    /// The instances of a job, and jobs of the same group, draw gaps of their own; the same
+    /// instance repeats its gaps.
     #[test]
     fn each_instance_draws_its_own_gaps() {
         let job = job("--rate_iops=1000", "poisson");

@@ -6,10 +6,10 @@ const ROUNDS: usize = 2;
 
 /// A keyed bijection of 0 to `len - 1`.
 ///
-/// A number is split into a low part of k bits and a high part below q, where q times 2 to the k is just
-/// above `len`. Each part in turn is shifted by a keyed function of the other (a Feistel network). A
-/// result that is not below `len` is scrambled again. This is rare because the two sizes are close, so the
-/// branch is well predicted.
+/// A number is split into a low part of k bits and a high part below q, where q times 2 to the k is
+/// just above `len`. Each part in turn is shifted by a keyed function of the other (a Feistel
+/// network). A result that is not below `len` is scrambled again. This is rare because the two
+/// sizes are close, so the branch is well predicted.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     len: u64,

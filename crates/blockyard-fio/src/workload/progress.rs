@@ -4,16 +4,18 @@ use crate::job::{Job, Mix, Resolved};
 
 /// The I/Os and bytes of a job instance, and their limits.
 ///
-/// As in fio, the limits are on what was issued: an I/O begins while fewer bytes than the limit are issued. So `bs=64k size=100k` is
-/// two I/Os where the file has room for the second. The limits of a job with `loops` are multiples of those of one pass. So
-/// `size=128k io_size=80k loops=3` is one pass of 128k and one of 112k.
+/// As in fio, the limits are on what was issued: an I/O begins while fewer bytes than the limit are
+/// issued. So `bs=64k size=100k` is two I/Os where the file has room for the second. The limits of
+/// a job with `loops` are multiples of those of one pass. So `size=128k io_size=80k loops=3` is one
+/// pass of 128k and one of 112k.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     limit_bytes: u64,
     limit_ios: u64,
     /// Bytes after which a pass ends even if files have room left.
     pass_bytes: u64,
-    /// The number of passes; beyond them, passes go on up to `further_bytes` if a whole I/O is missing.
+    /// The number of passes; beyond them, passes go on up to `further_bytes` if a whole I/O is
+    /// missing.
     passes: u64,
     further_bytes: u64,
     longest_bytes: u64,
@@ -72,7 +74,8 @@ impl Progress {
         self.bytes_of_pass += u64::from(len_bytes);
     }
 
-    /// Begins another pass if there is one. `files_are_over` says whether no file had a further I/O.
+    /// Begins another pass if there is one. `files_are_over` says whether no file had a further
+    /// I/O.
     pub(super) const fn start_pass(&mut self, files_are_over: bool) -> bool {
         // A pass without an I/O would be followed by infinitely many.
         if self.ios_of_pass == 0 {
@@ -93,8 +96,8 @@ impl Progress {
     }
 }
 
-/// Returns the bytes after which a pass of `job` ends. fio counts the bytes of a pass only for engines that queue I/Os. With the
-/// others, a pass ends when its files have no further I/O.
+/// Returns the bytes after which a pass of `job` ends. fio counts the bytes of a pass only for
+/// engines that queue I/Os. With the others, a pass ends when its files have no further I/O.
 fn pass_bytes(job: &Job, resolved: &Resolved, limit_bytes: u64) -> u64 {
     if !job.engine.is_async() {
         return u64::MAX;

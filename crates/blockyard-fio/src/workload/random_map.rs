@@ -4,8 +4,8 @@ use super::prng::Prng;
 
 const WORD: u64 = u64::BITS as u64;
 
-/// A set of blocks, in levels of words: a bit of each level but the first says whether a word of the level below has a
-/// free block.
+/// A set of blocks, in levels of words: a bit of each level but the first says whether a word of
+/// the level below has a free block.
 #[derive(Clone, Debug)]
 pub(super) struct RandomMap {
     blocks: u64,
@@ -48,14 +48,15 @@ impl RandomMap {
         }
     }
 
-    /// Draws a free block as fio does: if the one that was drawn is used, the next free one behind it, or from the start.
-    /// Returns `None` if all are used.
+    /// Draws a free block as fio does: if the one that was drawn is used, the next free one behind
+    /// it, or from the start. Returns `None` if all are used.
     pub(super) fn draw(&self, prng: &mut Prng) -> Option<u64> {
         let drawn = prng.below(self.blocks);
         self.free_from(drawn).or_else(|| self.free_from(0))
     }
 
-    /// Uses up to `count` blocks from the free block `first` on, up to the first used one. Returns their number.
+    /// Uses up to `count` blocks from the free block `first` on, up to the first used one. Returns
+    /// their number.
     pub(super) fn take(&mut self, first: u64, count: u64) -> u64 {
         debug_assert!(count > 0 && self.is_free(first), "block {first} of {}", self.blocks);
         let mut taken = 0;

@@ -10,8 +10,8 @@ const PLACES_PER_FILE: u64 = 1024;
 
 /// The turns of the files of a job instance, as fio gives them.
 ///
-/// A file opens when its turn first comes in a pass. If too many are open, its turn passes. A file that has no further I/O
-/// leaves the round, so that another one may open.
+/// A file opens when its turn first comes in a pass. If too many are open, its turn passes. A file
+/// that has no further I/O leaves the round, so that another one may open.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     service: FileService,

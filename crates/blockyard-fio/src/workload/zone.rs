@@ -16,7 +16,8 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    /// Returns the zones of `job`, if it has any. fio forgets about them if the job asks for several open files.
+    /// Returns the zones of `job`, if it has any. fio forgets about them if the job asks for
+    /// several open files.
     pub(super) fn of(job: &Job) -> Option<Self> {
         let Strides { on, zone_bytes, range_bytes, gap_bytes } = job.strides;
         let range_bytes = if range_bytes == 0 { zone_bytes } else { range_bytes };

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Answer(dict[str, Any]):
     """The answer to `whatif`: a dict with the content of ``blockyard whatif --output-format=json``.
 
-    ``blockyard schema whatif`` prints the schema of this dict. Keys that end in ``_ns`` are nanoseconds.
+    ``blockyard schema whatif`` prints the schema of this dict. Keys that end in ``_ns`` are
+    nanoseconds.
 
     Attributes:
         rows: A table with a row for each design, job and direction. In addition to the columns of `Table`, it has
@@ -51,9 +52,11 @@ def whatif(
     faults: str | os.PathLike[str] | None = None,
     verify: bool = False,
 ) -> Answer:
-    """Runs a job on a device under each of several designs, and returns their figures and an explanation.
+    """Runs a job on a device under each of several designs, and returns their figures and an
+    explanation.
 
-    The interpreter lock is released, and all processors are used. In the main thread, Ctrl-C ends the runs.
+    The interpreter lock is released, and all processors are used. In the main thread, Ctrl-C ends
+    the runs.
 
     Args:
         job: A fio job file, or its text. A str is text if it has a line break or begins with ``[``; any other str, and

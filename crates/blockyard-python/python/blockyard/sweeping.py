@@ -17,8 +17,8 @@ AXES = ("job", "device", "design", "seed", "set")
 # The points of one call on this machine, and of one chunk on a client: memory is bounded by them.
 SLICE_POINTS = 1024
 CHUNK_POINTS_MAX = 256
-# Chunks for each thread of a client: no thread waits long for the last one, and their scheduling (some milliseconds of
-# CPU time each) stays small.
+# Chunks for each thread of a client: no thread waits long for the last one, and their scheduling
+# (some milliseconds of CPU time each) stays small.
 CHUNKS_PER_THREAD = 16
 # How often Dask runs a chunk again that failed.
 RETRIES = 3
@@ -45,12 +45,12 @@ def sweep(
 ) -> Table:
     """Runs every point of a grid and returns one table.
 
-    A point has a ``job``, a ``device`` and a ``design``, as `whatif` takes them, a ``seed`` (1 if absent) and values to
-    ``set`` in the device (none if absent). Files are read here, before the first run; only the files that a job
-    includes are read where it runs.
+    A point has a ``job``, a ``device`` and a ``design``, as `whatif` takes them, a ``seed`` (1 if
+    absent) and values to ``set`` in the device (none if absent). Files are read here, before the
+    first run; only the files that a job includes are read where it runs.
 
-    The interpreter lock is released. Without a client, the runs take all processors, and Ctrl-C ends them. Each point
-    keeps only its rows: 10,000 points take some megabytes.
+    The interpreter lock is released. Without a client, the runs take all processors, and Ctrl-C
+    ends them. Each point keeps only its rows: 10,000 points take some megabytes.
 
     Args:
         grid: A dict of lists, of which every combination is a point, the last key varying fastest; or a list of points,

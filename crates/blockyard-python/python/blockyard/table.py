@@ -13,19 +13,23 @@ Row = dict[str, Any]
 
 
 class Table(list[Row]):
-    """A list of dicts with the same keys, one dict for each job (or group of jobs) and direction of a run.
+    """A list of dicts with the same keys, one dict for each job (or group of jobs) and direction of
+    a run.
 
     Columns that every table has:
 
-    - ``job``, ``group``, ``direction``: the section of the job file, its reporting group from 0, and ``"sync"``,
-      ``"read"``, ``"write"`` or ``"trim"``. A job that syncs has a row ``"sync"``, first of all: its ``ios`` are the
-      syncs, its ``bytes`` 0, and its latencies those of ``fsync`` and ``fdatasync``. Under ``sync=`` each write is one.
-    - ``ios``, ``bytes``, ``iops``, ``bytes_per_s``: what ended, as a sum and per second of the job's run time.
-    - ``lat_min_ns``, ``lat_mean_ns``, ``lat_p50_ns``, ``lat_p99_ns``, ``lat_p99.9_ns``, ``lat_max_ns``: latency from
-      submission to end, in nanoseconds.
+    - ``job``, ``group``, ``direction``: the section of the job file, its reporting group from 0,
+      and ``"sync"``, ``"read"``, ``"write"`` or ``"trim"``. A job that syncs has a row ``"sync"``,
+      first of all: its ``ios`` are the syncs, its ``bytes`` 0, and its latencies those of ``fsync``
+      and ``fdatasync``. Under ``sync=`` each write is one.
+    - ``ios``, ``bytes``, ``iops``, ``bytes_per_s``: what ended, as a sum and per second of the
+      job's run time.
+    - ``lat_min_ns``, ``lat_mean_ns``, ``lat_p50_ns``, ``lat_p99_ns``, ``lat_p99.9_ns``,
+      ``lat_max_ns``: latency from submission to end, in nanoseconds.
     - ``errors``: I/Os and syncs of the job that failed.
-    - ``run_iops``, ``run_bytes_per_s``, ``cpu_percent``, ``device_busy_percent``, ``ios_per_command``,
-      ``wakeups_per_io``: figures of the whole run, the same in each of its rows.
+    - ``run_iops``, ``run_bytes_per_s``, ``cpu_percent``, ``device_busy_percent``,
+      ``ios_per_command``, ``wakeups_per_io``: figures of the whole run, the same in each of its
+      rows.
     """
 
     @property
@@ -46,7 +50,8 @@ class Table(list[Row]):
         return pandas.DataFrame(list(self), columns=self.columns)
 
     def to_arrow(self) -> pyarrow.Table:
-        """Returns the table as a pyarrow.Table. A column of values of several types becomes one of text.
+        """Returns the table as a pyarrow.Table. A column of values of several types becomes one of
+        text.
 
         Raises:
             ImportError: pyarrow is not installed.

@@ -1,4 +1,4 @@
-//! What is measured of a task, and from when on.
+//! The measurements of a task, and the instant at which they begin.
 
 use super::Task;
 use crate::measure::JobStats;

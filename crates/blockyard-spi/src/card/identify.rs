@@ -23,8 +23,8 @@ const POWER_UPS: u32 = 2_000_000 / PAUSE_US;
 const LONGER_THAN_A_BLOCK: u32 = 540;
 
 impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
-    /// Takes a card out of a transfer whose future was dropped, or whose answers made no sense. The card may be at
-    /// any byte of it, or have ended it.
+    /// Takes a card out of a transfer whose future was dropped, or whose answers made no sense. The
+    /// card may be at any byte of it, or have ended it.
     pub(super) async fn abort(&mut self, doing: Doing) -> Result<(), Error> {
         self.select().await?;
         let limit = if doing == Doing::Erasing { Limit::ERASE } else { Limit::BUSY };
@@ -32,7 +32,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
         self.idle(LONGER_THAN_A_BLOCK).await?;
         // What follows tells whether the card is there: one that sends blocks may never be ready.
         let _ = self.ready(0, limit).await;
-        // A card that does not wait for these tokens ignores them: no command begins with two high bits.
+        // A card that does not wait for these tokens ignores them: no command begins with two high
+        // bits.
         match doing {
             Doing::Nothing | Doing::Reading | Doing::Erasing => {}
             Doing::Writing { is_many: true } => self.write(&[STOP_MANY]).await?,
@@ -40,7 +41,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
         }
         self.idle(LONGER_THAN_A_BLOCK).await?;
         let _ = self.ready(0, limit).await;
-        // Ends a read, or a write of many blocks of which one was dropped. Else the card refuses it.
+        // Ends a read, or a write of many blocks of which one was dropped. Else the card refuses
+        // it.
         self.write(&Command::new(12, 0).bytes()).await?;
         self.idle(LONGER_THAN_A_BLOCK).await?;
         let _ = self.ready(12, limit).await;
@@ -61,7 +63,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
             self.must(Command::new(16, 512)).await?;
         }
         let csd = Csd::sd(&self.register(9).await?).map_err(Error::Register)?;
-        // The OCR has no checksum here. A wrong unit of addresses would lead writes astray; the CSD, which has one, knows it.
+        // The OCR has no checksum here. A wrong unit of addresses would lead writes astray; the
+        // CSD, which has one, knows it.
         if ocr.is_sector_addressed() == (csd.layout == Layout::Sd1) {
             return Err(Error::Damaged);
         }
@@ -111,7 +114,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
     }
 
     async fn ocr(&mut self) -> Result<SdOcr, Error> {
-        // QEMU's card answers this command as if it were idle still. The register tells whether it is.
+        // QEMU's card answers this command as if it were idle still. The register tells whether it
+        // is.
         self.idle_command(Command::new(58, 0)).await?;
         let ocr = SdOcr(self.word().await?);
         if ocr.is_ready() && ocr.takes(SdOcr::VOLTAGES) { Ok(ocr) } else { Err(Error::NotSd) }

@@ -1,16 +1,17 @@
 //! One SD card on an SPI bus that it has for itself.
 //!
-//! [`Card`] is identified by its first transfer, or by [`Card::identify`], at 400 kHz. Then the clock becomes as fast
-//! as the card says, 25 MHz at most. Every command and block has a checksum (CMD59). The submodules have the bytes on
-//! the wire (`wire`), the identification (`identify`), and one try of a transfer (`transfer`).
+//! [`Card`] is identified by its first transfer, or by [`Card::identify`], at 400 kHz. Then the
+//! clock becomes as fast as the card says, 25 MHz at most. Every command and block has a checksum
+//! (CMD59). The submodules have the bytes on the wire (`wire`), the identification (`identify`),
+//! and one try of a transfer (`transfer`).
 //!
 //! # Rules
 //!
-//! - **[damaged-is-sent-again]** A command or block that was damaged on the wire is sent again, a few times at most.
-//!   Blocks that went well before it are not.
-//! - **[lost-is-identified]** A card whose connection is lost or in doubt, because an answer is missing or because the
-//!   future of a transfer was dropped, is identified again before it is used. It must be the same card: data for one
-//!   card does not go to another.
+//! - **[damaged-is-sent-again]** A command or block that was damaged on the wire is sent again, a
+//!   few times at most. Blocks that went well before it are not.
+//! - **[lost-is-identified]** A card whose connection is lost or in doubt, because an answer is
+//!   missing or because the future of a transfer was dropped, is identified again before it is
+//!   used. It must be the same card: data for one card does not go to another.
 //!
 //! Times are limited by counting delays, as there is no clock: limits are lower bounds.
 
@@ -52,7 +53,8 @@ impl Identity {
         self.csd.sectors.unwrap_or(0).min(1 << 32)
     }
 
-    /// Whether the card can erase any sectors. A card that erases only groups of them would erase neighbours.
+    /// Whether the card can erase any sectors. A card that erases only groups of them would erase
+    /// neighbours.
     #[must_use]
     pub fn can_erase(&self) -> bool {
         self.csd.classes.has(Classes::ERASE) && self.csd.erase_sectors == 1
@@ -75,8 +77,8 @@ enum Doing {
 
 /// An SD card.
 ///
-/// Dropping the future of any call is safe: see [lost-is-identified] above. How much of a write was done is then
-/// unknown, and the card stays selected until the next call.
+/// Dropping the future of any call is safe: see [lost-is-identified] above. How much of a write was
+/// done is then unknown, and the card stays selected until the next call.
 #[derive(Debug)]
 pub struct Card<Bus, Cs, Delay> {
     wire: Wire<Bus, Cs, Delay>,
@@ -90,8 +92,9 @@ pub struct Card<Bus, Cs, Delay> {
 impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Card<Bus, Cs, Delay> {
     /// Returns a card that is not identified yet.
     ///
-    /// `cs` selects the card when it is low. `set_clock_hz` sets the clock of the bus to at most so many Hz. A bus
-    /// whose clock cannot change must stay at or below [`SLOW_HZ`]. The bus is in SPI mode 0.
+    /// `cs` selects the card when it is low. `set_clock_hz` sets the clock of the bus to at most so
+    /// many Hz. A bus whose clock cannot change must stay at or below [`SLOW_HZ`]. The bus is in
+    /// SPI mode 0.
     pub const fn new(bus: Bus, cs: Cs, delay: Delay, set_clock_hz: fn(&mut Bus, u32)) -> Self {
         let wire = Wire::new(bus, cs, delay);
         let doing = Doing::Nothing;
@@ -110,11 +113,13 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Card<Bus, Cs, Delay> {
         self.repeats
     }
 
-    /// Identifies the card, unless that was done and the connection is not in doubt. Returns what it is.
+    /// Identifies the card, unless that was done and the connection is not in doubt. Returns what
+    /// it is.
     ///
     /// # Errors
     ///
-    /// Fails if no SD card answers, and with [`Error::OtherCard`] if one was identified before and this is another.
+    /// Fails if no SD card answers, and with [`Error::OtherCard`] if one was identified before and
+    /// this is another.
     pub async fn identify(&mut self) -> Result<&Identity, Error> {
         if self.is_lost {
             // [lost-is-identified]
@@ -168,8 +173,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Card<Bus, Cs, Delay> {
     ///
     /// # Errors
     ///
-    /// Fails if the card does not have all of it. The first [`Failed::done`] sectors are on the medium; any of the
-    /// others may be.
+    /// Fails if the card does not have all of it. The first [`Failed::done`] sectors are on the
+    /// medium; any of the others may be.
     ///
     /// # Panics
     ///
@@ -193,7 +198,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Card<Bus, Cs, Delay> {
         }
     }
 
-    /// Erases `sectors` sectors from `sector` on. They read as all ones or all zeroes then, as the card likes.
+    /// Erases `sectors` sectors from `sector` on. They read as all ones or all zeroes then, as the
+    /// card likes.
     ///
     /// # Errors
     ///
@@ -201,7 +207,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Card<Bus, Cs, Delay> {
     ///
     /// # Panics
     ///
-    /// Panics if `sectors` is 0, if the range ends beyond the card, or if the card [cannot](Identity::can_erase).
+    /// Panics if `sectors` is 0, if the range ends beyond the card, or if the card
+    /// [cannot](Identity::can_erase).
     pub async fn erase(&mut self, sector: u64, sectors: u32) -> Result<(), Error> {
         let run = self.begin(Doing::Erasing, sector, sectors, 0).await;
         let run = run.map_err(|failed| failed.error)?;

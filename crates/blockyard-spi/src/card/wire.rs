@@ -184,7 +184,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Wire<Bus, Cs, Delay> {
         if is_whole { Ok(()) } else { Err(Error::Damaged) }
     }
 
-    /// Writes a block behind `token`, for `command`, and waits until the card has room for the next.
+    /// Writes a block behind `token`, for `command`, and waits until the card has room for the
+    /// next.
     pub(super) async fn transmit(
         &mut self,
         token: u8,

@@ -56,13 +56,15 @@ impl<'a> Io<'a> {
         Self::new(sector, Work::Erase(sectors))
     }
 
-    /// Makes durable all that was written before this call: nothing is to do, as a write is durable when it ends.
+    /// Makes durable all that was written before this call: nothing is to do, as a write is durable
+    /// when it ends.
     #[must_use]
     pub const fn flush() -> Self {
         Self::new(0, Work::Flush)
     }
 
-    /// Returns the bio of the I/O at `place` of a call. Memory of 2 TiB or more has more sectors than a card.
+    /// Returns the bio of the I/O at `place` of a call. Memory of 2 TiB or more has more sectors
+    /// than a card.
     pub(super) fn bio(&self, place: usize) -> Bio {
         let sectors_of =
             |bytes: &[u8]| u32::try_from(bytes.len() / BLOCK_BYTES).unwrap_or(u32::MAX);

@@ -1,18 +1,22 @@
 //! A disk: the core's request queue in front of a card.
 //!
-//! A call hands in one I/O, or several at once ([`Disk::run`]). They pass the request queue, with `none` or an elevator:
-//! neighbours become one transfer, long ones are split, mq-deadline sorts them. The driver below has room for one
-//! request, as a card does one thing at a time; the loop of [`Disk::run`] does it with the card and completes it.
-//! `io` has the I/Os of a call, `staged` the queue and the driver.
+//! A call hands in one I/O, or several at once ([`Disk::run`]). They pass the request queue, with
+//! `none` or an elevator: neighbours become one transfer, long ones are split, mq-deadline sorts
+//! them. The driver below has room for one request, as a card does one thing at a time; the loop of
+//! [`Disk::run`] does it with the card and completes it. `io` has the I/Os of a call, `staged` the
+//! queue and the driver.
 //!
 //! # Rules
 //!
-//! - **[memory-is-the-calls]** The queue carries numbers, never memory: a request names the I/Os of the call that runs.
-//!   A call begins with an empty queue, so no request of an earlier call, whose future was dropped, meets its memory.
-//! - **[lost-once-tried-again]** A request during which the connection was lost is requeued once, and the card is
-//!   identified again before it (see [`card`](crate::card)). If that does not help, the request fails.
+//! - **[memory-is-the-calls]** The queue carries numbers, never memory: a request names the I/Os of
+//!   the call that runs. A call begins with an empty queue, so no request of an earlier call, whose
+//!   future was dropped, meets its memory.
+//! - **[lost-once-tried-again]** A request during which the connection was lost is requeued once,
+//!   and the card is identified again before it (see [`card`](crate::card)). If that does not help,
+//!   the request fails.
 //!
-//! The queue's clock stands still: every call ends its I/Os before it returns, so no deadline of an elevator counts.
+//! The queue's clock stands still: every call ends its I/Os before it returns, so no deadline of an
+//! elevator counts.
 
 mod io;
 mod staged;
@@ -139,7 +143,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Disk<Bus, Cs, Delay> {
         self.counts
     }
 
-    /// Reads from `sector` on into `to`, a multiple of [`BLOCK_BYTES`](crate::frame::BLOCK_BYTES) long.
+    /// Reads from `sector` on into `to`, a multiple of [`BLOCK_BYTES`](crate::frame::BLOCK_BYTES)
+    /// long.
     ///
     /// # Errors
     ///
@@ -152,8 +157,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Disk<Bus, Cs, Delay> {
         self.run(&mut [Io::read(sector, to)]).await
     }
 
-    /// Writes `from`, a multiple of [`BLOCK_BYTES`](crate::frame::BLOCK_BYTES) long, from `sector` on. It is durable
-    /// when the call returns.
+    /// Writes `from`, a multiple of [`BLOCK_BYTES`](crate::frame::BLOCK_BYTES) long, from `sector`
+    /// on. It is durable when the call returns.
     ///
     /// # Errors
     ///
@@ -170,7 +175,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Disk<Bus, Cs, Delay> {
     ///
     /// # Errors
     ///
-    /// Fails with [`SubmitError::NotSupported`] if the card erases only groups of sectors, and as [`Self::write`].
+    /// Fails with [`SubmitError::NotSupported`] if the card erases only groups of sectors, and as
+    /// [`Self::write`].
     pub async fn erase(&mut self, sector: u64, sectors: u32) -> Result<(), Failure> {
         self.run(&mut [Io::erase(sector, sectors)]).await
     }
@@ -184,7 +190,8 @@ impl<Bus: SpiBus, Cs: OutputPin, Delay: DelayNs> Disk<Bus, Cs, Delay> {
         self.run(&mut [Io::flush()]).await
     }
 
-    /// Does I/Os, in any order and as few transfers. I/Os of one call whose sectors overlap have no order either.
+    /// Does I/Os, in any order and as few transfers. I/Os of one call whose sectors overlap have no
+    /// order either.
     ///
     /// # Errors
     ///

@@ -54,7 +54,8 @@ impl Staged {
         self.queue.is_empty()
     }
 
-    /// Submits as many of `ios` as there is room for, from `next` on, as one batch. Returns the next one.
+    /// Submits as many of `ios` as there is room for, from `next` on, as one batch. Returns the
+    /// next one.
     pub(super) fn submit_from(&mut self, mut next: usize, ios: &mut [Io<'_>]) -> usize {
         self.queue.plug(CPU);
         while let Some(io) = ios.get_mut(next) {

@@ -17,7 +17,8 @@ fn transfers(log: &[Sent]) -> Vec<(u8, u32)> {
     data.map(|sent| (sent.index, sent.argument)).collect()
 }
 
-/// Random reads and writes of every kind of card, blocking and async in turn, against a plain copy of its data.
+/// Random reads and writes of every kind of card, blocking and async in turn, against a plain copy
+/// of its data.
 #[test]
 fn data_is_read_back_blocking_and_async() {
     let mut random = Prng::new(18);
@@ -86,7 +87,8 @@ fn neighbours_of_one_call_become_one_transfer() {
     }
 }
 
-/// With mq-deadline, a call's I/Os go to the card in order of their sectors; with `none`, as they came.
+/// With mq-deadline, a call's I/Os go to the card in order of their sectors; with `none`, as they
+/// came.
 #[test]
 fn an_elevator_sorts_the_ios_of_a_call() {
     let came = [(24, 40), (24, 10), (24, 30), (24, 20)];

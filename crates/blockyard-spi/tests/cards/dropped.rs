@@ -4,7 +4,8 @@ use crate::emulated::{Kind, Model, poll_times};
 use crate::{async_disk, block_on, pattern, slot};
 use blockyard_spi::disk::{Design, Io};
 
-/// Breaks off a call of five I/Os, and then uses the disk ([memory-is-the-calls], [lost-is-identified]).
+/// Breaks off a call of five I/Os, and then uses the disk ([memory-is-the-calls],
+/// [lost-is-identified]).
 #[test]
 fn a_future_can_be_dropped_at_any_poll() {
     let mut is_done = false;

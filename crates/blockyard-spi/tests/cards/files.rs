@@ -12,8 +12,8 @@ const PARTITION: u32 = 64;
 const PARTITION_SECTORS: u32 = 8128;
 const FAT_SECTORS: u32 = 32;
 
-/// An empty FAT16 volume in the first partition, by the specification of FAT: clusters of one sector, two FATs, 512
-/// entries in the root directory.
+/// An empty FAT16 volume in the first partition, by the specification of FAT: clusters of one
+/// sector, two FATs, 512 entries in the root directory.
 fn format(model: &mut Model) {
     let mbr = model.sector(0);
     mbr[446 + 4] = 0x06; // FAT16
@@ -75,7 +75,8 @@ fn a_file_is_written_and_read_back_by_another_disk() {
             length += file.read(&mut back[length..]).unwrap();
         }
         assert_eq!(back[..length], *data, "{kind:?}");
-        // The file system allocates from the front, so the file lies behind the root directory in one piece.
+        // The file system allocates from the front, so the file lies behind the root directory in
+        // one piece.
         let first = (PARTITION + 1 + 2 * FAT_SECTORS + 32) as usize * 512;
         assert_eq!(slot.0.borrow().data[first..][..10_000], *data, "{kind:?}");
     }

@@ -46,7 +46,8 @@ fn an_empty_slot_is_told_within_a_second() {
     assert!(ms < 1000, "it took {ms} ms");
 }
 
-/// QEMU's card (ssi-sd, at least up to 7.2) always answers CMD58 with the bit of the idle state. It was refused for that.
+/// QEMU's card (ssi-sd, at least up to 7.2) always answers CMD58 with the bit of the idle state. It
+/// was refused for that.
 #[test]
 fn a_card_that_says_it_is_idle_with_its_ocr_is_taken() {
     let slot = slot(Model::new(Kind::Sdhc));

@@ -6,8 +6,8 @@
 //!   8,0    3      15     0.009512020     0  C   W 223490 + 8 [0]
 //! ```
 //!
-//! A sector has 512 bytes. Lines of other actions, messages, and the statistics after the events are
-//! skipped. A line that begins like an event but cannot be parsed is an error.
+//! A sector has 512 bytes. Lines of other actions, messages, and the statistics after the events
+//! are skipped. A line that begins like an event but cannot be parsed is an error.
 
 use super::super::disks::Disks;
 use super::super::error::{TraceError, TraceFault};

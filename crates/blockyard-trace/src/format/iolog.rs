@@ -11,10 +11,12 @@
 //!
 //! Offsets and lengths are in bytes. A TIME is in microseconds since the start of the run. A `wait`
 //! lasts until that many *milliseconds* after the start of the run: that is what fio does, though
-//! its manual says microseconds after the previous wait. The log has no processes and no completions.
+//! its manual says microseconds after the previous wait. The log has no processes and no
+//! completions.
 //!
-//! Two instances of a job (`numjobs=2`) write one log after the other into a file. As in fio, the second one follows the first. In
-//! version 3, fio ignores a `wait`, because each line has its time.
+//! Two instances of a job (`numjobs=2`) write one log after the other into a file. As in fio, the
+//! second one follows the first. In version 3, fio ignores a `wait`, because each line has its
+//! time.
 
 use super::super::disks::Disks;
 use super::super::error::{TraceError, TraceFault};

@@ -5,8 +5,8 @@
 //! 128166372003061629,usr,0,Read,7014609920,24576,41286
 //! ```
 //!
-//! Timestamp and ResponseTime are ticks of 100 ns; a timestamp counts from the start of 1601. Offset
-//! and Size are in bytes. The first line may be a header. The format has no processes and no
+//! Timestamp and ResponseTime are ticks of 100 ns; a timestamp counts from the start of 1601.
+//! Offset and Size are in bytes. The first line may be a header. The format has no processes and no
 //! processors: each disk counts as a submitter.
 
 use super::super::disks::Disks;

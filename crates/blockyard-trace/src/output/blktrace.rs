@@ -21,15 +21,15 @@
 //!
 //! # Rules
 //!
-//! - **[record-in-file-of-its-cpu]** A record stands in the file of the processor that did the step: a
-//!   completion in that of the processor which handled it. Each file is therefore in the order of
-//!   time. A lane is a processor and writes only to its own file.
+//! - **[record-in-file-of-its-cpu]** A record stands in the file of the processor that did the
+//!   step: a completion in that of the processor which handled it. Each file is therefore in the
+//!   order of time. A lane is a processor and writes only to its own file.
 //!
-//! Events without a blktrace letter are left out: a request that leaves the elevator, a hold, a refusal.
-//! The join of two requests is an `M` with the range of the request that ends. Job instances and lanes
-//! are processes from 1000 on, in order of their start; a worker is a `kworker`; interrupts and timers
-//! are process 0. Disk N is device 8, 16 N. A payload has 8 bytes, big-endian: the number of requests
-//! for `U`, the first sector of the rest for `X`.
+//! Events without a blktrace letter are left out: a request that leaves the elevator, a hold, a
+//! refusal. The join of two requests is an `M` with the range of the request that ends. Job
+//! instances and lanes are processes from 1000 on, in order of their start; a worker is a
+//! `kworker`; interrupts and timers are process 0. Disk N is device 8, 16 N. A payload has 8 bytes,
+//! big-endian: the number of requests for `U`, the first sector of the rest for `X`.
 
 use super::file::{OutputError, OutputFile};
 use super::format::Output;

@@ -37,8 +37,8 @@ pub struct LiveRecorder {
 }
 
 impl LiveRecorder {
-    /// Creates `files` and returns their recorder. A thread calls `broken` as soon as a record cannot be written: the
-    /// trace then ends.
+    /// Creates `files` and returns their recorder. A thread calls `broken` as soon as a record
+    /// cannot be written: the trace then ends.
     ///
     /// # Errors
     ///
@@ -86,8 +86,8 @@ impl LiveRecorder {
         }
     }
 
-    /// Writes the remaining records and closes the files. Records that a [`LaneRecorder`] still holds or
-    /// takes later are lost.
+    /// Writes the remaining records and closes the files. Records that a [`LaneRecorder`] still
+    /// holds or takes later are lost.
     ///
     /// # Errors
     ///
@@ -97,11 +97,11 @@ impl LiveRecorder {
     }
 }
 
-/// Records the events of one lane's queues. It waits while too many records are unwritten, and drops
-/// all records after a file could not be written.
+/// Records the events of one lane's queues. It waits while too many records are unwritten, and
+/// drops all records after a file could not be written.
 ///
-/// In the trace a lane is a processor, and its queue of disk N is hardware queue N of disk N. The device
-/// completes a request when the lane learns of it.
+/// In the trace a lane is a processor, and its queue of disk N is hardware queue N of disk N. The
+/// device completes a request when the lane learns of it.
 #[derive(Debug)]
 pub struct LaneRecorder {
     notes: Notes,

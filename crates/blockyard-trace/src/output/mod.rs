@@ -10,9 +10,9 @@
 //! of fixed size. A separate thread formats them, so that the simulation pays for little more than
 //! the copy. The records have the order of the world, so the same seed gives the same files.
 //!
-//! A [`LiveRecorder`] does the same for request queues that several threads drive in real time. Each
-//! of these *lanes* has a [`LaneRecorder`], a sink of the core's events. The records of one lane are in
-//! the order of time; those of two lanes are not, so the formats keep the lanes apart.
+//! A [`LiveRecorder`] does the same for request queues that several threads drive in real time.
+//! Each of these *lanes* has a [`LaneRecorder`], a sink of the core's events. The records of one
+//! lane are in the order of time; those of two lanes are not, so the formats keep the lanes apart.
 //!
 //! - [`perfetto`]: Chrome's trace-event JSON, which <https://ui.perfetto.dev> opens.
 //! - [`blktrace`]: blktrace's binary files, which `blkparse` and `btt` read.

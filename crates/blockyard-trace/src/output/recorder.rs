@@ -25,8 +25,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Returns a recorder that writes `files`. The Perfetto file is created now; blktrace's files, one
-    /// for each processor, when a world begins.
+    /// Returns a recorder that writes `files`. The Perfetto file is created now; blktrace's files,
+    /// one for each processor, when a world begins.
     ///
     /// # Errors
     ///
@@ -40,7 +40,8 @@ impl Recorder {
         Ok(Self { notes: writer.notes(LaneId(0)), current: None, writer })
     }
 
-    /// Whether a file could not be written; [`Self::finish`] returns the error. Later records are lost.
+    /// Whether a file could not be written; [`Self::finish`] returns the error. Later records are
+    /// lost.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.notes.is_broken()

@@ -1,7 +1,7 @@
 //! The thread that writes files, and the channel to it.
 //!
-//! A recorder sends its records in batches, and waits while too many batches are unwritten. Memory is
-//! therefore bounded, and no record is left out.
+//! A recorder sends its records in batches, and waits while too many batches are unwritten. Memory
+//! is therefore bounded, and no record is left out.
 
 use super::blktrace::Blktrace;
 use super::file::OutputError;
@@ -29,7 +29,8 @@ enum Message {
     End,
 }
 
-/// A function that hears that the files will not be complete, as soon as a record cannot be written.
+/// A function that hears that the files will not be complete, as soon as a record cannot be
+/// written.
 pub(super) type Broken = Box<dyn FnOnce(&OutputError) + Send>;
 
 /// The thread, and the channel to it.
@@ -42,8 +43,8 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Starts a thread that writes `files`. The Perfetto file is created now. blktrace's files are
-    /// created when a world begins, or now if there is a `setting`. The thread calls `broken` if a record cannot be
-    /// written, and ends.
+    /// created when a world begins, or now if there is a `setting`. The thread calls `broken` if a
+    /// record cannot be written, and ends.
     ///
     /// # Panics
     ///

@@ -15,7 +15,8 @@ pub struct Area {
     pub package: &'static str,
     /// Its folder within the package.
     pub folder: &'static str,
-    /// The test programs that exercise it beyond its own unit tests, the fastest first: the package, and an argument of `cargo test`.
+    /// The test programs that exercise it beyond its own unit tests, the fastest first: the
+    /// package, and an argument of `cargo test`.
     pub tests: &'static [(&'static str, &'static str)],
 }
 

@@ -1,7 +1,6 @@
 //! The step `mutants`, which plants random faults and prints those that no test catches.
 
 use crate::console::{Failure, Outcome, fail};
-use crate::install::need_compiler;
 use crate::mutants::area::{AREAS, sample, survivors_max};
 use crate::mutants::copy::Copy;
 use crate::mutants::equivalent::Equivalents;
@@ -23,7 +22,6 @@ const SEED: u64 = 1;
 ///
 /// If an argument is wrong, or if the tests miss too many faults of an area.
 pub fn mutants(arguments: &[String]) -> Outcome {
-    need_compiler()?;
     let faults = number_at(arguments, 0, FAULTS)?;
     let faults = usize::try_from(faults).map_err(|_| Failure("too many faults".into()))?;
     let seed = number_at(arguments, 1, SEED)?;

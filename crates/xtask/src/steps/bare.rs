@@ -2,7 +2,7 @@
 
 use crate::command::Run;
 use crate::console::{Outcome, lacks, report_unchecked, say};
-use crate::install::{has_target, need, need_compiler};
+use crate::install::{has_target, need};
 use crate::project::target;
 
 /// Targets without an operating system. The first one that can be had builds `blockyard-spi`.
@@ -12,7 +12,6 @@ const BARE_PC: &str = "x86_64-unknown-none";
 
 /// `bare`
 pub(super) fn bare(_: &[String]) -> Outcome {
-    need_compiler()?;
     // Release: without link-time optimisation the prebuilt `alloc` needs an unwinder.
     Run::new("cargo run --release --manifest-path ci/bare/Cargo.toml").check()?;
     say("core, mmc and wire link and run without std");
@@ -36,7 +35,6 @@ fn check_spi() -> Outcome {
 
 /// `sdhci`
 pub(super) fn sdhci(_: &[String]) -> Outcome {
-    need_compiler()?;
     if !has_target(BARE_PC) {
         report_unchecked(&format!("QEMU's SD host controller: rustup target add {BARE_PC}"));
         return Ok(());

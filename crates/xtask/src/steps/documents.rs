@@ -2,7 +2,7 @@
 
 use crate::command::Run;
 use crate::console::{Outcome, fail, lacks, report_unchecked};
-use crate::install::{environment_of_python, install_packages, need_compiler, pip_install, want};
+use crate::install::{environment_of_python, install_packages, pip_install, want};
 use crate::project::{glob, program, target};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -14,13 +14,11 @@ const BUILD: &str = "cargo build --locked --release -p blockyard-cli";
 
 /// `embed`
 pub(super) fn embed(_: &[String]) -> Outcome {
-    need_compiler()?;
     Run::new("cargo test --locked --manifest-path examples/embed/Cargo.toml").check()
 }
 
 /// `readme`
 pub(super) fn readme(_: &[String]) -> Outcome {
-    need_compiler()?;
     let readme = fs::read_to_string("README.md").expect("README");
     let commands: Vec<&str> = readme.lines().filter_map(whatif_command).collect();
     if commands.is_empty() {
@@ -105,7 +103,6 @@ fn run_fio_examples() -> Outcome {
 
 /// `walkthroughs`
 pub(super) fn walkthroughs(_: &[String]) -> Outcome {
-    need_compiler()?;
     want("python3", &["python3"])?;
     Run::new(BUILD).check()?;
     let documents = glob("docs/walkthroughs/*.md");
@@ -115,7 +112,6 @@ pub(super) fn walkthroughs(_: &[String]) -> Outcome {
 
 /// `page`: pages of several answers, as a browser sees them.
 pub(super) fn page(_: &[String]) -> Outcome {
-    need_compiler()?;
     want("chromium", &["chromium"])?;
     want("xmllint", &["libxml2-utils"])?;
     want("python3", &["python3", "python3-venv"])?;

@@ -2,7 +2,7 @@
 
 use crate::command::Run;
 use crate::console::{Outcome, fail, report_unchecked, say};
-use crate::install::{has, need_compiler, want};
+use crate::install::{has, want};
 use crate::project::{BENCHES, Target, check_listed, target};
 
 /// The argument with which a benchmark runs once and quickly (criterion and divan both take it).
@@ -17,7 +17,6 @@ pub(super) fn bench(_: &[String]) -> Outcome {
         report_unchecked("benchmarks: none is listed");
         return Ok(());
     }
-    need_compiler()?;
     want("valgrind", &["valgrind"])?;
     for Target { package, name } in BENCHES {
         let bench = Run::new("cargo bench --locked --profile swift -p").arg(package);
@@ -58,7 +57,6 @@ fn bin(words: &str) -> Run {
 
 /// `figures`
 pub(super) fn figures(_: &[String]) -> Outcome {
-    need_compiler()?;
     for program in ["valgrind", "fio", "nbdkit"] {
         want(program, &[program])?;
     }

@@ -2,14 +2,13 @@
 
 use crate::command::Run;
 use crate::console::{Outcome, fail, report_unchecked};
-use crate::install::{has, need_compiler};
+use crate::install::has;
 use crate::project::{glob, packages, target};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// `package`
 pub(super) fn package(_: &[String]) -> Outcome {
-    need_compiler()?;
     let packages = packages()?;
     let private = packages.iter().filter(|package| package.is_private());
     remove_unpacked();
@@ -63,14 +62,12 @@ pub(super) fn msrv(_: &[String]) -> Outcome {
         ));
         return Ok(());
     }
-    need_compiler()?;
     let check = Run::new("cargo").arg(&toolchain).words("check --locked --workspace");
     check.env("CARGO_TARGET_DIR", target().join("msrv")).check()
 }
 
 /// `deb`
 pub(super) fn deb(_: &[String]) -> Outcome {
-    need_compiler()?;
     if !has("dpkg-deb") {
         report_unchecked("the Debian package: this is no Debian");
         return Ok(());

@@ -3,7 +3,7 @@
 use super::package::path_with;
 use crate::command::Run;
 use crate::console::{Outcome, fail};
-use crate::install::{need_compiler, pip_install, want_python};
+use crate::install::{pip_install, want_python};
 use crate::project::{glob, program};
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,6 @@ const SCRIPTS: [&str; 2] = ["ci", "examples/ci"];
 
 /// `python`
 pub(super) fn python(_: &[String]) -> Outcome {
-    need_compiler()?;
     let Some(environment) = want_python()? else { return Ok(()) };
     Run::new("cargo build -q --locked --release -p blockyard-cli").check()?;
     install_wheel(&environment)?;

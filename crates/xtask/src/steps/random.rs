@@ -3,7 +3,7 @@
 use super::{fresh_seed, number_of};
 use crate::command::Run;
 use crate::console::{Outcome, fail, report_unchecked, say};
-use crate::install::{need_compiler, need_cpp_compiler};
+use crate::install::need_cpp_compiler;
 use crate::project::{SWARMS, Target, check_listed, glob};
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,6 @@ pub(super) fn swarm(arguments: &[String]) -> Outcome {
         report_unchecked("the swarm: none is listed");
         return Ok(());
     }
-    need_compiler()?;
     for Target { package, name } in SWARMS {
         let test = || {
             let test = Run::new("cargo test --locked --profile swift -p").arg(package);
@@ -43,7 +42,6 @@ pub(super) fn swarm(arguments: &[String]) -> Outcome {
 /// `soak [SECONDS]`: without a number, until a failure or Ctrl-C.
 pub(super) fn soak(arguments: &[String]) -> Outcome {
     let seconds = number_of(arguments, 0, "seconds")?;
-    need_compiler()?;
     soak_btt(seconds)?;
     for Target { package, name } in SWARMS {
         say(&format!("{package}:{name}, fresh seeds"));
@@ -79,7 +77,6 @@ fn soak_btt(seconds: u64) -> Outcome {
 /// `power [CUTS]`
 pub(super) fn power(arguments: &[String]) -> Outcome {
     let cuts = number_of(arguments, POWER_CUTS, "cuts")?;
-    need_compiler()?;
     Run::new(
         "cargo test --locked -p blockyard-cli --test a_power_cut_loses_nothing_that_was_flushed",
     )
@@ -133,7 +130,6 @@ fn seed_corpus(name: &str) -> Outcome {
 /// `fuzz [SECONDS]`
 pub(super) fn fuzz(arguments: &[String]) -> Outcome {
     let seconds = number_of(arguments, FUZZ_SECONDS, "seconds")?;
-    need_compiler()?;
     need_cpp_compiler()?;
     if !Run::new("cargo fuzz --version").probe() {
         Run::new("cargo install cargo-fuzz --locked --debug").check()?;

@@ -3,7 +3,7 @@
 use super::number_of;
 use crate::command::Run;
 use crate::console::{Outcome, fail, in_ci, report_unchecked};
-use crate::install::{install_packages, need_compiler, want, want_python};
+use crate::install::{install_packages, want, want_python};
 use crate::project::{SERVED, program, target};
 use std::path::PathBuf;
 use std::{env, fs};
@@ -13,7 +13,6 @@ const NO_SOURCES: i32 = 3;
 
 /// `peers`
 pub(super) fn peers(_: &[String]) -> Outcome {
-    need_compiler()?;
     want("openssl", &["openssl"])?;
     let headers = "cc -fsyntax-only -include libnbd.h -include gnutls/gnutls.h -x c /dev/null";
     if !Run::new(headers).probe() {
@@ -71,7 +70,6 @@ pub(super) fn hostile(arguments: &[String]) -> Outcome {
 /// `threads [SESSIONS]`: all that works with io_uring works without.
 pub(super) fn threads(arguments: &[String]) -> Outcome {
     let sessions = number_of(arguments, 10_000, "sessions")?;
-    need_compiler()?;
     for (command, package) in [
         ("python3", "python3"),
         ("nbdcopy", "libnbd-bin"),

@@ -2,7 +2,7 @@
 
 use crate::command::Run;
 use crate::console::{Outcome, fail, report_unchecked};
-use crate::install::{need_compiler, need_cpp_compiler};
+use crate::install::need_cpp_compiler;
 use crate::project::{OUTSIDE, Package, packages};
 
 /// `format`
@@ -16,7 +16,6 @@ pub(super) fn format(_: &[String]) -> Outcome {
 
 /// `lint`: a warning in one package does not hide those of the others.
 pub(super) fn lint(_: &[String]) -> Outcome {
-    need_compiler()?;
     let mut passes = true;
     // One by one: in a run over the workspace, the features of one package would hide those that
     // another lacks.
@@ -39,7 +38,6 @@ pub(super) fn lint(_: &[String]) -> Outcome {
 
 /// `docs`
 pub(super) fn docs(_: &[String]) -> Outcome {
-    need_compiler()?;
     for line in [
         "cargo doc --locked --no-deps --workspace",
         "cargo doc --no-deps --manifest-path crates/blockyard-spi/Cargo.toml",
@@ -56,7 +54,6 @@ fn check_alone(package: &Package) -> Run {
 
 /// `features`
 pub(super) fn features(_: &[String]) -> Outcome {
-    need_compiler()?;
     for package in packages()? {
         check_alone(&package).check()?;
         check_alone(&package).arg("--no-default-features").check()?;

@@ -2,7 +2,7 @@
 
 use crate::command::Run;
 use crate::console::{Outcome, fail, in_ci, report_unchecked, say};
-use crate::install::{need_compiler, want, want_perfetto};
+use crate::install::{want, want_perfetto};
 use core::fmt;
 use std::collections::BTreeSet;
 use std::env::temp_dir;
@@ -26,7 +26,6 @@ const PEERS: [(&str, &[&str]); 11] = [
 
 /// `test`
 pub(super) fn test(_: &[String]) -> Outcome {
-    need_compiler()?;
     for (command, packages) in PEERS {
         want(command, packages)?;
     }

@@ -1,7 +1,7 @@
 //! The rows of modules in docs/ARCHITECTURE.md, made from the headers of the modules.
 //!
-//! Each crate has a table. A row is a module at the top of the crate, or one with a folder; its text is the first sentence of the
-//! header.
+//! Each crate has a table. A row is a module at the top of the crate, or one with a folder; its
+//! text is the first sentence of the header.
 
 use crate::console::{Failure, Outcome};
 use crate::tidy::tree::root;
@@ -85,7 +85,8 @@ fn row(source: &Path, file: &Path) -> Option<String> {
     Some(format!("| `{}` | {} |\n", parts.join("/"), cell(&header(file))))
 }
 
-/// Returns the first sentence of a header as a cell. A long sentence ends before its colon, semicolon or last comma that fits.
+/// Returns the first sentence of a header as a cell. A long sentence ends before its colon,
+/// semicolon or last comma that fits.
 fn cell(header: &str) -> String {
     let sentence = header.split_once(". ").map_or(header, |(first, _)| first);
     let mut text = without_links(sentence.trim_end_matches('.')).replace('|', "\\|");
@@ -104,7 +105,8 @@ fn cell(header: &str) -> String {
     text
 }
 
-/// Returns the text with `[name](path)` as the name alone, and with a name in backticks without its brackets.
+/// Returns the text with `[name](path)` as the name alone, and with a name in backticks without its
+/// brackets.
 fn without_links(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

@@ -42,8 +42,8 @@ async fn talk(mut client: TcpStream, disk: Disk) -> io::Result<()> {
     let mut memory = Vec::new(); // each I/O takes it and gives it back
     loop {
         let kind = client.read_u8().await?;
-let offset = client.read_u64_le().await?;
-let len = client.read_u32_le().await?;
+        let offset = client.read_u64_le().await?;
+        let len = client.read_u32_le().await?;
         if len > LONGEST {
             return Err(io::Error::from(io::ErrorKind::InvalidData));
         }

@@ -158,7 +158,7 @@ impl Device {
 fn begin(batch: &mut Batch<'_>, chain: &Chain, memory: &Memory) -> io::Result<Option<Request>> {
     let mut from = chain.clone().reader(memory).map_err(io::Error::other)?;
     let kind = number(&mut from)?;
-let _ = number(&mut from)?;
+    let _ = number(&mut from)?;
     // A sector beyond every disk stays beyond this one.
     let offset = long(&mut from)?.saturating_mul(SECTOR);
     Ok(Some(match kind {
@@ -174,7 +174,7 @@ let _ = number(&mut from)?;
         FLUSH => Request::Act(batch.flush()),
         DISCARD | WRITE_ZEROES => {
             let offset = long(&mut from)?.saturating_mul(SECTOR);
-let len = u64::from(number(&mut from)?);
+            let len = u64::from(number(&mut from)?);
             let _flags = number(&mut from)?;
             if from.available_bytes() > 0 {
                 return Ok(None); // of several segments; the device offers one

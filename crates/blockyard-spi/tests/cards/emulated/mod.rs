@@ -1,7 +1,8 @@
 //! An SD card in SPI mode, written from the specification, behind the traits of `embedded-hal`.
 //!
-//! The card is strict: it panics where a real one would do something undefined, or where the specification
-//! forbids what the host did. `model` is the card, `act` what commands do, `registers` what it is, `wires` the traits.
+//! The card is strict: it panics where a real one would do something undefined, or where the
+//! specification forbids what the host did. `model` is the card, `act` what commands do,
+//! `registers` what it is, `wires` the traits.
 
 mod act;
 mod model;

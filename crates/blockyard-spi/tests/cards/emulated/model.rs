@@ -66,7 +66,8 @@ pub(crate) struct Model {
     /// Clocks without selection since power-up, and bytes since the last selection.
     unselected_clocks: u32,
     unselected_bytes: u32,
-    /// Whether the last byte was idle in both directions: one such byte is between a response and what follows.
+    /// Whether the last byte was idle in both directions: one such byte is between a response and
+    /// what follows.
     quiet: bool,
     pub(super) unflushed: bool,
     pub(super) phase: Phase,

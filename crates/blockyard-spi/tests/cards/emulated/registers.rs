@@ -19,7 +19,8 @@ impl Kind {
         if self == Self::Sdhc { 1 } else { 512 }
     }
 
-    /// The CSD of a real card of this kind, with `sectors` for its size. `erases_all`: single sectors can be erased.
+    /// The CSD of a real card of this kind, with `sectors` for its size. `erases_all`: single
+    /// sectors can be erased.
     pub(crate) fn csd(self, sectors: u32, erases_all: bool) -> [u8; 16] {
         let csd = if self == Self::Sdhc {
             assert_eq!(sectors % 1024, 0, "high capacity counts in 512 KiB");

@@ -174,8 +174,8 @@ impl Wake for Woken {
     }
 }
 
-/// Polls `future` at most `times`, and only when it was woken. Returns its output and the number of polls; the future
-/// is dropped.
+/// Polls `future` at most `times`, and only when it was woken. Returns its output and the number of
+/// polls; the future is dropped.
 pub(crate) fn poll_times<F: Future>(future: F, times: u32) -> (Option<F::Output>, u32) {
     let woken = Arc::new(Woken(AtomicBool::new(true)));
     let waker = Waker::from(Arc::clone(&woken));

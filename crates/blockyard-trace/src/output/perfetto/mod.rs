@@ -1,7 +1,7 @@
 //! Chrome's trace-event JSON, which <https://ui.perfetto.dev> and `trace_processor` read.
 //!
-//! A file may hold several worlds, each with its own processes, named after its design. In a real-time
-//! trace, each lane has its own processes, without processors:
+//! A file may hold several worlds, each with its own processes, named after its design. In a
+//! real-time trace, each lane has its own processes, without processors:
 //!
 //! | process | tracks |
 //! |---|---|
@@ -12,26 +12,27 @@
 //! | bus | for an MMC host: one of transactions with their commands; one of the times when the card was busy |
 //! | requests | a span for each stage of each request; a counter for each disk |
 //!
-//! Each issued command has a span `in driver`. An earlier stage that took no time has no span. A stage
-//! that is still open when the world ends is a span without end.
+//! Each issued command has a span `in driver`. An earlier stage that took no time has no span. A
+//! stage that is still open when the world ends is a span without end.
 //!
 //! # Rules
 //!
 //! - **[exact-trace-times]** Times are microseconds with three decimals; no number passes through a
 //!   float.
 //!
-//! The stages of a request are spans with one id: the request's number in its disk's queue, plus 2^32
-//! times the disk and 2^48 times the lane. Later requests use the id again. `staged` lasts from the
-//! first bio until the request leaves the elevator or software queue; `held` from there until the driver
-//! takes the request, with the `reason`; `in driver` until the driver completes it or gives it back.
+//! The stages of a request are spans with one id: the request's number in its disk's queue, plus
+//! 2^32 times the disk and 2^48 times the lane. Later requests use the id again. `staged` lasts
+//! from the first bio until the request leaves the elevator or software queue; `held` from there
+//! until the driver takes the request, with the `reason`; `in driver` until the driver completes it
+//! or gives it back.
 //!
 //! A disk's counters are `requests` (with a tag), `in flight` (in the driver) and `submitted` (bios
-//! since the start). The counters that have changed are written together with their values at the end of
-//! an instant, at most every 50 µs, and at the end of the world. A hold is written if its reason differs
-//! from that of the hardware queue's previous hold: each request's span has its own hold, and the
-//! statistics count all holds. Work for the driver of an MMC host, and its transactions with memory,
-//! have the request's `slot`. A transaction lasts from its start to its interrupt, including the time
-//! that the controller waits for a busy card.
+//! since the start). The counters that have changed are written together with their values at the
+//! end of an instant, at most every 50 µs, and at the end of the world. A hold is written if its
+//! reason differs from that of the hardware queue's previous hold: each request's span has its own
+//! hold, and the statistics count all holds. Work for the driver of an MMC host, and its
+//! transactions with memory, have the request's `slot`. A transaction lasts from its start to its
+//! interrupt, including the time that the controller waits for a busy card.
 
 mod lines;
 mod state;
