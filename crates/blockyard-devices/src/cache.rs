@@ -1,11 +1,19 @@
 //! The time cost of a device's volatile write cache: the cost of a flush.
 
-use crate::profile::CacheProfile;
 use blockyard::bio::{Flags, Op};
 use blockyard::driver::Issue;
 use blockyard::request::Request;
 use blockyard::time::Duration;
 use blockyard::unit::{QueueId, SECTOR_BYTES};
+
+/// The time of a flush of a volatile write cache, beyond that of the command itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheProfile {
+    /// Time of any flush.
+    pub flush: Duration,
+    /// Time for each MiB written since the last flush.
+    pub flush_per_mib: Duration,
+}
 
 const MIB_BYTES: u64 = 1 << 20;
 

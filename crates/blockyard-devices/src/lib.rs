@@ -9,16 +9,22 @@
 //! and without a world, and [`data`] keeps what was written and checks what is read.
 
 pub mod activity;
+mod btt;
 mod cache;
 pub mod counters;
 pub(crate) mod crosspoint;
 pub mod data;
 pub(crate) mod disk;
 pub mod event;
+mod families;
+mod family;
+#[cfg(test)]
+mod fixed;
 pub(crate) mod flash;
 pub mod fronts;
 pub mod live;
 pub mod load;
+mod machine;
 pub mod medium;
 pub mod mmc;
 mod model;
@@ -27,12 +33,14 @@ pub mod pmem;
 #[cfg(test)]
 mod probe;
 pub mod profile;
+mod reader;
 pub mod scsi;
 pub mod stack;
 pub mod terms;
 pub(crate) mod volume;
 
-pub use model::Model;
+pub use families::Model;
+pub use family::{NoHost, Queues, Setup};
 pub use terms::{DeviceEvent, Events};
 
 /// The example of the README.

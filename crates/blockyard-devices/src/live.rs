@@ -13,7 +13,7 @@
 use super::mmc::contexts::{Contexts, Doing, Sleepers, Step, Turn};
 use super::{DeviceEvent, Events, Model};
 use crate::event::EventHeap;
-use crate::profile::MachineProfile;
+use crate::machine::MachineProfile;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue};
 use blockyard::time::{Duration, Instant};
 use blockyard_mmc::block::Context;

@@ -6,7 +6,11 @@
 //! instants of all calls on a medium do not fall.
 
 use super::load::MediumLoad;
+use crate::reader::error::ProfileError;
+use crate::reader::table::Table;
 use blockyard::bio::Op;
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 use core::fmt::Debug;
 use std::collections::VecDeque;
@@ -33,6 +37,39 @@ pub trait Medium: Debug + Send {
 
     /// Starts counting again.
     fn forget(&mut self);
+}
+
+/// The figures of a medium.
+pub(crate) trait MediumFamily: Copy {
+    /// The medium that the figures build.
+    type Medium: Medium + 'static;
+
+    /// The table of a file that has them.
+    const TABLE: &'static str;
+    /// The built-in device that is most likely the base of a file with the table.
+    const BASE: &'static str;
+
+    /// Reads the figures from `top`, or else from its base.
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
+
+    /// Whether it rotates.
+    fn rotates(&self) -> bool {
+        false
+    }
+
+    /// Whether it acknowledges writes before they are durable.
+    fn write_cache(&self) -> bool {
+        false
+    }
+
+    /// Checks that a drive with it can have `limits`. `top` is its file, for the place of an error.
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        let _ = (top, limits);
+        Ok(())
+    }
+
+    /// Builds an idle medium with `capacity` sectors.
+    fn build(&self, capacity: u64, prng: Prng) -> Self::Medium;
 }
 
 /// The front end's number of a command, dense from 0. A number is used again when its command has ended.

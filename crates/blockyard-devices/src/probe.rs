@@ -1,12 +1,27 @@
 //! A model for tests that records which calls reach it, and a check that no layer swallows one.
 
 use super::Model;
+use crate::activity::Activity;
+use crate::data::event::ReportsData;
+use crate::family::FamilyModel;
 use blockyard::device::recorder::{self, Recorder};
 use blockyard::driver::Device;
 use std::sync::{Arc, Mutex};
 
 /// Completes each request at once, and records the calls made on it.
 pub(super) type Probe = Recorder<Box<dyn Fn(&'static str) + Send>>;
+
+impl ReportsData for Probe {}
+
+impl FamilyModel for Probe {
+    fn activity(&self) -> &Activity {
+        unreachable!("no test asks a probe for its activity")
+    }
+
+    fn activity_mut(&mut self) -> &mut Activity {
+        unreachable!("no test asks a probe for its activity")
+    }
+}
 
 /// Makes every call on the device that `over` puts over a [`Probe`]. Returns the calls that did not
 /// reach it, except for those of [`Device`]: a model acts by the events that it schedules.
@@ -24,7 +39,8 @@ pub(super) fn swallowed<D: Device>(over: impl FnOnce(Model) -> D) -> Vec<&'stati
 mod tests {
     use super::*;
     use crate::data::medium::Media;
-    use crate::profile::{FaultRules, MmcFaults};
+    use crate::mmc::profile::MmcFaults;
+    use crate::profile::FaultRules;
     use crate::stack::{Layering, Stack};
     use blockyard::layer::checked::Terms;
     use blockyard::limits::Limits;

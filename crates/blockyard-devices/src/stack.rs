@@ -245,7 +245,7 @@ impl Stack {
 
     /// As [`Model::completes_one_by_one`]. Layers complete requests at other times.
     #[must_use]
-    pub const fn completes_one_by_one(&self) -> bool {
+    pub fn completes_one_by_one(&self) -> bool {
         match self {
             Self::Bare(model) | Self::Checked(Checked { below: model, .. }) => {
                 model.completes_one_by_one()

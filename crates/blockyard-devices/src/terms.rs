@@ -4,6 +4,9 @@
 use blockyard::time::Instant;
 use std::collections::VecDeque;
 
+/// The largest number of disks on one host.
+pub const DISKS_MAX: u16 = 1024;
+
 /// An event that a device scheduled: the number of one of its commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceEvent(pub u32);

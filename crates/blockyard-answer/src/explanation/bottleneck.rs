@@ -128,11 +128,9 @@ fn of_drive(drive: &DriveProfile, used: &DriveFigures, figures: &Figures) -> Opt
 /// What takes the commands of a drive one at a time.
 const fn front_part(drive: &DriveProfile) -> FrontPart {
     match drive.front {
-        FrontProfile::Nvme(_) | FrontProfile::Ahci(_) | FrontProfile::Ufs(_) => {
-            FrontPart::Controller
-        }
         FrontProfile::Virtio(_) => FrontPart::VirtioThread,
         FrontProfile::Usb(_) => FrontPart::UsbBridge,
+        _ => FrontPart::Controller,
     }
 }
 

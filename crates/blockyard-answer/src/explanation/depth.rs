@@ -14,7 +14,7 @@ use super::evidence::Bottleneck;
 use super::run::USED_UP;
 use crate::figures::Figures;
 use crate::number::ratio;
-use blockyard_devices::profile::{Device, DeviceModel};
+use blockyard_devices::profile::Device;
 
 /// The share of the life of requests from which their waits for a slot are worth naming, in percent.
 const MUCH_WAITING: f64 = 5.0;
@@ -31,7 +31,7 @@ pub(super) enum Occupied {
 /// The depth of `device` as the limit of the run of `figures`, if requests wait for it ([depth-limits-those-that-wait]) and it is
 /// `occupied`.
 pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> Option<Bottleneck> {
-    let depth = of_device(device)?;
+    let depth = f64::from(device.model.commands_max()?);
     debug_assert!(depth > 0.0, "a device takes a command");
     let commands = figures.at_device;
     let (percent, is_full) = (100.0 * commands / depth, 100.0 * commands >= USED_UP * depth);
@@ -41,17 +41,6 @@ pub(super) fn limit(device: &Device, figures: &Figures, occupied: Occupied) -> O
     };
     (enough && waiting_percent(figures, is_full) >= MUCH_WAITING)
         .then_some(Bottleneck::Depth { commands, depth })
-}
-
-/// The commands that `device` takes at the same time; `None` if no one number says it: of several queues, only some may be in use.
-fn of_device(device: &Device) -> Option<f64> {
-    match &device.model {
-        DeviceModel::Hba(hba) => Some(f64::from(hba.cmd_per_lun) * f64::from(hba.luns)),
-        DeviceModel::Drive(drive) => {
-            (drive.hw_queues() == 1 || drive.shares_depth()).then(|| f64::from(drive.depth()))
-        }
-        DeviceModel::Null(_) | DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => None,
-    }
 }
 
 /// The share of the life of requests for which they wait for a slot. What waits before a full device waits for it, whatever held queues.

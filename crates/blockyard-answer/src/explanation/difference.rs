@@ -16,7 +16,7 @@ use super::run::{EQUAL, Run, USED_UP};
 use super::{host, pmem};
 use crate::figures::Figures;
 use crate::life::{Life, LifeStage};
-use blockyard_devices::profile::{Device, DeviceModel};
+use blockyard_devices::profile::Device;
 
 /// Why `runs` of one job on `device` differ.
 ///
@@ -114,14 +114,14 @@ fn larger_factor(device: &Device, low: &Run<'_>, high: &Run<'_>) -> (Factor, Vec
 fn at_device(device: &Device, low: &Run<'_>, high: &Run<'_>) -> Option<Evidence> {
     let commands = pair(low, high, |figures| figures.at_device);
     let ns = pair(low, high, |figures| figures.command_ns);
-    match device.model {
-        // The driver of an MMC host holds requests that wait for the bus: its transfers say more.
-        DeviceModel::Null(_) | DeviceModel::Mmc(_) | DeviceModel::Pmem(_) => None,
-        DeviceModel::Hba(_) | DeviceModel::Drive(_) if commands.distance() >= ns.distance() => {
-            Some(Evidence::AtDevice { commands })
-        }
-        DeviceModel::Hba(_) | DeviceModel::Drive(_) => Some(Evidence::CommandTime { ns }),
+    if !device.model.is_explained_by_commands() {
+        return None;
     }
+    Some(if commands.distance() >= ns.distance() {
+        Evidence::AtDevice { commands }
+    } else {
+        Evidence::CommandTime { ns }
+    })
 }
 
 fn limit(device: &Device, run: &Run<'_>) -> Evidence {

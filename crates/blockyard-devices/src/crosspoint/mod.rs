@@ -16,7 +16,7 @@ use super::load::{MediumLoad, Parts, PartsLoad};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
-use crate::profile::CrosspointProfile;
+use crate::crosspoint::profile::CrosspointProfile;
 use blockyard::bio::Op;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 
 /// The medium.
 #[derive(Debug)]
-pub(super) struct Crosspoint {
+pub(crate) struct Crosspoint {
     profile: CrosspointProfile,
     prng: Prng,
     /// For each channel, the instant from which it is free.

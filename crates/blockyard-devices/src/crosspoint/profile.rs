@@ -1,11 +1,14 @@
 //! Memory that is written in place: the table `[crosspoint]`.
 
+use super::Crosspoint;
+use crate::medium::MediumFamily;
+use blockyard::prng::Prng;
 use blockyard::time::Duration;
 
-use crate::profile::error::ProfileError;
-use crate::profile::spread::{PERCENTS, Spread};
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::spread::{PERCENTS, Spread};
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, Time};
 
 /// The figures of memory that is written in place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,21 @@ pub struct CrosspointProfile {
     pub write: Duration,
     /// The spread of `read` and `write`; `None`: they are always the same.
     pub spread: Option<Spread>,
+}
+
+impl MediumFamily for CrosspointProfile {
+    type Medium = Crosspoint;
+
+    const TABLE: &'static str = "crosspoint";
+    const BASE: &'static str = "nvme-3dxpoint";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        crosspoint(top)
+    }
+
+    fn build(&self, _capacity: u64, prng: Prng) -> Self::Medium {
+        Crosspoint::new(*self, prng)
+    }
 }
 
 table_of!(CROSSPOINT, /// Reads the table `[crosspoint]` of `parent`.

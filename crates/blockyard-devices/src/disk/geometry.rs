@@ -12,7 +12,7 @@
 //!   in order. A time on the course is an angle too, and the difference of two is the time of a transfer.
 
 use super::seek::Seek;
-use crate::profile::PlattersProfile;
+use crate::disk::profile::PlattersProfile;
 use blockyard::time::Duration;
 
 /// The place of a sector.
@@ -134,7 +134,7 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{CommandOrder, DiskCacheProfile, SeekProfile};
+    use crate::disk::profile::{CommandOrder, DiskCacheProfile, SeekProfile};
     use std::collections::BTreeSet;
 
     const CAPACITY: u64 = 20_000;

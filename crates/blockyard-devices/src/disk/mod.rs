@@ -33,7 +33,7 @@ use super::load::{Lasting, MediumLoad, Parts, PartsLoad};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
-use crate::profile::PlattersProfile;
+use crate::disk::profile::PlattersProfile;
 use ahead::Ahead;
 use blockyard::bio::Op;
 use blockyard::prng::Prng;
@@ -75,7 +75,7 @@ enum Task {
 
 /// A hard disk.
 #[derive(Debug)]
-pub(super) struct Platters {
+pub(crate) struct Platters {
     profile: PlattersProfile,
     /// Sectors of the disk.
     capacity: u64,

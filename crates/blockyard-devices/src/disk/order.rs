@@ -12,7 +12,7 @@
 
 use super::Held;
 use super::cache::WriteCache;
-use crate::profile::CommandOrder;
+use crate::disk::profile::CommandOrder;
 use blockyard::time::{Duration, Instant};
 
 /// Acknowledged writes that the disk considers at once.

@@ -3,12 +3,16 @@
 //! Data sheets give the rates of the outer and the inner zone, three seek times and the speed of the spindle. The sectors of a
 //! track and the number of cylinders follow from them and from the capacity.
 
+use super::Platters;
+use crate::medium::MediumFamily;
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
-use crate::profile::error::{Problem, ProfileError};
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, OneOf, Rate, Time};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, OneOf, Rate, Time};
 
 /// Cylinders of a disk at most.
 const CYLINDERS_MAX: u64 = 1 << 24;
@@ -139,6 +143,38 @@ impl PlattersProfile {
             );
         }
         Ok(())
+    }
+}
+
+impl MediumFamily for PlattersProfile {
+    type Medium = Platters;
+
+    const TABLE: &'static str = "platters";
+    const BASE: &'static str = "hdd-7200";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        platters(top)
+    }
+
+    fn rotates(&self) -> bool {
+        true
+    }
+
+    fn write_cache(&self) -> bool {
+        self.cache.write > 0
+    }
+
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        let agrees = if limits.max_discard_sectors > 0 {
+            Err("`[platters]` have nothing to discard: every sector has its place")
+        } else {
+            self.agrees(limits.capacity_sectors)
+        };
+        agrees.map_err(|words| top.wrong("limits", Problem::Contradiction(words)))
+    }
+
+    fn build(&self, capacity: u64, prng: Prng) -> Self::Medium {
+        Platters::new(*self, capacity, prng)
     }
 }
 

@@ -3,7 +3,7 @@
 //! A short seek accelerates and brakes, so its time grows with the square root of the distance. A long one coasts, so its time
 //! grows with the distance. The curve turns at a third of the cylinders. All times include settling.
 
-use crate::profile::SeekProfile;
+use crate::disk::profile::SeekProfile;
 use blockyard::time::Duration;
 
 /// The seek curve of reads or of writes.

@@ -1,7 +1,7 @@
 //! The disk as a front end sees it: commands in, ends out.
 
 use super::*;
-use crate::profile::{CommandOrder, DiskCacheProfile, SeekProfile};
+use crate::disk::profile::{CommandOrder, DiskCacheProfile, SeekProfile};
 use std::collections::BTreeMap;
 
 /// Sectors of the disk: 1 TB.

@@ -10,7 +10,7 @@
 //!   last block cost for each row that it freed. So writes slow down evenly, instead of stopping until a block is free.
 
 use super::map::{Map, Source};
-use crate::profile::FlashProfile;
+use crate::flash::profile::FlashProfile;
 use blockyard::time::Duration;
 
 /// What collection does next.

@@ -10,7 +10,7 @@
 //!   of lying beside new data again.
 
 use super::closed::Closed;
-use crate::profile::{Choice, FlashProfile, RESERVE_BLOCKS};
+use crate::flash::profile::{Choice, FlashProfile, RESERVE_BLOCKS};
 use core::ops::Range;
 
 /// A unit without data, or a place without a valid unit.

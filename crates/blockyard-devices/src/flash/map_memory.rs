@@ -2,7 +2,7 @@
 //!
 //! A page has the places of 4 MiB of the drive's addresses, not folded onto the simulated ones. A set keeps eight pages.
 
-use crate::profile::UNIT_BYTES;
+use crate::flash::profile::UNIT_BYTES;
 use core::ops::Range;
 
 /// Units whose places are in a page of the map, of four bytes each.

@@ -51,7 +51,7 @@ use super::load::{Lasting, MediumLoad, Parts, PartsLoad, WorkTimes};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
-use crate::profile::{
+use crate::flash::profile::{
     BLOCKS_MAX, BUFFER_MAX, FlashProfile, MAP_MEMORY_MAX, SIMULATED_MAX, SPARE_MAX, UNIT_BYTES,
 };
 use blockyard::bio::Op;
@@ -98,7 +98,7 @@ const IDLE: u32 = 1 << 30;
 
 /// The medium.
 #[derive(Debug)]
-pub(super) struct Flash {
+pub(crate) struct Flash {
     profile: FlashProfile,
     /// Units that the host sees.
     capacity: u64,

@@ -2,7 +2,7 @@
 
 use super::collect::{Collection, Step};
 use super::map::{Map, Source};
-use crate::profile::FlashProfile;
+use crate::flash::profile::FlashProfile;
 use blockyard::prng::Prng;
 
 /// Fills `map` in sequence and overwrites its units at random, as `profile` says and `prng` draws. It does in no time what the drive

@@ -1,12 +1,17 @@
 //! Flash memory behind a translation layer: the table `[flash]`.
 
+use super::Flash;
+use crate::family::LIMITS;
+use crate::medium::MediumFamily;
+use blockyard::limits::Limits;
+use blockyard::prng::Prng;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
-use crate::profile::error::{Problem, ProfileError};
-use crate::profile::spread::{PERCENTS, RETRIES, Spread};
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, Flag, OneOf, Time};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::spread::{PERCENTS, RETRIES, Spread};
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, Flag, OneOf, Time};
 
 /// Bytes of a unit of the translation map.
 pub(crate) const UNIT_BYTES: u64 = 4096;
@@ -195,6 +200,31 @@ impl FlashProfile {
     }
 }
 
+impl MediumFamily for FlashProfile {
+    type Medium = Flash;
+
+    const TABLE: &'static str = "flash";
+    const BASE: &'static str = "nvme-tlc";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        flash(top)
+    }
+
+    fn write_cache(&self) -> bool {
+        !self.protected
+    }
+
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        self.agrees(limits.capacity_sectors)
+            .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
+        cache_fits(top, self, limits)
+    }
+
+    fn build(&self, capacity: u64, prng: Prng) -> Self::Medium {
+        Flash::new(*self, capacity, prng)
+    }
+}
+
 table_of!(FLASH, fn figures("flash") -> FlashProfile {
     channels: "channels" need(Count(1..=64)),
     dies: "dies" need(Count(1..=64)),
@@ -283,4 +313,28 @@ pub(crate) fn flash(parent: &Table<'_>) -> Result<FlashProfile, ProfileError> {
         return wrong("buffer", "the write buffer of flash must hold two programs");
     }
     Ok(flash)
+}
+
+/// Checks that the cache of single-level cells is not larger than the drive, where a file of `top` states the
+/// cache. On a drive whose capacity alone was lowered, the cache takes all data.
+fn cache_fits(top: &Table<'_>, flash: &FlashProfile, limits: &Limits) -> Result<(), ProfileError> {
+    debug_assert!(limits.capacity_sectors > 0, "a drive without sectors");
+    if top.is_reading() || flash.slc <= limits.capacity_sectors * u64::from(SECTOR_BYTES) {
+        return Ok(());
+    }
+    for file in top.files() {
+        let (table, limits) = (file.table("flash", FLASH_KEYS)?, file.table("limits", LIMITS)?);
+        if table.has("slc") {
+            let words = format!(
+                "`slc` is `{}`, more than the drive's `capacity`, `{}`: lower `slc` or raise `capacity` of `[limits]`",
+                table.stated("slc"),
+                limits.stated("capacity")
+            );
+            return Err(table.wrong("slc", Problem::Unfit(words)));
+        }
+        if limits.has("capacity") {
+            break;
+        }
+    }
+    Ok(())
 }

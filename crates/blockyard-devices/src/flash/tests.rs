@@ -9,8 +9,9 @@ use super::closed::Closed;
 use super::collect::Step;
 use super::map::Source;
 use super::*;
+use crate::flash::profile::Choice;
 use crate::load::Work;
-use crate::profile::{Choice, Spread};
+use crate::reader::spread::Spread;
 use core::cell::RefCell;
 use std::collections::BTreeSet;
 

@@ -1,6 +1,10 @@
 //! The front end of a drive: what the host sees of it.
 
+use super::coalescing::CoalescingProfile;
+use super::engine::SyncEngine;
 use crate::medium::Access;
+use crate::reader::error::ProfileError;
+use crate::reader::table::Table;
 use blockyard::time::{Duration, Instant};
 use core::fmt::Debug;
 
@@ -14,7 +18,7 @@ pub struct FrontUse {
 }
 
 /// A front end.
-pub(super) trait Front: Debug + Send {
+pub(crate) trait Front: Debug + Send {
     /// Takes room for a command. Returns whether there was room.
     fn admit(&mut self, access: Access) -> bool {
         let _ = access;
@@ -43,4 +47,54 @@ pub(super) trait Front: Debug + Send {
 
     /// Starts measuring use again.
     fn forget(&mut self);
+}
+
+/// The figures of a front end.
+pub(crate) trait FrontFamily: Copy {
+    /// The front end that the figures build.
+    type Front: Front + 'static;
+
+    /// The table of a file that has them.
+    const TABLE: &'static str;
+    /// The kind of drive in a noun phrase, for messages.
+    const KIND: &'static str;
+    /// The built-in device that is most likely the base of a file with the table.
+    const BASE: &'static str;
+
+    /// Reads the figures from `top`, or else from its base.
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError>;
+
+    /// Hardware queues.
+    fn hw_queues(&self) -> u16 {
+        1
+    }
+
+    /// Commands that one hardware queue takes.
+    fn depth(&self) -> u16;
+
+    /// Whether several hardware queues share that depth.
+    fn shares_depth(&self) -> bool {
+        false
+    }
+
+    /// The time for which a processor is busy with a doorbell.
+    fn doorbell(&self) -> Duration;
+
+    /// Whether one doorbell is for a batch of commands.
+    fn batches(&self) -> bool {
+        false
+    }
+
+    /// The interrupts that are held back.
+    fn coalescing(&self) -> Option<CoalescingProfile> {
+        None
+    }
+
+    /// The thread of the host that waits for the medium, if there is one.
+    fn engine(&self) -> Option<SyncEngine> {
+        None
+    }
+
+    /// Builds an idle front end.
+    fn build(&self) -> Self::Front;
 }

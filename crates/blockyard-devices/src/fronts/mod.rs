@@ -11,12 +11,12 @@
 //!   answered. The slot is its number at the medium.
 
 pub(crate) mod ahci;
+pub(crate) mod coalescing;
 mod engine;
 mod front;
 mod line;
 pub(crate) mod nvme;
 mod packets;
-mod parts;
 pub(crate) mod profile;
 pub(crate) mod ufs;
 pub(crate) mod usb;
@@ -29,9 +29,13 @@ use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
 use super::{DeviceEvent, Events};
-use crate::profile::{CoalescingProfile, DriveProfile, FrontProfile, VirtioEngine};
+use crate::data::event::ReportsData;
+use crate::family::FamilyModel;
+use crate::fronts::coalescing::CoalescingProfile;
+use crate::fronts::profile::DriveProfile;
+use crate::terms::Completion;
 use blockyard::bio::{Flags, Op};
-use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use blockyard::prng::Prng;
 use blockyard::request::Request;
 use blockyard::status::Status;
@@ -137,7 +141,7 @@ pub struct Drive {
     counts: Counts,
     /// Events that the medium has just scheduled.
     medium_events: MediumEvents,
-    pub(super) activity: Activity,
+    activity: Activity,
 }
 
 impl Drive {
@@ -146,45 +150,24 @@ impl Drive {
     #[must_use]
     pub fn new(profile: DriveProfile, capacity: u64, hctxs: u16, polled: u16, prng: Prng) -> Self {
         assert!(polled <= hctxs, "{polled} of {hctxs} hardware queues are polled");
-        let depth = profile.depth();
-        let (doorbell, batches, coalescing) = match profile.front {
-            FrontProfile::Nvme(nvme) => (nvme.doorbell, true, Some(nvme.coalescing)),
-            FrontProfile::Ahci(ahci) => (ahci.issue, false, None),
-            FrontProfile::Virtio(virtio) => (virtio.kick, true, None),
-            FrontProfile::Ufs(ufs) => (ufs.doorbell, false, None),
-            FrontProfile::Usb(usb) => (usb.issue, false, None),
-        };
-        let engine = match profile.front {
-            FrontProfile::Virtio(virtio) if virtio.engine == VirtioEngine::Sync => {
-                Some(SyncEngine::new(virtio.wakeup))
-            }
-            _ => None,
-        };
+        let DriveProfile { front, medium } = profile;
+        let depth = front.depth();
+        let coalescing = front.coalescing().filter(CoalescingProfile::is_on);
         Self {
-            front: parts::front(profile.front),
-            engine,
-            medium: parts::medium(profile.medium, capacity, prng),
+            front: front.build(),
+            engine: front.engine(),
+            medium: medium.build(capacity, prng),
             depth,
             commands: vec![Command::NONE; usize::from(hctxs) * usize::from(depth)],
             posted: Vec::new(),
-            vectors: Vectors::new(coalescing.filter(CoalescingProfile::is_on), hctxs - polled),
-            doorbell,
-            batches,
+            vectors: Vectors::new(coalescing, hctxs - polled),
+            doorbell: front.doorbell(),
+            batches: front.batches(),
             rung: 0,
             counts: Counts::default(),
             medium_events: MediumEvents::new(),
             activity: Activity::default(),
         }
-    }
-
-    /// Lets the drive know of the commands that were posted since the last call, at `at`.
-    pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
-        let Some(&first) = self.posted.first() else { return };
-        for pair in self.posted.windows(2) {
-            self.commands[pair[0] as usize].next = pair[1];
-        }
-        self.posted.clear();
-        events.push_back((at, DeviceEvent(first)));
     }
 
     /// Returns the slot of a command ([slot-by-queue-and-tag]).
@@ -199,37 +182,6 @@ impl Drive {
         if sleeps && self.front.needs_doorbell(now) {
             self.rung += 1;
             self.counts.doorbells += 1;
-        }
-    }
-
-    /// Handles an event of the front end or the medium.
-    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
-        if event.0 & OF_MEDIUM != 0 {
-            let event = MediumEvent(event.0 & !OF_MEDIUM);
-            self.medium.event(event, now, &mut self.medium_events);
-            return self.follow_medium(now, events);
-        }
-        if event.0 & OF_VECTOR != 0 {
-            return self.vectors.expire((event.0 & !OF_VECTOR) as usize, now);
-        }
-        let (slot, command) = (event.0, &mut self.commands[event.0 as usize]);
-        match command.stage {
-            Stage::Posted => self.take(slot, now, events),
-            Stage::Sent => {
-                command.stage = Stage::Served;
-                let access = command.access;
-                self.medium.begin(CommandId(slot), access, now, &mut self.medium_events);
-                self.follow_medium(now, events);
-            }
-            Stage::Answered => {
-                let finished = command.finished;
-                self.activity.end(now);
-                if let Some(due) = self.vectors.complete(finished, now) {
-                    let vector = u32::from(finished.hctx.0) | OF_VECTOR;
-                    events.push_back((due, DeviceEvent(vector)));
-                }
-            }
-            Stage::Served => unreachable!("{command:?} is at the medium"),
         }
     }
 
@@ -287,20 +239,6 @@ impl Drive {
         }
     }
 
-    /// Returns the next completed request.
-    pub(super) fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.vectors.next_announced()
-    }
-
-    /// Starts measuring at `now`.
-    pub(super) fn forget(&mut self, now: Instant) {
-        self.activity.forget(now);
-        self.counts = Counts::default();
-        self.front.forget();
-        self.engine.iter_mut().for_each(SyncEngine::forget);
-        self.medium.forget();
-    }
-
     /// Returns what the drive did since it last forgot its counts (when measuring begins).
     #[must_use]
     pub fn report(&self) -> DriveReport {
@@ -314,13 +252,85 @@ impl Drive {
             medium_load: self.medium.load(),
         }
     }
+}
 
-    /// Takes the time for which the calling processor rang doorbells since the last call.
-    pub(super) fn take_spent(&mut self) -> Duration {
+impl FamilyModel for Drive {
+    fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    fn activity_mut(&mut self) -> &mut Activity {
+        &mut self.activity
+    }
+
+    fn completion(&self) -> Completion {
+        Completion::Vector
+    }
+
+    fn start(&mut self, at: Instant, events: &mut Events) {
+        let Some(&first) = self.posted.first() else { return };
+        for pair in self.posted.windows(2) {
+            self.commands[pair[0] as usize].next = pair[1];
+        }
+        self.posted.clear();
+        events.push_back((at, DeviceEvent(first)));
+    }
+
+    fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
+        if event.0 & OF_MEDIUM != 0 {
+            let event = MediumEvent(event.0 & !OF_MEDIUM);
+            self.medium.event(event, now, &mut self.medium_events);
+            return self.follow_medium(now, events);
+        }
+        if event.0 & OF_VECTOR != 0 {
+            return self.vectors.expire((event.0 & !OF_VECTOR) as usize, now);
+        }
+        let (slot, command) = (event.0, &mut self.commands[event.0 as usize]);
+        match command.stage {
+            Stage::Posted => self.take(slot, now, events),
+            Stage::Sent => {
+                command.stage = Stage::Served;
+                let access = command.access;
+                self.medium.begin(CommandId(slot), access, now, &mut self.medium_events);
+                self.follow_medium(now, events);
+            }
+            Stage::Answered => {
+                let finished = command.finished;
+                self.activity.end(now);
+                if let Some(due) = self.vectors.complete(finished, now) {
+                    let vector = u32::from(finished.hctx.0) | OF_VECTOR;
+                    events.push_back((due, DeviceEvent(vector)));
+                }
+            }
+            Stage::Served => unreachable!("{command:?} is at the medium"),
+        }
+    }
+
+    fn forget(&mut self, now: Instant) {
+        self.activity.forget(now);
+        self.counts = Counts::default();
+        self.front.forget();
+        self.engine.iter_mut().for_each(SyncEngine::forget);
+        self.medium.forget();
+    }
+
+    fn take_spent(&mut self) -> Duration {
         let rung = core::mem::take(&mut self.rung);
         Duration::from_ns(self.doorbell.as_ns().saturating_mul(rung.into()))
     }
 }
+
+impl Device for Drive {
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        self.vectors.next_announced()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl ReportsData for Drive {}
 
 impl Driver for Drive {
     blockyard::leaf_calls!(take_budget, return_budget, prepare, unprepare, timed_out);

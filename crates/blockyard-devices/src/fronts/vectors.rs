@@ -6,7 +6,7 @@
 //!   threshold says, or when the first of them has waited for its time. Without, each completion is announced at once.
 //! - **[polled-never-held]** A polled queue has no vector, so nothing holds its completions back.
 
-use crate::profile::CoalescingProfile;
+use crate::fronts::coalescing::CoalescingProfile;
 use blockyard::driver::Finished;
 use blockyard::time::Instant;
 use std::collections::VecDeque;

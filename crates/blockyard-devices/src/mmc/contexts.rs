@@ -15,7 +15,7 @@
 
 use super::host::MmcHost;
 use crate::Events;
-use crate::profile::MachineProfile;
+use crate::machine::MachineProfile;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{HctxId, QueueId};
 use blockyard_mmc::block::{Act, ActKind, Context};

@@ -31,7 +31,7 @@ use super::pio::{Copied, Pio};
 use super::registers::known;
 use super::used::Uses;
 use crate::data::event::{DataEvent, Place};
-use crate::profile::{HostCosts, PioMisses};
+use crate::mmc::profile::{HostCosts, PioMisses};
 use blockyard::driver::Issue;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;

@@ -1,6 +1,6 @@
 //! The faults of a controller, and the removal of its card.
 
-use crate::profile::HostFaults;
+use crate::mmc::profile::HostFaults;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
 

@@ -8,7 +8,9 @@ use super::per_kib;
 use super::registers::{known, registers};
 use crate::activity::Activity;
 use crate::data::event::{DataEvent, Place, ReportsData};
-use crate::profile::{HostCosts, MmcProfile};
+use crate::family::FamilyModel;
+use crate::mmc::profile::{HostCosts, MmcProfile};
+use crate::terms::{Completion, Dispatch};
 use crate::{DeviceEvent, Events};
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
 use blockyard::prng::Prng;
@@ -77,7 +79,7 @@ pub struct MmcHost {
     mmc: Mmc<Controller>,
     costs: HostCosts,
     interrupt_cpu: CpuId,
-    pub(crate) activity: Activity,
+    activity: Activity,
     /// The instant since which the driver has had no request.
     empty_since: Option<Instant>,
     absent: Duration,
@@ -154,21 +156,10 @@ impl MmcHost {
         })
     }
 
-    /// Lets the card decide from now on which data it holds and which data a loss of power takes.
-    pub fn keep_data(&mut self) {
-        self.mmc.controller.card.keep_data();
-    }
-
     /// Returns the processor that takes the host's interrupts.
     #[must_use]
     pub const fn interrupt_cpu(&self) -> CpuId {
         self.interrupt_cpu
-    }
-
-    /// Handles an event of the controller.
-    pub(crate) fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
-        self.interrupt |= self.mmc.controller.happens(event.0, now);
-        self.schedule(events);
     }
 
     /// Takes the controller's interrupt. Returns whether there is one for its processor.
@@ -328,31 +319,6 @@ impl MmcHost {
         }
     }
 
-    /// Begins to measure at `now`. Discards the earlier work.
-    pub(crate) fn forget(&mut self, now: Instant) {
-        self.activity.forget(now);
-        self.mmc.controller.forget(now);
-        self.measured_from = now;
-        self.bus_at_begin = [Duration::ZERO; 3];
-        (self.map, self.unmap) = (Overlap::default(), Overlap::default());
-        self.awaited_wakeups = 0;
-        self.entered = [0; 3];
-        self.absent = Duration::ZERO;
-        self.memory_before = self.mmc.controller.memory_time(now);
-        self.counts_before = self.counts();
-        self.empty_since = self.empty_since.map(|_| now);
-    }
-
-    /// Returns the time until `now` in which bus or card was busy.
-    pub(crate) fn busy(&self, now: Instant) -> Duration {
-        self.mmc.controller.device.total(now)
-    }
-
-    /// Returns the mean time between two periods in which bus or card was busy.
-    pub(crate) fn mean_gap(&self) -> Duration {
-        self.mmc.controller.device.mean_gap()
-    }
-
     /// Returns the work until `now`.
     #[must_use]
     pub fn report(&self, now: Instant) -> HostReport {
@@ -374,6 +340,55 @@ impl MmcHost {
             thread_wakeups: self.entered[Context::Thread as usize],
             deferred_wakeups: self.entered[Context::Deferred as usize],
         }
+    }
+}
+
+impl FamilyModel for MmcHost {
+    fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    fn activity_mut(&mut self) -> &mut Activity {
+        &mut self.activity
+    }
+
+    fn dispatch(&self) -> Dispatch {
+        Dispatch::HostThread
+    }
+
+    fn completion(&self) -> Completion {
+        Completion::HostInterrupt
+    }
+
+    fn keep_data(&mut self, _draws: Prng) {
+        self.mmc.controller.card.keep_data();
+    }
+
+    fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
+        self.interrupt |= self.mmc.controller.happens(event.0, now);
+        self.schedule(events);
+    }
+
+    fn forget(&mut self, now: Instant) {
+        self.activity.forget(now);
+        self.mmc.controller.forget(now);
+        self.measured_from = now;
+        self.bus_at_begin = [Duration::ZERO; 3];
+        (self.map, self.unmap) = (Overlap::default(), Overlap::default());
+        self.awaited_wakeups = 0;
+        self.entered = [0; 3];
+        self.absent = Duration::ZERO;
+        self.memory_before = self.mmc.controller.memory_time(now);
+        self.counts_before = self.counts();
+        self.empty_since = self.empty_since.map(|_| now);
+    }
+
+    fn busy(&self, now: Instant) -> Duration {
+        self.mmc.controller.device.total(now)
+    }
+
+    fn mean_gap(&self) -> Duration {
+        self.mmc.controller.device.mean_gap()
     }
 }
 

@@ -8,6 +8,7 @@ pub mod contexts;
 pub mod controller;
 mod dma;
 mod engine;
+mod family;
 mod fault;
 pub mod host;
 mod ledger;

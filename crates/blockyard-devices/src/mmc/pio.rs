@@ -2,7 +2,7 @@
 //! copied. While the processor waits for its memory, the bus waits too, unless the FIFO lasts.
 
 use super::per_kib;
-use crate::profile::PioWait;
+use crate::mmc::profile::PioWait;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::Direction;

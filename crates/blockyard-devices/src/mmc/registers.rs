@@ -1,7 +1,7 @@
 //! The registers with which the card of a profile describes itself.
 
 use super::card::{Registers, RegistersKind};
-use crate::profile::CardProfile;
+use crate::mmc::profile::CardProfile;
 use blockyard::time::Duration;
 use blockyard_mmc::card::{Card, CardKind};
 use blockyard_mmc::command::{Addressing, Rca};

@@ -6,8 +6,11 @@ use super::activity::Activity;
 use super::cache::{self, Cache};
 use super::terms::Completion;
 use super::{DeviceEvent, Events};
-use crate::profile::{CacheProfile, NullCompletion, NullProfile};
-use blockyard::driver::{Accept, Driver, Finished, Issue, Outcome};
+use crate::cache::CacheProfile;
+use crate::data::event::ReportsData;
+use crate::family::FamilyModel;
+use crate::null::profile::{NullCompletion, NullProfile};
+use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
@@ -26,7 +29,7 @@ pub struct Null {
     /// Requests in flight, by hardware queue and tag.
     waiting: Vec<Option<Finished>>,
     cache: Option<Cache>,
-    pub(super) activity: Activity,
+    activity: Activity,
 }
 
 impl Null {
@@ -45,52 +48,12 @@ impl Null {
         }
     }
 
-    /// Returns the next completed request.
-    pub(super) fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.finished.pop_front()
-    }
-
-    /// Returns the way in which requests complete.
-    pub(super) const fn completion(&self) -> Completion {
-        match self.profile.completion {
-            NullCompletion::None | NullCompletion::Softirq => Completion::Uninterrupted,
-            NullCompletion::Timer => Completion::Interrupt,
-        }
-    }
-
-    /// Starts the requests that were handed over, at `at`.
-    pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
-        let mut handed_over = core::mem::take(&mut self.handed_over);
-        for (finished, bytes, longer) in handed_over.drain(..) {
-            let delay = match self.profile.completion {
-                NullCompletion::None | NullCompletion::Softirq => Duration::ZERO,
-                NullCompletion::Timer => self.profile.completion_time,
-            };
-            let due = (at + delay + longer).max(self.pass(at, bytes));
-            self.activity.begin(at);
-            let slot = u32::from(finished.hctx.0) * u32::from(self.profile.depth)
-                + u32::from(finished.tag.0);
-            let before = self.waiting[slot as usize].replace(finished);
-            debug_assert_eq!(before, None, "two requests under one driver tag");
-            events.push_back((due, DeviceEvent(slot)));
-        }
-        self.handed_over = handed_over;
-    }
-
     /// Returns the instant at which `bytes` handed over at `at` have passed under the bandwidth limit.
     fn pass(&mut self, at: Instant, bytes: u64) -> Instant {
         let Some(per_second) = self.profile.bandwidth_limit else { return at };
         let begin = self.passed_at.max(at);
         self.passed_at = begin + transfer_time(bytes, per_second);
         self.passed_at
-    }
-
-    /// Completes the command of `event`.
-    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant) {
-        self.activity.end(now);
-        let finished = self.waiting[event.0 as usize].take();
-        debug_assert!(finished.is_some(), "{event:?} belongs to no request");
-        self.finished.extend(finished);
     }
 }
 
@@ -129,3 +92,57 @@ impl Driver for Null {
         Accept::Queued
     }
 }
+
+impl FamilyModel for Null {
+    fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    fn activity_mut(&mut self) -> &mut Activity {
+        &mut self.activity
+    }
+
+    fn completion(&self) -> Completion {
+        match self.profile.completion {
+            NullCompletion::None | NullCompletion::Softirq => Completion::Uninterrupted,
+            NullCompletion::Timer => Completion::Interrupt,
+        }
+    }
+
+    fn start(&mut self, at: Instant, events: &mut Events) {
+        let mut handed_over = core::mem::take(&mut self.handed_over);
+        for (finished, bytes, longer) in handed_over.drain(..) {
+            let delay = match self.profile.completion {
+                NullCompletion::None | NullCompletion::Softirq => Duration::ZERO,
+                NullCompletion::Timer => self.profile.completion_time,
+            };
+            let due = (at + delay + longer).max(self.pass(at, bytes));
+            self.activity.begin(at);
+            let slot = u32::from(finished.hctx.0) * u32::from(self.profile.depth)
+                + u32::from(finished.tag.0);
+            let before = self.waiting[slot as usize].replace(finished);
+            debug_assert_eq!(before, None, "two requests under one driver tag");
+            events.push_back((due, DeviceEvent(slot)));
+        }
+        self.handed_over = handed_over;
+    }
+
+    fn event(&mut self, event: DeviceEvent, now: Instant, _events: &mut Events) {
+        self.activity.end(now);
+        let finished = self.waiting[event.0 as usize].take();
+        debug_assert!(finished.is_some(), "{event:?} belongs to no request");
+        self.finished.extend(finished);
+    }
+}
+
+impl Device for Null {
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        self.finished.pop_front()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl ReportsData for Null {}

@@ -1,11 +1,14 @@
 //! A device that only completes requests: the table `[null]`.
 
+use super::Null;
+use crate::family::{FamilyProfile, NoHost, Queues, Setup};
 use blockyard::time::Duration;
+use blockyard_mmc::policy::HostPolicy;
 
-use crate::profile::DISKS_MAX;
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Count, Flag, OneOf, Rate, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Count, Flag, OneOf, Rate, Time};
+use crate::terms::DISKS_MAX;
 
 /// The figures of a null device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,40 @@ const COMPLETION: &[(&str, NullCompletion)] = &[
     ("softirq", NullCompletion::Softirq),
     ("timer", NullCompletion::Timer),
 ];
+
+impl FamilyProfile for NullProfile {
+    type Model = Null;
+
+    const TABLES: &'static [&'static str] = &["null"];
+    const SIGN_WORDS: &'static str = "`[null]`";
+    const BASES: &'static [(&'static str, &'static str)] = &[("null", "null")];
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        null(top)
+    }
+
+    fn kind(&self) -> &'static str {
+        "a null device"
+    }
+
+    fn queues(&self, _host: Option<HostPolicy>) -> Queues {
+        Queues {
+            hctxs: self.submit_queues,
+            depth: self.depth,
+            disks: self.disks,
+            shared: self.shared_tags,
+        }
+    }
+
+    fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {
+        Ok(Null::new(*self, setup.hctxs, setup.cache))
+    }
+
+    fn with_disks(self, disks: u16) -> Option<Self> {
+        Some(Self { disks, ..self })
+    }
+}
+
 table_of!(NULL, /// Reads the table `[null]` of `parent`.
 pub(crate) fn null("null") -> NullProfile {
     completion: "completion" need(OneOf(COMPLETION)),

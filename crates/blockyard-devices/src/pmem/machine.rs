@@ -11,7 +11,8 @@
 
 use super::calendar::{Calendar, Channels};
 use super::lines::Lines;
-use crate::profile::{BttDesign, CopyProfile, Copying, Fences, Mapping, PmemProfile, Words};
+use crate::btt::{BttDesign, Copying, Fences, Words};
+use crate::pmem::profile::{CopyProfile, Mapping, PmemProfile};
 use blockyard::time::{Duration, Instant};
 use blockyard_btt::layout::NFREE;
 use blockyard_btt::{ReadTracking, Touch, Word};

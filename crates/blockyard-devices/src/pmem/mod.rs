@@ -15,8 +15,11 @@ mod store;
 pub use machine::{Part, PmemReport};
 
 use super::activity::Activity;
+use crate::btt::BttDesign;
 use crate::data::event::{DataEvent, Place, ReportsData};
-use crate::profile::{BttDesign, CAPACITY_MAX, CAPACITY_MIN, PmemProfile};
+use crate::family::FamilyModel;
+use crate::pmem::profile::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile};
+use crate::terms::Completion;
 use blockyard::bio::Op;
 use blockyard::driver::{Accept, Device, Driver, Finished, Issue, Outcome};
 use blockyard::prng::Prng;
@@ -44,7 +47,7 @@ pub struct Pmem {
     finished: VecDeque<Finished>,
     /// Time for which no processor has been charged yet.
     spent: Duration,
-    pub(super) activity: Activity,
+    activity: Activity,
     /// The record of writes, if data is kept.
     kept: Option<Box<Kept>>,
     profile: PmemProfile,
@@ -93,12 +96,6 @@ impl Pmem {
         }
     }
 
-    /// Keeps and checks data from now on. `draws` decides what a loss of power leaves.
-    pub fn keep_data(&mut self, draws: Prng) {
-        self.memory().keep_data();
-        self.kept = Some(Box::new(Kept::new(draws)));
-    }
-
     const fn memory(&self) -> &Modelled {
         match &self.disk {
             Disk::Plain(memory) => memory,
@@ -110,17 +107,6 @@ impl Pmem {
     #[must_use]
     pub fn report(&self) -> PmemReport {
         self.memory().inside().machine.report()
-    }
-
-    /// Starts counting again at `now`.
-    pub(super) fn forget(&mut self, now: Instant) {
-        self.activity.forget(now);
-        self.memory().inside().machine.forget();
-    }
-
-    /// Takes the time that processors spent on requests since the last call.
-    pub fn take_spent(&mut self) -> Duration {
-        core::mem::take(&mut self.spent)
     }
 
     /// Carries out `request` under the driver tag `tag`.
@@ -250,6 +236,34 @@ fn formatted(memory: Modelled, design: &BttDesign, cpus: u16) -> Btt<Modelled> {
         .expect("a table that was just formatted should open");
     btt.memory().has(arenas[0].start, &arenas[0].info.layout);
     btt
+}
+
+impl FamilyModel for Pmem {
+    fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    fn activity_mut(&mut self) -> &mut Activity {
+        &mut self.activity
+    }
+
+    fn completion(&self) -> Completion {
+        Completion::WithinCall
+    }
+
+    fn forget(&mut self, now: Instant) {
+        self.activity.forget(now);
+        self.memory().inside().machine.forget();
+    }
+
+    fn take_spent(&mut self) -> Duration {
+        core::mem::take(&mut self.spent)
+    }
+
+    fn keep_data(&mut self, draws: Prng) {
+        self.memory().keep_data();
+        self.kept = Some(Box::new(Kept::new(draws)));
+    }
 }
 
 impl Driver for Pmem {

@@ -1,15 +1,23 @@
 //! Persistent memory: the table `[pmem]`.
 
+use super::Pmem;
+use crate::family::{FamilyProfile, NoHost, Queues, Setup};
+use crate::reader::error::Problem;
+use blockyard::limits::Limits;
 use blockyard::time::Duration;
+use blockyard::unit::SECTOR_BYTES;
+use blockyard_mmc::policy::HostPolicy;
 
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, OneOf, Rate, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, OneOf, Rate, Time};
 
 /// The largest size of a disk in bytes: one BTT arena less the bytes of its metadata.
 pub const CAPACITY_MAX: u64 = 504 << 30;
 /// The smallest size of a disk in bytes: that of the smallest arena.
 pub const CAPACITY_MIN: u64 = 16 << 20;
+/// The number of driver tags. A request ends in the call that issues it.
+const TAGS: u16 = 64;
 const _: () = assert!(CAPACITY_MIN < CAPACITY_MAX);
 
 /// Memory that keeps its bytes, and the cost of its use to a processor.
@@ -67,22 +75,42 @@ pub struct CopyProfile {
     pub page: [Duration; 3],
 }
 
-/// The way in which a design copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copying {
-    /// By the processor's instruction for any bytes.
-    Bytewise,
-    /// By loads and stores past the caches, regardless of lines.
-    Nt,
-    /// By loads and stores past the caches, of whole lines.
-    AlignedNt,
-}
-
-/// The values of `copy`, in the order of [`CopyProfile::page`].
-pub(crate) const COPY: &[(&str, Copying)] =
-    &[("bytewise", Copying::Bytewise), ("nt", Copying::Nt), ("aligned-nt", Copying::AlignedNt)];
 const MAPPING: &[(&str, Mapping)] =
     &[("write-back", Mapping::WriteBack), ("write-combining", Mapping::WriteCombining)];
+
+impl FamilyProfile for PmemProfile {
+    type Model = Pmem;
+
+    const TABLES: &'static [&'static str] = &["pmem"];
+    const SIGN_WORDS: &'static str = "`[pmem]`";
+    const BASES: &'static [(&'static str, &'static str)] = &[("pmem", "pmem-dram")];
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        pmem(top)
+    }
+
+    fn kind(&self) -> &'static str {
+        "persistent memory"
+    }
+
+    fn queues(&self, _host: Option<HostPolicy>) -> Queues {
+        Queues { hctxs: 1, depth: TAGS, disks: 1, shared: false }
+    }
+
+    fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {
+        let bytes = setup.limits.capacity_sectors * u64::from(SECTOR_BYTES);
+        Ok(Pmem::new(*self, setup.btt, bytes, setup.cpus))
+    }
+
+    fn usual_limits(&self, of_any: Limits) -> Limits {
+        // The processor copies any amount.
+        Limits { max_sectors: u32::MAX, max_segments: u16::MAX, ..of_any }
+    }
+
+    fn check(&self, top: &Table<'_>, limits: &Limits) -> Result<(), ProfileError> {
+        agrees(limits).map_err(|words| top.wrong("limits", Problem::Contradiction(words)))
+    }
+}
 
 table_of!(PMEM, /// Reads the table `[pmem]` of `parent`.
 pub(crate) fn pmem("pmem") -> PmemProfile {
@@ -110,4 +138,16 @@ fn copies(table: &Table<'_>) -> Result<CopyProfile, ProfileError> {
     let page = |key| table.need(key, Time);
     let rate = table.need("rate", Rate)?;
     Ok(CopyProfile { rate, page: [page("bytewise")?, page("nt")?, page("aligned-nt")?] })
+}
+
+/// Checks the limits of persistent memory.
+fn agrees(limits: &Limits) -> Result<(), &'static str> {
+    let bytes = limits.capacity_sectors * u64::from(SECTOR_BYTES);
+    if !(CAPACITY_MIN..=CAPACITY_MAX).contains(&bytes) {
+        return Err("a disk in `[pmem]` has 16MiB to 504GiB, so that it fits one arena of a BTT");
+    }
+    if limits.write_cache {
+        return Err("`[pmem]` has no volatile cache: a write is durable when it ends");
+    }
+    Ok(())
 }

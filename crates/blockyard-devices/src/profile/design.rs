@@ -8,16 +8,16 @@ use blockyard::time::Duration;
 use blockyard_mmc::policy::HostPolicy;
 use toml::de::DeValue;
 
-use super::base::{self, Bases};
-use super::btt::{BttDesign, btt};
-use super::builtin::{Builtin, builtins, is_path, text_of};
-use super::error::{Problem, ProfileError};
 use super::host::{HostLines, host};
 use super::read_ahead::{ReadAheadPolicy, read_ahead};
-use super::reading::Notes;
-use super::source::Source;
-use super::table::{Choices, Table};
-use super::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
+use crate::btt::{BttDesign, btt};
+use crate::reader::base::{self, Bases};
+use crate::reader::builtin::{Builtin, builtins, is_path, text_of};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::reading::Notes;
+use crate::reader::source::Source;
+use crate::reader::table::{Choices, Table};
+use crate::reader::value::{Count, Flag, Kind, OneOf, Text, Time, TimeOrNever};
 
 /// A design: the policies by which requests are staged, merged, scheduled and dispatched.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,30 +2,24 @@
 
 use std::borrow::Cow;
 
-use crate::null::profile::{NullProfile, null};
-use crate::scsi::profile::{HbaProfile, hba};
+use crate::cache::CacheProfile;
+use crate::families::{DeviceModel, FAMILIES, KEYS, USUAL_BASES};
+use crate::family::LIMITS;
+use crate::terms::DISKS_MAX;
 use blockyard::limits::Limits;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 
-use super::base::{self, Bases};
-use super::builtin::{Builtin, builtins, text_of};
 use super::design::Design;
-use super::error::{Problem, ProfileError};
-use super::exclusive::DRIVE_TABLES;
-use super::machine::{MachineProfile, PROCESSORS, machine};
 use super::overrides::{self, Overlay, Override};
-use super::reading::{Figure, Notes, Reading};
-use super::source::Source;
-use super::table::{Choices, Table};
-use super::value::{Bytes, Count, Flag, OneOf, Text, Time};
-use crate::flash::profile::{FLASH_KEYS, FlashProfile};
-use crate::fronts::profile::{DriveProfile, MediumProfile, drive};
-use crate::mmc::profile::{MmcProfile, mmc};
-use crate::pmem::profile::{CAPACITY_MAX, CAPACITY_MIN, PmemProfile, pmem};
-
-/// The largest number of disks on one host.
-pub const DISKS_MAX: u16 = 1024;
+use crate::machine::{MachineProfile, PROCESSORS, machine};
+use crate::reader::base::{self, Bases};
+use crate::reader::builtin::{Builtin, builtins, text_of};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::reading::{Figure, Notes, Reading};
+use crate::reader::source::Source;
+use crate::reader::table::{Choices, Table};
+use crate::reader::value::{Bytes, Count, Flag, OneOf, Text, Time};
 
 /// A device, and the machine that uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,31 +38,6 @@ pub struct Device {
     pub machine: MachineProfile,
     /// The figures that say where they come from, by key.
     pub figures: Vec<Figure>,
-}
-
-/// The time of a flush of a volatile write cache, beyond that of the command itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CacheProfile {
-    /// Time of any flush.
-    pub flush: Duration,
-    /// Time for each MiB written since the last flush.
-    pub flush_per_mib: Duration,
-}
-
-/// The model of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "there are one or two of them at a time")]
-pub enum DeviceModel {
-    /// A device that only completes requests: `[null]`.
-    Null(NullProfile),
-    /// A SCSI host with its target: `[hba]`.
-    Hba(HbaProfile),
-    /// An eMMC device or SD card behind its host: `[card]` and `[host]`.
-    Mmc(MmcProfile),
-    /// Memory that keeps its bytes: `[pmem]`.
-    Pmem(PmemProfile),
-    /// A drive: the tables of a front end and of a medium.
-    Drive(DriveProfile),
 }
 
 pub(crate) const BUILTIN: &[Builtin] = builtins!("devices":
@@ -123,97 +92,16 @@ pub(crate) const BUILTIN: &[Builtin] = builtins!("devices":
     "ufs-4",
 );
 
-const KEYS: &[&str] = &[
-    "title",
-    "base",
-    "processors",
-    "limits",
-    "cache",
-    "null",
-    "hba",
-    "host",
-    "card",
-    "pmem",
-    "nvme",
-    "ahci",
-    "virtio",
-    "ufs",
-    "usb",
-    "crosspoint",
-    "volume",
-    "platters",
-    "flash",
-    "cpu",
-];
 const CACHE: &[&str] = &["flush", "flush-per-mib"];
-const LIMITS: &[&str] = &[
-    "capacity",
-    "logical-block",
-    "max-sectors",
-    "max-segments",
-    "max-discard-sectors",
-    "max-discard-segments",
-    "max-write-zeroes-sectors",
-    "chunk-sectors",
-    "virt-boundary",
-    "write-cache",
-    "fua",
-    "rotational",
-];
-/// For each table, the device that is most likely the base of a file with it; others are drives of flash. The first one counts.
-pub(crate) const USUAL_BASES: &[(&str, &str)] = &[
-    ("platters", "hdd-7200"),
-    ("volume", "cloud-gp3"),
-    ("crosspoint", "nvme-3dxpoint"),
-    ("ahci", "sata-ssd"),
-    ("ufs", "ufs-3"),
-    ("usb", "usb-ssd"),
-    ("virtio", "virtio-3dxpoint"),
-    ("card", "emmc-hs400"),
-    ("host", "emmc-hs400"),
-    ("pmem", "pmem-dram"),
-    ("hba", "srp"),
-    ("null", "null"),
-];
 /// The sizes of a logical block, in sectors.
 const LOGICAL_BLOCK: &[(&str, u32)] =
     &[("512B", 1), ("1KiB", 2), ("2KiB", 4), ("4KiB", 8), ("8KiB", 16), ("16KiB", 32)];
 
-impl DeviceModel {
-    /// The tables of its profile that only this model has.
-    pub(crate) fn tables(&self) -> Vec<&'static str> {
-        match self {
-            Self::Null(_) => vec!["null"],
-            Self::Hba(_) => vec!["hba"],
-            Self::Mmc(_) => vec!["card", "host"],
-            Self::Pmem(_) => vec!["pmem"],
-            Self::Drive(drive) => drive.tables(),
-        }
-    }
-
-    /// The kind of device in a noun phrase, for messages.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Null(_) => "a null device",
-            Self::Hba(_) => "a SCSI host",
-            Self::Mmc(mmc) if mmc.card.is_emmc() => "an eMMC device",
-            Self::Mmc(_) => "an SD card",
-            Self::Pmem(_) => "persistent memory",
-            Self::Drive(drive) => drive.kind(),
-        }
-    }
-}
-
 impl Device {
     /// Returns the number of disks.
     #[must_use]
-    pub const fn disks(&self) -> u16 {
-        match self.model {
-            DeviceModel::Mmc(_) | DeviceModel::Pmem(_) | DeviceModel::Drive(_) => 1,
-            DeviceModel::Null(null) => null.disks,
-            DeviceModel::Hba(hba) => hba.luns,
-        }
+    pub fn disks(&self) -> u16 {
+        self.model.queues(None).disks
     }
 
     /// Returns the device with `disks` disks on its one host, whose tags they share. `None` if a device of its kind is
@@ -221,13 +109,7 @@ impl Device {
     #[must_use]
     pub fn with_disks(self, disks: u16) -> Option<Self> {
         assert!((1..=DISKS_MAX).contains(&disks), "{disks} disks");
-        let model = match self.model {
-            DeviceModel::Null(null) => DeviceModel::Null(NullProfile { disks, ..null }),
-            DeviceModel::Hba(hba) => DeviceModel::Hba(HbaProfile { luns: disks, ..hba }),
-            one if disks == 1 => one,
-            DeviceModel::Mmc(_) | DeviceModel::Pmem(_) | DeviceModel::Drive(_) => return None,
-        };
-        Some(Self { model, ..self })
+        Some(Self { model: self.model.with_disks(disks)?, ..self })
     }
 
     /// Returns the device as jobs see it under `design`: the logical blocks of a disk in persistent memory are the
@@ -321,9 +203,9 @@ impl Device {
         let files = Bases::of(name, text)?;
         let choices = Choices { bases: BUILTIN, processors: PROCESSORS, files: &files };
         let notes = Notes::of(reading);
-        let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
+        let top = Table::open(Source::new(name, text, &notes), &KEYS, choices)?;
         let device = Self::noted(name, &top)
-            .map_err(|error| base::with_base(error, text, USUAL_BASES, "nvme-tlc"))?;
+            .map_err(|error| base::with_base(error, text, &USUAL_BASES, "nvme-tlc"))?;
         let keys = notes.keys();
         let figures = notes.into_figures();
         if overrides.is_empty() {
@@ -331,7 +213,7 @@ impl Device {
         }
         let overlay = Overlay::new(overrides, &device.model.tables(), &figures, &keys)?;
         let notes = Notes::of(reading);
-        let top = Table::open(Source::new(name, text, &notes), KEYS, choices)?;
+        let top = Table::open(Source::new(name, text, &notes), &KEYS, choices)?;
         let top = top.under(Source::new("", &overlay.text, &notes));
         let device = top.and_then(|top| Self::noted(&overrides::named(name, overrides), &top));
         let device = device.map_err(|error| overlay.blamed("", error))?;
@@ -342,23 +224,7 @@ impl Device {
         let title = top.take("title", Text)?.unwrap_or_default();
         let model = model(top)?;
         let limits = limits(top, &model)?;
-        if let DeviceModel::Pmem(_) = &model {
-            agrees_with_pmem(&limits)
-                .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
-        }
-        if let DeviceModel::Drive(drive) = &model {
-            drive
-                .agrees(&limits)
-                .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
-        }
-        if let DeviceModel::Drive(DriveProfile { medium: MediumProfile::Flash(flash), .. }) = &model
-        {
-            cache_fits(top, flash, &limits)?;
-        }
-        if let DeviceModel::Mmc(mmc) = &model {
-            mmc.agrees(&limits)
-                .map_err(|words| top.wrong("limits", Problem::Contradiction(words)))?;
-        }
+        model.check(top, &limits)?;
         Ok(Self {
             name: name.to_owned(),
             title,
@@ -376,39 +242,37 @@ fn model(top: &Table<'_>) -> Result<DeviceModel, ProfileError> {
     let mut host = None;
     for file in top.files() {
         host = host.or_else(|| file.has("host").then_some(file));
-        let first = |keys: &&[&'static str]| keys.iter().copied().find(|key| file.has(key));
-        let given: Vec<_> =
-            MODELS.iter().filter_map(|(keys, model)| Some((first(keys)?, model))).collect();
+        let given: Vec<_> = FAMILIES
+            .iter()
+            .filter_map(|family| {
+                let sign = family.signs.iter().copied().find(|key| file.has(key))?;
+                Some((sign, family))
+            })
+            .collect();
         match (&given[..], host) {
             ([], _) => {}
             ([(key, _)], Some(host)) if *key != "card" => {
                 let words = "`[host]` goes only with `[card]`";
                 return Err(host.wrong("host", Problem::Contradiction(words)));
             }
-            ([(_, model)], host) => return model(host.unwrap_or(file)),
+            ([(_, family)], host) => return (family.read)(host.unwrap_or(file)),
             ([_, (other, _), ..], _) => {
-                let words = "a device is one of `[null]`, `[hba]`, `[card]`, `[pmem]` and a \
-                             drive's front end";
-                return Err(file.wrong(other, Problem::Contradiction(words)));
+                let words = format!("a device is one of {}", signs());
+                return Err(file.wrong(other, Problem::Unfit(words)));
             }
         }
     }
-    let words = "no device: none of `[null]`, `[hba]`, `[card]`, `[pmem]` and a drive's front \
-                 end, nor a `base` that has one";
-    Err(top.wrong("", Problem::MissingTable(words.to_owned())))
+    let words = format!("no device: none of {}, nor a `base` that has one", signs());
+    Err(top.wrong("", Problem::MissingTable(words)))
 }
 
-/// A reader of one kind of device.
-type ReadModel = fn(&Table<'_>) -> Result<DeviceModel, ProfileError>;
-
-/// The models, each with the tables that make a file one of it.
-const MODELS: &[(&[&str], ReadModel)] = &[
-    (&["null"], |top| null(top).map(DeviceModel::Null)),
-    (&["hba"], |top| hba(top).map(DeviceModel::Hba)),
-    (&["card"], |top| mmc(top).map(DeviceModel::Mmc)),
-    (&["pmem"], |top| pmem(top).map(DeviceModel::Pmem)),
-    (DRIVE_TABLES, |top| drive(top).map(DeviceModel::Drive)),
-];
+/// Returns the signs of all families, as a list in a sentence.
+fn signs() -> String {
+    let words = FAMILIES.iter().map(|family| family.sign_words).filter(|words| !words.is_empty());
+    let words: Vec<_> = words.collect();
+    let (last, first) = words.split_last().expect("there are families");
+    format!("{} and {last}", first.join(", "))
+}
 
 /// Reads the table `[cache]` of a device with a volatile cache.
 fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, ProfileError> {
@@ -426,66 +290,14 @@ fn cache(top: &Table<'_>, limits: &Limits) -> Result<Option<CacheProfile>, Profi
     }))
 }
 
-/// Checks the limits of persistent memory.
-fn agrees_with_pmem(limits: &Limits) -> Result<(), &'static str> {
-    let bytes = limits.capacity_sectors * u64::from(SECTOR_BYTES);
-    if !(CAPACITY_MIN..=CAPACITY_MAX).contains(&bytes) {
-        return Err("a disk in `[pmem]` has 16MiB to 504GiB, so that it fits one arena of a BTT");
-    }
-    if limits.write_cache {
-        return Err("`[pmem]` has no volatile cache: a write is durable when it ends");
-    }
-    Ok(())
-}
-
-/// Checks that the cache of single-level cells is not larger than the drive, where a file of `top` states the
-/// cache. On a drive whose capacity alone was lowered, the cache takes all data.
-fn cache_fits(top: &Table<'_>, flash: &FlashProfile, limits: &Limits) -> Result<(), ProfileError> {
-    debug_assert!(limits.capacity_sectors > 0, "a drive without sectors");
-    if top.is_reading() || flash.slc <= limits.capacity_sectors * u64::from(SECTOR_BYTES) {
-        return Ok(());
-    }
-    for file in top.files() {
-        let (table, limits) = (file.table("flash", FLASH_KEYS)?, file.table("limits", LIMITS)?);
-        if table.has("slc") {
-            let words = format!(
-                "`slc` is `{}`, more than the drive's `capacity`, `{}`: lower `slc` or raise `capacity` of `[limits]`",
-                table.stated("slc"),
-                limits.stated("capacity")
-            );
-            return Err(table.wrong("slc", Problem::Unfit(words)));
-        }
-        if limits.has("capacity") {
-            break;
-        }
-    }
-    Ok(())
-}
-
 /// Reads the table `[limits]`: the capacity, and the limits that differ from the defaults or do not
 /// follow from the `model`.
 fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> {
     let table = top.table("limits", LIMITS)?;
     let capacity = table.need("capacity", Bytes(1 << 20..=1 << 60))?;
-    let usual = Limits::new(capacity / u64::from(SECTOR_BYTES));
+    let usual = model.usual_limits(Limits::new(capacity / u64::from(SECTOR_BYTES)));
     let any = || Count(0..=u32::MAX);
-    let usual = match model {
-        // The processor copies any amount.
-        DeviceModel::Pmem(_) => Limits { max_sectors: u32::MAX, max_segments: u16::MAX, ..usual },
-        _ => usual,
-    };
-    let card = match model {
-        DeviceModel::Mmc(mmc) => Some(mmc),
-        _ => None,
-    };
-    let has_fua = card.is_some_and(MmcProfile::has_reliable_writes);
-    let fua = table.take_or("fua", Flag, has_fua)?;
-    let has_cache = match model {
-        DeviceModel::Mmc(mmc) => mmc.write_cache(fua),
-        DeviceModel::Drive(drive) => drive.medium.write_cache(),
-        _ => false,
-    };
-    let rotates = matches!(model, DeviceModel::Drive(drive) if drive.medium.rotates());
+    let fua = table.take_or("fua", Flag, usual.fua)?;
     Ok(Limits {
         capacity_sectors: usual.capacity_sectors,
         logical_block_sectors: table.take_or("logical-block", OneOf(LOGICAL_BLOCK), 1)?,
@@ -496,8 +308,8 @@ fn limits(top: &Table<'_>, model: &DeviceModel) -> Result<Limits, ProfileError> 
         max_write_zeroes_sectors: table.take_or("max-write-zeroes-sectors", any(), 0)?,
         chunk_sectors: table.take_or("chunk-sectors", any(), 0)?,
         virt_boundary: table.take_or("virt-boundary", Flag, false)?,
-        write_cache: table.take_or("write-cache", Flag, has_cache)?,
+        write_cache: table.take_or("write-cache", Flag, model.write_cache(fua))?,
         fua,
-        rotational: table.take_or("rotational", Flag, rotates)?,
+        rotational: table.take_or("rotational", Flag, usual.rotational)?,
     })
 }

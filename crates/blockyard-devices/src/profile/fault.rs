@@ -52,13 +52,14 @@ use blockyard::time::Duration;
 use blockyard::unit::QueueId;
 use toml::de::DeValue;
 
-use super::device::{Device, DeviceModel};
-use super::error::{Problem, ProfileError};
-use super::reading::Notes;
-use super::source::{Source, read};
-use super::table::{Choices, Table};
-use super::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
+use super::device::Device;
+use crate::families::DeviceModel;
 use crate::mmc::profile::{MmcFaults, mmc_faults};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::reading::Notes;
+use crate::reader::source::{Source, read};
+use crate::reader::table::{Choices, Table};
+use crate::reader::value::{Count, Flag, Kind, OneOf, Text, Time, unsuitable};
 
 /// The faults in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use blockyard_mmc::policy::{
 use core::mem::discriminant;
 use toml::de::DeValue;
 
-use super::error::{Problem, ProfileError};
-use super::table::Table;
-use super::value::{Count, Flag, Kind, OneOf};
 use crate::mmc::profile::BUSY_DETECT;
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::table::Table;
+use crate::reader::value::{Count, Flag, Kind, OneOf};
 
 const HOST: &[&str] = &[
     "transfer",

@@ -16,67 +16,51 @@
 //! This module is data and its reader. The models, the machine and the page cache take their figures from here,
 //! and this module depends on none of them.
 
-pub(crate) mod base;
-mod btt;
-mod builtin;
 mod design;
 mod device;
-pub(crate) mod error;
-pub(crate) mod exclusive;
 mod fault;
 mod host;
-mod instead;
-mod machine;
-pub(crate) mod names;
 mod overrides;
 mod read_ahead;
-pub(crate) mod reading;
-mod source;
-pub(crate) mod spread;
-pub(crate) mod syntax;
-pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-pub(crate) mod value;
 
+pub use crate::btt::{BttDesign, Copying, Fences, Words};
+pub use crate::cache::CacheProfile;
 pub use crate::crosspoint::profile::CrosspointProfile;
 pub use crate::disk::profile::{CommandOrder, DiskCacheProfile, PlattersProfile, SeekProfile};
-pub(crate) use crate::flash::profile::{
-    BLOCKS_MAX, BUFFER_MAX, MAP_MEMORY_MAX, RESERVE_BLOCKS, SIMULATED_MAX, SPARE_MAX, UNIT_BYTES,
-};
+pub use crate::families::{DeviceModel, family_tables};
 pub use crate::flash::profile::{Choice, FlashProfile};
 pub use crate::fronts::ahci::profile::AhciProfile;
+pub use crate::fronts::coalescing::CoalescingProfile;
 pub use crate::fronts::nvme::pcie::PcieProfile;
-pub use crate::fronts::nvme::profile::{CoalescingProfile, NvmeProfile};
-pub use crate::fronts::profile::{DriveProfile, FrontProfile, MediumProfile};
+pub use crate::fronts::nvme::profile::NvmeProfile;
+pub use crate::fronts::profile::{DriveProfile, FrontProfile, MediumProfile, drive_tables};
 pub use crate::fronts::ufs::profile::UfsProfile;
 pub use crate::fronts::usb::profile::{UsbProfile, UsbProtocol};
+pub use crate::machine::MachineProfile;
 pub use crate::mmc::profile::{
     AheadTiming, BackgroundTiming, BadTiming, CardFaults, CardFeatures, CardProfile, CardTiming,
     ControlTiming, EraseTiming, Gather, HostCosts, HostFaults, MemoryCosts, MmcFaults,
     MmcHostProfile, MmcProfile, PioMisses, PioWait, ReadTiming, Stall, UnitTiming, WriteTiming,
 };
 pub use crate::null::profile::{NullCompletion, NullProfile};
-pub use crate::pmem::profile::{
-    CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Copying, Mapping, PmemProfile,
-};
+pub use crate::pmem::profile::{CAPACITY_MAX, CAPACITY_MIN, CopyProfile, Mapping, PmemProfile};
+pub use crate::reader::builtin::{Builtin, is_path};
+pub use crate::reader::error::{MAX_FILE_BYTES, Problem, ProfileError};
+pub use crate::reader::instead::read_time;
+pub use crate::reader::reading::{Basis, Figure, Reading};
+pub use crate::reader::spread::Spread;
 pub use crate::scsi::profile::{HbaProfile, Refusal, RefusalMode};
-pub use btt::{BttDesign, Fences, Words};
-pub use builtin::{Builtin, is_path};
+pub use crate::terms::DISKS_MAX;
 pub use design::{Design, KindQueues, canonical, short_name};
 pub use design::{POLL_QUEUES, READ_QUEUES};
-pub use device::{CacheProfile, DISKS_MAX, Device, DeviceModel};
-pub use error::{MAX_FILE_BYTES, Problem, ProfileError};
-pub use exclusive::{DRIVE_PARTS, MODEL_TABLES};
+pub use device::Device;
 pub use fault::{FaultRules, NoCard};
 pub use host::asked;
 pub use host::{Ask, HostLines};
-pub use instead::read_time;
-pub use machine::MachineProfile;
 pub use overrides::Override;
 pub use read_ahead::{PAGE_BYTES, Reach, ReadAheadPolicy};
-pub use reading::{Basis, Figure, Reading};
-pub use spread::Spread;
 
 pub use crate::fronts::virtio::profile::{VirtioEngine, VirtioProfile};
 pub use crate::volume::profile::{BucketProfile, VolumeProfile};
@@ -96,7 +80,7 @@ pub const fn builtin_devices() -> &'static [Builtin] {
 /// Returns the built-in classes of processors, of which devices are made.
 #[must_use]
 pub const fn builtin_processors() -> &'static [Builtin] {
-    machine::PROCESSORS
+    crate::machine::PROCESSORS
 }
 
 /// Returns the built-in design, device or class of processors with this name, or the design that it is
@@ -122,8 +106,8 @@ pub fn builtin(name: &str) -> Result<Builtin, ProfileError> {
 ///
 /// A file cannot be read.
 pub fn layers(path: &str) -> Result<Vec<String>, ProfileError> {
-    let text = source::read(path)?;
-    let mut files = base::Bases::of(path, &text)?.into_texts();
+    let text = crate::reader::source::read(path)?;
+    let mut files = crate::reader::base::Bases::of(path, &text)?.into_texts();
     let builtin_of = |name: Option<String>| {
         name.and_then(|name| builtin(&name).ok()).map(|builtin| builtin.text.to_owned())
     };
@@ -131,8 +115,11 @@ pub fn layers(path: &str) -> Result<Vec<String>, ProfileError> {
     let mut next = Some(text);
     while let Some(text) = next {
         // The class of processors comes after the file and before its base.
-        let class = builtin_of(base::named_in(&text, base::PROCESSORS));
-        next = files.next().or_else(|| builtin_of(base::named_in(&text, base::BASE)));
+        let class =
+            builtin_of(crate::reader::base::named_in(&text, crate::reader::base::PROCESSORS));
+        next = files.next().or_else(|| {
+            builtin_of(crate::reader::base::named_in(&text, crate::reader::base::BASE))
+        });
         texts.push(text);
         texts.extend(class);
     }

@@ -5,10 +5,10 @@
 
 use toml::de::DeValue;
 
-use super::error::{MAX_FILE_BYTES, Problem, ProfileError};
-use super::exclusive::MODEL_TABLES;
-use super::names::nearest;
-use super::reading::Figure;
+use crate::families::family_tables;
+use crate::reader::error::{MAX_FILE_BYTES, Problem, ProfileError};
+use crate::reader::names::nearest;
+use crate::reader::reading::Figure;
 
 /// The largest number of parts of a key.
 const PARTS_MAX: usize = 8;
@@ -91,7 +91,7 @@ fn full_key(
     if parts[0] == "base" {
         return Err(Problem::Contradiction("the base of a profile cannot be replaced"));
     }
-    let is_of_model = MODEL_TABLES.iter().any(|tables| tables.contains(&parts[0]));
+    let is_of_model = family_tables().any(|tables| tables.contains(&parts[0]));
     if is_of_model && !tables.contains(&parts[0]) {
         let words =
             format!("the device has no `[{}]`, but `[{}]`", parts[0], tables.join("]` and `["));

@@ -3,9 +3,9 @@
 use blockyard::limits::Limits;
 use blockyard::unit::SECTOR_BYTES;
 
-use super::error::{Problem, ProfileError};
-use super::table::Table;
-use super::value::{Bytes, OneOf};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::table::Table;
+use crate::reader::value::{Bytes, OneOf};
 
 /// Bytes of a page of the page cache.
 pub const PAGE_BYTES: u64 = 4096;

@@ -20,9 +20,12 @@ pub(crate) mod profile;
 use super::activity::Activity;
 use super::cache::{self, Cache};
 use super::{DeviceEvent, Events};
-use crate::profile::{CacheProfile, HbaProfile, Refusal, RefusalMode};
+use crate::cache::CacheProfile;
+use crate::data::event::ReportsData;
+use crate::family::FamilyModel;
+use crate::scsi::profile::{HbaProfile, Refusal, RefusalMode};
 use blockyard::bio::Op;
-use blockyard::driver::{Accept, Busy, Driver, Finished, Issue, Outcome};
+use blockyard::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use blockyard::prng::Prng;
 use blockyard::request::Request;
 use blockyard::status::Status;
@@ -84,7 +87,7 @@ pub struct Hba {
     finished: VecDeque<Finished>,
     port: Port,
     cache: Option<Cache>,
-    pub(super) activity: Activity,
+    activity: Activity,
 }
 
 impl Hba {
@@ -114,44 +117,6 @@ impl Hba {
         }
     }
 
-    /// Starts the commands that were handed over, at `at`.
-    pub(super) fn start(&mut self, at: Instant, events: &mut Events) {
-        if self.handed_over.is_empty() {
-            return;
-        }
-        let mut handed_over = core::mem::take(&mut self.handed_over);
-        for slot in handed_over.drain(..) {
-            self.activity.begin(at);
-            let command = self.commands[slot as usize];
-            let refused = self.refuses_at_disk(command.finished.queue);
-            let time = if refused {
-                self.commands[slot as usize].finished.outcome = Outcome::Again;
-                Duration::from_ns(self.profile.command_read.as_ns() / 8)
-            } else {
-                self.service_time(&command)
-            };
-            self.luns[command.finished.queue.index()].at_disk += u32::from(!refused);
-            events.push_back((at + time, DeviceEvent(slot)));
-        }
-        self.handed_over = handed_over;
-    }
-
-    /// Ends the service of a command, or handles an event of the port. A refusal does not pass the port.
-    pub(super) fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
-        let Some(&Command { finished, is_read, bytes, .. }) = self.commands.get(event.0 as usize)
-        else {
-            if let Some(slot) = self.port.event(event.0, now, events) {
-                self.end(slot, now);
-            }
-            return;
-        };
-        if matches!(finished.outcome, Outcome::Again) {
-            self.end(event.0, now);
-        } else {
-            self.port.arrive(event.0, is_read, bytes, now, events);
-        }
-    }
-
     /// Completes a command, or returns a refusal.
     fn end(&mut self, slot: u32, now: Instant) {
         let finished = self.commands[slot as usize].finished;
@@ -167,11 +132,6 @@ impl Hba {
         }
         self.activity.end(now);
         self.finished.push_back(finished);
-    }
-
-    /// Returns the next completed request.
-    pub(super) fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
-        self.finished.pop_front()
     }
 
     fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> u32 {
@@ -237,6 +197,68 @@ impl Hba {
         }
     }
 }
+
+impl FamilyModel for Hba {
+    fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
+    fn activity_mut(&mut self) -> &mut Activity {
+        &mut self.activity
+    }
+
+    fn completes_one_by_one(&self) -> bool {
+        true
+    }
+
+    fn start(&mut self, at: Instant, events: &mut Events) {
+        if self.handed_over.is_empty() {
+            return;
+        }
+        let mut handed_over = core::mem::take(&mut self.handed_over);
+        for slot in handed_over.drain(..) {
+            self.activity.begin(at);
+            let command = self.commands[slot as usize];
+            let refused = self.refuses_at_disk(command.finished.queue);
+            let time = if refused {
+                self.commands[slot as usize].finished.outcome = Outcome::Again;
+                Duration::from_ns(self.profile.command_read.as_ns() / 8)
+            } else {
+                self.service_time(&command)
+            };
+            self.luns[command.finished.queue.index()].at_disk += u32::from(!refused);
+            events.push_back((at + time, DeviceEvent(slot)));
+        }
+        self.handed_over = handed_over;
+    }
+
+    fn event(&mut self, event: DeviceEvent, now: Instant, events: &mut Events) {
+        let Some(&Command { finished, is_read, bytes, .. }) = self.commands.get(event.0 as usize)
+        else {
+            if let Some(slot) = self.port.event(event.0, now, events) {
+                self.end(slot, now);
+            }
+            return;
+        };
+        if matches!(finished.outcome, Outcome::Again) {
+            self.end(event.0, now);
+        } else {
+            self.port.arrive(event.0, is_read, bytes, now, events);
+        }
+    }
+}
+
+impl Device for Hba {
+    fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
+        self.finished.pop_front()
+    }
+
+    fn poll_at(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl ReportsData for Hba {}
 
 impl Driver for Hba {
     blockyard::leaf_calls!(prepare, unprepare, commit, timed_out);

@@ -11,7 +11,7 @@
 //!   a burst, and not by all its data. A command that arrives when a turn ends comes before the one whose turn it was.
 
 use crate::null::transfer_time;
-use crate::profile::HbaProfile;
+use crate::scsi::profile::HbaProfile;
 use crate::{DeviceEvent, Events};
 use blockyard::time::{Duration, Instant};
 

@@ -1,12 +1,15 @@
 //! A SCSI host, its link and its target: the table `[hba]`.
 
+use super::Hba;
+use crate::family::{FamilyProfile, NoHost, Queues, Setup};
 use blockyard::time::Duration;
+use blockyard_mmc::policy::HostPolicy;
 
-use crate::profile::DISKS_MAX;
-use crate::profile::error::{Problem, ProfileError};
-use crate::profile::spread::{PERCENTS, Spread};
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, OneOf, Rate, Time};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::spread::{PERCENTS, Spread};
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, OneOf, Rate, Time};
+use crate::terms::DISKS_MAX;
 
 /// The figures of a SCSI host, its link and its target.
 ///
@@ -69,6 +72,42 @@ pub enum RefusalMode {
 }
 
 const REFUSAL: &[&str] = &["mode", "limit", "ramp-down-after", "ramp-up-period"];
+
+impl FamilyProfile for HbaProfile {
+    type Model = Hba;
+
+    const TABLES: &'static [&'static str] = &["hba"];
+    const SIGN_WORDS: &'static str = "`[hba]`";
+    const BASES: &'static [(&'static str, &'static str)] = &[("hba", "srp")];
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        hba(top)
+    }
+
+    fn kind(&self) -> &'static str {
+        "a SCSI host"
+    }
+
+    fn queues(&self, _host: Option<HostPolicy>) -> Queues {
+        Queues { hctxs: self.hw_queues, depth: self.can_queue, disks: self.luns, shared: false }
+    }
+
+    fn build(&self, setup: Setup<'_>) -> Result<Self::Model, NoHost> {
+        Ok(Hba::new(*self, setup.hctxs, setup.cache, setup.draws))
+    }
+
+    fn with_disks(self, disks: u16) -> Option<Self> {
+        Some(Self { luns: disks, ..self })
+    }
+
+    fn commands_max(&self) -> Option<u32> {
+        Some(u32::from(self.cmd_per_lun) * u32::from(self.luns))
+    }
+
+    fn is_explained_by_commands(&self) -> bool {
+        true
+    }
+}
 
 table_of!(HBA, /// Reads the table `[hba]` of `parent`.
 pub(crate) fn hba("hba") -> HbaProfile {

@@ -22,7 +22,7 @@ use super::load::{MediumLoad, Parts, PartsLoad, Work, WorkTimes};
 use super::medium::{
     Access, CommandId, Medium, MediumCounts, MediumEvent, MediumEvents, MediumUse,
 };
-use crate::profile::{BucketProfile, VolumeProfile};
+use crate::volume::profile::{BucketProfile, VolumeProfile};
 use blockyard::bio::Op;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};
@@ -121,7 +121,7 @@ fn span(ns: u128) -> Duration {
 
 /// The medium.
 #[derive(Debug)]
-pub(super) struct Volume {
+pub(crate) struct Volume {
     profile: VolumeProfile,
     prng: Prng,
     iops: Bucket,

@@ -1,11 +1,14 @@
 //! A volume in a cloud: the table `[volume]`.
 
+use super::Volume;
+use crate::medium::MediumFamily;
+use blockyard::prng::Prng;
 use blockyard::time::Duration;
 
-use crate::profile::error::{Problem, ProfileError};
-use crate::profile::spread::{PERCENTS, Spread};
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, Time};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::spread::{PERCENTS, Spread};
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, Time};
 use blockyard_text::quantity::size_words;
 
 /// The figures of a volume in a cloud.
@@ -34,6 +37,21 @@ pub struct BucketProfile {
     pub burst: u64,
     /// Tokens that it holds. It is full at first.
     pub credit: u64,
+}
+
+impl MediumFamily for VolumeProfile {
+    type Medium = Volume;
+
+    const TABLE: &'static str = "volume";
+    const BASE: &'static str = "cloud-gp3";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        volume(top)
+    }
+
+    fn build(&self, _capacity: u64, prng: Prng) -> Self::Medium {
+        Volume::new(*self, prng)
+    }
 }
 
 table_of!(VOLUME, /// Reads the table `[volume]` of `parent`.

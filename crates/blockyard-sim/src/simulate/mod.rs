@@ -19,8 +19,11 @@ use crate::measure::series::{Series, SeriesSampler};
 use crate::replay::{Replay, ReplayError};
 use crate::task::Task;
 use crate::world::{Failure, Totals, World};
+use blockyard::elevator::Elevator;
 use blockyard::prng::Prng;
+use blockyard::request_queue::QueueConfig;
 use blockyard::stats::{Histogram, StageStats};
+use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
 use blockyard_devices::data::verify::{Verified, Verify};
 use blockyard_devices::fronts::{Drive, DriveReport};
@@ -150,7 +153,12 @@ pub struct Conditions<'a> {
     pub until_steady: bool,
     /// Stops the run when it is requested. The report then has what was measured so far.
     pub stop: Option<&'a Stop>,
+    /// The elevator of each disk, for a design with [`ElevatorKind::Other`](blockyard::policy::ElevatorKind::Other).
+    pub elevator: Option<MakeElevator>,
 }
+
+/// Makes an elevator of the caller's own for a queue with this configuration, on a host with these tags.
+pub type MakeElevator = fn(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>;
 
 impl Conditions<'_> {
     /// Returns conditions with generated I/Os, but without faults, data or logs. Driver calls are checked in builds with debug
@@ -167,6 +175,7 @@ impl Conditions<'_> {
             logs: false,
             until_steady: false,
             stop: None,
+            elevator: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Event, Failure, World};
 use crate::measure::spent::Rest;
 use crate::task::Plan;
-use blockyard::bio::{self, Bio};
+use blockyard::bio::{self, Bio, Submitter};
 use blockyard::status::SubmitError;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::QueueId;
@@ -116,7 +116,8 @@ impl<O: Observer> World<O> {
         submitted
     }
 
-    /// Submits a task's `bio`, and notes if the task had waited for a tag ([woken-takes-next-queue]).
+    /// Submits a task's `bio` as one of its process, and notes if the task had waited for a tag
+    /// ([woken-takes-next-queue]). There are no groups of processes.
     pub(super) fn submit_of(
         &mut self,
         id: TaskId,
@@ -125,6 +126,7 @@ impl<O: Observer> World<O> {
     ) -> Result<(), SubmitError> {
         let task = &self.tasks[id.0 as usize];
         let (cpu, was_refused) = (task.cpu, task.was_refused());
+        let bio = bio.with_submitter(Submitter { process: id.0, group: 0 });
         self.submit(queue, cpu, bio)?;
         if was_refused {
             self.queues[queue.index()].waiter_entered(&mut self.host, cpu, &bio);

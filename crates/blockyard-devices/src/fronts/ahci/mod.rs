@@ -18,9 +18,9 @@ pub(crate) mod profile;
 
 use super::front::{Front, FrontUse};
 use super::line::Line;
+use crate::fronts::ahci::profile::AhciProfile;
 use crate::medium::Access;
 use crate::null::transfer_time;
-use crate::profile::AhciProfile;
 use blockyard::bio::Op;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
@@ -39,7 +39,7 @@ const TRIM_BYTES: u64 = 512;
 
 /// The front end.
 #[derive(Debug)]
-pub(super) struct Ahci {
+pub(crate) struct Ahci {
     profile: AhciProfile,
     /// Commands that the driver has accepted.
     outstanding: u32,

@@ -1,10 +1,12 @@
 //! An AHCI port, its wire and the drive's side of it: the table `[ahci]`.
 
+use super::Ahci;
+use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
 
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Count, Flag, Rate, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Count, Flag, Rate, Time};
 
 /// The figures of an AHCI port, its wire and the drive's side of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +25,30 @@ pub struct AhciProfile {
     pub frame: Duration,
     /// Whether the drive queues trims.
     pub queued_trim: bool,
+}
+
+impl FrontFamily for AhciProfile {
+    type Front = Ahci;
+
+    const TABLE: &'static str = "ahci";
+    const KIND: &'static str = "a SATA drive";
+    const BASE: &'static str = "sata-ssd";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        ahci(top)
+    }
+
+    fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    fn doorbell(&self) -> Duration {
+        self.issue
+    }
+
+    fn build(&self) -> Self::Front {
+        Ahci::new(*self)
+    }
 }
 
 table_of!(AHCI, /// Reads the table `[ahci]` of `parent`.

@@ -19,8 +19,8 @@ pub(crate) mod profile;
 
 use super::front::{Front, FrontUse};
 use super::line::Ways;
+use crate::fronts::nvme::profile::NvmeProfile;
 use crate::medium::Access;
-use crate::profile::NvmeProfile;
 use blockyard::bio::Op;
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
@@ -34,7 +34,7 @@ const RANGE_BYTES: u64 = 16;
 
 /// The front end.
 #[derive(Debug)]
-pub(super) struct Nvme {
+pub(crate) struct Nvme {
     profile: NvmeProfile,
     ways: Ways,
 }
@@ -78,7 +78,8 @@ impl Front for Nvme {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{CoalescingProfile, PcieProfile};
+    use crate::fronts::coalescing::CoalescingProfile;
+    use crate::fronts::nvme::pcie::PcieProfile;
     use blockyard::time::Duration;
 
     fn nvme() -> Nvme {

@@ -3,9 +3,9 @@
 use blockyard::time::Duration;
 
 use crate::fronts::packets::packets_time;
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Among, Bytes, Count};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Among, Bytes, Count};
 
 /// Bytes that a packet adds to its data: framing and sequence number, a header with an address of 64 bits, and a check
 /// sum (PCI Express 3.0).

@@ -1,11 +1,14 @@
 //! An NVMe controller and its link: the table `[nvme]`.
 
+use super::Nvme;
+use crate::fronts::coalescing::{CoalescingProfile, coalescing};
+use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
 
 use super::pcie::{PcieProfile, link};
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Count, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Count, Time};
 
 /// The figures of an NVMe controller and its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,20 +29,39 @@ pub struct NvmeProfile {
     pub link: PcieProfile,
 }
 
-/// The coalescing of interrupts, for each vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoalescingProfile {
-    /// Completions that are announced together. 1: nothing is held back.
-    pub entries: u16,
-    /// How long a completion waits for others. Zero: nothing is held back.
-    pub time: Duration,
-}
+impl FrontFamily for NvmeProfile {
+    type Front = Nvme;
 
-impl CoalescingProfile {
-    /// Whether interrupts are held back at all. As in NVMe, it takes both figures.
-    #[must_use]
-    pub fn is_on(&self) -> bool {
-        self.entries > 1 && self.time > Duration::ZERO
+    const TABLE: &'static str = "nvme";
+    const KIND: &'static str = "an NVMe drive";
+    const BASE: &'static str = "nvme-tlc";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        nvme(top)
+    }
+
+    fn hw_queues(&self) -> u16 {
+        self.hw_queues
+    }
+
+    fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    fn doorbell(&self) -> Duration {
+        self.doorbell
+    }
+
+    fn batches(&self) -> bool {
+        true
+    }
+
+    fn coalescing(&self) -> Option<CoalescingProfile> {
+        Some(self.coalescing)
+    }
+
+    fn build(&self) -> Self::Front {
+        Nvme::new(*self)
     }
 }
 
@@ -52,9 +74,4 @@ pub(crate) fn nvme("nvme") -> NvmeProfile {
     command: "command" need(Time),
     coalescing: "coalescing" by(coalescing),
     link: "link" by(link),
-});
-
-table_of!(COALESCING, fn coalescing("nvme.coalescing") -> CoalescingProfile {
-    entries: "entries" take_or(Count(1..=256), 1),
-    time: "time" take_or(Time, Duration::ZERO),
 });

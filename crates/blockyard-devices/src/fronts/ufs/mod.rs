@@ -17,8 +17,8 @@ pub(crate) mod profile;
 
 use super::front::{Front, FrontUse};
 use super::line::Ways;
+use crate::fronts::ufs::profile::UfsProfile;
 use crate::medium::Access;
-use crate::profile::UfsProfile;
 use blockyard::bio::Op;
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
@@ -30,7 +30,7 @@ const UNMAP_BYTES: u64 = 24;
 
 /// The front end.
 #[derive(Debug)]
-pub(super) struct Ufs {
+pub(crate) struct Ufs {
     profile: UfsProfile,
     ways: Ways,
 }

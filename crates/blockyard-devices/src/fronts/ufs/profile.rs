@@ -1,11 +1,13 @@
 //! UFS: the table `[ufs]`.
 
+use super::Ufs;
+use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
 
 use crate::fronts::packets::packets_time;
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, Rate, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, Rate, Time};
 
 /// The figures of a UFS host controller, its link and the device's side of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,38 @@ impl UfsProfile {
     #[must_use]
     pub fn time(&self, bytes: u64) -> Duration {
         packets_time(bytes, self.frame, self.header, self.link)
+    }
+}
+
+impl FrontFamily for UfsProfile {
+    type Front = Ufs;
+
+    const TABLE: &'static str = "ufs";
+    const KIND: &'static str = "a UFS device";
+    const BASE: &'static str = "ufs-3";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        ufs(top)
+    }
+
+    fn hw_queues(&self) -> u16 {
+        self.hw_queues
+    }
+
+    fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    fn doorbell(&self) -> Duration {
+        self.doorbell
+    }
+
+    fn shares_depth(&self) -> bool {
+        self.hw_queues > 1
+    }
+
+    fn build(&self) -> Self::Front {
+        Ufs::new(*self)
     }
 }
 

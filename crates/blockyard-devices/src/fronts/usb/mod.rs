@@ -18,8 +18,8 @@ pub(crate) mod profile;
 
 use super::front::{Front, FrontUse};
 use super::line::Ways;
+use crate::fronts::usb::profile::{UsbProfile, UsbProtocol};
 use crate::medium::Access;
-use crate::profile::{UsbProfile, UsbProtocol};
 use blockyard::bio::Op;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
@@ -33,7 +33,7 @@ const UNMAP_BYTES: u64 = 24;
 
 /// The front end.
 #[derive(Debug)]
-pub(super) struct Usb {
+pub(crate) struct Usb {
     profile: UsbProfile,
     /// In USB 2, the way to the drive is the way to the host, too.
     ways: Ways,

@@ -1,11 +1,13 @@
 //! USB storage: the table `[usb]`.
 
+use super::Usb;
+use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
 
 use crate::fronts::packets::packets_time;
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Bytes, Count, Flag, OneOf, Rate, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Bytes, Count, Flag, OneOf, Rate, Time};
 
 /// The figures of a USB drive and its bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,30 @@ impl UsbProfile {
 
 const PROTOCOL: &[(&str, UsbProtocol)] =
     &[("bulk-only", UsbProtocol::BulkOnly), ("uas", UsbProtocol::AttachedScsi)];
+
+impl FrontFamily for UsbProfile {
+    type Front = Usb;
+
+    const TABLE: &'static str = "usb";
+    const KIND: &'static str = "a USB drive";
+    const BASE: &'static str = "usb-ssd";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        usb(top)
+    }
+
+    fn depth(&self) -> u16 {
+        self.commands()
+    }
+
+    fn doorbell(&self) -> Duration {
+        self.issue
+    }
+
+    fn build(&self) -> Self::Front {
+        Usb::new(*self)
+    }
+}
 
 table_of!(USB, /// Reads the table `[usb]` of `top`.
 pub(crate) fn usb("usb") -> UsbProfile {

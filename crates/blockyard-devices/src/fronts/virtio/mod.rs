@@ -20,13 +20,13 @@ pub(crate) mod profile;
 
 use super::front::{Front, FrontUse};
 use super::line::Line;
+use crate::fronts::virtio::profile::{VirtioEngine, VirtioProfile};
 use crate::medium::Access;
-use crate::profile::{VirtioEngine, VirtioProfile};
 use blockyard::time::{Duration, Instant};
 
 /// The front end.
 #[derive(Debug)]
-pub(super) struct Virtio {
+pub(crate) struct Virtio {
     profile: VirtioProfile,
     thread: Line,
 }

@@ -1,10 +1,13 @@
 //! The front end of a virtual disk: the table `[virtio]`.
 
+use super::Virtio;
+use crate::fronts::engine::SyncEngine;
+use crate::fronts::front::FrontFamily;
 use blockyard::time::Duration;
 
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Count, OneOf, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Count, OneOf, Time};
 
 /// The figures of virtio-blk: a guest's queues, and the thread of the host that serves them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,42 @@ pub enum VirtioEngine {
 
 const ENGINE: &[(&str, VirtioEngine)] =
     &[("async", VirtioEngine::Async), ("sync", VirtioEngine::Sync)];
+
+impl FrontFamily for VirtioProfile {
+    type Front = Virtio;
+
+    const TABLE: &'static str = "virtio";
+    const KIND: &'static str = "a virtual disk";
+    const BASE: &'static str = "virtio-3dxpoint";
+
+    fn read(top: &Table<'_>) -> Result<Self, ProfileError> {
+        virtio(top)
+    }
+
+    fn hw_queues(&self) -> u16 {
+        self.hw_queues
+    }
+
+    fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    fn doorbell(&self) -> Duration {
+        self.kick
+    }
+
+    fn batches(&self) -> bool {
+        true
+    }
+
+    fn engine(&self) -> Option<SyncEngine> {
+        (self.engine == VirtioEngine::Sync).then(|| SyncEngine::new(self.wakeup))
+    }
+
+    fn build(&self) -> Self::Front {
+        Virtio::new(*self)
+    }
+}
 
 table_of!(VIRTIO, /// Reads the table `[virtio]` of `parent`.
 pub(crate) fn virtio("virtio") -> VirtioProfile {

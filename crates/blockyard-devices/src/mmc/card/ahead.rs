@@ -6,7 +6,7 @@
 //! them again: a card keeps streams, not a copy. Sectors that a read leaves out are fetched, too, unless an access
 //! takes less time.
 
-use crate::profile::AheadTiming;
+use crate::mmc::profile::AheadTiming;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 

@@ -4,7 +4,7 @@ use super::busy::{Busy, Work};
 use super::misuse::Wrong;
 use super::transfer::Transfer;
 use super::{Card, RegistersKind};
-use crate::profile::BackgroundTiming;
+use crate::mmc::profile::BackgroundTiming;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::Opcode;

@@ -1,7 +1,7 @@
 //! Erasing: its three commands, and the card's busy time after the third.
 
 use super::misuse::Wrong;
-use crate::profile::EraseTiming;
+use crate::mmc::profile::EraseTiming;
 use blockyard::time::Duration;
 use blockyard_mmc::command::erase::{MmcErase, SdErase};
 use blockyard_mmc::command::{Opcode, Standard};

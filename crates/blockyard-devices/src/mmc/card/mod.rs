@@ -61,7 +61,7 @@ pub use misuse::{Misuse, Wrong};
 pub use transfer::{DataError, Transferred};
 
 use crate::data::event::DataEvent;
-use crate::profile::{BadTiming, CardTiming};
+use crate::mmc::profile::{BadTiming, CardTiming};
 use ahead::Streams;
 use blockyard::prng::Prng;
 use blockyard::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use super::busy::Work;
 use super::fate::When;
 use super::transfer::Transfer;
 use super::{Card, one_in};
-use crate::profile::Gather;
+use crate::mmc::profile::Gather;
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::SECTOR_BYTES;
 use blockyard_mmc::command::Direction;

@@ -4,7 +4,7 @@
 //! forgets the one that was written least recently. What a page takes to program is charged sector by sector; a page
 //! that is programmed before it is full is charged its rest.
 
-use crate::profile::Gather;
+use crate::mmc::profile::Gather;
 
 /// A followed sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

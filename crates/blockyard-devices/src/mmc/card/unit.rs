@@ -10,7 +10,7 @@
 //! unit and opens it again. Closing a unit copies the sectors after its end. If the maximum number of units is
 //! open, the least recently written one is closed. A unit that is written to its end closes at no cost.
 
-use crate::profile::UnitTiming;
+use crate::mmc::profile::UnitTiming;
 use blockyard::time::Duration;
 use blockyard::unit::SECTOR_BYTES;
 

@@ -5,9 +5,9 @@
 
 use blockyard::time::Duration;
 
-use crate::profile::error::ProfileError;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Count, Time};
+use crate::reader::error::ProfileError;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Count, Time};
 
 /// The faults of a card and of its host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use blockyard_mmc::host::{BusyDetect, HostCapabilities};
 use blockyard_mmc::mode::{Mode, NCR_MAX, NCR_MIN, Timing, Width};
 use blockyard_mmc::policy::{HostPolicy, Pipeline};
 
-use crate::profile::error::{Problem, ProfileError};
-use crate::profile::spread::PERCENTS;
-use crate::profile::table::{Table, table_of};
-use crate::profile::value::{Among, Bytes, Count, Flag, Kind, OneOf, Time};
+use crate::reader::error::{Problem, ProfileError};
+use crate::reader::spread::PERCENTS;
+use crate::reader::table::{Table, table_of};
+use crate::reader::value::{Among, Bytes, Count, Flag, Kind, OneOf, Time};
 mod fault;
 mod timing;
 
@@ -66,7 +66,7 @@ impl MmcProfile {
 
     /// Whether the disk has a write cache for its queue, if durable writes are reliable writes (`fua`): then also
     /// without a cache, as since Linux 3.0. It follows from the card, so `[limits]` need not repeat it.
-    pub(crate) const fn write_cache(&self, fua: bool) -> bool {
+    pub(crate) const fn has_write_cache(&self, fua: bool) -> bool {
         self.has_cache() || fua
     }
 
@@ -75,7 +75,7 @@ impl MmcProfile {
         if limits.max_sectors > u16::MAX as u32 {
             return Err("a transfer of a card has at most 65535 sectors: `max-sectors`");
         }
-        if limits.write_cache != self.write_cache(limits.fua) {
+        if limits.write_cache != self.has_write_cache(limits.fua) {
             return Err("`cache` in `[card]` and `fua` decide whether a card has a write cache: \
                         `write-cache` can be left out, and must not differ");
         }

@@ -7,7 +7,7 @@
 //! share is the rest once the host's share is known.
 
 use super::fault::CardFaults;
-use crate::profile::spread::Spread;
+use crate::reader::spread::Spread;
 use blockyard::time::Duration;
 use blockyard_mmc::mode::{NCR_MAX, NCR_MIN};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::device::USUAL_BASES;
 use super::{Device, DeviceModel, DriveProfile, FrontProfile, MediumProfile, device_error};
+use crate::families::USUAL_BASES;
 
 /// Checks the message about each file, which has the given lines after `base = "..."`.
 fn check(cases: &[(&str, &str, &str)]) {
@@ -286,7 +286,7 @@ fn a_file_that_lacks_most_lines_is_shown_a_base_with_its_tables() {
         );
         assert_eq!(device_error(text), expected);
     }
-    for (table, base) in USUAL_BASES {
+    for (table, base) in USUAL_BASES.iter() {
         let tables = Device::lookup(base).unwrap().model.tables();
         assert!(tables.contains(table), "{base} has no `[{table}]`");
     }

@@ -1,6 +1,7 @@
 //! The system of a plan, whole or with a flaw.
 
 use super::{Machine, Summary};
+use crate::anticipatory::Anticipatory;
 use crate::check::Checkers;
 use crate::device::Target;
 use crate::draw::Plan;
@@ -74,6 +75,7 @@ fn queue(
     let tags = host.tags().config();
     let requests = config.requests(tags);
     let checked: Box<dyn Elevator + Send> = match config.policies.elevator {
+        ElevatorKind::Other if plan.idles => Box::<Anticipatory>::default(),
         ElevatorKind::Other => Box::<ReadsFirst>::default(),
         ElevatorKind::Deadline(tunables) if plan.checks_elevators => {
             Box::new(Deadline::new(requests, tunables))

@@ -3,7 +3,8 @@
 use super::super::misuse::Wrong;
 use super::super::packed::HeaderError;
 use super::*;
-use crate::profile::{AheadTiming, BackgroundTiming, Gather, Spread, Stall};
+use crate::mmc::profile::{AheadTiming, BackgroundTiming, Gather, Stall};
+use crate::reader::spread::Spread;
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::erase::MmcErase;
 use blockyard_mmc::command::legal::Illegal;

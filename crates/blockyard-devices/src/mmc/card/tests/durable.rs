@@ -1,7 +1,7 @@
 //! The card's reports about data ([certain-once-programmed]), in pages of 4 KiB that take 1 ms.
 
 use super::*;
-use crate::profile::CardTiming;
+use crate::mmc::profile::CardTiming;
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
 

@@ -7,7 +7,7 @@ mod published;
 mod sequences;
 
 use super::*;
-use crate::profile::CardTiming;
+use crate::mmc::profile::CardTiming;
 use blockyard_mmc::command::{Direction, SwitchAccess};
 use blockyard_mmc::mode::{NRC, Timing, Width};
 

@@ -2,7 +2,7 @@
 //! the change that they accompany: the time of a request that has the host to itself.
 
 use super::*;
-use crate::profile::UnitTiming;
+use crate::mmc::profile::UnitTiming;
 use std::vec::Vec;
 
 /// Microseconds by record: size in KiB, read, write, random write.

@@ -2,9 +2,8 @@
 //! ([misuse-changes-nothing]), and time moves forward ([card-time-moves-forward]).
 
 use super::*;
-use crate::profile::{
-    AheadTiming, BackgroundTiming, CardFaults, Gather, Spread, Stall, UnitTiming,
-};
+use crate::mmc::profile::{AheadTiming, BackgroundTiming, CardFaults, Gather, Stall, UnitTiming};
+use crate::reader::spread::Spread;
 use blockyard_mmc::command::BlockCount;
 use blockyard_mmc::command::erase::MmcErase;
 use blockyard_mmc::command::queue::{TaskId, TaskParameters};
