@@ -10,9 +10,9 @@ mod reads_first;
 use anticipatory::{Anticipatory, WAIT};
 use blockyard::elevator::checked::Checked;
 use blockyard::policy::ElevatorKind;
-use blockyard_sim::job::{NoSource, parse_args};
+use blockyard_devices::profile::{Design, Device};
+use blockyard_fio::job::{NoSource, parse_args};
 use blockyard_sim::measure::JobStats;
-use blockyard_sim::profile::{Design, Device};
 use blockyard_sim::simulate::{Conditions, MakeElevator, Simulation};
 use reads_first::ReadsFirst;
 

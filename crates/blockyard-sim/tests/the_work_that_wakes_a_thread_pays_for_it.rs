@@ -22,7 +22,7 @@ const KINDS: [&str; 6] = ["job", "completion", "run", "interrupt", "timer", "thr
 
 fn kind(work: &Work) -> usize {
     match work {
-        Work::Step(_) | Work::Copy(_) | Work::Look(_) => 0,
+        Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Actor(_) => 0,
         Work::Complete { .. } | Work::Vector(_) => 1,
         Work::Run { .. } => 2,
         Work::Interrupt => 3,

@@ -32,6 +32,10 @@ pub enum Runner {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId(pub u32);
 
+/// The number of an actor that was added to a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActorId(pub u32);
+
 /// A piece of work for a processor.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
@@ -59,6 +63,8 @@ pub enum Work {
     Copy(TaskId),
     /// Let a job instance poll its processor's hardware queue, for every instance that waits for it.
     Look(TaskId),
+    /// Let an actor that was added to the world act.
+    Actor(ActorId),
     /// Take an interrupt of an MMC host.
     Interrupt,
     /// Take the interrupt of the timer that wakes threads of an MMC host.

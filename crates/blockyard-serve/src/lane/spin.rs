@@ -1,4 +1,4 @@
-//! The time for which a lane looks for completions before it sleeps.
+//! The time that a lane polls for completions before it sleeps.
 //!
 //! A client that sends its next request as soon as it has the last answer needs a few microseconds for it. Waking a
 //! thread takes about the same time. So a lane that has nothing to do looks for completions for a while before it sleeps. Between two

@@ -1,4 +1,4 @@
-//! The disks and clients of a lane, as an operator sees them.
+//! The report of a lane to an operator: its disks and clients.
 
 use crate::observation::traffic::Traffic;
 use blockyard::time::Duration;

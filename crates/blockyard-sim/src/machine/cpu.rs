@@ -1,9 +1,8 @@
 //! Processors. Each does one thing at a time.
 
 use blockyard::time::{Duration, Instant};
-use blockyard_devices::mmc::contexts::Doing;
 use blockyard_mmc::block::Context;
-use blockyard_trace::observe::{TaskId, Work};
+use blockyard_trace::observe::{ActorId, TaskId, Work};
 use std::collections::VecDeque;
 
 /// A job instance that polls its processor's hardware queue again and again.
@@ -25,6 +24,7 @@ enum Thread {
     /// The thread of an MMC host's deferred work.
     Deferred,
     Task(TaskId),
+    Actor(ActorId),
 }
 
 /// One processor.
@@ -48,8 +48,6 @@ pub struct Cpu {
     looked: bool,
     /// Time spent running or spinning.
     pub busy: Duration,
-    /// The MMC driver's work that the processor pays for.
-    pub doing: Option<Doing>,
     last: Option<Thread>,
     /// Whether the processor has idled since a thread last ran.
     idled: bool,
@@ -80,7 +78,6 @@ impl Cpu {
             polling: None,
             looked: false,
             busy: Duration::ZERO,
-            doing: None,
             last: None,
             idled: false,
         }
@@ -92,7 +89,12 @@ impl Cpu {
             Work::Complete { .. } | Work::Vector(_) | Work::Interrupt | Work::Timer => {
                 self.urgent.push_back(work);
             }
-            Work::Run { .. } | Work::Step(_) | Work::Copy(_) | Work::Look(_) | Work::Host(_) => {
+            Work::Run { .. }
+            | Work::Step(_)
+            | Work::Copy(_)
+            | Work::Look(_)
+            | Work::Actor(_)
+            | Work::Host(_) => {
                 self.ready.push_back(work);
             }
             Work::Act(..) => unreachable!("{work:?} was given to a processor"),
@@ -128,7 +130,6 @@ impl Cpu {
 
     /// Takes the next work. The pollers poll once between two ready threads.
     pub fn take_work(&mut self) -> Option<Work> {
-        debug_assert!(self.doing.is_none(), "new work must not begin during {:?}", self.doing);
         if let Some(work) = self.urgent.pop_front() {
             return Some(work);
         }
@@ -171,6 +172,7 @@ impl Cpu {
             Work::Host(Context::Deferred) => Thread::Deferred,
             Work::Run { .. } | Work::Host(Context::Thread) => Thread::Worker,
             Work::Step(task) | Work::Copy(task) | Work::Look(task) => Thread::Task(*task),
+            Work::Actor(actor) => Thread::Actor(*actor),
         };
         let has_idled = core::mem::take(&mut self.idled);
         match self.last.replace(thread) {

@@ -4,7 +4,7 @@ use super::{Conditions, SimulationError};
 use crate::machine::cost::CostSink;
 use crate::machine::poll::PolledQueues;
 use crate::task::READER_BIOS_MAX;
-use crate::world::World;
+use crate::world::{ADDED_ACTORS_MAX, World};
 use blockyard::hardware_queue::QueueMap;
 use blockyard::host::Host;
 use blockyard::layer::checked::Terms;
@@ -75,7 +75,7 @@ pub(super) fn build_world<O: Observer>(
         reserved: 0,
         shared_over_hctxs: shared,
         queues: disks,
-        max_waiters: instances,
+        max_waiters: instances + ADDED_ACTORS_MAX,
     };
     observer.world_begins(&Setting {
         name: design.name.clone(),
@@ -91,7 +91,7 @@ pub(super) fn build_world<O: Observer>(
     let usual = QueueConfig::new(machine.cpus, hctxs, device.limits.clone(), policies);
     let config = QueueConfig {
         max_bios: bios_needed(jobs, device, design),
-        max_waiters: instances,
+        max_waiters: instances + ADDED_ACTORS_MAX,
         map: QueueMap::with_kinds(machine.cpus, default, reads, polls),
         timeout: design.timeout.unwrap_or(usual.timeout),
         ..usual

@@ -18,13 +18,14 @@ use crate::measure::JobStats;
 use crate::measure::series::{Series, SeriesSampler};
 use crate::replay::{Replay, ReplayError};
 use crate::task::Task;
-use crate::world::{Failure, Totals, World};
+use crate::world::{Actor, Failure, Totals, World};
 use blockyard::elevator::Elevator;
 use blockyard::prng::Prng;
 use blockyard::request_queue::QueueConfig;
 use blockyard::stats::{Histogram, StageStats};
 use blockyard::tag::TagSetConfig;
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::CpuId;
 use blockyard_devices::data::verify::{Verified, Verify};
 use blockyard_devices::fronts::{Drive, DriveReport};
 use blockyard_devices::mmc::host::HostReport;
@@ -33,7 +34,7 @@ use blockyard_devices::profile::{Design, Device, FaultRules};
 use blockyard_devices::stack::FaultCount;
 use blockyard_fio::job::{Job, JobFile, SyncMode};
 use blockyard_trace::observe::Observer;
-use blockyard_trace::observe::TaskId;
+use blockyard_trace::observe::{ActorId, TaskId};
 use serde::{Deserialize, Serialize};
 use steady::Steady;
 
@@ -295,6 +296,16 @@ impl<O: Observer> Simulation<O> {
         };
         simulation.begin_wave();
         Ok(simulation)
+    }
+
+    /// Adds an actor to the world before the run: see [`World::add_actor`].
+    pub fn add_actor(
+        &mut self,
+        cpu: CpuId,
+        begin: Instant,
+        make: impl FnOnce(ActorId) -> Box<dyn Actor<O> + Send>,
+    ) -> ActorId {
+        self.world.add_actor(cpu, begin, make)
     }
 
     /// Makes the queues check their accounts after every step, which is slow.

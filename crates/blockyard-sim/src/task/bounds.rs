@@ -65,7 +65,7 @@ impl Watch {
     }
 
     /// Notes an I/O that was reaped at `now`.
-    pub(super) fn took(&mut self, op: Op, taken: &Taken, now: Instant) -> Option<Violation> {
+    pub(super) fn check(&mut self, op: Op, taken: &Taken, now: Instant) -> Option<Violation> {
         let took = taken.lat();
         let most = Duration::from_ns(*self.bounds.latency_max_ns.of(op));
         if most > Duration::ZERO && took > most {
@@ -91,14 +91,11 @@ impl Watch {
             if spent == 0 || spent < self.bounds.cycle_ns {
                 return None;
             }
-            let rate = |count: u64| {
-                let rate = u128::from(count) * 1_000_000_000 / u128::from(spent);
-                u64::try_from(rate).unwrap_or(u64::MAX)
-            };
-            let (bytes_got, ios_got) = (rate(bytes - bytes_then), rate(ios - ios_then));
+            let bytes_got = per_second(bytes - bytes_then, spent);
             if bytes_got < bytes_min {
                 return Some(Violation::Bandwidth { got: bytes_got, least: bytes_min });
             }
+            let ios_got = per_second(ios - ios_then, spent);
             if ios_got < ios_min {
                 return Some(Violation::Iops { got: ios_got, least: ios_min });
             }
@@ -106,4 +103,10 @@ impl Watch {
         progress.last = Some((bytes, ios, now));
         None
     }
+}
+
+/// Returns the rate of `count` in `spent_ns`, which is not zero.
+fn per_second(count: u64, spent_ns: u64) -> u64 {
+    let rate = u128::from(count) * 1_000_000_000 / u128::from(spent_ns);
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }

@@ -17,9 +17,9 @@ pub const READER_BIOS_MAX: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadStep {
     /// Request pages.
-    Ask,
+    RequestPages,
     /// Copy from the current page.
-    Copy,
+    CopyPage,
     /// Sleep until this page has been read.
     AwaitPage(FileId, u64),
     /// Sleep until one of the reader's own bios has ended.
@@ -141,50 +141,51 @@ impl Reader {
     pub fn next(&self, cache: &PageCache) -> ReadStep {
         if !self.runs.is_empty() {
             let full = self.in_flight >= READER_BIOS_MAX;
-            return if full { ReadStep::AwaitRoom } else { ReadStep::Ask };
+            return if full { ReadStep::AwaitRoom } else { ReadStep::RequestPages };
         }
         let call = self.call.as_ref().expect("a reader with a next step should be in a call");
         if call.at_bytes == call.end_bytes {
             return ReadStep::Return(Status::Ok);
         }
-        let (file, page) = (self.streams[call.stream].file, call.at_bytes / PAGE_BYTES);
+        let file = self.streams[call.stream].file;
+        let page = call.at_bytes / PAGE_BYTES;
         let pages = cache.pages(file);
         match (pages.state(page), call.failed) {
             (PageState::Absent, Some(status)) if call.tried == Tried::Alone => {
                 ReadStep::Return(status)
             }
-            (PageState::Absent, _) => ReadStep::Ask,
-            _ if pages.is_marked(page) => ReadStep::Ask,
+            (PageState::Absent, _) => ReadStep::RequestPages,
+            _ if pages.is_marked(page) => ReadStep::RequestPages,
             (PageState::Reading, _) => ReadStep::AwaitPage(file, page),
-            (PageState::Ready, _) => ReadStep::Copy,
+            (PageState::Ready, _) => ReadStep::CopyPage,
         }
     }
 
     /// Claims a window of pages if the current page is absent, and another one if it is marked. Does
     /// nothing while claimed runs are not submitted.
-    pub fn ask(&mut self, cache: &mut PageCache, reach: Reach) {
+    pub fn request_pages(&mut self, cache: &mut PageCache, reach: Reach) {
         let Some(call) = self.call.as_mut().filter(|_| self.runs.is_empty()) else { return };
-        let Stream { file, ahead } = &mut self.streams[call.stream];
-        let (file, page) = (*file, call.at_bytes / PAGE_BYTES);
+        let stream = &mut self.streams[call.stream];
+        let file = stream.file;
+        let page = call.at_bytes / PAGE_BYTES;
         let wanted = call.end_bytes.div_ceil(PAGE_BYTES) - page;
-        let runs = &mut self.runs;
-        let mut window = |cache: &mut PageCache, trigger| {
-            let window = ahead.window(trigger, page, wanted, reach, cache.pages(file));
-            if let Some(window) = window {
-                cache.claim(file, window, |run| runs.push_back(run));
-            }
-        };
+        // A page that is absent asks for a window once. If the window leaves the page out, or its bio has failed, the page
+        // is read alone.
         if cache.pages(file).state(page) == PageState::Absent && call.tried == Tried::Nothing {
             call.tried = Tried::Window;
-            window(cache, Trigger::Miss);
+            let window = stream.ahead.window(Trigger::Miss, page, wanted, reach, cache.pages(file));
+            claim_window(cache, file, window, &mut self.runs);
         }
         if cache.take_mark(file, page) {
-            window(cache, Trigger::Marker);
+            let window =
+                stream.ahead.window(Trigger::Marker, page, wanted, reach, cache.pages(file));
+            claim_window(cache, file, window, &mut self.runs);
         }
         if cache.pages(file).state(page) == PageState::Absent {
-            (call.tried, call.failed) = (Tried::Alone, None);
+            call.tried = Tried::Alone;
+            call.failed = None;
             let alone = Window { pages: page..page + 1, marker: None };
-            cache.claim(file, alone, |run| runs.push_front(run));
+            cache.claim(file, alone, |run| self.runs.push_front(run));
         }
     }
 
@@ -221,7 +222,7 @@ impl Reader {
     }
 
     /// Notes that the page that the call waits for could not be read.
-    pub fn page_failed(&mut self, status: Status) {
+    pub fn fail_page(&mut self, status: Status) {
         if let Some(call) = &mut self.call {
             call.failed = Some(status);
             if call.tried == Tried::Nothing {
@@ -231,20 +232,33 @@ impl Reader {
     }
 
     /// Copies from the current page. Returns the number of bytes.
-    pub fn copy(&mut self) -> u64 {
+    pub fn copy_page(&mut self) -> u64 {
         let Some(call) = &mut self.call else { return 0 };
         let page = call.at_bytes / PAGE_BYTES;
         let end = call.end_bytes.min((page + 1) * PAGE_BYTES);
         let bytes = end - call.at_bytes;
         debug_assert!(bytes > 0, "a call that has copied everything must return");
         call.at_bytes = end;
-        (call.tried, call.failed) = (Tried::Nothing, None);
+        call.tried = Tried::Nothing;
+        call.failed = None;
         self.streams[call.stream].ahead.has_read(page);
         bytes
     }
 
     /// Ends the call. Returns the slot of its I/O.
-    pub(super) fn returns(&mut self) -> Option<u32> {
+    pub(super) fn end_call(&mut self) -> Option<u32> {
         self.call.take().map(|call| call.slot)
+    }
+}
+
+/// Claims the absent pages of a window, and appends their runs.
+fn claim_window(
+    cache: &mut PageCache,
+    file: FileId,
+    window: Option<Window>,
+    runs: &mut VecDeque<Run>,
+) {
+    if let Some(window) = window {
+        cache.claim(file, window, |run| runs.push_back(run));
     }
 }

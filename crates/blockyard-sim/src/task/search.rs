@@ -77,7 +77,7 @@ impl Search {
     }
 
     /// Notes that no I/O is in flight at `now`. Returns whether the last window begins, which alone is reported.
-    pub(super) fn settled(&mut self, now: Instant) -> bool {
+    pub(super) fn end_settling(&mut self, now: Instant) -> bool {
         if !core::mem::take(&mut self.settles) {
             return false;
         }
@@ -95,7 +95,7 @@ impl Search {
 
     /// Notes the latency of an I/O. Returns whether it misses the target of all I/Os at the least depth, so that no
     /// depth keeps it.
-    pub(super) fn took(&mut self, latency: Duration) -> bool {
+    pub(super) fn count(&mut self, latency: Duration) -> bool {
         if self.settles || self.is_done() {
             return false; // it was issued at a depth that has been judged
         }
@@ -104,14 +104,14 @@ impl Search {
             return false;
         }
         if self.target.share == WHOLE {
-            return self.falls();
+            return self.lower_depth();
         }
         self.missed += 1;
         false
     }
 
     /// Judges the window if it is over at `now`.
-    pub(super) fn look(&mut self, now: Instant) {
+    pub(super) fn judge(&mut self, now: Instant) {
         if self.settles || self.is_done() || now.since(self.since).as_ns() < self.target.window_ns {
             return;
         }
@@ -119,18 +119,20 @@ impl Search {
         let kept = u128::from(self.ios - self.missed) * u128::from(WHOLE);
         let asked = u128::from(self.ios) * u128::from(self.target.share);
         if self.ios > 0 && kept >= asked {
-            self.rises(now);
-        } else if self.falls() {
+            self.raise_depth(now);
+        } else if self.lower_depth() {
             self.new_window(now);
         }
     }
 
     fn new_window(&mut self, now: Instant) {
-        (self.since, self.ios, self.missed) = (now, 0, 0);
+        self.since = now;
+        self.ios = 0;
+        self.missed = 0;
     }
 
     /// Tries a lower depth. Returns true if there is none.
-    const fn falls(&mut self) -> bool {
+    const fn lower_depth(&mut self) -> bool {
         if self.depth == 1 {
             return true;
         }
@@ -145,7 +147,7 @@ impl Search {
     }
 
     /// Tries a higher depth.
-    fn rises(&mut self, now: Instant) {
+    fn raise_depth(&mut self, now: Instant) {
         let before = self.depth;
         self.low = before;
         if before + 1 == self.high {
@@ -191,12 +193,12 @@ mod tests {
         let mut all = Vec::new();
         for window in 0..windows {
             let now = Instant::from_ns(window * WINDOW_NS);
-            search.settled(now);
+            search.end_settling(now);
             all.push(search.depth());
             for _ in 0..100 {
-                search.took(Duration::from_ns(u64::from(search.depth()) * 10_000));
+                search.count(Duration::from_ns(u64::from(search.depth()) * 10_000));
             }
-            search.look(Instant::from_ns((window + 1) * WINDOW_NS));
+            search.judge(Instant::from_ns((window + 1) * WINDOW_NS));
             if search.is_done() {
                 break;
             }
@@ -226,21 +228,21 @@ mod tests {
         let mut search = search(&["--iodepth=8"]);
         assert_eq!(depths(&mut search, 3), [1, 2, 4]);
         assert_eq!(search.depth(), 8);
-        assert!(!search.took(Duration::from_us(101)));
+        assert!(!search.count(Duration::from_us(101)));
         assert_eq!((search.depth(), search.settles()), (6, true));
         let mut lowest = self::search(&["--iodepth=8"]);
-        assert!(lowest.took(Duration::from_us(101)), "no depth is lower");
+        assert!(lowest.count(Duration::from_us(101)), "no depth is lower");
     }
 
     #[test]
     fn the_last_window_begins_without_io_in_flight() {
         let mut search = search(&["--iodepth=1"]);
-        search.took(Duration::from_us(1));
-        search.look(Instant::from_ns(WINDOW_NS));
+        search.count(Duration::from_us(1));
+        search.judge(Instant::from_ns(WINDOW_NS));
         assert!(search.settles() && !search.is_done());
-        assert!(search.settled(Instant::from_ns(WINDOW_NS + 1)), "the last window begins");
-        search.took(Duration::from_us(1));
-        search.look(Instant::from_ns(2 * WINDOW_NS + 1));
+        assert!(search.end_settling(Instant::from_ns(WINDOW_NS + 1)), "the last window begins");
+        search.count(Duration::from_us(1));
+        search.judge(Instant::from_ns(2 * WINDOW_NS + 1));
         assert!(search.is_done());
     }
 }

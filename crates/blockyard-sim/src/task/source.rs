@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 /// The bytes of a memory page, which is one segment of a payload.
 const PAGE_BYTES: u32 = 4096;
 
-/// An I/O to submit.
+/// The next I/O of a tio.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ask {
+pub(super) struct NextIo {
     pub(super) queue: QueueId,
     /// The index of its file in the job.
     pub(super) file: u16,
@@ -81,7 +81,7 @@ pub(super) struct Generated {
     is_mixed_under_rates: bool,
     issued: [(u64, u64); 3],
     /// The time with which each rate does not catch up.
-    ignored: [Duration; 3],
+    exempt: [Duration; 3],
     prio: IoPrio,
     /// The priorities of single I/Os, with their draws.
     own_prio: Option<(CommandPriority, Prng)>,
@@ -107,7 +107,7 @@ impl Generated {
                 && pacers.iter().any(Option::is_some),
             pacers,
             issued: [(0, 0); 3],
-            ignored: [Duration::ZERO; 3],
+            exempt: [Duration::ZERO; 3],
             prio: prio_of(job.priority_class, job.priority.unwrap_or(0)),
             own_prio: job.command_priority.is_used().then(|| {
                 let instance = u64::from(job.first_instance + number);
@@ -119,7 +119,7 @@ impl Generated {
     }
 
     /// Returns the next I/O, for an instance whose rates count from `begun`; `None` at the end of the job.
-    pub(super) fn next(&mut self, now: Instant, begun: Instant) -> Option<Ask> {
+    pub(super) fn next(&mut self, now: Instant, begun: Instant) -> Option<NextIo> {
         let direction = if self.is_mixed_under_rates { self.earlier(now, begun) } else { None };
         let io = self.generator.next(direction)?;
         let place = self.placements[usize::from(io.file)];
@@ -134,7 +134,7 @@ impl Generated {
             _ => None,
         };
         let prio = priority.map_or(self.prio, |(class, level)| prio_of(class, level));
-        Some(Ask {
+        Some(NextIo {
             queue: place.queue,
             file: io.file,
             bio: Bio { prio, ..self.bio(op, &io, place.base_bytes) },
@@ -181,11 +181,11 @@ impl Generated {
         }
     }
 
-    /// Notes that `ask` was submitted.
-    pub(super) fn submitted(&mut self, ask: &Ask) {
-        if let Some(kind) = ask.kind {
+    /// Notes that `io` was submitted.
+    pub(super) fn submitted(&mut self, io: &NextIo) {
+        if let Some(kind) = io.kind {
             let (bytes, ios) = &mut self.issued[kind as usize];
-            *bytes += u64::from(ask.len_bytes);
+            *bytes += u64::from(io.len_bytes);
             *ios += 1;
         }
     }
@@ -200,20 +200,20 @@ impl Generated {
         let Some(kind) = kind else { return Instant::ZERO };
         let Some(pacer) = &mut self.pacers[kind as usize] else { return Instant::ZERO };
         let (bytes, ios) = self.issued[kind as usize];
-        begun + self.ignored[kind as usize] + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
+        begun + self.exempt[kind as usize] + Duration::from_ns(pacer.next_allowed_ns(bytes, ios))
     }
 
     /// Notes that no rate catches up with a pause. As in fio, a pause that is at least as long as the time between two I/Os counts less one
     /// of them, so that the next goes at once; a shorter one counts as a whole. With 5 ms from I/O to I/O, each takes 7 ms after a pause of
     /// 2 ms.
-    pub(super) fn ignores(&mut self, pause: Duration) {
+    pub(super) fn exempt_pause(&mut self, pause: Duration) {
         for kind in Op::ALL {
             let (bytes, ios) = self.issued[kind as usize];
             if let Some(pacer) = &self.pacers[kind as usize] {
                 let gap_ns = pacer.mean_gap_ns(bytes, ios);
                 let pause_ns = pause.as_ns();
                 let ignored = if gap_ns <= pause_ns { pause_ns - gap_ns } else { pause_ns };
-                self.ignored[kind as usize] += Duration::from_ns(ignored);
+                self.exempt[kind as usize] += Duration::from_ns(ignored);
             }
         }
     }
@@ -231,7 +231,7 @@ fn prio_of(class: PriorityClass, level: u8) -> IoPrio {
 /// The recorded I/Os that have been delivered.
 #[derive(Debug)]
 pub(super) struct Recorded {
-    inbox: VecDeque<Ask>,
+    inbox: VecDeque<NextIo>,
     /// Whether records have their own instants.
     timed: bool,
     ended: bool,
@@ -262,7 +262,7 @@ impl Recorded {
         debug_assert!(!self.ended, "no record may follow the last one");
         self.timed |= matches!(due, Due::At(_) | Due::After { .. });
         let when = When::Recorded(due);
-        self.inbox.push_back(Ask {
+        self.inbox.push_back(NextIo {
             queue,
             file: 0,
             bio,
@@ -277,14 +277,13 @@ impl Recorded {
         });
     }
 
-    pub(super) fn next(&mut self) -> Option<Ask> {
+    pub(super) fn next(&mut self) -> Option<NextIo> {
         self.inbox.pop_front()
     }
 
     /// Returns the number of I/Os in the inbox that the call of the one before them issues, too.
     pub(super) fn joined(&self) -> usize {
-        let joins = |ask: &&Ask| matches!(ask.when, When::Recorded(Due::Joined));
-        self.inbox.iter().take_while(joins).count()
+        self.inbox.iter().take_while(|io| matches!(io.when, When::Recorded(Due::Joined))).count()
     }
 
     /// Whether records have their own instants, rather than only an order.
@@ -302,15 +301,15 @@ impl Recorded {
         self.ended && self.inbox.is_empty()
     }
 
-    /// Notes that `ask` was submitted. Returns the instant from which its latency counts: in an open loop, that of the trace;
+    /// Notes that `io` was submitted. Returns the instant from which its latency counts: in an open loop, that of the trace;
     /// with think time, when all had happened that it waits for, and the recorded time had passed since; `now` in a closed
     /// loop, in which nothing is late. I/Os of one call are due together.
-    pub(super) fn submitted(&mut self, ask: &Ask, now: Instant) -> Instant {
+    pub(super) fn submitted(&mut self, io: &NextIo, now: Instant) -> Instant {
         debug_assert!(
             (self.in_flight as usize) < self.fell_to.len(),
             "I/Os in flight must not exceed the depth"
         );
-        let due = match ask.when {
+        let due = match io.when {
             When::Recorded(Due::AtOnce) | When::Paced => now,
             When::Recorded(Due::Joined) => self.call_due,
             When::Recorded(due @ (Due::At(_) | Due::After { .. })) => self.due(due).unwrap_or(now),

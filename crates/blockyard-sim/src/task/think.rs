@@ -20,9 +20,70 @@ impl Pause {
     }
 }
 
+/// The pauses of a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pauses {
+    think: Think,
+    /// A pause that is due: the task reaps results one by one, and issues nothing, until none is left, and then pauses.
+    due: Option<Pause>,
+    /// The end of the last pause that began.
+    until: Instant,
+    /// The computing part of the pause that has just begun.
+    spin: Duration,
+}
+
+impl Pauses {
+    pub(super) fn of(job: &Job) -> Self {
+        Self { think: Think::of(job), due: None, until: Instant::ZERO, spin: Duration::ZERO }
+    }
+
+    /// Begins the job at `now`.
+    pub(super) const fn begin_job(&mut self, now: Instant) {
+        self.think.paused_at = now;
+    }
+
+    /// Returns the end of the last pause that began.
+    pub(super) const fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Whether a pause is due.
+    pub(super) const fn is_due(&self) -> bool {
+        self.due.is_some()
+    }
+
+    /// Counts an I/O that was issued or reaped at `now`, which may make a pause due.
+    pub(super) fn count(&mut self, event: ThinktimeBlocks, now: Instant) {
+        self.think.since += u32::from(self.think.counts == event);
+        if self.due.is_none() {
+            self.due = self.think.due(now);
+        }
+    }
+
+    /// Makes `pause` due, unless another one is.
+    pub(super) fn begin_early(&mut self, pause: Pause) {
+        self.due.get_or_insert(pause);
+    }
+
+    /// Begins the pause that is due, if one is, and returns it.
+    pub(super) fn begin(&mut self, now: Instant) -> Option<Pause> {
+        let pause = self.due.take()?;
+        debug_assert!(pause.spin <= pause.length, "{pause:?}");
+        self.until = now + pause.length;
+        self.spin = pause.spin;
+        self.think.paused_at = self.until;
+        Some(pause)
+    }
+
+    /// Returns how long the pause that has just begun keeps the processor busy.
+    pub(super) fn take_spin(&mut self) -> Duration {
+        core::mem::take(&mut self.spin)
+    }
+}
+
 /// When a job thinks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Think {
+struct Think {
     pause: Pause,
     /// I/Os from the decision to pause until the next one.
     every: u32,
@@ -30,11 +91,12 @@ pub(super) struct Think {
     since: u32,
     /// The time from pause to pause, if the job states one. Then only `every` above 1, fio's default, counts too.
     period: Option<Duration>,
+    /// When the job began, or the last pause ended.
     paused_at: Instant,
 }
 
 impl Think {
-    pub(super) fn of(job: &Job) -> Self {
+    fn of(job: &Job) -> Self {
         let length = Duration::from_ns(job.thinktime_ns);
         let period = Duration::from_ns(job.thinktime_iotime_ns);
         Self {
@@ -51,22 +113,13 @@ impl Think {
         }
     }
 
-    /// Notes that the job began, or that a pause ended, at `now`.
-    pub(super) const fn goes_on(&mut self, now: Instant) {
-        self.paused_at = now;
-    }
-
-    /// Counts an I/O that was issued or has completed.
-    pub(super) fn count(&mut self, event: ThinktimeBlocks) {
-        self.since += u32::from(self.counts == event);
-    }
-
     /// Returns the pause that is due at `now`, if one is. What completes until it begins counts towards the next.
-    pub(super) fn due(&mut self, now: Instant) -> Option<Pause> {
+    fn due(&mut self, now: Instant) -> Option<Pause> {
         debug_assert!(self.every > 0, "a job counts to one at least");
         if self.pause.length == Duration::ZERO {
             return None;
         }
+        // With a period and the default of one block, only time counts: else every I/O would make a pause due.
         let by_time = self.period.is_some_and(|period| now.since(self.paused_at) >= period);
         let by_count = (self.period.is_none() || self.every > 1) && self.since >= self.every;
         if !by_time && !by_count {

@@ -25,10 +25,10 @@ impl<O: Observer> World<O> {
     }
 
     /// Takes a sample of an entry that looks for a steady state.
-    pub(super) fn look_for_steady_state(&mut self, entry: usize) {
+    pub(super) fn check_steady_state(&mut self, entry: usize) {
         let Some(mut watch) = self.stats[entry].steady.take() else { return };
         let mut tasks = self.tasks.iter().filter(|task| task.stats == entry);
-        if tasks.any(|task| !task.is_over) {
+        if tasks.any(|task| !task.is_over()) {
             watch.look(&self.stats[entry]);
             if watch.attained {
                 let tasks = self.tasks.iter_mut().filter(|task| task.stats == entry);
@@ -42,11 +42,11 @@ impl<O: Observer> World<O> {
     }
 
     /// Ends the jobs that end with the task, which has ended at `end`.
-    pub(super) fn end_with(&mut self, id: TaskId, end: Instant) {
+    pub(super) fn end_jobs_with(&mut self, id: TaskId, end: Instant) {
         let task = &self.tasks[id.0 as usize];
         let Some(ends) = task.ends else { return };
         let group = task.group;
-        debug_assert!(task.is_over, "{id:?} must have ended");
+        debug_assert!(task.is_over(), "{id:?} must have ended");
         self.ends_all |= ends == ExitWhat::All;
         let others = self.tasks.iter_mut();
         others
@@ -55,9 +55,9 @@ impl<O: Observer> World<O> {
     }
 
     /// Lets the task judge the depth that it tries. When it has found one, its measurement begins anew.
-    pub(super) fn look_at_depth(&mut self, id: TaskId, now: Instant) {
+    pub(super) fn judge_depth(&mut self, id: TaskId, now: Instant) {
         let task = &mut self.tasks[id.0 as usize];
-        if task.look_at_depth(now) {
+        if task.judge_depth(now) {
             task.measure_anew(now);
             self.stats[task.stats].begin_anew(now);
         }

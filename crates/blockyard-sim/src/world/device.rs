@@ -1,19 +1,54 @@
 //! Completions: from the device to the processor and task that wait for each of them.
 
-use super::{Event, RUN_BIT, World, split_cookie};
+use super::actor::Actor;
+use super::owner::{Owner, RUN_BIT};
+use super::step::Job;
+use super::{Event, World};
 use blockyard::driver::{Device, Finished};
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::HctxId;
+use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_devices::terms::Completion;
 use blockyard_trace::observe::Observer;
 use blockyard_trace::observe::{TaskId, Work};
+
+/// The handler of one completion, as an actor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CompletionHandler {
+    pub(super) finished: Finished,
+    pub(super) interrupt: bool,
+}
+
+impl<O: Observer> Actor<O> for CompletionHandler {
+    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+        world.locking.completing.then_some(self.finished.queue)
+    }
+
+    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+        world.complete_request(self.finished, self.interrupt)
+    }
+}
+
+/// The handler of a hardware queue's vector, as an actor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VectorHandler(pub(super) HctxId);
+
+impl<O: Observer> Actor<O> for VectorHandler {
+    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+        let first = world.vectors[self.0.index()].front();
+        first.filter(|_| world.locking.completing).map(|finished| finished.queue)
+    }
+
+    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+        world.handle_vector(self.0)
+    }
+}
 
 impl<O: Observer> World<O> {
     /// Schedules the events of the device.
     pub(super) fn schedule_device(&mut self) {
         while let Some((at, event)) = self.device_events.pop_front() {
-            self.soon(at, Event::Device(event));
+            self.schedule_soon(at, Event::Device(event));
         }
     }
 
@@ -21,7 +56,7 @@ impl<O: Observer> World<O> {
     pub(super) fn take_finished(&mut self) {
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
-            self.deliver(finished);
+            self.route_completion(finished);
         }
         self.schedule_layers();
     }
@@ -40,18 +75,19 @@ impl<O: Observer> World<O> {
     }
 
     /// Handles an event of the device.
-    pub(super) fn device_has_news(&mut self) {
+    pub(super) fn on_device_event(&mut self) {
         match self.completion {
             // The driver of this device ends its requests after an interrupt; the device ends none.
-            Completion::HostInterrupt => self.look_at_controller(),
+            Completion::HostInterrupt => self.check_controller(),
             _ => self.take_finished(),
         }
     }
 
-    fn deliver(&mut self, finished: Finished) {
+    /// Hands a completed request to the processor that ends it: now, or after the delay of a soft interrupt.
+    fn route_completion(&mut self, finished: Finished) {
         let completion = self.completion_of(finished.hctx);
         if completion == Completion::Polled {
-            return self.put_polled(finished);
+            return self.keep_polled(finished);
         }
         let interrupt = matches!(completion, Completion::Interrupt | Completion::Vector);
         let queue = &self.queues[finished.queue.index()];
@@ -65,7 +101,7 @@ impl<O: Observer> World<O> {
         if completion == Completion::Vector {
             return self.interrupt_by_vector(finished);
         }
-        self.give(cpu, Work::Complete { finished, interrupt });
+        self.give_work(cpu, Work::Complete { finished, interrupt });
     }
 
     /// Interrupts the processor of the vector of `finished`, unless that interrupt is pending ([one-interrupt-for-all]).
@@ -74,7 +110,7 @@ impl<O: Observer> World<O> {
         let waiting = &mut self.vectors[hctx.index()];
         waiting.push_back(finished);
         if waiting.len() == 1 {
-            self.give(self.worker_cpu[hctx.index()], Work::Vector(hctx));
+            self.give_work(self.worker_cpu[hctx.index()], Work::Vector(hctx));
         }
     }
 
@@ -84,7 +120,7 @@ impl<O: Observer> World<O> {
         self.totals.interrupts += 1;
         let mut cost = self.machine.interrupt;
         while let Some(finished) = self.vectors[hctx.index()].pop_front() {
-            cost += self.complete(finished, false);
+            cost += self.complete_request(finished, false);
         }
         cost
     }
@@ -95,14 +131,15 @@ impl<O: Observer> World<O> {
         while let Some(finished) = self.host.driver.next_finished(self.now) {
             self.host.sink.1.device_done(&finished, self.now);
             match self.completion_of(finished.hctx) {
-                Completion::Polled => self.put_polled(finished),
-                _ => cost += self.complete(finished, false),
+                Completion::Polled => self.keep_polled(finished),
+                _ => cost += self.complete_request(finished, false),
             }
         }
         cost
     }
 
-    pub(super) fn complete(&mut self, finished: Finished, interrupt: bool) -> Duration {
+    /// Ends a request. `interrupt` says whether an interrupt of its own announced it.
+    pub(super) fn complete_request(&mut self, finished: Finished, interrupt: bool) -> Duration {
         let queue = finished.queue;
         let target = &mut self.queues[queue.index()];
         let known = target.conclude(&mut self.host, &finished, self.now);
@@ -114,15 +151,16 @@ impl<O: Observer> World<O> {
 
     /// Ends a bio: hands the result to its task, and wakes the task if it waits for the result. See [`Self::wake`] for
     /// `from`.
-    pub(super) fn end_io(&mut self, cookie: u64, status: Status, from: Instant) -> Duration {
-        let (task, slot) = split_cookie(cookie);
-        if slot & RUN_BIT != 0 {
-            return self.end_run(task, slot & !RUN_BIT, status);
+    pub(super) fn end_bio(&mut self, cookie: u64, status: Status, from: Instant) -> Duration {
+        let (owner, number) = Owner::of_cookie(cookie);
+        let task = match owner {
+            Owner::Task(task) => task,
+            Owner::Added(id) => return self.end_bio_of_actor(id, number, status),
+        };
+        if number & RUN_BIT != 0 {
+            return self.end_page_run(task, number & !RUN_BIT, status);
         }
-        if self.replay.is_some() {
-            self.replayed_end(task, slot);
-        }
-        if self.tasks[task.0 as usize].completed(slot, status, self.now) {
+        if Job(task).on_bio_end(self, number, status) {
             return self.wake(task, from);
         }
         Duration::ZERO
@@ -135,11 +173,11 @@ impl<O: Observer> World<O> {
             from <= self.now + self.machine.wakeup,
             "a task should not wait until {from}"
         );
-        if self.ends_polling(task, from) {
+        if self.end_polling(task, from) {
             return Duration::ZERO;
         }
         self.totals.wakeups += 1;
-        self.soon(self.now + self.machine.wakeup, Event::Wake(task));
+        self.schedule_soon(self.now + self.machine.wakeup, Event::Wake(task));
         self.machine.wakeup
     }
 }

@@ -54,7 +54,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    pub(super) fn forget(&mut self) {
+    /// Begins measurement: all counts of the machine and the device become zero.
+    pub(super) fn reset_counts(&mut self) {
         self.totals = Totals::default();
         self.locks.iter_mut().for_each(Contended::forget);
         self.host.sink.0.1.clear();
@@ -68,7 +69,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Charges a task for polling from `begin` to `end`.
-    pub(super) fn charge(&mut self, id: TaskId, begin: Instant, end: Instant) {
+    pub(super) fn charge_polling(&mut self, id: TaskId, begin: Instant, end: Instant) {
         debug_assert!(begin <= end, "{id:?} polled from {begin} to {end}");
         let from = self.tasks[id.0 as usize].measured_from();
         let begin = if end < from { begin } else { begin.max(from) };
@@ -82,7 +83,7 @@ impl<O: Observer> World<O> {
     /// Ends the sleep of a task that runs again.
     pub(super) fn end_rest(&mut self, id: TaskId) {
         let task = &mut self.tasks[id.0 as usize];
-        let Some(rest) = task.rest.take() else { return };
+        let Some(rest) = task.measuring.rest.take() else { return };
         let (now, from) = (self.now, task.measured_from());
         let from = if now < from { task.begun() } else { from };
         if let Some(stats) = self.stats_at(id, now) {
@@ -90,7 +91,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    pub(super) fn count(&mut self, id: TaskId, taken: &Taken) {
+    /// Counts a result that the task has reaped, and fails the run where the job does not bear the result.
+    pub(super) fn count_result(&mut self, id: TaskId, taken: &Taken) {
         self.totals.reaped += 1;
         let task = &self.tasks[id.0 as usize];
         let failed = taken.status != Status::Ok;
@@ -100,7 +102,7 @@ impl<O: Observer> World<O> {
             self.failure.get_or_insert(Failure::Io(id, io));
         }
         if let Some(op) = taken.op.filter(|_| !failed)
-            && let Some(violation) = self.tasks[id.0 as usize].took(op, taken, self.now)
+            && let Some(violation) = self.tasks[id.0 as usize].check_bounds(op, taken, self.now)
         {
             self.failure.get_or_insert(Failure::Bound(id, violation));
         }
@@ -138,14 +140,14 @@ impl<O: Observer> World<O> {
         }
         self.totals.not_reaped += now.since(taken.completed);
         let from_begin = now.since(from);
-        self.sample(id, self.now);
-        self.tasks[id.0 as usize].meter.add(op, taken.len_bytes);
+        self.take_samples(id, self.now);
+        self.tasks[id.0 as usize].measuring.meter.add(op, taken.len_bytes);
         self.logs.io(id, op, taken, from_begin);
     }
 
     /// Takes the samples of a task that are due now.
-    fn sample(&mut self, id: TaskId, now: Instant) {
-        while let Some(rate) = self.tasks[id.0 as usize].meter.next(now) {
+    fn take_samples(&mut self, id: TaskId, now: Instant) {
+        while let Some(rate) = self.tasks[id.0 as usize].measuring.meter.next(now) {
             self.logs.rate(id, rate);
         }
     }
@@ -160,7 +162,7 @@ impl<O: Observer> World<O> {
     pub fn cut_measuring(&mut self) {
         let now = self.now;
         for at in 0..self.tasks.len() {
-            if self.tasks[at].is_over {
+            if self.tasks[at].is_over() {
                 continue;
             }
             let id = self.tasks[at].id;
@@ -184,9 +186,9 @@ impl<O: Observer> World<O> {
         let task = &self.tasks[id.0 as usize];
         let (stats, from) = (task.stats, task.measured_from());
         if end >= from {
-            self.sample(id, end);
+            self.take_samples(id, end);
             self.logs.end(id, end.since(from));
         }
-        self.tasks[id.0 as usize].meter.end(&mut self.stats[stats]);
+        self.tasks[id.0 as usize].measuring.meter.end(&mut self.stats[stats]);
     }
 }

@@ -3,7 +3,7 @@
 //! The same five calls drive the queues as in real time. A piece of [`Work`] runs on a processor without
 //! interruption. The work makes its changes when it begins. Its consequences (commands at the device, threads
 //! woken, runs left to a worker) begin when it ends. Only the driver of an MMC host makes its changes when its
-//! work ends: see [`contexts`](blockyard_devices::mmc::contexts). An interrupt waits on its processor for the end
+//! work ends: see [`Actor`]. An interrupt waits on its processor for the end
 //! of such work. When a timer wakes a thread of that driver, the processor on which the thread
 //! slept pays for the timer's interrupt and the wake-up.
 //!
@@ -44,12 +44,15 @@
 //! - **[pmem-completes-in-call]** The submitting processor accesses persistent memory itself, and is busy until
 //!   the I/O is done. Each I/O of a call ends before the next is submitted, and no I/O is plugged.
 
+mod actor;
 mod adapting;
 mod device;
-mod host;
+mod failure;
 mod load;
 mod measuring;
 mod media;
+mod mmc;
+mod owner;
 mod polling;
 mod processor;
 mod queue;
@@ -57,9 +60,16 @@ mod reading;
 mod replaying;
 mod standstill;
 mod step;
+mod totals;
 mod turns;
 
+pub use actor::{ADDED_ACTORS_MAX, Actor};
+pub use failure::{FailedIo, Failure};
 pub use media::POWER_CUTS_MAX;
+pub use totals::Totals;
+
+use actor::Added;
+use mmc::{DriverEvent, MmcDriver};
 use processor::Locking;
 use replaying::Replaying;
 pub use standstill::{HostStandstill, Standstill};
@@ -73,27 +83,23 @@ use crate::machine::locks::LockUse;
 use crate::machine::poll::PolledQueues;
 use crate::measure::JobStats;
 use crate::page_cache::PageCache;
-use crate::task::{Task, Violation};
+use crate::task::Task;
 use blockyard::driver::Finished;
 use blockyard::host::Host;
 use blockyard::policy::{Model, Policies};
 use blockyard::request_queue::RequestQueue;
 use blockyard::stats::StageStats;
-use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
 use blockyard::unit::{CpuId, HctxId, QueueId};
 use blockyard_devices::data::verify::Verifier;
 use blockyard_devices::event::EventHeap;
-use blockyard_devices::mmc::contexts::Contexts;
 use blockyard_devices::profile::{MachineProfile, Reach};
 use blockyard_devices::stack::Stack;
 use blockyard_devices::terms::{Completion, Dispatch};
 use blockyard_devices::{DeviceEvent, Events};
-use blockyard_fio::job::Op;
-use blockyard_mmc::block::Context;
 use blockyard_trace::observe::Observer;
 use blockyard_trace::observe::Runner;
-use blockyard_trace::observe::{TaskId, Work};
+use blockyard_trace::observe::{ActorId, TaskId, Work};
 use std::collections::VecDeque;
 
 /// The host of a world. It passes events to the world's own counts, then to the observer.
@@ -111,15 +117,15 @@ enum Event {
     /// The sleep of a task ends.
     Alarm(TaskId),
     /// Records of a trace are due.
-    Play,
+    Records,
     /// A thread begins to run a hardware queue.
     Run(Runner, QueueId, HctxId),
-    /// A thread of an MMC host's driver runs.
-    HostThread(Context, bool),
+    /// An actor that was added becomes ready.
+    WakeActor(ActorId),
     /// A queue's requested call is due.
-    Poll(QueueId),
+    QueueTimer(QueueId),
     /// A processor that has spun since this instant begins a poll that finds a completion.
-    Look(CpuId, Instant),
+    PollFinds(CpuId, Instant),
     /// The device has an event.
     Device(DeviceEvent),
     /// A soft interrupt ends a request on a processor.
@@ -130,43 +136,10 @@ enum Event {
     Measure,
     /// A sample of these statistics is due, whose job looks for a steady state.
     Steady(usize),
-    /// The system goes to sleep for this long.
-    Suspend(Duration),
-    /// The system wakes up.
-    Resume,
+    /// The driver of an MMC host has an event.
+    Driver(DriverEvent),
     /// A power cut is checked. The next one follows after this time, unless the time is zero.
     PowerCut(Duration),
-}
-
-/// The counts of a run, in addition to the statistics of the queues.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// Threads woken because an I/O or a tag was ready.
-    pub wakeups: u64,
-    /// Changes of a processor from one thread to another, or from idling to a thread.
-    pub context_switches: u64,
-    /// Time that processors spent, running or spinning.
-    pub cpu: Duration,
-    /// The part of this time spent spinning for locks.
-    pub spinning: Duration,
-    /// The part of this time spent on polls that found nothing.
-    pub polling: Duration,
-    /// The number of times that the system slept because an MMC host was idle in time.
-    pub sleeps: u64,
-    /// Interrupts that ended requests, except for those of MMC hosts.
-    pub interrupts: u64,
-    /// Runs of hardware queues.
-    pub runs: u64,
-    /// Events handled.
-    pub events: u64,
-    /// I/Os whose submission had to wait for a tag.
-    pub tag_waits: u64,
-    /// The total time of these waits.
-    pub tag_wait: Duration,
-    /// The total time from the end of each I/O until its job reaped it.
-    pub not_reaped: Duration,
-    /// I/Os and syncs that jobs reaped.
-    pub reaped: u64,
 }
 
 /// Processors, tasks, queues and a device, with the observer `O`.
@@ -184,8 +157,8 @@ pub struct World<O = ()> {
     /// The device with its tags, and the sinks of all events.
     pub host: SimHost<O>,
     queues: Vec<RequestQueue>,
-    /// The instant of the earliest scheduled poll of each queue.
-    polls: Vec<Option<Instant>>,
+    /// The instant of the earliest scheduled timer of each queue.
+    queue_timers: Vec<Option<Instant>>,
     /// Pending deferred runs, by queue and hardware queue ([one-deferred-run-pending]).
     deferred: Vec<Vec<bool>>,
     /// Tasks that tags have woken, with the number of times before that this was in vain; empty between two pieces of work.
@@ -196,14 +169,8 @@ pub struct World<O = ()> {
     dispatch: Dispatch,
     /// The way in which requests of unpolled hardware queues complete.
     completion: Completion,
-    /// The contexts of an MMC host's driver.
-    contexts: Contexts,
-    /// The task that sleeps in an MMC host's driver ([submitter-sleeps-in-driver]).
-    in_driver: Option<TaskId>,
-    /// The processors on which the host's threads run or last ran.
-    host_cpus: [CpuId; 2],
-    /// Hundredths of a wake-up that are owed to the waker's processor.
-    owed_to_waker: u32,
+    /// The driver of an MMC host, if the device is one.
+    mmc: Option<MmcDriver>,
     polled: PolledQueues,
     /// Completions that wait for the handler of their vector, by hardware queue.
     vectors: Vec<VecDeque<Finished>>,
@@ -214,6 +181,8 @@ pub struct World<O = ()> {
     /// The reach of read-ahead through the page cache, in pages.
     reach: Reach,
     tasks: Vec<Task>,
+    /// The actors that were added.
+    actors: Vec<Added<O>>,
     /// The statistics of each instance, or of each group that is reported as one.
     pub stats: Vec<JobStats>,
     /// The logs of tasks, if any were requested.
@@ -233,52 +202,6 @@ pub struct World<O = ()> {
     replay: Option<Replaying>,
     /// The verifier of the data on the media, if data is kept.
     verifier: Option<Box<Verifier>>,
-}
-
-/// An I/O that failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FailedIo {
-    /// The kind of I/O; `None` for a sync.
-    pub op: Option<Op>,
-    /// Offset in its file, bytes.
-    pub offset_bytes: u64,
-    /// Length, bytes.
-    pub len_bytes: u32,
-    /// The error.
-    pub status: Status,
-}
-
-impl core::fmt::Display for FailedIo {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let Self { op, offset_bytes, len_bytes, status } = self;
-        match op {
-            Some(op) => {
-                write!(f, "a {} of {len_bytes} bytes at {offset_bytes} failed: {status}", op.name())
-            }
-            None => write!(f, "a sync failed: {status}"),
-        }
-    }
-}
-
-/// The reason why a run ended before its jobs were done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// A queue refused a bio for a reason that waiting does not resolve.
-    Refused(TaskId, SubmitError),
-    /// An I/O of a job failed.
-    Io(TaskId, FailedIo),
-    /// A job violated one of its own bounds.
-    Bound(TaskId, Violation),
-    /// No event is left, because fault rules lost this many completions.
-    Lost(u64),
-    /// The trace could not be read to its end.
-    Trace,
-    /// There would be more power cuts than [`POWER_CUTS_MAX`].
-    PowerCuts,
-    /// So many events passed without the end of an I/O that no I/O is likely to end.
-    Endless(Standstill),
-    /// No event is left, and jobs are not done. This is a defect of the design or of Blockyard.
-    Stuck(Standstill),
 }
 
 impl<O: Observer> World<O> {
@@ -303,21 +226,19 @@ impl<O: Observer> World<O> {
             next_event: None,
             machine,
             cpus: (0..machine.cpus).map(|_| Cpu::new()).collect(),
+            mmc: host.driver.model().mmc().map(|_| MmcDriver::new(&machine)),
             dispatch: host.driver.model().dispatch(),
             completion: host.driver.model().completion(),
             locks: vec![Contended::default(); host.sink.0.0.sites().all()],
             locking: Locking { submitting: single || elevator, completing: single },
             host,
-            polls: vec![None; queues.len()],
+            queue_timers: vec![None; queues.len()],
             deferred: vec![vec![false; worker_cpu.len()]; queues.len()],
             vectors: vec![VecDeque::new(); worker_cpu.len()],
             queues,
             woken: Vec::new(),
             worker_cpu,
-            contexts: Contexts::new(&machine),
-            in_driver: None,
-            host_cpus: [CpuId(machine.cpus - 1); 2],
-            owed_to_waker: 0,
+            actors: Vec::new(),
             polled,
             flows: Flows::default(),
             ends_all: false,
@@ -368,7 +289,7 @@ impl<O: Observer> World<O> {
         let stats = &mut self.stats[task.stats];
         stats.started = stats.started.min(task.measured_from());
         self.events.push(begin, Event::Wake(task.id));
-        if let Some(watch) = task.steady.take() {
+        if let Some(watch) = task.measuring.steady.take() {
             self.watch_for_steady_state(task.stats, watch, begin);
         }
         self.tasks.push(task);
@@ -447,7 +368,7 @@ impl<O: Observer> World<O> {
             debug_assert!(at >= self.now, "[events-in-time-order] {event:?} at {at}");
             self.now = at;
             self.totals.events += 1;
-            self.handle(event);
+            self.handle_event(event);
             if let Some(failure) = self.failure {
                 return Err(failure);
             }
@@ -469,7 +390,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         match event {
             Event::CpuFree(cpu) => self.next_work(cpu),
             Event::LockFree(queue) => self.grant_lock(queue),
@@ -477,60 +398,60 @@ impl<O: Observer> World<O> {
                 let task = &mut self.tasks[id.0 as usize];
                 task.wake();
                 let cpu = task.cpu;
-                let work = self.resumes(id);
-                self.give(cpu, work);
+                let work = self.work_on_wake(id);
+                self.give_work(cpu, work);
             }
             Event::Alarm(id) => {
                 let task = &mut self.tasks[id.0 as usize];
                 let cpu = task.cpu;
-                if task.alarm(self.now) {
-                    self.give(cpu, Work::Step(id));
+                if task.on_alarm(self.now) {
+                    self.give_work(cpu, Work::Step(id));
                 }
             }
-            Event::Play => self.play(),
+            Event::Records => self.deliver_records(),
             Event::Run(by, queue, hctx) => {
                 let cpu = self.cpu_of_run(by, hctx);
-                self.give(cpu, Work::Run { by, queue, hctx });
+                self.give_work(cpu, Work::Run { by, queue, hctx });
             }
-            Event::HostThread(context, bound) => self.host_thread_arrives(context, bound),
-            Event::Poll(queue) => {
-                self.poll(queue);
-                if self.gives_up() {
+            Event::WakeActor(id) => self.on_actor_wake(id),
+            Event::QueueTimer(queue) => {
+                self.on_queue_timer(queue);
+                if self.has_stalled() {
                     self.failure = Some(self.stuck());
                 }
             }
-            Event::Look(cpu, since) => {
+            Event::PollFinds(cpu, since) => {
                 let state = &mut self.cpus[cpu.index()];
+                // A spin that has ended since, or another one, has no use for this poll.
                 if state.polling.is_some_and(|spin| spin.since == since) {
                     state.running = true;
                     self.next_work(cpu);
                 }
             }
             Event::Device(event) => {
-                let (now, events) = (self.now, &mut self.device_events);
-                self.host.driver.model_mut().event(event, now, events);
+                let now = self.now;
+                self.host.driver.model_mut().event(event, now, &mut self.device_events);
                 self.schedule_device();
-                self.device_has_news();
+                self.on_device_event();
             }
             Event::SoftInterrupt(cpu, finished) => {
-                self.give(cpu, Work::Complete { finished, interrupt: true });
+                self.give_work(cpu, Work::Complete { finished, interrupt: true });
             }
             Event::Layers => {
                 self.layers_at = self.layers_at.filter(|at| *at > self.now);
                 self.take_finished();
-                self.look_at_controller();
-                self.host_time_has_come();
+                self.check_controller();
+                self.on_host_timer();
             }
-            Event::Measure => self.forget(),
-            Event::Steady(entry) => self.look_for_steady_state(entry),
-            Event::Suspend(span) => self.suspend_host(span),
-            Event::Resume => self.resume_host(),
+            Event::Measure => self.reset_counts(),
+            Event::Steady(entry) => self.check_steady_state(entry),
+            Event::Driver(event) => self.on_driver_event(event),
             Event::PowerCut(period) => self.power_cut(period),
         }
     }
 
     /// Schedules `event`. An event that precedes all others bypasses the heap.
-    fn soon(&mut self, at: Instant, event: Event) {
+    fn schedule_soon(&mut self, at: Instant, event: Event) {
         debug_assert!(at >= self.now, "{event:?} at {at}, in the past of {}", self.now);
         if let Some((earlier, other)) = self.next_event.replace((at, event)) {
             self.events.push(earlier, other);
@@ -552,14 +473,4 @@ impl<O: Observer> World<O> {
         }
         if next_at? < until { self.events.pop() } else { None }
     }
-}
-
-/// The bit in a cookie's slot that marks the number of a run of pages instead of an I/O of a task. Every
-/// depth is below this bit.
-const RUN_BIT: u32 = 1 << 31;
-
-/// Returns the task and slot of a cookie.
-#[expect(clippy::cast_possible_truncation, reason = "both halves of 64 bits are 32 bits")]
-const fn split_cookie(cookie: u64) -> (TaskId, u32) {
-    (TaskId((cookie >> 32) as u32), cookie as u32)
 }

@@ -1,6 +1,8 @@
 //! The work of processors: one piece after another, some of it under the lock of a queue
 //! ([completions-before-threads], [lock-before-work]).
 
+use super::actor::Actor;
+use super::mmc::MmcDriver;
 use super::{Event, World};
 use crate::machine::cpu::Switch;
 use crate::machine::lock::{Ask, LockHolder};
@@ -20,7 +22,7 @@ pub(super) struct Locking {
 
 impl<O: Observer> World<O> {
     /// Gives work to a processor. An idle processor begins the work at once.
-    pub(super) fn give(&mut self, cpu: CpuId, work: Work) {
+    pub(super) fn give_work(&mut self, cpu: CpuId, work: Work) {
         let now = self.now;
         let state = &mut self.cpus[cpu.index()];
         if state.is_idle(now) {
@@ -33,24 +35,25 @@ impl<O: Observer> World<O> {
         state.running = true;
         if state.busy_until > self.now {
             let at = state.busy_until;
-            self.soon(at, Event::CpuFree(cpu));
+            self.schedule_soon(at, Event::CpuFree(cpu));
         } else {
             self.next_work(cpu);
         }
     }
 
+    /// Lets a processor that is free turn to its next work, or idle.
     pub(super) fn next_work(&mut self, cpu: CpuId) {
         self.end_spin(cpu);
-        if let Some(doing) = self.cpus[cpu.index()].doing.take() {
-            return self.host_did(cpu, doing);
+        if let Some(mut context) = self.paid_context(cpu) {
+            return context.on_paid(self, cpu);
         }
-        let Some(work) = self.cpus[cpu.index()].take_work() else {
+        let Some(mut work) = self.cpus[cpu.index()].take_work() else {
             return self.spin_or_idle(cpu);
         };
-        if matches!(work, Work::Interrupt | Work::Host(_)) {
-            return self.perform_host(cpu, work);
+        if work.begin_paying(self, cpu) {
+            return;
         }
-        let Some(queue) = self.queue_to_lock(&work) else { return self.perform(cpu, work) };
+        let Some(queue) = work.queue_to_lock(self) else { return self.perform(cpu, work) };
         match self.locks[queue.index()].ask(cpu, self.now) {
             Ask::Granted => self.perform(cpu, work),
             Ask::Wait(free_at) => {
@@ -62,24 +65,11 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Returns the queue whose lock `work` needs before it begins, as far as is known now ([lock-before-work]).
-    fn queue_to_lock(&self, work: &Work) -> Option<QueueId> {
-        let Locking { submitting, completing } = self.locking;
-        match *work {
-            Work::Run { queue, .. } if submitting => Some(queue),
-            Work::Step(task) if submitting => Some(self.tasks[task.0 as usize].likely_queue()),
-            Work::Complete { finished, .. } if completing => Some(finished.queue),
-            Work::Vector(hctx) if completing => {
-                self.vectors[hctx.index()].front().map(|finished| finished.queue)
-            }
-            _ => None,
-        }
-    }
-
     /// Counts the switch to `work` on `cpu`, if it is one. Returns what it costs: the memory of a thread that goes on
     /// after a pause is still in the caches.
     pub(super) fn switch(&mut self, cpu: CpuId, work: &Work) -> Duration {
-        let work = &match (*work, self.in_driver) {
+        let submitter = self.mmc.as_ref().and_then(MmcDriver::submitter);
+        let work = &match (*work, submitter) {
             (Work::Host(Context::Thread) | Work::Run { by: Runner::HostThread, .. }, Some(id)) => {
                 Work::Step(id) // [submitter-sleeps-in-driver]
             }
@@ -134,48 +124,29 @@ impl<O: Observer> World<O> {
     }
 
     /// Does a piece of work; its consequences begin when it ends.
-    pub(super) fn perform(&mut self, cpu: CpuId, work: Work) {
+    pub(super) fn perform(&mut self, cpu: CpuId, mut work: Work) {
         debug_assert!(self.cpus[cpu.index()].busy_until <= self.now, "{cpu:?} is still busy");
         self.host.sink.1.work_begins(cpu, &work, self.now);
         let mut cost = self.switch(cpu, &work);
-        if let Work::Step(task) | Work::Copy(task) = work {
-            self.end_rest(task);
-        }
-        cost += match work {
-            Work::Complete { finished, interrupt } => self.complete(finished, interrupt),
-            Work::Vector(hctx) => self.handle_vector(hctx),
-            Work::Run { by, queue, hctx } => self.run_deferred(by, queue, hctx),
-            Work::Step(task) => self.step(task),
-            Work::Copy(task) => self.copy(task),
-            Work::Look(_) => self.look(cpu),
-            Work::Timer => self.machine.interrupt,
-            Work::Interrupt | Work::Host(_) | Work::Act(..) => {
-                unreachable!("{work:?} is done by the host's contexts")
-            }
-        };
+        cost += work.act(self, cpu);
         if !self.host.driver.completes_one_by_one() {
             cost += self.complete_at_once();
         }
         cost += self.host.driver.model_mut().take_spent(); // [pmem-completes-in-call]
-        let woken = self.host_sleepers();
-        self.enter_driver(&work, woken);
-        cost += self.contexts.cost_of_waking(woken);
+        // The work may have brought work for a sleeping driver. Its wake-up belongs to this piece ([waker-pays]).
+        let sleepers = self.driver_sleepers();
+        self.enter_driver(&work, sleepers);
+        cost += self.cost_of_waking(sleepers);
+        // All changes are made, so all locks that they needed are known. The waits for these locks lengthen the work.
         cost += self.take_locks(cpu) + self.host.sink.0.0.take_free();
-        match work {
-            Work::Step(task) | Work::Copy(task) => cost += self.end_step(task, cost),
-            Work::Look(task) => self.charge(task, self.now, self.now + cost),
-            _ => {}
-        }
+        cost += work.plan_next(self, cpu, cost);
         let end = self.now + cost;
         self.host.sink.1.work_ends(end);
         self.totals.cpu += cost;
         self.host.driver.model_mut().start(end, &mut self.device_events);
         self.schedule_device();
         self.schedule_layers();
-        self.look_at_controller();
-        if matches!(work, Work::Run { by: Runner::HostThread, .. }) {
-            self.host_run_ended(cpu);
-        }
+        self.check_controller();
         if self.self_check {
             self.host.driver.call_ended();
             self.queues.iter().for_each(|queue| queue.self_check(&self.host));
@@ -185,9 +156,9 @@ impl<O: Observer> World<O> {
         state.busy_until = end;
         state.running = state.has_work();
         if state.running {
-            self.soon(end, Event::CpuFree(cpu));
+            self.schedule_soon(end, Event::CpuFree(cpu));
         }
-        self.wake_host(woken, end);
+        self.wake_driver(sleepers, end);
     }
 }
 
@@ -197,6 +168,7 @@ fn wanted_by(work: &Work) -> LockHolder {
         Work::Step(_) => LockHolder::Submit,
         Work::Run { .. } => LockHolder::Dispatch,
         Work::Complete { .. } | Work::Vector(_) => LockHolder::Complete,
+        Work::Actor(_) => LockHolder::Submit,
         _ => unreachable!("{work:?} asks for no lock"),
     }
 }

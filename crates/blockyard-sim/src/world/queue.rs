@@ -1,7 +1,9 @@
 //! The requests of queues to the world: runs, now or by a thread ([one-deferred-run-pending]), wake-ups, and
 //! calls at an instant.
 
-use super::host::idle_cpu;
+use super::actor::Actor;
+use super::mmc::idle_cpu;
+use super::owner::Owner;
 use super::{Event, World};
 use blockyard::time::{Duration, Instant};
 use blockyard::trace::Action;
@@ -17,34 +19,60 @@ use core::cmp::Reverse;
 /// left. It is many times the timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// The thread that runs a hardware queue, as an actor: a worker, or the dispatching thread of an MMC host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Worker {
+    pub(super) by: Runner,
+    pub(super) queue: QueueId,
+    pub(super) hctx: HctxId,
+}
+
+impl<O: Observer> Actor<O> for Worker {
+    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+        world.locking.submitting.then_some(self.queue)
+    }
+
+    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+        world.run_deferred(self.by, self.queue, self.hctx)
+    }
+
+    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, _cost: Duration) -> Duration {
+        if self.by == Runner::HostThread {
+            world.plan_after_run(cpu);
+        }
+        Duration::ZERO
+    }
+}
+
 impl<O: Observer> World<O> {
     /// Handles a queue's timer, and leaves the queue's runs to threads. The timer is rare, and costs no processor time.
-    pub(super) fn poll(&mut self, queue: QueueId) {
-        self.polls[queue.index()] = None;
+    pub(super) fn on_queue_timer(&mut self, queue: QueueId) {
+        self.queue_timers[queue.index()] = None;
         let _ = self.follow_up(queue, true);
         self.host.sink.0.0.drop_unpaid();
-        self.host_time_has_come();
+        self.on_host_timer();
     }
 
     /// Whether the driver has accepted nothing for [`PATIENCE`] and only timers of queues are left. Such timers
     /// ask the driver again and again about requests that it never ends.
-    pub(super) fn gives_up(&mut self) -> bool {
+    pub(super) fn has_stalled(&mut self) -> bool {
         let issued = self.host.sink.0.1.count(Action::Issue);
         if self.last_issue.0 != issued {
             self.last_issue = (issued, self.now);
         }
-        self.now.since(self.last_issue.1) > PATIENCE && self.next_event.is_none() && {
-            self.events.pending()
-        }
-        .all(|event| matches!(event, Event::Poll(_)))
+        let waits_long = self.now.since(self.last_issue.1) > PATIENCE;
+        // The scan of all events comes last, because it takes the most time.
+        waits_long
+            && self.next_event.is_none()
+            && self.events.pending().all(|event| matches!(event, Event::QueueTimer(_)))
     }
 
-    fn schedule_poll(&mut self, queue: QueueId) {
+    fn schedule_queue_timer(&mut self, queue: QueueId) {
         let Some(at) = self.queues[queue.index()].poll_at() else { return };
-        let scheduled = &mut self.polls[queue.index()];
+        let scheduled = &mut self.queue_timers[queue.index()];
         if scheduled.is_none_or(|earlier| at < earlier) {
             *scheduled = Some(at);
-            self.events.push(at.max(self.now), Event::Poll(queue));
+            self.events.push(at.max(self.now), Event::QueueTimer(queue));
         }
     }
 
@@ -52,7 +80,7 @@ impl<O: Observer> World<O> {
     pub(super) fn cpu_of_run(&self, by: Runner, hctx: HctxId) -> CpuId {
         match by {
             Runner::Worker => self.worker_cpu[hctx.index()],
-            Runner::HostThread => self.host_cpu(Context::Thread),
+            Runner::HostThread => self.driver_cpu(Context::Thread),
             Runner::Submitter => {
                 unreachable!("a submitter should run a hardware queue without an event")
             }
@@ -66,13 +94,13 @@ impl<O: Observer> World<O> {
             "[one-deferred-run-pending] a run that nobody deferred"
         );
         if by == Runner::HostThread {
-            self.contexts.piece_begins(Context::Thread);
+            self.mmc_parts().0.contexts.piece_begins(Context::Thread);
         }
-        self.run(queue, hctx);
+        self.run_queue(queue, hctx);
         self.follow_up(queue, false)
     }
 
-    fn run(&mut self, queue: QueueId, hctx: HctxId) {
+    fn run_queue(&mut self, queue: QueueId, hctx: HctxId) {
         debug_assert!(hctx.index() < self.worker_cpu.len(), "{hctx:?} of {queue:?}");
         self.totals.runs += 1;
         let _ = self.queues[queue.index()].run(&mut self.host, hctx, self.now);
@@ -83,7 +111,7 @@ impl<O: Observer> World<O> {
     pub(super) fn follow_up(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         let mut cost = self.follow_up_at(queue, after_completion);
         while let Some((other, hctx)) = self.host.next_starved() {
-            self.run(other, hctx);
+            self.run_queue(other, hctx);
             cost += self.follow_up_at(other, true);
         }
         cost
@@ -93,29 +121,35 @@ impl<O: Observer> World<O> {
     fn follow_up_at(&mut self, queue: QueueId, after_completion: bool) -> Duration {
         while let Some(run) = self.queues[queue.index()].next_run(&mut self.host, self.now) {
             match runner_of(self.dispatch, run.deferred || after_completion) {
-                Runner::Submitter => self.run(queue, run.hctx),
+                Runner::Submitter => self.run_queue(queue, run.hctx),
                 thread => self.defer_run(thread, queue, run.hctx),
             }
         }
         debug_assert!(self.woken.is_empty(), "{:?} were woken before", self.woken);
-        while let Some(task) = self.next_woken(queue) {
-            self.woken.push((self.tasks[task.0 as usize].vain_wakes(), task));
+        let mut cost = Duration::ZERO;
+        while let Some(waiter) = self.queues[queue.index()].next_woken(&mut self.host) {
+            match Owner::of_waiter(waiter) {
+                Owner::Task(id) => self.woken.push((self.tasks[id.0 as usize].vain_wakes(), id)),
+                Owner::Added(id) => cost += self.wake_actor(id),
+            }
         }
-        let (mut cost, mut from) = (Duration::ZERO, self.now);
+        let mut from = self.now;
         if !self.woken.is_empty() {
-            (cost, from) = self.wake_vain_waiters();
+            let (cost_of_vain, after_vain) = self.wake_vain_waiters();
+            cost += cost_of_vain;
+            from = after_vain;
         }
         while let Some(ended) = self.queues[queue.index()].next_ended() {
             if self.verifier.is_some() {
                 self.verify_end(queue, &ended);
             }
-            cost += self.end_io(ended.bio.cookie, ended.status, from);
+            cost += self.end_bio(ended.bio.cookie, ended.status, from);
         }
         for at in 0..self.woken.len() {
             cost += self.wake(self.woken[at].1, from);
         }
         self.woken.clear();
-        self.schedule_poll(queue);
+        self.schedule_queue_timer(queue);
         cost
     }
 
@@ -149,12 +183,6 @@ impl<O: Observer> World<O> {
         self.tasks[id.0 as usize].cpu = idle_cpu(&self.cpus, task.cpu, is_taken, self.now);
     }
 
-    fn next_woken(&mut self, queue: QueueId) -> Option<TaskId> {
-        let woken = self.queues[queue.index()].next_woken(&mut self.host);
-        let number = u32::try_from(woken?);
-        Some(TaskId(number.expect("a waiter for a tag should have a 32-bit task number")))
-    }
-
     /// Leaves a run of a hardware queue to a thread ([one-deferred-run-pending]).
     fn defer_run(&mut self, thread: Runner, queue: QueueId, hctx: HctxId) {
         let pending = &mut self.deferred[queue.index()][hctx.index()];
@@ -166,7 +194,7 @@ impl<O: Observer> World<O> {
                 let at = self.now + self.machine.run_delay;
                 self.events.push(at, Event::Run(thread, queue, hctx));
             }
-            Runner::HostThread => self.contexts.want_run(queue, hctx),
+            Runner::HostThread => self.want_run(queue, hctx),
             Runner::Submitter => unreachable!("a submitter should not defer a run to itself"),
         }
     }

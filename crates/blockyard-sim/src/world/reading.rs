@@ -8,18 +8,37 @@
 //! - **[call-keeps-its-processor]** Between the pieces of a call no other thread of its processor runs, unless
 //!   the call sleeps.
 
-use super::{RUN_BIT, World};
+use super::World;
+use super::actor::Actor;
+use super::owner::{Owner, RUN_BIT};
+use super::step::Job;
 use crate::task::{Plan, ReadStep};
 use blockyard::bio::Bio;
 use blockyard::status::Status;
 use blockyard::time::{Duration, Instant};
+use blockyard::unit::CpuId;
 use blockyard_devices::profile::PAGE_BYTES;
 use blockyard_trace::observe::Observer;
 use blockyard_trace::observe::{TaskId, Work};
 
+/// A job that copies a page from the page cache, as an actor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageCopy(pub(super) TaskId);
+
+impl<O: Observer> Actor<O> for PageCopy {
+    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+        world.end_rest(self.0);
+        world.copy_page(self.0)
+    }
+
+    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
+        Job(self.0).plan_next(world, cpu, cost)
+    }
+}
+
 impl<O: Observer> World<O> {
     /// Begins or continues a task's call, and submits the reads that are due.
-    pub(super) fn read(&mut self, id: TaskId) -> Duration {
+    pub(super) fn continue_read(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
         let mut cost = Duration::ZERO;
         if !task.reader().in_call() {
@@ -30,11 +49,11 @@ impl<O: Observer> World<O> {
             if let Some(stats) = self.stats_at(id, self.now) {
                 stats.depths.submitted(1, 1, outstanding);
             }
-            self.took_turn(id);
+            self.count_turn(id);
         }
         let task = &mut self.tasks[id.0 as usize];
-        if task.read_step(&self.cache) == Some(ReadStep::Ask) {
-            task.reader().ask(&mut self.cache, self.reach);
+        if task.read_step(&self.cache) == Some(ReadStep::RequestPages) {
+            task.reader().request_pages(&mut self.cache, self.reach);
             cost += self.submit_runs(id);
         }
         cost
@@ -52,17 +71,17 @@ impl<O: Observer> World<O> {
             }
             let run = self.cache.next_number();
             debug_assert_eq!(run & RUN_BIT, 0, "run {run} of pages");
-            let cookie = u64::from(id.0) << 32 | u64::from(RUN_BIT | run);
-            match self.submit_of(id, queue, Bio { cookie, ..bio }) {
+            let cookie = Owner::Task(id).cookie(RUN_BIT | run);
+            match self.submit_for_task(id, queue, Bio { cookie, ..bio }) {
                 Ok(()) => {
-                    let waited = self.tasks[at].tag_wait_ends(self.now);
+                    let waited = self.tasks[at].end_tag_wait(self.now);
                     self.totals.tag_wait += waited;
                     self.totals.tag_waits += u64::from(waited > Duration::ZERO);
                     self.cache.submitted(self.tasks[at].reader().submitted());
                     cost += self.follow_up(queue, false);
                 }
                 Err(reason) => {
-                    self.refused(id, queue, &bio, reason);
+                    self.handle_refusal(id, queue, &bio, reason);
                     break;
                 }
             }
@@ -75,12 +94,12 @@ impl<O: Observer> World<O> {
     }
 
     /// Copies from the page that is due, if the page is still in the cache.
-    pub(super) fn copy(&mut self, id: TaskId) -> Duration {
+    fn copy_page(&mut self, id: TaskId) -> Duration {
         let task = &mut self.tasks[id.0 as usize];
-        if task.read_step(&self.cache) != Some(ReadStep::Copy) {
+        if task.read_step(&self.cache) != Some(ReadStep::CopyPage) {
             return Duration::ZERO;
         }
-        let bytes = task.reader().copy();
+        let bytes = task.reader().copy_page();
         debug_assert!(bytes <= PAGE_BYTES, "{bytes} bytes of a page");
         Duration::from_ns(self.machine.page_copy.as_ns() * bytes / PAGE_BYTES)
     }
@@ -92,11 +111,11 @@ impl<O: Observer> World<O> {
         match task.read_step(&self.cache)? {
             _ if task.waits_for_tag() || task.is_in_driver() => Some(Plan::AwaitCompletions),
             ReadStep::Return(status) => {
-                task.read_returns(status, end);
+                task.end_read(status, end);
                 None
             }
-            ReadStep::Ask => Some(Plan::Ask),
-            ReadStep::Copy => Some(Plan::Copy),
+            ReadStep::RequestPages => Some(Plan::RequestPages),
+            ReadStep::CopyPage => Some(Plan::CopyPage),
             ReadStep::AwaitPage(file, page) => {
                 task.sleep_for_page();
                 self.cache.wait(file, page, id);
@@ -110,21 +129,21 @@ impl<O: Observer> World<O> {
     }
 
     /// Returns the first work of a task that has been woken.
-    pub(super) fn resumes(&self, id: TaskId) -> Work {
+    pub(super) fn work_on_wake(&self, id: TaskId) -> Work {
         match self.tasks[id.0 as usize].read_step(&self.cache) {
-            Some(ReadStep::Copy) => Work::Copy(id),
+            Some(ReadStep::CopyPage) => Work::Copy(id),
             _ => Work::Step(id),
         }
     }
 
     /// Ends the bio of `owner` that read run number `run`.
     #[inline(never)] // few jobs read through the page cache
-    pub(super) fn end_run(&mut self, owner: TaskId, run: u32, status: Status) -> Duration {
+    pub(super) fn end_page_run(&mut self, owner: TaskId, run: u32, status: Status) -> Duration {
         let mut woken = Vec::new();
         self.cache.ended(run, status == Status::Ok, |task| woken.push(task));
         self.tasks[owner.0 as usize].reader().bio_ended();
         let task = &self.tasks[owner.0 as usize];
-        let waited_for_room = || task.read_step(&self.cache) == Some(ReadStep::Ask);
+        let waited_for_room = || task.read_step(&self.cache) == Some(ReadStep::RequestPages);
         if task.waits_for_page() && !woken.contains(&owner) && waited_for_room() {
             woken.push(owner);
         }
@@ -132,7 +151,7 @@ impl<O: Observer> World<O> {
         for id in woken {
             let task = &mut self.tasks[id.0 as usize];
             if status != Status::Ok {
-                task.reader().page_failed(status);
+                task.reader().fail_page(status);
             }
             task.wake();
             cost += self.wake(id, self.now);

@@ -36,7 +36,7 @@ impl<O: Observer> World<O> {
             late_ns: Histogram::new(),
             error: None,
         });
-        self.schedule_play(Instant::ZERO);
+        self.schedule_records(Instant::ZERO);
     }
 
     /// Returns the delay of each record's issue relative to its trace, in nanoseconds; `None` without a replay.
@@ -52,7 +52,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Hands out the records that are due, and makes their tasks run.
-    pub(super) fn play(&mut self) {
+    pub(super) fn deliver_records(&mut self) {
         let Some(replay) = &mut self.replay else { return };
         if replay.scheduled != Some(self.now) {
             return; // An event scheduled later has handed these records out.
@@ -81,30 +81,30 @@ impl<O: Observer> World<O> {
         }
         let next_at = replay.player.next_at();
         for id in woken {
-            self.give(self.tasks[id.0 as usize].cpu, Work::Step(id));
+            self.give_work(self.tasks[id.0 as usize].cpu, Work::Step(id));
         }
         if let Some(at) = next_at {
-            self.schedule_play(at.max(self.now));
+            self.schedule_records(at.max(self.now));
         }
     }
 
-    fn schedule_play(&mut self, at: Instant) {
+    fn schedule_records(&mut self, at: Instant) {
         debug_assert!(at >= self.now, "records are due at {at}, in the past");
         let Some(replay) = &mut self.replay else { return };
         if replay.scheduled.is_none_or(|earlier| at < earlier) {
             replay.scheduled = Some(at);
-            self.events.push(at, Event::Play);
+            self.events.push(at, Event::Records);
         }
     }
 
     /// Notes that a task has submitted a record that its trace issued at `at`.
-    pub(super) fn replayed(&mut self, at: Instant) {
+    pub(super) fn note_replayed_issue(&mut self, at: Instant) {
         let Some(replay) = &mut self.replay else { return };
         replay.late_ns.record(self.now.since(at).as_ns());
         let room = replay.player.submitted();
         let earlier = replay.player.reached(at, self.now);
         if room || earlier {
-            self.schedule_play(self.now);
+            self.schedule_records(self.now);
         }
     }
 
@@ -114,12 +114,12 @@ impl<O: Observer> World<O> {
     ///
     /// Panics if the run replays no trace.
     #[inline(never)] // few runs replay
-    pub(super) fn replayed_end(&mut self, task: TaskId, slot: u32) {
+    pub(super) fn note_replayed_end(&mut self, task: TaskId, slot: u32) {
         let replay = self.replay.as_mut().expect("a trace that is replayed");
         if let Some(end) = self.tasks[task.0 as usize].recorded_end(slot)
             && replay.player.reached(end, self.now)
         {
-            self.schedule_play(self.now);
+            self.schedule_records(self.now);
         }
     }
 }

@@ -37,16 +37,16 @@ impl<O> World<O> {
     pub fn standstill(&self) -> Standstill {
         let count = |many: usize| u32::try_from(many).expect("a count of tasks should fit 32 bits");
         debug_assert!(self.alive as usize <= self.tasks.len(), "{} tasks", self.alive);
-        let mmc = self.host.driver.model().mmc();
+        let mmc = self.host.driver.model().mmc().zip(self.mmc.as_ref());
         Standstill {
             tasks: self.alive,
             for_tag: count(self.tasks.iter().filter(|task| task.waits_for_tag()).count()),
             bios: self.queues.iter().map(|queue| queue.bios_in_use()).sum(),
             at_driver: self.queues.iter().map(|queue| queue.in_flight()).sum(),
-            host: mmc.map(|mmc| HostStandstill {
-                idle: mmc.idle(),
-                awake: THREADS.map(|thread| self.contexts.is_awake(thread)),
-                pending: THREADS.map(|thread| mmc.pending(thread, self.now)),
+            host: mmc.map(|(host, driver)| HostStandstill {
+                idle: host.idle(),
+                awake: THREADS.map(|thread| driver.contexts.is_awake(thread)),
+                pending: THREADS.map(|thread| host.pending(thread, self.now)),
             }),
         }
     }

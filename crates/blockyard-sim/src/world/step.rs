@@ -1,28 +1,58 @@
 //! Steps of a task: the task reaps results, submits more I/Os, and sleeps.
 
+use super::actor::Actor;
+use super::owner::Owner;
 use super::{Event, Failure, World};
 use crate::measure::spent::Rest;
 use crate::task::Plan;
-use blockyard::bio::{self, Bio, Submitter};
-use blockyard::status::SubmitError;
+use blockyard::bio::{self, Bio};
+use blockyard::status::{Status, SubmitError};
 use blockyard::time::{Duration, Instant};
-use blockyard::unit::QueueId;
+use blockyard::unit::{CpuId, QueueId};
 use blockyard_devices::terms::Completion;
 use blockyard_trace::observe::Observer;
 use blockyard_trace::observe::{TaskId, Work};
 
+/// A job instance, as an actor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Job(pub(super) TaskId);
+
+impl<O: Observer> Actor<O> for Job {
+    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+        let queue = world.tasks[self.0.0 as usize].likely_queue();
+        world.locking.submitting.then_some(queue)
+    }
+
+    fn act(&mut self, world: &mut World<O>, _cpu: CpuId) -> Duration {
+        world.end_rest(self.0);
+        world.step(self.0)
+    }
+
+    fn plan_next(&mut self, world: &mut World<O>, _cpu: CpuId, cost: Duration) -> Duration {
+        world.end_step(self.0, cost)
+    }
+
+    fn on_bio_end(&mut self, world: &mut World<O>, slot: u32, status: Status) -> bool {
+        if world.replay.is_some() {
+            world.note_replayed_end(self.0, slot);
+        }
+        let now = world.now;
+        world.tasks[self.0.0 as usize].completed(slot, status, now)
+    }
+}
+
 impl<O: Observer> World<O> {
     /// Lets a task reap results and submit more I/Os. Returns the cost.
     pub(super) fn step(&mut self, id: TaskId) -> Duration {
-        if self.tasks[id.0 as usize].returns_from_driver() {
+        if self.tasks[id.0 as usize].return_from_driver() {
             return Duration::ZERO; // [submitter-sleeps-in-driver]
         }
         if self.tasks[id.0 as usize].read_step(&self.cache).is_some() {
-            return self.read(id);
+            return self.continue_read(id);
         }
         let mut cost = self.take_results(id);
         if self.has_turn(id) && self.tasks[id.0 as usize].reads_next(self.now) {
-            return cost + self.read(id);
+            return cost + self.continue_read(id);
         }
         let submitted = self.submit_batch(id, &mut cost);
         if submitted > 0 {
@@ -35,15 +65,15 @@ impl<O: Observer> World<O> {
     fn take_results(&mut self, id: TaskId) -> Duration {
         let at = id.0 as usize;
         if let Some(taken) = self.tasks[at].take_returned(self.now) {
-            self.count(id, &taken);
+            self.count_result(id, &taken);
         }
-        if !self.tasks[at].takes_now() {
+        if !self.tasks[at].reaps_now() {
             return Duration::ZERO;
         }
         let mut results = 0;
-        while results < self.tasks[at].take_max() {
+        while results < self.tasks[at].reap_max() {
             let Some(taken) = self.tasks[at].take_completed(self.now) else { break };
-            self.count(id, &taken);
+            self.count_result(id, &taken);
             results += 1;
         }
         if let Some(stats) = self.stats_at(id, self.now) {
@@ -72,7 +102,7 @@ impl<O: Observer> World<O> {
                 target.plug(cpu);
             }
             used = Some(queue);
-            match self.submit_of(id, queue, bio) {
+            match self.submit_for_task(id, queue, bio) {
                 Ok(()) => {
                     let recorded_at = self.tasks[at].recorded_at();
                     let waited = self.tasks[at].submitted(self.now);
@@ -80,9 +110,9 @@ impl<O: Observer> World<O> {
                     self.totals.tag_waits += u64::from(waited > Duration::ZERO);
                     submitted += 1;
                     syncs += u32::from(bio.op == bio::Op::Flush);
-                    self.took_turn(id);
+                    self.count_turn(id);
                     if let Some(recorded_at) = recorded_at {
-                        self.replayed(recorded_at);
+                        self.note_replayed_issue(recorded_at);
                     }
                     *cost += self.follow_up(queue, false);
                     if completes_in_call {
@@ -90,7 +120,7 @@ impl<O: Observer> World<O> {
                     }
                 }
                 Err(reason) => {
-                    self.refused(id, queue, &bio, reason);
+                    self.handle_refusal(id, queue, &bio, reason);
                     is_refused = true;
                     break;
                 }
@@ -111,14 +141,14 @@ impl<O: Observer> World<O> {
             *cost += self.follow_up(queue, false);
         }
         if !self.tasks[at].waits_for_tag() {
-            self.tasks[at].call_ended();
+            self.tasks[at].end_call();
         }
         submitted
     }
 
     /// Submits a task's `bio` as one of its process, and notes if the task had waited for a tag
-    /// ([woken-takes-next-queue]). There are no groups of processes.
-    pub(super) fn submit_of(
+    /// ([woken-takes-next-queue]).
+    pub(super) fn submit_for_task(
         &mut self,
         id: TaskId,
         queue: QueueId,
@@ -126,7 +156,7 @@ impl<O: Observer> World<O> {
     ) -> Result<(), SubmitError> {
         let task = &self.tasks[id.0 as usize];
         let (cpu, was_refused) = (task.cpu, task.was_refused());
-        let bio = bio.with_submitter(Submitter { process: id.0, group: 0 });
+        let bio = bio.with_submitter(Owner::Task(id).submitter());
         self.submit(queue, cpu, bio)?;
         if was_refused {
             self.queues[queue.index()].waiter_entered(&mut self.host, cpu, &bio);
@@ -135,7 +165,13 @@ impl<O: Observer> World<O> {
     }
 
     /// Handles a queue's refusal of a task's `bio` for `reason`: the task waits for a tag, or the run fails.
-    pub(super) fn refused(&mut self, id: TaskId, queue: QueueId, bio: &Bio, reason: SubmitError) {
+    pub(super) fn handle_refusal(
+        &mut self,
+        id: TaskId,
+        queue: QueueId,
+        bio: &Bio,
+        reason: SubmitError,
+    ) {
         if reason != SubmitError::NoTag {
             self.failure.get_or_insert(Failure::Refused(id, reason));
             return;
@@ -144,15 +180,15 @@ impl<O: Observer> World<O> {
         task.sleep_for_tag(self.now);
         let cpu = task.cpu;
         self.queues[queue.index()]
-            .wait(&mut self.host, cpu, bio, u64::from(id.0), self.now)
+            .wait(&mut self.host, cpu, bio, Owner::Task(id).waiter(), self.now)
             .expect("every task should have room to wait for a tag");
     }
 
     /// Ends a step that cost `cost`, and plans the task's next action. Returns how long the task computes first.
     pub(super) fn end_step(&mut self, id: TaskId, cost: Duration) -> Duration {
         let end = self.now + cost;
-        self.tasks[id.0 as usize].step_ended(end);
-        self.look_at_depth(id, end);
+        self.tasks[id.0 as usize].end_step(end);
+        self.judge_depth(id, end);
         let reads = self.plan_reading(id, end);
         let has_turn = self.has_turn(id);
         let task = &mut self.tasks[id.0 as usize];
@@ -171,29 +207,28 @@ impl<O: Observer> World<O> {
         let paced = task.keeps_pace();
         let rests = |until| Some(Rest { since: end + spin, until, paced });
         match plan {
-            Plan::Go => self.cpus[task.cpu.index()].push(Work::Step(id)),
-            Plan::Ask => self.cpus[task.cpu.index()].push_next(Work::Step(id)),
-            Plan::Copy => self.cpus[task.cpu.index()].push_next(Work::Copy(id)),
-            Plan::AwaitRecord => task.rest = rests(Some(Instant::MAX)),
+            Plan::Step => self.cpus[task.cpu.index()].push(Work::Step(id)),
+            Plan::RequestPages => self.cpus[task.cpu.index()].push_next(Work::Step(id)),
+            Plan::CopyPage => self.cpus[task.cpu.index()].push_next(Work::Copy(id)),
+            Plan::AwaitRecord => task.measuring.rest = rests(Some(Instant::MAX)),
             Plan::AwaitCompletions => {
                 if task.polls() {
                     self.cpus[task.cpu.index()].pollers.push(id);
                 } else {
-                    task.rest = rests(None);
+                    task.measuring.rest = rests(None);
                 }
             }
             Plan::AwaitInstant(due) => {
-                task.rest = rests(Some(due));
+                task.measuring.rest = rests(Some(due));
                 self.events.push(due, Event::Alarm(id));
             }
             Plan::AwaitTurn(until) => {
-                task.rest = rests(Some(Instant::MAX));
+                task.measuring.rest = rests(Some(Instant::MAX));
                 if until < Instant::MAX {
                     self.events.push(until, Event::Alarm(id));
                 }
             }
             Plan::End => {
-                task.is_over = true;
                 let stats = &mut self.stats[task.stats];
                 stats.depth_found = task.depth_found().or(stats.depth_found);
                 stats.ended = stats.ended.max(end);
@@ -202,7 +237,7 @@ impl<O: Observer> World<O> {
                 self.alive -= 1;
                 self.last_end = self.last_end.max(end);
                 self.report_ramp(id, end);
-                self.end_with(id, end);
+                self.end_jobs_with(id, end);
                 self.leave_flow(id);
                 self.end_measuring_of(id, end);
             }

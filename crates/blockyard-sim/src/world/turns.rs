@@ -51,7 +51,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Notes that the task has issued an I/O: others of its flow may have a turn.
-    pub(super) fn took_turn(&mut self, id: TaskId) {
+    pub(super) fn count_turn(&mut self, id: TaskId) {
         let Some(share) = &mut self.tasks[id.0 as usize].share else { return };
         debug_assert!(share.joined, "{id:?} must be in its flow");
         let number = share.flow;

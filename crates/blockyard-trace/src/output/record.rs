@@ -30,7 +30,7 @@ impl From<&Work> for Thread {
             | Work::Interrupt
             | Work::Timer
             | Work::Act(..) => Self::None,
-            Work::Run { .. } | Work::Host(_) => Self::Worker,
+            Work::Run { .. } | Work::Host(_) | Work::Actor(_) => Self::Worker,
             Work::Step(task) | Work::Copy(task) | Work::Look(task) => Self::Task(*task),
         }
     }

@@ -10,7 +10,7 @@
 //! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
 //! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
 //! The stages are methods of a `Turn`: the queue, its host and the instant, for the time of one call. Those that every I/O
-//! passes are inlined where `bench/instructions` showed that the calls cost a tenth of its instructions.
+//! passes are inlined where `bench/instructions.sh` showed that the calls cost a tenth of its instructions.
 //!
 //! # The contract
 //!

@@ -144,6 +144,7 @@ impl Perfetto {
             Work::Run { .. } => "run",
             Work::Copy(_) => "copy",
             Work::Look(_) => "look",
+            Work::Actor(_) => "actor",
             Work::Interrupt => "interrupt",
             Work::Timer => "timer",
             Work::Host(_) => "switch",

@@ -1,0 +1,264 @@
+//! The calls of a task: how many I/Os each one submits and reaps.
+
+use super::source::Source;
+use super::{Slot, Taken, Task};
+use blockyard::bio::{self, Bio, Flags};
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::QueueId;
+use blockyard_fio::job::{ContinueOnError, Engine, Job, ThinktimeBlocks, encoded};
+
+use super::state::State;
+
+/// A call that submits more I/Os than this plugs them, as Linux does for libaio and `io_uring`.
+const UNPLUGGED_MAX: u32 = 2;
+
+/// The options of the job that decide how an instance proceeds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) engine: Engine,
+    pub(super) depth: u32,
+    pub(super) batch: u32,
+    pub(super) complete_min: u32,
+    pub(super) complete_max: u32,
+    pub(super) low: u32,
+    /// Other threads submit, so that a pause does not wait for I/O in flight.
+    pub(super) offload: bool,
+    pub(super) continue_on_error: ContinueOnError,
+    /// The priority of the job in Linux's encoding, if its I/Os may have others.
+    pub(super) priority_of_job: Option<u16>,
+}
+
+impl Shape {
+    pub(super) fn of(job: &Job) -> Self {
+        let depth = job.depth();
+        let complete_min = job.iodepth_batch_complete_min.max(1).min(depth);
+        let complete_max = job.iodepth_batch_complete_max;
+        let complete_max = complete_max.map_or(complete_min, |count| at_most(count, depth));
+        Self {
+            engine: job.engine,
+            depth,
+            batch: at_most(job.iodepth_batch_submit, depth),
+            complete_min,
+            complete_max: complete_max.max(complete_min),
+            low: job.iodepth_low.unwrap_or(depth).min(depth),
+            offload: job.offload,
+            continue_on_error: job.continue_on_error,
+            priority_of_job: job
+                .command_priority
+                .is_used()
+                .then(|| encoded(job.priority_class, job.priority)),
+        }
+    }
+}
+
+/// Returns a batch of `count` I/Os within `depth`. In a job file, 0 is the depth.
+const fn at_most(count: u32, depth: u32) -> u32 {
+    if count == 0 || count > depth { depth } else { count }
+}
+
+/// A call that submits I/Os. It may sleep for a tag and then continue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The number of I/Os that the call has yet to submit.
+    pub left: u32,
+    /// Whether the call plugs its I/Os.
+    pub plugs: bool,
+}
+
+/// The I/O of a call that returns when it has ended, while other I/Os may be in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InCall {
+    /// No such call is under way.
+    None,
+    /// The I/O of this slot is in flight.
+    Waits(u32),
+    /// The I/O of this slot has ended.
+    Returns(u32),
+}
+
+/// The calls of a task.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Calls {
+    pub(super) current: Call,
+    pub(super) in_call: InCall,
+    /// The engine refused the next I/O until others have completed.
+    pub(super) is_busy: bool,
+}
+
+impl Calls {
+    pub(super) const NONE: Self =
+        Self { current: Call { left: 0, plugs: false }, in_call: InCall::None, is_busy: false };
+}
+
+impl Task {
+    /// Whether more than one I/O can be in flight, so that a separate call reaps completions.
+    #[must_use]
+    pub const fn is_async(&self) -> bool {
+        self.shape.engine.is_async()
+    }
+
+    /// Whether the task polls while it waits, because polled I/Os are in flight.
+    #[must_use]
+    pub fn polls(&self) -> bool {
+        self.slots.has_polled() && self.calls.in_call == InCall::None
+    }
+
+    /// Whether this step reaps results. A call that slept for a tag comes first.
+    #[must_use]
+    pub fn reaps_now(&self) -> bool {
+        self.state == State::Reaping && self.calls.current.left == 0
+    }
+
+    /// Returns the maximum number of results that one step reaps.
+    #[must_use]
+    pub const fn reap_max(&self) -> u32 {
+        self.shape.complete_max
+    }
+
+    /// Returns the result of a call that has returned.
+    pub fn take_returned(&mut self, now: Instant) -> Option<Taken> {
+        let InCall::Returns(at) = self.calls.in_call else { return None };
+        self.calls.in_call = InCall::None;
+        Some(self.take_result(at, now))
+    }
+
+    /// Reaps one result. A step reaps at most [`Self::reap_max`].
+    pub fn take_completed(&mut self, now: Instant) -> Option<Taken> {
+        self.slots.pop_completed().map(|at| self.take_result(at, now))
+    }
+
+    fn take_result(&mut self, at: u32, now: Instant) -> Taken {
+        let taken = self.slots.take(at, now);
+        // A sync is no I/O of `thinktime_blocks`.
+        if taken.op.is_some() {
+            self.pauses.count(ThinktimeBlocks::Complete, now);
+        }
+        taken
+    }
+
+    /// Returns the call of this step: a new call, or one that slept.
+    pub fn call(&mut self, now: Instant) -> Call {
+        if self.calls.current.left == 0 {
+            self.draw(now);
+            let room = self.depth().saturating_sub(self.outstanding());
+            debug_assert!(self.shape.batch > 0, "a batch must have an I/O");
+            self.calls.current = self.new_call(room);
+        }
+        self.calls.current
+    }
+
+    /// Returns a new call with room for so many I/Os.
+    fn new_call(&self, room: u32) -> Call {
+        match &self.feed.source {
+            // A call submits what the trace's call submitted: one record, and those that joined it.
+            Source::Recorded(recorded) => {
+                let joined = u32::try_from(recorded.joined()).unwrap_or(u32::MAX - 1);
+                Call { left: room.min(1 + joined), plugs: joined > 0 }
+            }
+            Source::Generated(_) => {
+                let is_alone = self.feed.next().is_some_and(|io| io.in_call);
+                let left = room.min(if is_alone { 1 } else { self.shape.batch });
+                Call { left, plugs: left > UNPLUGGED_MAX }
+            }
+        }
+    }
+
+    /// Notes that the call has returned.
+    pub const fn end_call(&mut self) {
+        self.calls.current.left = 0;
+    }
+
+    /// Returns the next I/O to submit at `now`, as a bio for its queue, with the slot as its cookie; `None` if there is no
+    /// room, no I/O is left, or it is too early. The same I/O is returned until [`Self::submitted`].
+    pub fn next_bio(&mut self, now: Instant) -> Option<(QueueId, Bio)> {
+        if self.outstanding() <= self.shape.low.min(self.depth() - 1) {
+            self.draining = false;
+        }
+        if self.draining || self.pauses.is_due() || self.settles_depth() {
+            return None;
+        }
+        let slot = self.slots.next_free()?;
+        self.draw(now);
+        let io = *self.feed.next()?;
+        // libaio submits a sync or a trim within a call of its own, after the I/Os before it.
+        if io.in_call && self.slots.has_submitted() {
+            self.calls.is_busy = true;
+            return None;
+        }
+        if self.next_due().is_none_or(|due| due > now) {
+            return None;
+        }
+        let cookie = u64::from(self.id.0) << 32 | u64::from(slot);
+        Some((io.queue, Bio { cookie, ..io.bio }))
+    }
+
+    /// Whether the next I/O at `now` is a read through the page cache.
+    #[inline]
+    pub fn reads_next(&mut self, now: Instant) -> bool {
+        self.reader.is_some() && self.next_bio(now).is_some_and(|(_, bio)| bio.op == bio::Op::Read)
+    }
+
+    /// Returns the queue of the next I/O, or if that is not known yet, of the one before.
+    #[must_use]
+    pub fn likely_queue(&self) -> QueueId {
+        self.feed.likely_queue()
+    }
+
+    /// Notes that the queue has accepted the bio of [`Self::next_bio`], in a step that began at `now`.
+    /// Returns how long its call had waited for a tag.
+    pub fn submitted(&mut self, now: Instant) -> Duration {
+        let waited = self.end_tag_wait(now);
+        // Submission latency counts from the first attempt.
+        let begun = Instant::from_ns(now.as_ns() - waited.as_ns());
+        let io = self.feed.take();
+        let due = match &mut self.feed.source {
+            Source::Generated(generated) => {
+                generated.submitted(&io);
+                begun
+            }
+            Source::Recorded(recorded) => recorded.submitted(&io, now).min(begun),
+        };
+        let at = self.slots.begin(Slot {
+            op: io.kind,
+            len_bytes: io.len_bytes,
+            offset_bytes: io.offset_bytes,
+            due,
+            begun,
+            submitted: now,
+            completed: now,
+            status: Status::Ok,
+            priority: io.priority,
+            polled: io.bio.flags.contains(Flags::POLLED),
+            recorded_end: io.recorded_end,
+        });
+        if io.in_call {
+            self.calls.in_call = InCall::Waits(at);
+        }
+        debug_assert!(self.calls.current.left > 0, "a call must not submit more than its batch");
+        self.calls.current.left -= 1;
+        if io.kind.is_some() {
+            self.pauses.count(ThinktimeBlocks::Issue, now);
+        }
+        waited
+    }
+
+    /// Ends a step at `now`: the I/Os of the step count as submitted now.
+    pub fn end_step(&mut self, now: Instant) {
+        self.slots.end_step(now);
+    }
+
+    /// Notes that the I/O of `slot` has completed at `now`. Returns whether the task must be woken.
+    pub fn completed(&mut self, slot: u32, status: Status, now: Instant) -> bool {
+        self.slots.end(slot, status, now);
+        if self.calls.in_call == InCall::Waits(slot) {
+            self.calls.in_call = InCall::Returns(slot);
+            return self.wake_for_call();
+        }
+        self.slots.push_completed(slot);
+        if let Source::Recorded(recorded) = &mut self.feed.source {
+            recorded.completed(now);
+        }
+        self.wake_for_completion()
+    }
+}

@@ -1,0 +1,78 @@
+//! What is measured of a task, and from when on.
+
+use super::Task;
+use crate::measure::JobStats;
+use crate::measure::meter::Meter;
+use crate::measure::spent::Rest;
+use crate::measure::steady::SteadyWatch;
+use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::Job;
+
+/// The measurement of a task.
+#[derive(Debug)]
+pub struct Measuring {
+    /// The samples over time.
+    pub meter: Meter,
+    /// The current sleep.
+    pub rest: Option<Rest>,
+    /// The watch for a steady state, which the world takes over.
+    pub steady: Option<SteadyWatch>,
+    begun: Instant,
+    /// Completions from this instant on are measured.
+    from: Instant,
+    /// What a job with a ramp time measures until then. It is reported if the job ends before.
+    ramp: Option<Box<JobStats>>,
+}
+
+impl Measuring {
+    pub(super) fn of(job: &Job) -> Self {
+        Self {
+            meter: Meter::new(&job.reporting),
+            rest: None,
+            steady: SteadyWatch::new(&job.targets.steady),
+            begun: Instant::ZERO,
+            from: Instant::ZERO,
+            ramp: (job.ramp_time_ns > 0).then(|| Box::new(JobStats::new(job.pattern.mix.ops()))),
+        }
+    }
+
+    /// Begins the instance at `now`. Measurement begins after `ramp`.
+    pub(super) fn begin(&mut self, now: Instant, ramp: Duration) {
+        self.begun = now;
+        self.begin_anew(now + ramp);
+    }
+
+    /// Returns when the instance began.
+    pub(super) const fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    fn begin_anew(&mut self, from: Instant) {
+        self.from = from;
+        self.meter.begin(from);
+    }
+}
+
+impl Task {
+    /// Returns when the instance began.
+    #[must_use]
+    pub const fn begun(&self) -> Instant {
+        self.measuring.begun
+    }
+
+    /// Returns what is measured until measurement begins, if there is a ramp time.
+    pub fn ramp_mut(&mut self) -> Option<&mut JobStats> {
+        self.measuring.ramp.as_deref_mut()
+    }
+
+    /// Returns when measurement begins.
+    #[must_use]
+    pub const fn measured_from(&self) -> Instant {
+        self.measuring.from
+    }
+
+    /// Measures from `now` on.
+    pub fn measure_anew(&mut self, now: Instant) {
+        self.measuring.begin_anew(now);
+    }
+}

@@ -1,0 +1,185 @@
+//! The I/Os of a task that were submitted and not reaped, one in each slot.
+
+use blockyard::status::Status;
+use blockyard::time::{Duration, Instant};
+use blockyard_fio::job::{Op, Priority};
+use std::collections::VecDeque;
+
+/// An I/O that was submitted and not reaped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    /// The kind of I/O; `None` for a sync.
+    pub(super) op: Option<Op>,
+    pub(super) len_bytes: u32,
+    pub(super) offset_bytes: u64,
+    /// When a trace wanted the I/O to be issued, if that is earlier than `begun`, which it otherwise equals.
+    pub(super) due: Instant,
+    pub(super) begun: Instant,
+    pub(super) submitted: Instant,
+    pub(super) completed: Instant,
+    pub(super) status: Status,
+    pub(super) priority: Option<Priority>,
+    pub(super) polled: bool,
+    /// When the trace completed the I/O.
+    pub(super) recorded_end: Option<Instant>,
+}
+
+impl Slot {
+    /// What a slot has before its first I/O.
+    const IDLE: Self = Self {
+        op: None,
+        len_bytes: 0,
+        offset_bytes: 0,
+        due: Instant::ZERO,
+        begun: Instant::ZERO,
+        submitted: Instant::ZERO,
+        completed: Instant::ZERO,
+        status: Status::Ok,
+        priority: None,
+        polled: false,
+        recorded_end: None,
+    };
+}
+
+/// An I/O that was completed and reaped.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    /// The kind of I/O; `None` for a sync.
+    pub op: Option<Op>,
+    /// Length, bytes.
+    pub len_bytes: u32,
+    /// Offset in its file, bytes.
+    pub offset_bytes: u64,
+    /// How much later than due an I/O of a trace was issued.
+    pub late: Duration,
+    /// Submission latency.
+    pub slat: Duration,
+    /// Completion latency.
+    pub clat: Duration,
+    /// The instant at which the device completed the I/O.
+    pub completed: Instant,
+    /// The result.
+    pub status: Status,
+    /// The priority of the I/O, if it is not that of its job.
+    pub priority: Option<Priority>,
+}
+
+impl Taken {
+    /// Returns the total latency. It counts from the instant at which the I/O was due: an I/O of a trace that could not be
+    /// issued then has waited, too.
+    #[must_use]
+    pub fn lat(&self) -> Duration {
+        self.late + self.slat + self.clat
+    }
+}
+
+/// The slots of a task, as many as its depth. A slot is free, in flight, or completed and not reaped.
+#[derive(Debug)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    completed: VecDeque<u32>,
+    /// The number of polled I/Os in flight.
+    polled: u32,
+    /// The slots that the current step has submitted.
+    submitting: Vec<u32>,
+}
+
+impl Slots {
+    pub(super) fn new(depth: u32) -> Self {
+        Self {
+            slots: vec![Slot::IDLE; depth as usize],
+            free: (0..depth).rev().collect(),
+            completed: VecDeque::with_capacity(depth as usize),
+            polled: 0,
+            submitting: Vec::with_capacity(depth as usize),
+        }
+    }
+
+    /// Returns the number of I/Os in flight, or completed and not reaped.
+    pub(super) fn outstanding(&self) -> u32 {
+        let used = self.slots.len() - self.free.len();
+        u32::try_from(used).expect("used slots should fit the depth")
+    }
+
+    /// Returns the number of I/Os that are completed and not reaped.
+    pub(super) fn completed(&self) -> usize {
+        self.completed.len()
+    }
+
+    pub(super) const fn has_polled(&self) -> bool {
+        self.polled > 0
+    }
+
+    /// Whether the current step has submitted an I/O.
+    pub(super) const fn has_submitted(&self) -> bool {
+        !self.submitting.is_empty()
+    }
+
+    /// Returns the slot that the next I/O takes.
+    pub(super) fn next_free(&self) -> Option<u32> {
+        self.free.last().copied()
+    }
+
+    pub(super) fn get(&self, at: u32) -> &Slot {
+        &self.slots[at as usize]
+    }
+
+    /// Puts an I/O in flight. Returns its slot, which is that of [`Self::next_free`].
+    pub(super) fn begin(&mut self, io: Slot) -> u32 {
+        let at = self.free.pop().expect("a submitted bio should have a slot");
+        self.polled += u32::from(io.polled);
+        self.slots[at as usize] = io;
+        self.submitting.push(at);
+        at
+    }
+
+    /// Ends a step at `now`: the call returns, and the I/Os of the step count as submitted now.
+    pub(super) fn end_step(&mut self, now: Instant) {
+        for at in self.submitting.drain(..) {
+            self.slots[at as usize].submitted = now;
+        }
+    }
+
+    /// Counts the I/O of a slot as submitted at `now`.
+    pub(super) fn set_submitted(&mut self, at: u32, now: Instant) {
+        self.slots[at as usize].submitted = now;
+    }
+
+    /// Ends an I/O in flight at `now`.
+    pub(super) fn end(&mut self, at: u32, status: Status, now: Instant) {
+        debug_assert!(self.completed.len() < self.outstanding() as usize, "slot {at} is idle");
+        let done = &mut self.slots[at as usize];
+        done.status = status;
+        done.completed = now;
+        self.polled -= u32::from(done.polled);
+    }
+
+    /// Lets an I/O that has ended be reaped, after those that ended before it.
+    pub(super) fn push_completed(&mut self, at: u32) {
+        self.completed.push_back(at);
+    }
+
+    /// Returns the slot of the I/O that is reaped next.
+    pub(super) fn pop_completed(&mut self) -> Option<u32> {
+        self.completed.pop_front()
+    }
+
+    /// Reaps the I/O of a slot at `now`, and frees the slot.
+    pub(super) fn take(&mut self, at: u32, now: Instant) -> Taken {
+        debug_assert!(self.free.len() < self.slots.len(), "slot {at} is in use");
+        let slot = self.slots[at as usize];
+        self.free.push(at);
+        Taken {
+            op: slot.op,
+            len_bytes: slot.len_bytes,
+            offset_bytes: slot.offset_bytes,
+            late: slot.begun.since(slot.due),
+            slat: slot.submitted.since(slot.begun),
+            clat: now.since(slot.submitted),
+            completed: slot.completed,
+            status: slot.status,
+            priority: slot.priority,
+        }
+    }
+}

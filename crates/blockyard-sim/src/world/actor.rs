@@ -1,0 +1,282 @@
+//! Actors: everything that acts in virtual time.
+//!
+//! An actor gets pieces of work on processors, submits bios, and learns of their ends. Jobs, workers, pollers, the handlers of
+//! completions and the contexts of an MMC host's driver are actors of the world itself. [`Work`] names the one that a piece of work
+//! belongs to, so these calls are static. A caller adds further actors with [`World::add_actor`], such as a thread that writes
+//! dirty pages back.
+//!
+//! # Rules
+//!
+//! - **[added-actor-keeps-nothing-alive]** A run ends with its last job. Actors that were added do not prolong it.
+
+use super::device::{CompletionHandler, VectorHandler};
+use super::mmc::{DriverContext, DriverTimer};
+use super::owner::Owner;
+use super::polling::Poller;
+use super::queue::Worker;
+use super::reading::PageCopy;
+use super::step::Job;
+use super::{Event, World};
+use blockyard::bio::{Bio, Flags};
+use blockyard::status::{Status, SubmitError};
+use blockyard::time::{Duration, Instant};
+use blockyard::unit::{CpuId, QueueId};
+use blockyard_devices::terms::Completion;
+use blockyard_trace::observe::Observer;
+use blockyard_trace::observe::{ActorId, Work};
+use core::fmt;
+use std::collections::VecDeque;
+
+/// The maximum number of actors that can be added to a world. Queues have room for so many more waiters.
+pub const ADDED_ACTORS_MAX: u32 = 16;
+
+/// Something that acts in virtual time.
+///
+/// A piece of work occupies a processor from its beginning for the time that it costs. Its changes happen at the beginning, in
+/// [`act`](Self::act), and its consequences for others at the end. The contexts of an MMC host's driver are the exception: their
+/// changes come at the end ([`begin_paying`](Self::begin_paying), [`on_paid`](Self::on_paid)).
+pub trait Actor<O>: fmt::Debug {
+    /// Returns the queue whose lock the next piece of work needs before it begins ([lock-before-work]).
+    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+        let _ = world;
+        None
+    }
+
+    /// Begins work that changes nothing before `cpu` has paid for it. Returns whether the actor works in this way;
+    /// otherwise [`Self::act`] does the work.
+    fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
+        let _ = (world, cpu);
+        false
+    }
+
+    /// Takes effect, now that `cpu` has paid for the work of [`Self::begin_paying`].
+    fn on_paid(&mut self, world: &mut World<O>, cpu: CpuId) {
+        let _ = (world, cpu);
+    }
+
+    /// Does a piece of work on `cpu`. Returns its cost, without the locks that it used.
+    fn act(&mut self, world: &mut World<O>, cpu: CpuId) -> Duration {
+        let _ = (world, cpu);
+        Duration::ZERO
+    }
+
+    /// Plans what follows the piece of work on `cpu`, which began now and costs `cost` in all. Returns how much longer the
+    /// actor keeps the processor.
+    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
+        let _ = (world, cpu, cost);
+        Duration::ZERO
+    }
+
+    /// Notes that bio `number` of the actor has ended. Returns whether the actor is to be woken.
+    fn on_bio_end(&mut self, world: &mut World<O>, number: u32, status: Status) -> bool {
+        let _ = (world, number, status);
+        false
+    }
+}
+
+/// Each piece of work belongs to one actor. This is the list of the world's own.
+impl<O: Observer> Actor<O> for Work {
+    fn queue_to_lock(&self, world: &World<O>) -> Option<QueueId> {
+        match *self {
+            Self::Complete { finished, interrupt } => {
+                CompletionHandler { finished, interrupt }.queue_to_lock(world)
+            }
+            Self::Vector(hctx) => VectorHandler(hctx).queue_to_lock(world),
+            Self::Run { by, queue, hctx } => Worker { by, queue, hctx }.queue_to_lock(world),
+            Self::Step(task) => Job(task).queue_to_lock(world),
+            Self::Actor(id) => world.queue_to_lock_for(id),
+            _ => None,
+        }
+    }
+
+    fn begin_paying(&mut self, world: &mut World<O>, cpu: CpuId) -> bool {
+        match *self {
+            Self::Interrupt | Self::Host(_) => DriverContext::of(self).begin_paying(world, cpu),
+            _ => false,
+        }
+    }
+
+    fn act(&mut self, world: &mut World<O>, cpu: CpuId) -> Duration {
+        match *self {
+            Self::Complete { finished, interrupt } => {
+                CompletionHandler { finished, interrupt }.act(world, cpu)
+            }
+            Self::Vector(hctx) => VectorHandler(hctx).act(world, cpu),
+            Self::Run { by, queue, hctx } => Worker { by, queue, hctx }.act(world, cpu),
+            Self::Step(task) => Job(task).act(world, cpu),
+            Self::Copy(task) => PageCopy(task).act(world, cpu),
+            Self::Look(task) => Poller(task).act(world, cpu),
+            Self::Actor(id) => world.let_act(id, cpu),
+            Self::Timer => DriverTimer.act(world, cpu),
+            Self::Interrupt | Self::Host(_) | Self::Act(..) => {
+                unreachable!("{self:?} changes the world when it has been paid for")
+            }
+        }
+    }
+
+    fn plan_next(&mut self, world: &mut World<O>, cpu: CpuId, cost: Duration) -> Duration {
+        match *self {
+            Self::Step(task) => Job(task).plan_next(world, cpu, cost),
+            Self::Copy(task) => PageCopy(task).plan_next(world, cpu, cost),
+            Self::Look(task) => Poller(task).plan_next(world, cpu, cost),
+            Self::Run { by, queue, hctx } => Worker { by, queue, hctx }.plan_next(world, cpu, cost),
+            Self::Actor(id) => world.let_plan(id, cpu, cost),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// An actor that was added, and the processor on which it acts.
+#[derive(Debug)]
+pub(super) struct Added<O> {
+    cpu: CpuId,
+    /// The actor; `None` while a call of the actor is under way.
+    actor: Option<Box<dyn Actor<O> + Send>>,
+    /// The bios that ended during such a call. The actor learns of them at its end.
+    ended: VecDeque<(u32, Status)>,
+    /// Whether a queue has refused the actor's bio for lack of a tag, and none has entered since.
+    was_refused: bool,
+}
+
+/// What a message says when an actor is called during its own call.
+const BUSY: &str = "an actor should be called by one call at a time";
+
+impl<O> World<O> {
+    fn added(&mut self, id: ActorId) -> &mut Added<O> {
+        &mut self.actors[id.0 as usize]
+    }
+
+    fn queue_to_lock_for(&self, id: ActorId) -> Option<QueueId> {
+        self.actors[id.0 as usize].actor.as_ref().and_then(|actor| actor.queue_to_lock(self))
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// Adds an actor, which `make` makes with its number. It acts on `cpu`, for the first time at `begin`
+    /// ([added-actor-keeps-nothing-alive]).
+    ///
+    /// # Panics
+    ///
+    /// Panics if the world has [`ADDED_ACTORS_MAX`] such actors, if `cpu` is no processor of the machine, and if `begin` is in
+    /// the past.
+    pub fn add_actor(
+        &mut self,
+        cpu: CpuId,
+        begin: Instant,
+        make: impl FnOnce(ActorId) -> Box<dyn Actor<O> + Send>,
+    ) -> ActorId {
+        let number = u32::try_from(self.actors.len()).unwrap_or(u32::MAX);
+        assert!(number < ADDED_ACTORS_MAX, "a world has at most {ADDED_ACTORS_MAX} added actors");
+        assert!(cpu.index() < self.cpus.len(), "an actor on {cpu:?} of {}", self.cpus.len());
+        let id = ActorId(number);
+        self.actors.push(Added {
+            cpu,
+            actor: Some(make(id)),
+            ended: VecDeque::new(),
+            was_refused: false,
+        });
+        self.wake_actor_at(id, begin);
+        id
+    }
+
+    /// Wakes actor `id` at `at`. The timer costs no processor time. An actor may have several wake-ups before it, and acts once
+    /// for each.
+    ///
+    /// # Panics
+    ///
+    /// Panics if `at` is in the past.
+    pub fn wake_actor_at(&mut self, id: ActorId, at: Instant) {
+        assert!(at >= self.now, "actor {} wants to be woken at {at}, in the past", id.0);
+        self.events.push(at, Event::WakeActor(id));
+    }
+
+    /// Submits `bio` to `queue` for actor `id`, from its processor. The cookie of the bio is the number, below 2^32, that
+    /// [`Actor::on_bio_end`] gets. Call this only from the actor's own calls. Returns the cost of what follows at once, which
+    /// belongs to that of the call.
+    ///
+    /// # Errors
+    ///
+    /// The queue's. After [`SubmitError::NoTag`] the actor is woken when a tag is free for it.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the bio asks to be polled for: nobody would poll.
+    pub fn submit_for_actor(
+        &mut self,
+        id: ActorId,
+        queue: QueueId,
+        bio: Bio,
+    ) -> Result<Duration, SubmitError> {
+        assert!(!bio.flags.contains(Flags::POLLED), "nobody polls for actor {}", id.0);
+        let number = u32::try_from(bio.cookie).expect("the number of a bio should fit 32 bits");
+        let owner = Owner::Added(id);
+        let bio = Bio { cookie: owner.cookie(number), ..bio }.with_submitter(owner.submitter());
+        let cpu = self.added(id).cpu;
+        if let Err(reason) = self.submit(queue, cpu, bio) {
+            if reason == SubmitError::NoTag {
+                self.added(id).was_refused = true;
+                self.queues[queue.index()]
+                    .wait(&mut self.host, cpu, &bio, owner.waiter(), self.now)
+                    .expect("every actor should have room to wait for a tag");
+            }
+            return Err(reason);
+        }
+        if core::mem::take(&mut self.added(id).was_refused) {
+            self.queues[queue.index()].waiter_entered(&mut self.host, cpu, &bio);
+        }
+        let mut cost = self.follow_up(queue, false);
+        if self.completion == Completion::WithinCall {
+            cost += self.complete_at_once();
+        }
+        Ok(cost)
+    }
+
+    /// Gives an actor that has been woken to its processor.
+    pub(super) fn on_actor_wake(&mut self, id: ActorId) {
+        let cpu = self.added(id).cpu;
+        self.give_work(cpu, Work::Actor(id));
+    }
+
+    /// Wakes actor `id` for a processor that is at work. Returns the cost to that processor.
+    pub(super) fn wake_actor(&mut self, id: ActorId) -> Duration {
+        self.totals.wakeups += 1;
+        self.schedule_soon(self.now + self.machine.wakeup, Event::WakeActor(id));
+        self.machine.wakeup
+    }
+
+    fn let_act(&mut self, id: ActorId, cpu: CpuId) -> Duration {
+        let mut actor = self.added(id).actor.take().expect(BUSY);
+        let cost = actor.act(self, cpu);
+        cost + self.put_back(id, actor)
+    }
+
+    fn let_plan(&mut self, id: ActorId, cpu: CpuId, cost: Duration) -> Duration {
+        let mut actor = self.added(id).actor.take().expect(BUSY);
+        let more = actor.plan_next(self, cpu, cost);
+        more + self.put_back(id, actor)
+    }
+
+    /// Ends a call of an actor, and tells it of the bios that ended during the call. Returns the cost of its wake-up, if one of
+    /// them wakes it.
+    fn put_back(&mut self, id: ActorId, mut actor: Box<dyn Actor<O> + Send>) -> Duration {
+        let mut wakes = false;
+        while let Some((number, status)) = self.added(id).ended.pop_front() {
+            wakes |= actor.on_bio_end(self, number, status);
+        }
+        self.added(id).actor = Some(actor);
+        if wakes { self.wake_actor(id) } else { Duration::ZERO }
+    }
+
+    /// Tells an actor that its bio `number` has ended. Returns the cost of its wake-up, if there is one.
+    pub(super) fn end_bio_of_actor(
+        &mut self,
+        id: ActorId,
+        number: u32,
+        status: Status,
+    ) -> Duration {
+        self.added(id).ended.push_back((number, status));
+        // A device that completes within the call ends a bio while its actor still submits.
+        let Some(actor) = self.added(id).actor.take() else { return Duration::ZERO };
+        self.put_back(id, actor)
+    }
+}
