@@ -1,4 +1,4 @@
-//! What is measured of a task, and from when on.
+//! The measurements of a task, and the instant from which they count.
 
 use super::Task;
 use crate::measure::JobStats;
