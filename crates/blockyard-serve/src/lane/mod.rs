@@ -340,7 +340,10 @@ impl Lane {
 
     /// Advances the queue of `disk` and returns the jobs that have ended to their owners.
     fn advance_disk(&mut self, disk: usize) {
-        DiskRounds { lane: self, disk, last_door: None }.take_rounds(); // [turn-is-bounded]
+        let mut rounds = DiskRounds { lane: self, disk, last_door: None, ended: 0 };
+        rounds.take_rounds(); // [turn-is-bounded]
+        let ended = rounds.ended;
+        self.spin.count_ended_requests(ended);
         self.services.start_file_io(disk);
     }
 
@@ -608,6 +611,8 @@ struct DiskRounds<'a> {
     /// The door that got the job before. Most jobs of a turn are one door's, which is scheduled
     /// once for all of them.
     last_door: Option<u32>,
+    /// The number of jobs that have ended.
+    ended: u32,
 }
 
 impl Rounds for DiskRounds<'_> {
@@ -625,12 +630,13 @@ impl Rounds for DiskRounds<'_> {
     #[inline]
     fn return_to_owner(&mut self, ended: EndedJob) {
         let EndedJob { status, job: Job { transfer, owner, .. }, .. } = ended;
-        let Lane { services, doors, spin, .. } = &mut *self.lane;
-        spin.count_ended_request();
+        self.ended += 1;
+        let Lane { services, doors, .. } = &mut *self.lane;
         match owner {
             Owner::Door { door, token } => {
                 // The door answers at the end of this turn, together with its other requests.
-                if self.last_door.replace(door) != Some(door) {
+                if self.last_door != Some(door) {
+                    self.last_door = Some(door);
                     services.schedule_door(door);
                 }
                 doors[door].finish_request(token, status, transfer, services);

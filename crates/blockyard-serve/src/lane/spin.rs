@@ -52,9 +52,9 @@ impl Spin {
         Self { has_others: processors > 1, since: None, pauses: 0, left: 0, ended: 0 }
     }
 
-    /// Notes that a request has ended.
-    pub(super) const fn count_ended_request(&mut self) {
-        self.ended = self.ended.saturating_add(1);
+    /// Notes that `count` requests have ended.
+    pub(super) const fn count_ended_requests(&mut self, count: u32) {
+        self.ended = self.ended.saturating_add(count);
     }
 
     /// Returns whether requests have ended since the last look.
@@ -165,7 +165,7 @@ mod tests {
     fn a_lane_that_has_ended_many_requests_sleeps_at_once() {
         let mut spin = Spin::new(2);
         let mut after = |ended| {
-            (0..ended).for_each(|_| spin.count_ended_request());
+            spin.count_ended_requests(ended);
             let spins = spin.should_look_again(false, Instant::ZERO);
             spin.note_completion(Instant::ZERO);
             spins

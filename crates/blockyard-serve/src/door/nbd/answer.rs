@@ -12,11 +12,12 @@ use blockyard_wire::nbd::{ANSWER_BYTES_MAX, Errno, Request, STATE_HOLE, STATE_ZE
 const STATUS_BYTES: usize = STATUS_BYTES_MIN + 16 * RUNS_MAX;
 
 impl Client {
-    /// Answers a request that ended at the disk.
+    /// Answers a request that ended at `disk`.
     #[inline]
     pub(super) fn answer_ended(
         &mut self,
         request: Request,
+        disk: usize,
         status: Status,
         transfer: Transfer,
         lane: &mut Services,
@@ -31,8 +32,7 @@ impl Client {
                 self.batch.push_pages(pages, lead..lead + len);
             }
             _ => {
-                let disk = lane.disk(self.session.serving().disk);
-                let (map, range) = disk.own_data(transfer.offset, transfer.len);
+                let (map, range) = lane.disk(disk).own_data(transfer.offset, transfer.len);
                 self.batch.push_map(map, range);
             }
         }
