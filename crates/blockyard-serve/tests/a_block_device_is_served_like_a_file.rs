@@ -60,8 +60,9 @@ fn trim_frees_space_on_a_device_that_cannot_zero() {
     fs::remove_file(file).unwrap();
 }
 
-/// FAST_ZERO on a device that cannot zero was refused, but Linux had dropped what the page cache held of the range: writes
-/// that were answered and not flushed. Of a part of a page, the cache then held zeroes.
+/// FAST_ZERO on a device that cannot zero was refused, but Linux had dropped what the page cache
+/// held of the range: writes that were answered and not flushed. Of a part of a page, the cache
+/// then held zeroes.
 ///
 /// Checks [refused-zeroes-change-nothing].
 #[test]

@@ -108,8 +108,8 @@ fn with_little_memory(patience: Duration) -> (Running, std::path::PathBuf) {
     (running, path)
 }
 
-/// Clients that hold all of a lane's memory, in replies that they do not read or WRITEs that they do not finish,
-/// are cut off when another client waits for memory, and not before.
+/// Clients that hold all of a lane's memory, in replies that they do not read or WRITEs that they
+/// do not finish, are cut off when another client waits for memory, and not before.
 ///
 /// Checks [idle-holder-cut-off] and [own-memory-for-each-client].
 #[test]
@@ -152,8 +152,8 @@ fn a_client_that_keeps_memory_from_others_is_cut_off() {
     }
 }
 
-/// A client gets the turn beside a long reply, whose end gives the lane's reserve back, and then falls silent. It is cut off, and
-/// another client writes.
+/// A client gets the turn beside a long reply, whose end gives the lane's reserve back, and then
+/// falls silent. It is cut off, and another client writes.
 ///
 /// Checks [idle-holder-cut-off].
 #[test]
@@ -180,8 +180,8 @@ fn a_client_that_keeps_the_turn_from_others_is_cut_off() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A slow reader and a slow writer hold memory for many times the lane's patience while others wait. Neither is cut
-/// off.
+/// A slow reader and a slow writer hold memory for many times the lane's patience while others
+/// wait. Neither is cut off.
 ///
 /// Checks [idle-holder-cut-off].
 #[test]
@@ -276,7 +276,8 @@ fn file_of_many_runs() -> std::path::PathBuf {
     path
 }
 
-/// A client that reads no answer to its requests for status once had all of them written: a megabyte that no limit counted.
+/// A client that reads no answer to its requests for status once had all of them written: a
+/// megabyte that no limit counted.
 ///
 /// Checks [unread-status-is-short].
 #[test]
@@ -307,8 +308,8 @@ fn statuses_that_nobody_reads_are_not_written() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// One client requests the status of a file with a thousand runs a hundred times and then sends nothing more. Each
-/// request is answered, and another client's read does not wait for them.
+/// One client requests the status of a file with a thousand runs a hundred times and then sends
+/// nothing more. Each request is answered, and another client's read does not wait for them.
 ///
 /// Checks [status-in-slices].
 #[test]
@@ -344,7 +345,8 @@ fn a_client_that_chooses_no_export_in_time_is_cut_off() {
     running.stop();
 }
 
-/// Clients that choose no export fill all connections repeatedly. A client that chooses an export still gets in.
+/// Clients that choose no export fill all connections repeatedly. A client that chooses an export
+/// still gets in.
 ///
 /// Checks [silent-client-makes-room].
 #[test]

@@ -1,5 +1,5 @@
-//! Disks under layers: a model decides when and with which status requests complete, in order of arrival. Delays,
-//! rates and faults apply as configured. The data always comes from the medium.
+//! Disks under layers: a model decides when and with which status requests complete, in order of
+//! arrival. Delays, rates and faults apply as configured. The data always comes from the medium.
 
 mod nbd;
 
@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 const MIB: u64 = 1 << 20;
 
-/// A model that serves one request at a time, each for `takes`, and fails writes to its first sector.
+/// A model that serves one request at a time, each for `takes`, and fails writes to its first
+/// sector.
 #[derive(Clone, Debug)]
 struct OneByOne {
     takes: Duration,
@@ -118,7 +119,8 @@ fn requests_take_the_time_of_the_model_in_order_of_arrival() {
         let running = Running::start(one_by_one(disk(source), Duration::from_ms(4)), |_| ());
         let mut client = running.client();
         let took = elapsed_ms(|| {
-            // There are far fewer tags. A request that waits for one must not overtake a request that has one.
+            // There are far fewer tags. A request that waits for one must not overtake a request
+            // that has one.
             let sent: Vec<_> = (1..=20).map(|block| send_write(&mut client, block)).collect();
             let replied = sent.iter().map(|_| client.reply().unwrap());
             assert_eq!(
@@ -183,7 +185,8 @@ fn fault_rules_fail_or_lose_the_requests_that_they_match() {
         let layers = Layers { faults: Some(faults()), ..Layers::default() };
         let running = Running::start(DiskConfig { layers, ..disk(source) }, |_| ());
         let mut client = running.client();
-        // The second rule does not see writes that the first rule failed, so its second write is the third.
+        // The second rule does not see writes that the first rule failed, so its second write is
+        // the third.
         let errors = [1, 2, 3, 4].map(|with| client.write(with * 4096, &[1; 4096]));
         assert_eq!(errors, [0, EIO, 0, 0]);
         let kept = [1, 2, 3, 4].map(|at| client.read(at * 4096, 1)[0]);

@@ -1,5 +1,6 @@
-//! Reads and writes beyond the end of a truncated file fail. The log has one line for the disk, and a metric counts them.
-//! Reads used to return zeroes silently. Writes used to make the file long again, so later reads did.
+//! Reads and writes beyond the end of a truncated file fail. The log has one line for the disk, and
+//! a metric counts them. Reads used to return zeroes silently. Writes used to make the file long
+//! again, so later reads did.
 
 mod nbd;
 

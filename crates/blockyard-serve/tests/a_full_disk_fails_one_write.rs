@@ -1,7 +1,7 @@
 //! If the file system under a disk is full, a write fails with ENOSPC and the session continues.
 //!
-//! The test mounts a small file system in its own mount namespace. Where that is not permitted it prints a line
-//! and passes.
+//! The test mounts a small file system in its own mount namespace. Where that is not permitted it
+//! prints a line and passes.
 
 mod nbd;
 

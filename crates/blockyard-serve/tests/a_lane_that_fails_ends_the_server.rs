@@ -1,4 +1,5 @@
-//! A lane whose io_uring or epoll fails ends the server: the clients of all lanes are disconnected and the error comes back.
+//! A lane whose io_uring or epoll fails ends the server: the clients of all lanes are disconnected
+//! and the error comes back.
 #![expect(unsafe_code, reason = "a test replaces a descriptor that the lane owns")]
 
 mod nbd;
@@ -11,7 +12,8 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::mpsc;
 
-/// Returns the number of a descriptor of an io_uring or epoll of this process: the lanes have no others.
+/// Returns the number of a descriptor of an io_uring or epoll of this process: the lanes have no
+/// others.
 fn ring() -> i32 {
     let entries = fs::read_dir("/proc/self/fd").unwrap().map(Result::unwrap);
     let is_ring = |entry: &fs::DirEntry| {
@@ -23,7 +25,8 @@ fn ring() -> i32 {
     entry.file_name().to_str().unwrap().parse().unwrap()
 }
 
-/// Clients once hung at a lane that had failed, while the other lane went on ([server-ends-with-lane]).
+/// Clients once hung at a lane that had failed, while the other lane went on
+/// ([server-ends-with-lane]).
 #[test]
 fn all_clients_are_disconnected_and_the_error_is_returned() {
     let (failures, failed) = mpsc::channel();

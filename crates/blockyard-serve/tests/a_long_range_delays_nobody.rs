@@ -1,5 +1,5 @@
-//! Zeroing and discarding whole disks takes long where the lane's own thread does the work. Other clients are answered
-//! meanwhile. They used to wait until the last of these requests had ended.
+//! Zeroing and discarding whole disks takes long where the lane's own thread does the work. Other
+//! clients are answered meanwhile. They used to wait until the last of these requests had ended.
 
 mod extended;
 mod nbd;
@@ -68,7 +68,8 @@ fn zeroing_a_btt_delays_nobody() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A disk without data ends each part of a range at once. A lane did all billions of parts in one turn ([turn-is-bounded]).
+/// A disk without data ends each part of a range at once. A lane did all billions of parts in one
+/// turn ([turn-is-bounded]).
 #[test]
 fn a_range_of_exabytes_of_a_disk_without_data_delays_nobody() {
     let running = Running::start(disk(Source::Null { bytes: 1 << 62 }), |config| {

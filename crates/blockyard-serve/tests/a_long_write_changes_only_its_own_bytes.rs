@@ -1,4 +1,5 @@
-//! Long payloads are received in place. Whatever happens to the connection or the request, no other byte changes.
+//! Long payloads are received in place. Whatever happens to the connection or the request, no other
+//! byte changes.
 
 mod extended;
 mod nbd;

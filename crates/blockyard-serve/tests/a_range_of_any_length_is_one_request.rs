@@ -1,5 +1,5 @@
-//! With extended headers TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS take 64-bit lengths. A bio of the core has at
-//! most 2 TiB.
+//! With extended headers TRIM, WRITE_ZEROES, CACHE and BLOCK_STATUS take 64-bit lengths. A bio of
+//! the core has at most 2 TiB.
 
 mod extended;
 mod nbd;
@@ -74,7 +74,8 @@ impl Watcher for Requests {
     }
 }
 
-/// A file system locks a file while it frees a range of it. A long range is freed in parts, so that others get their turns.
+/// A file system locks a file while it frees a range of it. A long range is freed in parts, so that
+/// others get their turns.
 #[test]
 fn a_long_range_of_a_file_is_freed_part_by_part() {
     let path = nbd::file(1 << 30);

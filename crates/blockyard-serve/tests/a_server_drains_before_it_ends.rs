@@ -1,4 +1,5 @@
-//! Before it exits, a server executes and answers every request that it has taken. It refuses later requests.
+//! Before it exits, a server executes and answers every request that it has taken. It refuses later
+//! requests.
 
 mod extended;
 mod nbd;
@@ -76,8 +77,9 @@ fn a_client_that_does_not_read_does_not_delay_exit() {
     drop(client);
 }
 
-/// Ranges of exabytes were worked on until the drain's time was over, whether or not somebody waited for them, and the last
-/// flush did not happen ([last-flush-in-time], [abandoned-range-stops]).
+/// Ranges of exabytes were worked on until the drain's time was over, whether or not somebody
+/// waited for them, and the last flush did not happen ([last-flush-in-time],
+/// [abandoned-range-stops]).
 #[test]
 fn a_range_of_exabytes_does_not_use_up_the_time_of_the_last_flush() {
     const BYTES: u64 = 1 << 62;
@@ -135,7 +137,8 @@ fn a_server_that_never_sleeps_serves_and_exits() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// A TCP client that went on sending was once reset before it had read its last replies ([last-reply-arrives]).
+/// A TCP client that went on sending was once reset before it had read its last replies
+/// ([last-reply-arrives]).
 #[test]
 fn a_tcp_client_that_goes_on_sending_gets_its_last_reply() {
     gets_every_reply(100, Duration::from_millis(1));
@@ -147,9 +150,9 @@ fn a_slow_tcp_client_that_goes_on_sending_gets_its_last_reply() {
     gets_every_reply(40, Duration::from_millis(60));
 }
 
-/// A client goes on sending reads while the server ends, which begins once the server has taken `count` of them. The
-/// client waits before it reads each reply, so the replies queue up: there are some on their way when the server ends the
-/// session.
+/// A client goes on sending reads while the server ends, which begins once the server has taken
+/// `count` of them. The client waits before it reads each reply, so the replies queue up: there are
+/// some on their way when the server ends the session.
 fn gets_every_reply(count: u64, pause: Duration) {
     const BYTES: u32 = 1 << 16;
     let any_port = Address::Tcp("127.0.0.1:0".to_owned());

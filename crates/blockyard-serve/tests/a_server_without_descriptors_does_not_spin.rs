@@ -1,4 +1,5 @@
-//! A server without free descriptors cannot accept a client. The client waits, and the server sleeps meanwhile.
+//! A server without free descriptors cannot accept a client. The client waits, and the server
+//! sleeps meanwhile.
 
 mod nbd;
 

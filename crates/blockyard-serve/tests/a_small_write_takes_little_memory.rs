@@ -1,4 +1,5 @@
-//! A write that waits for a slow disk holds memory for its own payload, not for the whole input buffer.
+//! A write that waits for a slow disk holds memory for its own payload, not for the whole input
+//! buffer.
 
 mod nbd;
 

@@ -1,4 +1,5 @@
-//! Truncating the file of a served BTT fails that export alone. The server used to die of SIGBUS with every export.
+//! Truncating the file of a served BTT fails that export alone. The server used to die of SIGBUS
+//! with every export.
 
 mod nbd;
 
@@ -76,7 +77,8 @@ fn a_truncated_export_fails_and_the_others_continue() {
             client.bye();
             other.bye();
             running.server.stopper().stop();
-            // The final flush of a broken mapping fails. With synchronised writes there is nothing to flush.
+            // The final flush of a broken mapping fails. With synchronised writes there is nothing
+            // to flush.
             assert_eq!(running.server.join().is_err(), durability == Durability::Process);
             let disks = happened.try_iter().filter_map(|event| match event {
                 Event::Disk(event) => Some((event.disk, event.harm)),
@@ -113,9 +115,10 @@ const ASKS: [(&str, Ask); 3] = [
     ("trim", |client| client.call(TRIM, 8 * 512, 512)),
 ];
 
-/// A file was cut within the map of a synchronised table. A later write to a sector behind the cut made the file long again,
-/// and other sectors, which were durable, then read as zeroes with success. Or another program made it long again.
-/// Whatever was cut off, every request fails from the first one on, and the server writes nothing beyond the cut.
+/// A file was cut within the map of a synchronised table. A later write to a sector behind the cut
+/// made the file long again, and other sectors, which were durable, then read as zeroes with
+/// success. Or another program made it long again. Whatever was cut off, every request fails from
+/// the first one on, and the server writes nothing beyond the cut.
 ///
 /// Checks [no-answer-from-a-cut-file] and [cut-file-stays-broken].
 #[test]
@@ -171,15 +174,18 @@ fn a_cut_anywhere_fails_every_request_for_ever() {
     }
 }
 
-/// A cut within a page leaves the page readable, with zeroes behind the end. The next request notices, whatever it is.
+/// A cut within a page leaves the page readable, with zeroes behind the end. The next request
+/// notices, whatever it is.
 ///
 /// Checks [no-answer-from-a-cut-file].
 #[test]
 fn a_cut_within_a_page_fails_every_request_from_then_on() {
-    // The map of an image of 32 MiB, from the format's table of images, and the first arena's start.
+    // The map of an image of 32 MiB, from the format's table of images, and the first arena's
+    // start.
     const MAP: u64 = 33_267_712 + 4096;
     let flush: (&str, Ask) = ("flush", |client| client.call(FLUSH, 0, 0));
-    // Within the last page, which has no data, and before the map entry of the sector, in the page that has it.
+    // Within the last page, which has no data, and before the map entry of the sector, in the page
+    // that has it.
     for cut in [(32 << 20) - 1, MAP + 7 * 4] {
         for (name, ask) in ASKS.into_iter().chain([flush]) {
             let path = image();

@@ -1,7 +1,8 @@
 //! An idle export takes little memory, and so does a scrape of its metrics.
 //!
-//! Each line of `/metrics` once built a structure of 1 MB, so a scrape of one export took 0.32 s of processor time. Each
-//! export held such a structure in each lane, and a lane copied those of all exports in one turn.
+//! Each line of `/metrics` once built a structure of 1 MB, so a scrape of one export took 0.32 s of
+//! processor time. Each export held such a structure in each lane, and a lane copied those of all
+//! exports in one turn.
 
 #![allow(unsafe_code, reason = "a counting allocator has no safe form")]
 
@@ -62,7 +63,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Starts a server with one lane, and with disks of the depth that `blockyard serve` gives them, behind mq-deadline.
+/// Starts a server with one lane, and with disks of the depth that `blockyard serve` gives them,
+/// behind mq-deadline.
 fn start(exports: usize) -> Running {
     let disk = DiskConfig { depth: 128, policies: Policies::mq_deadline(), ..memory(1 << 20) };
     Running::start(disk.clone(), |config| {

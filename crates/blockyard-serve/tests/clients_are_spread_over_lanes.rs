@@ -78,7 +78,8 @@ fn client(running: &Running, name: &str) -> Client {
     Client::connect_to(&running.socket, name).unwrap()
 }
 
-/// An operator who does not choose the number of lanes had one lane, and so one processor, for all clients.
+/// An operator who does not choose the number of lanes had one lane, and so one processor, for all
+/// clients.
 #[test]
 fn by_default_clients_have_lanes_of_their_own() {
     let seen = Seen::default();
@@ -95,7 +96,8 @@ fn by_default_clients_have_lanes_of_their_own() {
     running.stop();
 }
 
-/// One lane served all disks if one of them had a delay, a rate, rules or a model; other numbers of lanes were refused.
+/// One lane served all disks if one of them had a delay, a rate, rules or a model; other numbers of
+/// lanes were refused.
 ///
 /// Checks [served-at-home].
 #[test]

@@ -1,5 +1,5 @@
-//! Several clients write neighbouring ranges of any alignment at once. No byte is lost to a concurrent write to the
-//! same sector or block.
+//! Several clients write neighbouring ranges of any alignment at once. No byte is lost to a
+//! concurrent write to the same sector or block.
 
 mod nbd;
 
@@ -91,7 +91,8 @@ fn direct_io_keeps_every_byte() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// The disk's refusals. The reason says whether the conflicting write is in the same lane or in another.
+/// The disk's refusals. The reason says whether the conflicting write is in the same lane or in
+/// another.
 #[derive(Debug, Default)]
 struct Refusals(Arc<Mutex<Vec<Busy>>>);
 
@@ -106,8 +107,8 @@ impl Watcher for Refusals {
     }
 }
 
-/// Several clients write parts of one block at once. The end of the conflicting write wakes a write that waits; it
-/// does not depend on the retry timer.
+/// Several clients write parts of one block at once. The end of the conflicting write wakes a write
+/// that waits; it does not depend on the retry timer.
 ///
 /// Checks [edge-has-one-writer].
 #[test]
@@ -166,7 +167,8 @@ fn a_write_of_32_mebibytes_is_kept_whole() {
     std::fs::remove_file(path).unwrap();
 }
 
-/// Only one export of one server may write a file, because partial-block writes are ordered within an export.
+/// Only one export of one server may write a file, because partial-block writes are ordered within
+/// an export.
 #[test]
 fn a_served_file_has_no_other_writer() {
     let path = nbd::file(1 << 20);

@@ -1,5 +1,6 @@
-//! Ten thousand sessions are cut off at any point, send garbage, or end properly. Other clients are not affected,
-//! and nothing leaks. The test is alone in its file because it counts resources of the process.
+//! Ten thousand sessions are cut off at any point, send garbage, or end properly. Other clients are
+//! not affected, and nothing leaks. The test is alone in its file because it counts resources of
+//! the process.
 
 mod nbd;
 
@@ -30,7 +31,8 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Runs a session that is cut off in the handshake, in a header or in a payload, or leaves replies unread.
+/// Runs a session that is cut off in the handshake, in a header or in a payload, or leaves replies
+/// unread.
 fn cut_session(running: &Running, random: &mut Random) {
     if random.below(4) == 0 {
         let mut stream = UnixStream::connect(&running.socket).unwrap();
@@ -56,8 +58,8 @@ fn cut_session(running: &Running, random: &mut Random) {
     let _ = client.stream.write_all(&bytes[..cut]);
 }
 
-/// Sends random bytes instead of the handshake, after its first words, or instead of requests. Some of the latter
-/// start like a request.
+/// Sends random bytes instead of the handshake, after its first words, or instead of requests. Some
+/// of the latter start like a request.
 fn garbage_session(running: &Running, random: &mut Random) {
     let mut bytes: Vec<u8> =
         (0..random.below(3000)).map(|_| random.below(256).to_be_bytes()[7]).collect();

@@ -1,6 +1,8 @@
-//! Every fault rule either fires on every kind of disk or is refused at the start with its name and the disk's.
+//! Every fault rule either fires on every kind of disk or is refused at the start with its name and
+//! the disk's.
 //!
-//! A rule for flushes once never fired on a memory disk: the disk has no cache, so flushes ended above its layers.
+//! A rule for flushes once never fired on a memory disk: the disk has no cache, so flushes ended
+//! above its layers.
 
 mod nbd;
 

@@ -1,4 +1,5 @@
-//! A TLS handshake takes a signature. With RSA and 4096 bits, that is the time of hundreds of reads.
+//! A TLS handshake takes a signature. With RSA and 4096 bits, that is the time of hundreds of
+//! reads.
 
 mod certificates;
 mod nbd;
@@ -40,8 +41,8 @@ fn begun(socket: &Path, hello: &[u8]) -> UnixStream {
     stream
 }
 
-/// One peer began handshakes as fast as it could, and another client of the lane got 8 reads a second
-/// ([handshakes-get-a-tenth]).
+/// One peer began handshakes as fast as it could, and another client of the lane got 8 reads a
+/// second ([handshakes-get-a-tenth]).
 #[test]
 fn a_peer_that_begins_handshakes_does_not_take_the_lane_from_others() {
     let certificates = Certificates::new();
@@ -78,8 +79,8 @@ fn a_peer_that_begins_handshakes_does_not_take_the_lane_from_others() {
         }
         is_over.store(true, Ordering::Relaxed);
         let meanwhile = handshakes.load(Ordering::Relaxed) - before;
-        // A lane that gives handshakes a tenth of its time does hundreds of reads for each, on a busy machine some. Without a share,
-        // there were twenty handshakes for each read.
+        // A lane that gives handshakes a tenth of its time does hundreds of reads for each, on a
+        // busy machine some. Without a share, there were twenty handshakes for each read.
         assert!(2 * reads > meanwhile, "{reads} reads and {meanwhile} handshakes");
         reads
     });

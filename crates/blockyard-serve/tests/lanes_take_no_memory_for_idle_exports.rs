@@ -1,4 +1,5 @@
-//! A lane's queue of a disk has about 200 KiB. Each of 8 lanes had one for each export, whether or not it had a client there.
+//! A lane's queue of a disk has about 200 KiB. Each of 8 lanes had one for each export, whether or
+//! not it had a client there.
 
 mod nbd;
 

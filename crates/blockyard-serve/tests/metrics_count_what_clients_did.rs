@@ -1,4 +1,5 @@
-//! The metrics count the clients' requests in Prometheus' format, and bad HTTP requests are refused.
+//! The metrics count the clients' requests in Prometheus' format, and bad HTTP requests are
+//! refused.
 
 mod nbd;
 
@@ -44,7 +45,8 @@ fn metrics(running: &Running) -> String {
     text.to_owned()
 }
 
-/// Returns the samples by name and labels. Asserts that none is repeated and that its TYPE line comes first.
+/// Returns the samples by name and labels. Asserts that none is repeated and that its TYPE line
+/// comes first.
 fn samples(text: &str) -> BTreeMap<&str, f64> {
     assert!(text.ends_with('\n'));
     let (mut samples, mut families) = (BTreeMap::new(), Vec::new());

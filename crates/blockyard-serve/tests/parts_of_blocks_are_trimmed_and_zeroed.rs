@@ -1,4 +1,5 @@
-//! A client may trim and zero parts of minimum blocks. TRIM got EINVAL, and QEMU 10 then failed a discard.
+//! A client may trim and zero parts of minimum blocks. TRIM got EINVAL, and QEMU 10 then failed a
+//! discard.
 
 mod nbd;
 
@@ -65,7 +66,8 @@ fn a_table_trims_whole_sectors_and_zeroes_any_bytes() {
     }
 }
 
-/// A client zeroes the middle of sectors that another one writes, by another lane. The ends keep the last write.
+/// A client zeroes the middle of sectors that another one writes, by another lane. The ends keep
+/// the last write.
 ///
 /// Checks [rest-of-sector-kept].
 #[test]

@@ -1,4 +1,5 @@
-//! TLS: which clients are admitted, which bytes are dropped at its start, and that it carries all data.
+//! TLS: which clients are admitted, which bytes are dropped at its start, and that it carries all
+//! data.
 
 mod certificates;
 mod nbd;
@@ -23,7 +24,8 @@ const LIST: &[u8] = b"IHAVEOPT\0\0\0\x03\0\0\0\0";
 const STRUCTURED_REPLY: &[u8] = b"IHAVEOPT\0\0\0\x08\0\0\0\0";
 const ACK: [u8; 4] = [0, 0, 0, 1];
 
-/// Returns the configuration of a client that trusts the authority and presents the certificate `name`, if any.
+/// Returns the configuration of a client that trusts the authority and presents the certificate
+/// `name`, if any.
 fn config(certificates: &Certificates, name: Option<&str>) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     let read = |name: &str| {
@@ -105,7 +107,8 @@ fn starttls_drops_the_bytes_before_and_after_it() {
     running.stop();
 }
 
-/// A client under TLS writes for many times the lane's patience while another one waits for memory. It is not cut off.
+/// A client under TLS writes for many times the lane's patience while another one waits for memory.
+/// It is not cut off.
 ///
 /// Checks [idle-holder-cut-off].
 #[test]

@@ -19,7 +19,7 @@ use crate::parts::job::{Job, Jobs, Keeper, Owner, Place, Transfer};
 use crate::parts::loan::Loan;
 use crate::parts::map::Pages;
 use crate::parts::pool::{BUFFER_BYTES_MAX, Pool};
-use crate::parts::queue::{Asked, EndedJob, LaneQueue, ROUNDS_OF_A_TURN};
+use crate::parts::queue::{Asked, EndedJob, LaneQueue, Rounds};
 use crate::parts::ring::{IoEngine, Ring};
 use crate::parts::shape::Shape;
 use crate::parts::slab::Slab;
@@ -266,16 +266,7 @@ impl<D: Device> Lane<D> {
     /// Does everything that can be done now, and ends the requests that are over.
     fn advance(&mut self) {
         self.queue.submit_slices(self.now);
-        for _ in 0..ROUNDS_OF_A_TURN {
-            let mut has_submitted = false;
-            self.queue.advance(self.now);
-            while let Some(ended) = self.queue.next_ended(&mut has_submitted) {
-                self.end(ended);
-            }
-            if !has_submitted {
-                break;
-            }
-        }
+        self.take_rounds();
         let Some(ring) = &mut self.ring else { return };
         while let Some(begun) = self.outbox.begun.borrow_mut().pop_front() {
             let kept = Kept::Device { number: begun.number, _keepers: begun.keepers };
@@ -312,6 +303,23 @@ impl<D: Device> Lane<D> {
             loan.copy_from(0, &pages, lead..lead + loan.len());
         }
         self.pool.give(pages);
+    }
+}
+
+impl<D: Device> Rounds for Lane<D> {
+    #[inline]
+    fn advance_queue(&mut self) {
+        self.queue.advance(self.now);
+    }
+
+    #[inline]
+    fn next_ended(&mut self, submitted: &mut bool) -> Option<EndedJob> {
+        self.queue.next_ended(submitted)
+    }
+
+    #[inline]
+    fn return_to_owner(&mut self, ended: EndedJob) {
+        self.end(ended);
     }
 }
 

@@ -70,8 +70,21 @@ fn unreadable(error: io::Error) -> ProfileError {
 }
 
 fn stdin() -> io::Result<String> {
+    read_limited(io::stdin())
+}
+
+/// Reads all text of `source`.
+///
+/// # Errors
+///
+/// The text is longer than [`MAX_BYTES`]: without its end, it would be other rules. Or it cannot be read.
+fn read_limited(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
-    io::stdin().take(MAX_BYTES).read_to_string(&mut text)?;
+    source.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        let why = format!("fault rules have at most {MAX_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
     Ok(text)
 }
 
@@ -79,6 +92,17 @@ fn stdin() -> io::Result<String> {
 mod tests {
     use super::*;
     use blockyard::layer::fault::Turns;
+
+    /// Rules beyond the first 1 MiB were dropped without a word.
+    #[test]
+    fn a_text_beyond_the_limit_is_refused() {
+        let fits = vec![b'#'; 1 << 20];
+        let text = read_limited(fits.as_slice()).expect("a text of 1 MiB");
+        assert_eq!(text.len(), 1 << 20);
+        let longer = vec![b'#'; (1 << 20) + 1];
+        let refused = read_limited(longer.as_slice()).expect_err("a text of one byte more");
+        assert_eq!(refused.to_string(), "fault rules have at most 1048576 bytes");
+    }
 
     fn source(text: &str) -> FaultSource {
         text.parse().expect("every text is a source")

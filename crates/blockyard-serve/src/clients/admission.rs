@@ -1,4 +1,4 @@
-//! The clients that may use a disk: those from some addresses, those with some certificates, and how many at a time.
+//! The clients that may use a disk, by address and certificate, and their number at a time.
 
 use crate::clients::peer::{Origin, Peer};
 use core::fmt;
@@ -13,8 +13,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct Admission {
     /// A client comes from one of these places; empty for any place.
     pub places: Vec<Place>,
-    /// A client has a certificate for one of these names, as a DNS name or IP address in its subjectAltName; empty for any
-    /// client.
+    /// A client has a certificate for one of these names, as a DNS name or IP address in its
+    /// subjectAltName; empty for any client.
     pub names: Vec<ServerName<'static>>,
     /// The maximum number of clients at a time; `None` for no limit.
     pub clients_max: Option<usize>,
@@ -63,7 +63,8 @@ impl Place {
 
 /// Returns whether the first `bits` bits of both addresses are equal.
 fn is_within(from: IpAddr, network: IpAddr, bits: u8) -> bool {
-    // 10.1.2.3 and 10.0.0.0 differ first in bit 15, so both are in 10.0.0.0/8 and /15, but not in the same /16.
+    // 10.1.2.3 and 10.0.0.0 differ first in bit 15, so both are in 10.0.0.0/8 and /15, but not in
+    // the same /16.
     let equal_bits = match (from.to_canonical(), network) {
         (IpAddr::V4(from), IpAddr::V4(network)) => {
             (from.to_bits() ^ network.to_bits()).leading_zeros()

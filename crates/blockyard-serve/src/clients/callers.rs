@@ -1,11 +1,12 @@
-//! Callers of a service other than the disks, such as the metrics: a thread for each connection, and few connections.
+//! Callers of a service other than the disks, such as the metrics: few, each with a thread.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[caller-waits-for-room]** If the maximum number of connections is open, a further caller waits until one closes. Of the
-//!   open ones, the one that has kept its thread waiting longest is closed, if that is longer than the service's patience: it
-//!   has sent no question, or does not read its answer. So a silent caller delays others by no more than that, and a caller
-//!   that is quick is never closed.
+//! - **[caller-waits-for-room]** If the maximum number of connections is open, a further caller
+//!   waits until one closes. Of the open ones, the one that has kept its thread waiting longest is
+//!   closed, if that is longer than the service's patience: it has sent no question, or does not
+//!   read its answer. So a silent caller delays others by no more than that, and a caller that is
+//!   quick is never closed.
 
 use crate::clients::listen::{ACCEPT_REST, Listener};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -33,7 +34,7 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// The terms of an operator, whose command follows at once.
+    /// The terms of an operator, whose command follows immediately.
     pub(crate) const CONTROL: Self =
         Self { name: "control", open_max: 4, patience: Duration::from_secs(1) };
     /// The terms of Prometheus and of health checks, which must not wait for silent strangers.
@@ -138,7 +139,8 @@ impl Callers {
         Self { listener, stop, terms, open: Mutex::default(), left: Condvar::new() }
     }
 
-    /// Calls `converse` in a thread for each caller, until the bell rings and all callers have gone.
+    /// Calls `converse` in a thread for each caller, until the bell rings and all callers have
+    /// gone.
     pub(crate) fn serve(&self, converse: impl Fn(&Caller) + Sync) {
         std::thread::scope(|threads| {
             self.accept(threads, &converse);
@@ -183,8 +185,8 @@ impl Callers {
         }
     }
 
-    /// Returns whether there is room for another connection. Closes one if need be, or waits for a short time until one
-    /// closes ([caller-waits-for-room]).
+    /// Returns whether there is room for another connection. Closes one if need be, or waits for a
+    /// short time until one closes ([caller-waits-for-room]).
     fn make_room(&self) -> bool {
         let mut open = self.lock_open();
         if open.len() < self.terms.open_max {

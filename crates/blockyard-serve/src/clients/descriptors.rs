@@ -2,9 +2,10 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[operator-has-descriptors]** As many clients are admitted as leave [`RESERVED`] descriptors to the operator. Whatever else
-//!   the process opens meanwhile, clients leave three quarters of these. Exports that are added leave half, for the
-//!   connections of the control socket and the metrics: an operator who has added too many exports can still remove them.
+//! - **[operator-has-descriptors]** As many clients are admitted as leave [`RESERVED`] descriptors
+//!   to the operator. Whatever else the process opens meanwhile, clients leave three quarters of
+//!   these. Exports that are added leave half, for the connections of the control socket and the
+//!   metrics: an operator who has added too many exports can still remove them.
 
 use crate::clients::callers::Terms;
 use rustix::process::{Resource, getrlimit};
@@ -13,7 +14,8 @@ use std::os::fd::{AsFd, AsRawFd};
 /// The number of descriptors that clients leave, but at most a quarter of the limit.
 const RESERVED: usize = 80;
 
-// A connection that makes room for another one closes a little later, so there may be twice as many.
+// A connection that makes room for another one closes a little later, so there may be twice as
+// many.
 const _: () = assert!(2 * (Terms::CONTROL.open_max + Terms::METRICS.open_max) <= RESERVED / 2);
 
 /// Returns the number of descriptors that this process may have.
@@ -30,7 +32,8 @@ pub(crate) fn clients_max(asked: usize) -> usize {
 
 /// Whether the descriptor of a new client leaves those of the operator.
 pub(crate) fn suits_client(client: impl AsFd) -> bool {
-    // A new descriptor gets the lowest free number: if this one has the number 964, there are 964 others.
+    // A new descriptor gets the lowest free number: if this one has the number 964, there are 964
+    // others.
     let others = usize::try_from(client.as_fd().as_raw_fd());
     others.is_ok_and(|others| others < below(reserved() / 4 * 3))
 }

@@ -1,4 +1,4 @@
-//! The sockets at which clients arrive: unix and TCP sockets, bound here or inherited, and standard input.
+//! The sockets at which clients arrive: unix and TCP, bound or inherited, and standard input.
 
 use core::fmt;
 use core::str::FromStr;
@@ -19,8 +19,8 @@ use std::time::Duration;
 use crate::clients::peer::Peer;
 use blockyard_std::parts::words::error_words;
 
-/// The pause after a client could not be accepted, most likely for lack of descriptors. The client stays in the
-/// backlog meanwhile, so a poll would return at once and the thread would spin.
+/// The pause after a client could not be accepted, most likely for lack of descriptors. The client
+/// stays in the backlog meanwhile, so a poll would return immediately and the thread would spin.
 pub(crate) const ACCEPT_REST: Duration = Duration::from_millis(50);
 
 /// The backlog of a unix socket: as long as the kernel allows.
@@ -46,7 +46,8 @@ pub enum ListenError {
     Busy(PathBuf),
     /// The file at this path is not a socket.
     NotASocket(PathBuf),
-    /// An inherited descriptor is not a listening socket, or standard input is not a socket with a client.
+    /// An inherited descriptor is not a listening socket, or standard input is not a socket with a
+    /// client.
     Unsuitable(&'static str),
     /// The system refuses to listen at this address.
     Refused(String, io::Error),
@@ -102,7 +103,8 @@ impl fmt::Display for ListenError {
 
 impl core::error::Error for ListenError {}
 
-/// The users that may connect to a unix socket. Without a mode, the umask decides; without a group, the process's.
+/// The users that may connect to a unix socket. Without a mode, the umask decides; without a group,
+/// the process's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Access {
     pub(crate) mode: Option<u32>,
@@ -210,7 +212,8 @@ impl Drop for Listener {
     }
 }
 
-/// Returns the client that is connected to standard input, if [`Address::Stdio`] is among `addresses`.
+/// Returns the client that is connected to standard input, if [`Address::Stdio`] is among
+/// `addresses`.
 ///
 /// # Errors
 ///
@@ -249,7 +252,8 @@ fn address_of(fd: &OwnedFd) -> Option<Address> {
     Some(Address::Unix(path.unwrap_or_default().into()))
 }
 
-/// Listens at `text`, which is `HOST:PORT`. Returns the address with the port that the system chose for port 0.
+/// Listens at `text`, which is `HOST:PORT`. Returns the address with the port that the system chose
+/// for port 0.
 fn bind_tcp(text: &str) -> io::Result<(Address, OwnedFd)> {
     let addresses: Vec<_> = text.to_socket_addrs()?.collect();
     let listener = TcpListener::bind(&*addresses)?;
@@ -264,7 +268,8 @@ fn try_connect(path: &Path) -> rustix::io::Result<()> {
     connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
-/// Binds a unix socket and listens. Nobody can connect before the socket listens, and then its file has its access.
+/// Binds a unix socket and listens. Nobody can connect before the socket listens, and then its file
+/// has its access.
 fn bind_unix(path: &Path, access: Access) -> rustix::io::Result<OwnedFd> {
     let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     bind(&fd, &SocketAddrUnix::new(path)?)?;

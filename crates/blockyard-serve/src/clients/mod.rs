@@ -1,4 +1,4 @@
-//! Clients before they reach a lane: the sockets at which they arrive, their certificates and names, and the limits on them.
+//! Clients before they reach a lane: sockets, certificates, names, and limits.
 
 pub(crate) mod admission;
 pub(crate) mod callers;

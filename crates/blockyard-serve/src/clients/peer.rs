@@ -10,7 +10,8 @@ use rustix::ioctl::{Getter, Opcode, ioctl};
 use rustix::net::{AddressFamily, SocketAddrAny, getpeername, sockopt};
 use std::net::{IpAddr, SocketAddr};
 
-/// The number of `SIOCOUTQ`, which libc does not name: bytes that the other end has not acknowledged.
+/// The number of `SIOCOUTQ`, which libc does not name: bytes that the other end has not
+/// acknowledged.
 const SIOCOUTQ: Opcode = 0x5411;
 
 /// The bits of an IPv6 address that name a network: one host may use all addresses of a network.
@@ -39,8 +40,8 @@ impl Origin {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) fd: OwnedFd,
-    /// The address and port, or the process at the other end of a unix socket. The name stays valid after the client
-    /// has hung up.
+    /// The address and port, or the process at the other end of a unix socket. The name stays valid
+    /// after the client has hung up.
     pub(crate) name: String,
     pub(crate) origin: Origin,
     /// The address of a client over TCP.
@@ -63,7 +64,8 @@ impl Peer {
         sockopt::socket_domain(&self.fd) != Ok(AddressFamily::UNIX)
     }
 
-    /// Returns the number of bytes that were sent and that the client's system has not acknowledged.
+    /// Returns the number of bytes that were sent and that the client's system has not
+    /// acknowledged.
     pub(crate) fn unreceived_bytes(&self) -> u32 {
         // SAFETY: `SIOCOUTQ` of a socket writes an `int`.
         let unreceived = unsafe { ioctl(&self.fd, Getter::<SIOCOUTQ, libc::c_int>::new()) };

@@ -2,9 +2,10 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[session-fails-without-memory]** A large allocation for a session is made only if the process can have [`RESERVE_BYTES`] more.
-//!   Otherwise the session ends, and not the server: an allocation of Rust that fails ends the process. The reserve is for small
-//!   allocations, which are not checked.
+//! - **[session-fails-without-memory]** A large allocation for a session is made only if the
+//!   process can have [`RESERVE_BYTES`] more. Otherwise the session ends, and not the server: an
+//!   allocation of Rust that fails ends the process. The reserve is for small allocations, which
+//!   are not checked.
 
 use std::rc::Rc;
 

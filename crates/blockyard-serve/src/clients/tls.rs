@@ -1,6 +1,7 @@
 //! The configuration of TLS: certificates and keys from files, and whether clients must use it.
 //!
-//! A certificate outside its time of validity is used, as the other side decides whether it accepts that, and [`Untimely`] says so.
+//! A certificate outside its time of validity is used, as the other side decides whether it accepts
+//! that, and [`Untimely`] says so.
 
 use core::fmt;
 use core::time::Duration;
@@ -23,8 +24,8 @@ pub struct TlsConfig {
     pub certificate: PathBuf,
     /// The private key of the certificate.
     pub key: PathBuf,
-    /// Certificates of authorities. A client is refused unless one of them has signed its certificate. Without this
-    /// file, clients need no certificate.
+    /// Certificates of authorities. A client is refused unless one of them has signed its
+    /// certificate. Without this file, clients need no certificate.
     pub client_authorities: Option<PathBuf>,
     /// Whether clients without TLS are refused.
     pub is_required: bool,
@@ -126,8 +127,8 @@ fn find_untimely(file: &Path, certificates: &[CertificateDer<'_>]) -> Vec<Untime
     untimely.collect()
 }
 
-/// Returns whether the validity of a certificate begins after `now`, and the time from `now` to its begin or since its end, or
-/// `None` if it is valid.
+/// Returns whether the validity of a certificate begins after `now`, and the time from `now` to its
+/// begin or since its end, or `None` if it is valid.
 fn time_outside_validity(
     certificate: &CertificateDer<'_>,
     now: UnixTime,

@@ -10,7 +10,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The answer to a command: a JSON object with `ok`, whose value depends on the command, or with `error`.
+/// The answer to a command: a JSON object with `ok`, whose value depends on the command, or with
+/// `error`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
@@ -133,7 +134,8 @@ pub struct Disconnected {
     pub disconnected: u64,
 }
 
-/// The answer to [`Request::Rate`](super::Request::Rate) and [`Request::Delay`](super::Request::Delay).
+/// The answer to [`Request::Rate`](super::Request::Rate) and
+/// [`Request::Delay`](super::Request::Delay).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
     /// The name of the export.
@@ -175,7 +177,8 @@ impl Answer {
 }
 
 impl Listing {
-    /// Returns the listing of what the lanes said `now`, with the rates since they said `before`, for `passed`.
+    /// Returns the listing of what the lanes said `now`, with the rates since they said `before`,
+    /// for `passed`.
     pub(super) fn new(
         listed: &[Listed],
         before: &[Overview],
@@ -208,7 +211,8 @@ fn clients_of(lanes: &[Overview]) -> BTreeMap<u64, ClientView> {
     all.map(|view| (view.id, view.clone())).collect()
 }
 
-/// Returns what an operator learns of the client in `view`, which had sent `requests_before` some time before.
+/// Returns what an operator learns of the client in `view`, which had sent `requests_before` some
+/// time before.
 fn describe_client(
     view: ClientView,
     requests_before: u64,

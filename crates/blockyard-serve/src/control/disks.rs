@@ -2,14 +2,16 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[change-is-whole]** Clients see an added export when every lane serves its disk. A removed export disappears before
-//!   its clients end, and its file is closed when the answer comes. An export that is resized stays in the list; who chooses
-//!   it meanwhile waits for its new size ([gate-decides-once]). A refused command changes nothing: no file, no export and no
-//!   session. Everything that can be refused is therefore tried before clients end: the new disk is made, checked with the
-//!   other exports, and its file made longer. What fails later, such as the last flush, ends sessions, but leaves the size,
-//!   the data and the export.
+//! - **[change-is-whole]** Clients see an added export when every lane serves its disk. A removed
+//!   export disappears before its clients end, and its file is closed when the answer comes. An
+//!   export that is resized stays in the list; who chooses it meanwhile waits for its new size
+//!   ([gate-decides-once]). A refused command changes nothing: no file, no export and no session.
+//!   Everything that can be refused is therefore tried before clients end: the new disk is made,
+//!   checked with the other exports, and its file made longer. What fails later, such as the last
+//!   flush, ends sessions, but leaves the size, the data and the export.
 //!
-//! A lane that does not answer in time may still have the disk. Then the export is gone, and its number is not used again.
+//! A lane that does not answer in time may still have the disk. Then the export is gone, and its
+//! number is not used again.
 
 use super::answer::Changed;
 use super::{Control, silent_lane};
@@ -26,13 +28,14 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// The time in which a lane flushes a disk that it gives up, in addition to its patience with clients.
+/// The time in which a lane flushes a disk that it releases, in addition to its patience with
+/// clients.
 const LAST_FLUSH: Duration = Duration::from_secs(60);
 /// The time in which a lane takes a disk into service.
 const ADDING: Duration = Duration::from_secs(20);
 
-/// A function that turns the disk of a [`Request::Add`](super::Request::Add) into its configuration. An error says in words
-/// what is wrong.
+/// A function that turns the disk of a [`Request::Add`](super::Request::Add) into its
+/// configuration. An error says in words what is wrong.
 #[derive(Clone)]
 pub struct DiskReader(Arc<ReadDisk>);
 
@@ -75,7 +78,8 @@ impl Control {
         Ok(Changed { changed })
     }
 
-    /// Removes the export called `name`, after the end of its clients, if there are any and `force` allows that.
+    /// Removes the export called `name`, after the end of its clients, if there are any and `force`
+    /// allows that.
     pub(super) fn remove_export(&self, name: &str, force: bool) -> Result<Changed, String> {
         let _change = self.roster.change(name);
         let listed = self.find_export(name)?;
@@ -91,8 +95,8 @@ impl Control {
         Ok(Changed { changed: name.to_owned() })
     }
 
-    /// Gives the export called `name` another size, after the end of its clients, if there are any and `force` allows
-    /// that.
+    /// Gives the export called `name` another size, after the end of its clients, if there are any
+    /// and `force` allows that.
     pub(super) fn resize_export(
         &self,
         name: &str,
@@ -152,7 +156,8 @@ impl Control {
         })
     }
 
-    /// Closes the gate of a disk, unless it has clients and there is no `force` ([gate-decides-once]).
+    /// Closes the gate of a disk, unless it has clients and there is no `force`
+    /// ([gate-decides-once]).
     fn close_gate(&self, listed: &Listed, force: bool) -> Result<(), String> {
         listed.disk.gate.close(force).map_err(|clients| {
             let name = &listed.disk.name;
@@ -160,7 +165,8 @@ impl Control {
         })
     }
 
-    /// Has the lanes serve `new` in place of `old`, whose gate is closed. If that fails, they serve a disk like `old`.
+    /// Has the lanes serve `new` in place of `old`, whose gate is closed. If that fails, they serve
+    /// a disk like `old`.
     fn swap_disk(&self, old: &Listed, new: Listed) -> Result<(), String> {
         // [change-is-whole]: no client has ended yet.
         if let Err(error) = new.disk.grow() {
@@ -171,7 +177,8 @@ impl Control {
             Err(ReleaseError::Silent(lane)) => {
                 return Err(self.drop_export(old, &ReleaseError::Silent(lane).to_string()));
             }
-            // Its lost writes are not forgotten: the same file is served again, and later flushes fail too.
+            // Its lost writes are not forgotten: the same file is served again, and later flushes
+            // fail too.
             Err(ReleaseError::Flush(error)) => Err(error.to_string()),
             Ok(()) => new.disk.take_over(&old.disk).map_err(|error| cause_of(old, &error)),
         };
@@ -197,7 +204,8 @@ impl Control {
         answer
     }
 
-    /// Takes an export whose disk cannot be served any more off the list. Returns the message about it.
+    /// Takes an export whose disk cannot be served any more off the list. Returns the message about
+    /// it.
     fn drop_export(&self, listed: &Listed, why: &str) -> String {
         self.roster.remove(listed.number);
         format!("export {:?} was removed: {why}", listed.disk.name)
@@ -237,7 +245,7 @@ fn check_together<'a>(listed: impl Iterator<Item = &'a Listed>) -> Result<(), St
 
 /// The reason why the lanes did not release a disk in good order.
 enum ReleaseError {
-    /// This lane has ended, or has not given up the disk in time.
+    /// This lane has ended, or has not released the disk in time.
     Silent(usize),
     /// The last flush failed.
     Flush(io::Error),

@@ -1,10 +1,11 @@
 //! Commands of an operator, over a unix socket that only the user of the server may open.
 //!
-//! Each line that the operator sends is a [`Request`], a JSON object. Each gets a line with an [`Answer`]. A line that is
-//! not a request gets an error, and the next line is read; the connection ends after a line that is too long.
+//! Each line that the operator sends is a [`Request`], a JSON object. Each gets a line with an
+//! [`Answer`]. A line that is not a request gets an error, and the next line is read; the
+//! connection ends after a line that is too long.
 //!
-//! Each connection has a thread, which sends messages to the lanes. A lane answers a message between two turns, so no
-//! request of a client waits for an operator.
+//! Each connection has a thread, which sends messages to the lanes. A lane answers a message
+//! between two turns, so no request of a client waits for an operator.
 
 mod answer;
 mod disks;
@@ -48,7 +49,8 @@ const RATE_TIME: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 pub struct ControlConfig {
     /// The path of the socket.
     pub path: PathBuf,
-    /// The channel that receives a message for each command to drain. The receiver stops the server.
+    /// The channel that receives a message for each command to drain. The receiver stops the
+    /// server.
     pub drain: mpsc::Sender<()>,
     /// Reads fault rules, or says what is wrong with them.
     pub read_faults: ReadFaults,
@@ -195,7 +197,8 @@ fn to_value(answer: impl serde::Serialize) -> Value {
     serde_json::to_value(answer).expect("an answer whose keys are words")
 }
 
-/// Receives up to the end of a line and takes the line out of `received`. Returns `None` at the end of the stream.
+/// Receives up to the end of a line and takes the line out of `received`. Returns `None` at the end
+/// of the stream.
 ///
 /// # Errors
 ///

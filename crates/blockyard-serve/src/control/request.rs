@@ -15,7 +15,7 @@ pub const LINE_BYTES_MAX: usize = 64 << 10;
 pub enum Request {
     /// List the exports and clients. The answer takes a second, over which rates are measured.
     List {},
-    /// Disconnect a client at once. Its requests in flight are not answered.
+    /// Disconnect a client immediately. Its requests in flight are not answered.
     Disconnect {
         /// The number of the client.
         client: u64,
@@ -34,7 +34,8 @@ pub enum Request {
         #[serde(default)]
         burst_ms: u32,
     },
-    /// Delay the requests of an export that was started with a delay, each by a time drawn from a range.
+    /// Delay the requests of an export that was started with a delay, each by a time drawn from a
+    /// range.
     Delay {
         /// The name of the export; empty for the default one.
         export: String,
@@ -50,7 +51,8 @@ pub enum Request {
         /// The text of a fault file; empty for no faults.
         rules: String,
     },
-    /// Add an export. The server decides what describes a disk: `blockyard serve` takes the keys of its configuration file.
+    /// Add an export. The server decides what describes a disk: `blockyard serve` takes the keys of
+    /// its configuration file.
     Add {
         /// The description of the disk.
         disk: Map<String, Value>,
@@ -59,19 +61,20 @@ pub enum Request {
     Remove {
         /// The name of the export; empty for the default one.
         export: String,
-        /// End its clients first: their requests in flight are answered, with an error if they take too long. Without
-        /// this, an export with clients stays.
+        /// End its clients first: their requests in flight are answered, with an error if they take
+        /// too long. Without this, an export with clients stays.
         #[serde(default)]
         force: bool,
     },
-    /// Change the size of an export. A client learns the size when it connects, so the export must have no clients.
+    /// Change the size of an export. A client learns the size when it connects, so the export must
+    /// have no clients.
     Resize {
         /// The name of the export; empty for the default one.
         export: String,
         /// The size in bytes.
         size_bytes: u64,
-        /// End its clients first: their requests in flight are answered, with an error if they take too long. Without
-        /// this, an export with clients keeps its size.
+        /// End its clients first: their requests in flight are answered, with an error if they take
+        /// too long. Without this, an export with clients keeps its size.
         #[serde(default)]
         force: bool,
     },
@@ -103,8 +106,9 @@ impl fmt::Display for Refusal {
 impl core::error::Error for Refusal {}
 
 impl Request {
-    /// Returns the request in the first line of `received`, and the length of that line with its end. Returns `None` until the
-    /// end of the line has been received. Bytes after the line are ignored.
+    /// Returns the request in the first line of `received`, and the length of that line with its
+    /// end. Returns `None` until the end of the line has been received. Bytes after the line are
+    /// ignored.
     #[must_use]
     pub fn read(received: &[u8]) -> Option<(usize, Result<Self, Refusal>)> {
         let head = &received[..received.len().min(LINE_BYTES_MAX + 1)];

@@ -2,9 +2,9 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[failed-flush-is-told]** After a flush of a disk has failed, the disk counts as one whose flush failed until another one
-//!   succeeds, which never happens for a file ([failed-flush-stays-failed]). The log gets a line at each change, and not for each
-//!   flush.
+//! - **[failed-flush-is-told]** After a flush of a disk has failed, the disk counts as one whose
+//!   flush failed until another one succeeds, which never happens for a file
+//!   ([failed-flush-stays-failed]). The log gets a line at each change, and not for each flush.
 
 use crate::observation::event::{DiskEvent, Event, Harm};
 use blockyard_std::parts::device::file::Damaged;
@@ -39,7 +39,8 @@ impl Damage {
         }
     }
 
-    /// Counts a request that failed because of `harm`. The first report that finds room in the log is the only one.
+    /// Counts a request that failed because of `harm`. The first report that finds room in the log
+    /// is the only one.
     #[cold]
     pub(in crate::disk) fn note_failure(&self, harm: Harm) {
         self.failed.fetch_add(1, Ordering::Relaxed);
@@ -50,7 +51,7 @@ impl Damage {
         }
     }
 
-    /// Takes note that a flush has ended, and whether it `failed` ([failed-flush-is-told]).
+    /// Notes that a flush has ended, and whether it `failed` ([failed-flush-is-told]).
     pub(crate) fn note_flush(&self, failed: bool) {
         self.has_failed_flush.store(failed, Ordering::Relaxed);
         if self.is_flush_reported.swap(failed, Ordering::Relaxed) == failed {

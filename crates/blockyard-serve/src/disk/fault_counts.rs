@@ -17,8 +17,8 @@ impl FaultCounts {
         counts
     }
 
-    /// Returns the name of each rule with its counts. While the server runs, the counts are those of the last query
-    /// of the metrics; after it has ended, they are final.
+    /// Returns the name of each rule with its counts. While the server runs, the counts are those
+    /// of the last query of the metrics; after it has ended, they are final.
     #[must_use]
     pub fn read(&self) -> Vec<(String, Count)> {
         self.lock().clone()

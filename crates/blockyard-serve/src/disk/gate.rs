@@ -2,9 +2,10 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[gate-decides-once]** Whether a disk has clients and whether it closes is decided in one step, so a client either is
-//!   counted before the gate closes, or does not enter. A client in front of a closed gate waits until an operator's
-//!   command has ended: only then it is known whether the export is gone, and which size it has.
+//! - **[gate-decides-once]** Whether a disk has clients and whether it closes is decided in one
+//!   step, so a client either is counted before the gate closes, or does not enter. A client in
+//!   front of a closed gate waits until an operator's command has ended: only then it is known
+//!   whether the export is gone, and which size it has.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 

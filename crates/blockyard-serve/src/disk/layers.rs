@@ -27,12 +27,12 @@ pub struct Layers {
     pub model: Option<Arc<dyn Behaviour>>,
     /// The delay added to each request.
     pub delay: Option<Extra>,
-    /// The limits on bytes and requests per second. With [`Rates::NONE`] there are none until an operator sets them;
-    /// with `None` none can be set.
-    pub rates: Option<Rates>,
-    /// The fault rules. A rule that cannot fire on the disk is refused when the disk is opened. So are rules for torn
-    /// and misdirected writes: a served disk keeps all of a write or nothing. With an empty list there are none until an
+    /// The limits on bytes and requests per second. With [`Rates::NONE`] there are none until an
     /// operator sets them; with `None` none can be set.
+    pub rates: Option<Rates>,
+    /// The fault rules. A rule that cannot fire on the disk is refused when the disk is opened. So
+    /// are rules for torn and misdirected writes: a served disk keeps all of a write or nothing.
+    /// With an empty list there are none until an operator sets them; with `None` none can be set.
     pub faults: Option<Vec<FaultRule>>,
     /// The seed of random delays and faults.
     pub seed: u64,
@@ -62,7 +62,8 @@ pub(crate) enum Change {
     Rates(Rates),
     /// A delay for the requests that come from now on and those that wait.
     Delay(Extra),
-    /// Fault rules for the requests that come from now on, which are possible ([`impossible_fault`]).
+    /// Fault rules for the requests that come from now on, which are possible
+    /// ([`impossible_fault`]).
     Faults(Vec<FaultRule>),
 }
 
@@ -82,7 +83,8 @@ fn is_sent(op: Op, limits: &Limits, read_only: bool) -> bool {
     }
 }
 
-/// Returns the name of the first of `rules` that cannot fire on a disk with `limits` or cannot be obeyed, and the reason.
+/// Returns the name of the first of `rules` that cannot fire on a disk with `limits` or cannot be
+/// obeyed, and the reason.
 pub(super) fn impossible_fault<'a>(
     rules: &'a [FaultRule],
     limits: &Limits,
@@ -91,7 +93,8 @@ pub(super) fn impossible_fault<'a>(
     rules.iter().find_map(|rule| Some((rule.name.as_str(), impossible(rule, limits, read_only)?)))
 }
 
-/// Returns the reason why `rule` cannot fire on a disk with `limits` or cannot be obeyed, if there is one.
+/// Returns the reason why `rule` cannot fire on a disk with `limits` or cannot be obeyed, if there
+/// is one.
 fn impossible(rule: &FaultRule, limits: &Limits, read_only: bool) -> Option<&'static str> {
     if matches!(rule.then, Action::TearWrite(_) | Action::MisdirectWrite(_)) {
         return Some(
@@ -130,13 +133,14 @@ impl Layers {
             && self.faults.is_none()
     }
 
-    /// Returns whether a rule may match flushes, which must then reach the layers even if the medium has no cache.
+    /// Returns whether a rule may match flushes, which must then reach the layers even if the
+    /// medium has no cache.
     pub(super) fn wants_flushes(&self) -> bool {
         self.faults.is_some()
     }
 
-    /// Stacks the layers on `medium`, for a queue with `tags`. `timing` counts how well the machine keeps up with the
-    /// model.
+    /// Stacks the layers on `medium`, for a queue with `tags`. `timing` counts how well the machine
+    /// keeps up with the model.
     pub(super) fn over(&self, medium: Medium, timing: &Arc<Timing>, tags: &TagSetConfig) -> Medium {
         let mut medium = medium;
         let draws = Prng::new(self.seed);

@@ -1,17 +1,21 @@
-//! A disk that behaves like a modelled device: the medium below keeps the data, and the model decides when requests
-//! end and how many fit.
+//! A disk that behaves like a modelled device.
+//!
+//! The medium below keeps the data, and the model decides when requests end and how many fit.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[slower-side-decides]** A request goes to the medium when the model accepts it, and ends when both have
-//!   finished it. A fast medium shows the time of the model; the delay that a slow one adds is counted.
-//! - **[model-asked-on-time]** The model is polled at the instants that it names, not at those at which the lane polls.
-//!   It never learns that the lane was late, and lateness does not add up.
-//! - **[model-error-wins]** A request ends with the model's status if that is an error, otherwise with the medium's.
-//!   A request that the medium refuses for now is tried again when the model has finished it.
+//! - **[slower-side-decides]** A request goes to the medium when the model accepts it, and ends
+//!   when both have finished it. A fast medium shows the time of the model; the delay that a slow
+//!   one adds is counted.
+//! - **[model-asked-on-time]** The model is polled at the instants that it names, not at those at
+//!   which the lane polls. It never learns that the lane was late, and lateness does not add up.
+//! - **[model-error-wins]** A request ends with the model's status if that is an error, otherwise
+//!   with the medium's. A request that the medium refuses for now is tried again when the model has
+//!   finished it.
 //! - **[extra-flush-for-medium]** A flush that only the medium needs goes to the medium alone.
-//! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they are offered. If the
-//!   medium refuses a request that the model accepted, the request is undone at the medium at once.
+//! - **[both-sides-get-every-call]** Model and medium each get every call about a request that they
+//!   are offered. If the medium refuses a request that the model accepted, the request is undone at
+//!   the medium immediately.
 
 use blockyard::bio::Op;
 use blockyard::device::null::NullDevice;
@@ -31,13 +35,13 @@ pub const LATE: Duration = Duration::from_us(100);
 
 /// A model of a device, which a disk can imitate.
 ///
-/// The model's device gets instants of the lane's clock. It has timing, depth and errors, but no data. It serves
-/// queue 0 and hardware queue 0.
+/// The model's device gets instants of the lane's clock. It has timing, depth and errors, but no
+/// data. It serves queue 0 and hardware queue 0.
 pub trait Behaviour: fmt::Debug + Send + Sync {
     /// Returns the limits of the device. The disk must not be larger than their capacity.
     fn limits(&self) -> &Limits;
 
-    /// Returns the number of requests that the device holds at once.
+    /// Returns the number of requests that the device holds at the same time.
     fn depth(&self) -> u16;
 
     /// Creates the device, in the thread of the lane that drives it.
@@ -153,8 +157,8 @@ impl<M: Device> Live<M> {
         }
     }
 
-    /// Fails the requests that only the model has not finished, and decides without the model from now on
-    /// ([let-go-ends-held]).
+    /// Fails the requests that only the model has not finished, and decides without the model from
+    /// now on ([let-go-ends-held]).
     pub(crate) fn let_go(&mut self) {
         self.lets_go = true;
         self.model = Box::new(NullDevice::new(1, 1)); // it gets no request either
@@ -203,7 +207,8 @@ impl<M: Device> Live<M> {
             }
             _ => return,
         };
-        // The other side may not have kept its preparation, so both are finished and prepared again.
+        // The other side may not have kept its preparation, so both are finished and prepared
+        // again.
         let outcome = match outcome {
             Outcome::AgainPrepared => Outcome::Again,
             outcome => outcome,
@@ -312,7 +317,8 @@ impl<M: Device> Device for Live<M> {
     }
 }
 
-/// Returns the limits of a disk on a medium with limits `medium` that behaves like a device with limits `model`.
+/// Returns the limits of a disk on a medium with limits `medium` that behaves like a device with
+/// limits `model`.
 pub(crate) fn limits(medium: Limits, model: &Limits) -> Limits {
     Limits {
         logical_block_sectors: medium.logical_block_sectors.max(model.logical_block_sectors),
@@ -349,8 +355,8 @@ mod tests {
 
     type Probe = Recorder<Box<dyn Fn(&'static str)>>;
 
-    /// Returns a device that records each call under `name`, fails the first `refusals` requests, and finishes the others
-    /// at once.
+    /// Returns a device that records each call under `name`, fails the first `refusals` requests,
+    /// and finishes the others immediately.
     fn probe(name: &'static str, calls: &Calls, refusals: u32) -> Probe {
         let calls = Arc::clone(calls);
         let record = move |call| calls.lock().expect("no call panics").push((name, call));
@@ -377,7 +383,8 @@ mod tests {
         }
     }
 
-    /// Returns the calls that `bio` leads to at a medium that refuses `refusals` requests, and the status of the bio.
+    /// Returns the calls that `bio` leads to at a medium that refuses `refusals` requests, and the
+    /// status of the bio.
     fn calls_of(bio: Bio, refusals: u32) -> (Vec<(&'static str, &'static str)>, Status) {
         let calls = Calls::default();
         let limits = Limits::new(1 << 20);

@@ -1,7 +1,7 @@
 //! Disks: the places where data is kept, and each lane's device to them.
 //!
-//! A [`Disk`] is opened once and shared by all lanes. Each lane makes its own [`Medium`] of the disk: a device
-//! of the core for the lane's request queue.
+//! A [`Disk`] is opened once and shared by all lanes. Each lane makes its own [`Medium`] of the
+//! disk: a device of the core for the lane's request queue.
 
 mod btt;
 mod damage;
@@ -40,8 +40,8 @@ use blockyard_std::parts::device::limited::{Limited, SharedDepth};
 pub(crate) use blockyard_std::parts::device::memory::Memory;
 use blockyard_std::parts::device::memory::MemoryDevice;
 use blockyard_std::parts::device::{self, FILE_REQUEST_SECTORS, MEMORY_REQUEST_SECTORS};
-use blockyard_std::parts::job::{Jobs, Place, SECTOR, Transfer};
-use blockyard_std::parts::map::{Map, Pages};
+use blockyard_std::parts::job::{Jobs, SECTOR};
+use blockyard_std::parts::map::Map;
 use blockyard_std::parts::shape::Shape;
 use btt::{BttDevice, Table};
 use core::ops::Range;
@@ -61,8 +61,8 @@ pub enum Source {
     Memory {
         /// The size of the disk.
         bytes: u64,
-        /// Take all of the memory at once, in huge pages if there are any: they make random access to a
-        /// large disk cheaper.
+        /// Take all of the memory immediately, in huge pages if there are any: they make random
+        /// access to a large disk cheaper.
         huge_pages: bool,
     },
     /// No data: writes are dropped, and reads return zeroes.
@@ -81,8 +81,9 @@ pub enum Source {
     Btt {
         /// The path of the file.
         path: PathBuf,
-        /// The failures that an answered write survives. With [`Durability::Process`] and [`Durability::Calls`], a loss of
-        /// power may damage any sector and the table, flushed or not.
+        /// The failures that an answered write survives. With [`Durability::Process`] and
+        /// [`Durability::Calls`], a loss of power may damage any sector and the table, flushed or
+        /// not.
         durability: Durability,
         /// The container of the table; `None` detects it.
         container: Option<Container>,
@@ -118,7 +119,8 @@ enum Kept {
     Memory(Arc<Memory>),
     /// The zeroes from which reads are answered.
     Null(Arc<Map>),
-    /// The file, and the depth that lanes share: only a file's requests outlast the call that issues them.
+    /// The file, and the depth that lanes share: only a file's requests outlast the call that
+    /// issues them.
     File(Arc<File>, Arc<SharedDepth>),
     Btt(Arc<Table>),
 }
@@ -170,8 +172,8 @@ impl Disk {
         }
     }
 
-    /// Returns the lane that alone serves the disk, which has this number, if one does ([served-at-home]). Such disks are spread over the
-    /// lanes.
+    /// Returns the lane that alone serves the disk, which has this number, if one does
+    /// ([served-at-home]). Such disks are spread over the lanes.
     pub(crate) fn home_lane(&self, number: usize) -> Option<usize> {
         self.one_of.map(|lanes| number % lanes)
     }
@@ -189,8 +191,8 @@ impl Disk {
         matches!(&self.kept, Kept::Btt(table) if table.is_assumed_persistent())
     }
 
-    /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes I/O to the lane
-    /// through `outbox`.
+    /// Returns the device of `lane` to this disk. The device finds its data in `jobs` and passes
+    /// I/O to the lane through `outbox`.
     pub(crate) fn medium(
         &self,
         lane: u32,
@@ -225,8 +227,9 @@ impl Disk {
         self.layers.over(medium, &self.timing, tags)
     }
 
-    /// Returns the alignment that a client's reads and writes need, in bytes, or 1 if any byte can be written by itself,
-    /// even if the disk must read the rest of the block first. Zeroes need none: every disk keeps the rest of a block.
+    /// Returns the alignment that a client's reads and writes need, in bytes, or 1 if any byte can
+    /// be written by itself, even if the disk must read the rest of the block first. Zeroes need
+    /// none: every disk keeps the rest of a block.
     pub(crate) fn request_block_bytes(&self) -> u64 {
         match &self.kept {
             // The kernel zeroes only whole blocks of a block device quickly.
@@ -256,7 +259,8 @@ impl Disk {
         limits
     }
 
-    /// Returns the name of the first of `rules` that cannot fire on this disk or cannot be obeyed, and the reason.
+    /// Returns the name of the first of `rules` that cannot fire on this disk or cannot be obeyed,
+    /// and the reason.
     pub(crate) fn impossible_fault<'a>(
         &self,
         rules: &'a [FaultRule],
@@ -284,7 +288,8 @@ impl Disk {
         matches!(self.kept, Kept::File(..) | Kept::Btt(_))
     }
 
-    /// Returns whether a write ends in the turn in which it arrives. Its payload may then stay in the input buffer.
+    /// Returns whether a write ends in the turn in which it arrives. Its payload may then stay in
+    /// the input buffer.
     pub(crate) fn is_done_at_once(&self) -> bool {
         !self.needs_pages() && self.layers.is_empty()
     }
@@ -304,8 +309,8 @@ impl Disk {
         }
     }
 
-    /// Returns the place of the byte at `offset` in the disk's own memory, if a payload may be received there before
-    /// its write is submitted: no layer may refuse the write.
+    /// Returns the place of the byte at `offset` in the disk's own memory, if a payload may be
+    /// received there before its write is submitted: no layer may refuse the write.
     pub(crate) fn place_in_memory(&self, offset: u64) -> Option<(Arc<Map>, usize)> {
         let Kept::Memory(memory) = &self.kept else { return None };
         if !self.layers.is_empty() {
@@ -315,33 +320,37 @@ impl Disk {
         Some((Arc::clone(&memory.map), start))
     }
 
-    /// Marks a range as data. Part of a payload may have been received [in place](Self::place_in_memory), and no write will
-    /// follow.
+    /// Marks a range as data. Part of a payload may have been received
+    /// [in place](Self::place_in_memory), and no write will follow.
     pub(crate) fn mark_written(&self, offset: u64, len: u64) {
         if let Kept::Memory(memory) = &self.kept {
             memory.extents.written(offset..offset + len);
         }
     }
 
-    /// Returns the data of `transfer`, a read that has ended. A buffer moves to the caller.
+    /// Returns the data of a read of `len` bytes at `offset` that has ended, from the disk's own
+    /// memory.
+    ///
+    /// # Panics
+    ///
+    /// Panics if the disk [needs a buffer](Self::needs_pages).
     #[inline]
-    pub(crate) fn data(&self, transfer: Transfer) -> Data<'_> {
-        let Transfer { offset, len, place, .. } = transfer;
+    pub(crate) fn own_data(&self, offset: u64, len: u64) -> (&Arc<Map>, Range<usize>) {
         let len = usize::try_from(len).expect("length of one read");
-        match (&self.kept, place) {
-            (_, Place::Buffer { pages, lead }) => Data::Buffer(pages, lead..lead + len),
-            (Kept::Memory(memory), _) => {
+        match &self.kept {
+            Kept::Memory(memory) => {
                 let at = usize::try_from(offset).expect("offset on a disk in memory");
-                Data::Disk(&memory.map, at..at + len)
+                (&memory.map, at..at + len)
             }
-            (Kept::Null(zeroes), _) => Data::Disk(zeroes, 0..len),
-            (Kept::File(..) | Kept::Btt(_), _) => {
+            Kept::Null(zeroes) => (zeroes, 0..len),
+            Kept::File(..) | Kept::Btt(_) => {
                 unreachable!("a read of a file or BTT needs a buffer")
             }
         }
     }
 
-    /// Returns the length in bytes of the run at `offset`, and whether it is data; a hole reads as zeroes.
+    /// Returns the length in bytes of the run at `offset`, and whether it is data; a hole reads as
+    /// zeroes.
     pub(crate) fn run_at(&self, offset: u64) -> (u64, bool) {
         match &self.kept {
             Kept::Memory(memory) => memory.extents.run_at(offset),
@@ -359,15 +368,6 @@ impl Disk {
             _ => None,
         }
     }
-}
-
-/// The data of a read.
-#[derive(Debug)]
-pub(crate) enum Data<'a> {
-    /// A range of a buffer of the lane.
-    Buffer(Rc<Pages>, Range<usize>),
-    /// A range of the disk's own memory.
-    Disk(&'a Arc<Map>, Range<usize>),
 }
 
 impl Medium {

@@ -71,9 +71,10 @@ impl Disk {
         Self::assemble(kept, size_bytes, config, lanes, damage, is_written_elsewhere)
     }
 
-    /// Returns a disk of `bytes` that can take the place of this one, with the layers of `config`. The data stays where it
-    /// is until [`take_over`](Self::take_over): a disk in memory gets new memory, and a file the same descriptor, with
-    /// its locks ([path-opened-once]). What is known of its damage stays ([failed-flush-is-told]).
+    /// Returns a disk of `bytes` that can take the place of this one, with the layers of `config`.
+    /// The data stays where it is until [`take_over`](Self::take_over): a disk in memory gets new
+    /// memory, and a file the same descriptor, with its locks ([path-opened-once]). What is known
+    /// of its damage stays ([failed-flush-is-told]).
     ///
     /// # Errors
     ///
@@ -104,7 +105,8 @@ impl Disk {
         Self::assemble(kept, bytes, config, bells.len(), damage, self.is_written_elsewhere)
     }
 
-    /// Returns the disk of `config` that keeps its data in `kept`, after the checks that depend on its size.
+    /// Returns the disk of `config` that keeps its data in `kept`, after the checks that depend on
+    /// its size.
     fn assemble(
         kept: Kept,
         size_bytes: u64,
@@ -160,13 +162,13 @@ impl Disk {
         }
     }
 
-    /// Takes over the data of `other`, in whose place this disk [comes](Self::resized) and which no lane uses any more: a
-    /// disk in memory copies it, and a file gets the length of this disk.
+    /// Takes over the data of `other`, in whose place this disk [comes](Self::resized) and which no
+    /// lane uses any more: a disk in memory copies it, and a file gets the length of this disk.
     ///
     /// # Errors
     ///
-    /// The file system refuses the length or the I/O of this disk. The data is as before, and `other` can
-    /// [take over](Self::take_over) in turn.
+    /// The file system refuses the length or the I/O of this disk. The data is as before, and
+    /// `other` can [take over](Self::take_over) in turn.
     pub(crate) fn take_over(&self, other: &Self) -> io::Result<()> {
         match (&self.kept, &other.kept) {
             (Kept::Memory(own), Kept::Memory(old)) if !Arc::ptr_eq(own, old) => own.take_over(old),
@@ -214,9 +216,10 @@ fn open_null(bytes: u64) -> Result<Kept, StoreError> {
     Ok(Kept::Null(Arc::new(zeroes)))
 }
 
-/// Returns whether one lane must serve a disk: its layers keep counts of their own, its scheduler orders only the requests that it sees, or
-/// its depth is too little to share. Memory and BTTs end each request before the next begins, so there a scheduler has nothing to
-/// order, and a depth no effect.
+/// Returns whether one lane must serve a disk: its layers keep counts of their own, its scheduler
+/// orders only the requests that it sees, or its depth is too little to share. Memory and BTTs end
+/// each request before the next begins, so there a scheduler has nothing to order, and a depth no
+/// effect.
 fn needs_one_lane(config: &DiskConfig, lanes: usize) -> bool {
     let is_scheduled = config.policies.elevator != ElevatorKind::None;
     let holds_requests = matches!(config.source, Source::File { .. });

@@ -1,13 +1,13 @@
 //! The disks that a running server exports. An operator adds and removes some of them.
 //!
-//! A disk has a number, by which every lane knows it. Lanes learn of a disk before the roster lists it and forget it after
-//! the roster has lost it, so a client can choose any listed disk in any lane. Only a disk whose gate is closed may be
-//! listed while no lane has it.
+//! A disk has a number, by which every lane knows it. Lanes learn of a disk before the roster lists
+//! it and forget it after the roster has lost it, so a client can choose any listed disk in any
+//! lane. Only a disk whose gate is closed may be listed while no lane has it.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[change-holds-one-name]** A change of an export waits for an earlier one of an export with the same name, and for no
-//!   other.
+//! - **[change-holds-one-name]** A change of an export waits for an earlier one of an export with
+//!   the same name, and for no other.
 
 use crate::disk::{Disk, DiskConfig};
 use blockyard_wire::nbd::EXPORTS_MAX;
@@ -44,7 +44,8 @@ struct Taken {
     names: BTreeSet<String>,
 }
 
-/// A change of the export with one name. Nobody else changes it meanwhile ([change-holds-one-name]).
+/// A change of the export with one name. Nobody else changes it meanwhile
+/// ([change-holds-one-name]).
 #[derive(Debug)]
 pub(crate) struct Change<'a> {
     roster: &'a Roster,
@@ -78,15 +79,16 @@ impl Roster {
         }
     }
 
-    /// Starts a change of the export called `name`, which need not exist, after the end of any other
-    /// ([change-holds-one-name]).
+    /// Starts a change of the export called `name`, which need not exist, after the end of any
+    /// other ([change-holds-one-name]).
     pub(crate) fn change(&self, name: &str) -> Change<'_> {
         let taken = self.freed.wait_while(self.taken(), |taken| taken.names.contains(name));
         taken.unwrap_or_else(PoisonError::into_inner).names.insert(name.to_owned());
         Change { roster: self, name: name.to_owned() }
     }
 
-    /// Takes the smallest free number for a disk that lanes are to know, or returns `None` if there is none.
+    /// Takes the smallest free number for a disk that lanes are to know, or returns `None` if there
+    /// is none.
     pub(crate) fn take_number(&self) -> Option<usize> {
         let numbers = &mut self.taken().numbers;
         let free = numbers.iter().position(|is_taken| !is_taken)?;

@@ -1,11 +1,9 @@
-//! A door without a socket. Its client is a callback that gives rounds of requests, and its memory
-//! stands for a guest's.
+//! A door without a socket, whose client is a callback that gives rounds of requests.
 //!
 //! The requests of a round are submitted together, and the next round follows when all of them have
-//! ended. Data moves directly between the disk and the client's memory. Tests use this door to check a
-//! lane without a protocol, and benchmarks use it to measure the lane's own cost.
+//! ended. Data moves directly between the disk and the client's memory. Tests use this door to
+//! check a lane without a protocol, and benchmarks use it to measure the lane's own cost.
 
-use crate::disk::Data;
 use crate::lane::door::{AfterTurn, Arrival, Door};
 use crate::lane::lent::Lent;
 use crate::lane::services::Services;
@@ -34,8 +32,8 @@ pub struct Ask {
     pub fua: bool,
 }
 
-/// A callback that appends the requests of the next round, or none to end the client. It sees the client's
-/// memory with the data that earlier rounds have read.
+/// A callback that appends the requests of the next round, or none to end the client. It sees the
+/// client's memory with the data that earlier rounds have read.
 pub type Next = Box<dyn FnMut(&Memory, &mut Vec<Ask>) + Send>;
 
 /// The memory of a client.
@@ -166,17 +164,15 @@ impl Door for MemoryDoor {
         transfer: Transfer,
         lane: &mut Services,
     ) {
-        let ask = self.round[token as usize];
-        if ask.op == Op::Read
-            && status == Status::Ok
-            && matches!(transfer.place, Place::Nowhere)
-            && let Data::Disk(map, range) = lane.disk(self.disk).data(transfer)
-        {
+        let ask = &self.round[token as usize];
+        let is_on_disk = matches!(transfer.place, Place::Nowhere);
+        if ask.op == Op::Read && status == Status::Ok && is_on_disk {
+            let (map, range) = lane.disk(self.disk).own_data(ask.offset, ask.len);
             self.memory.0.write_from(ask.at, map, range);
         }
         if let Some(ended) = &self.ended {
             // The receiver may have been dropped.
-            let _ = ended.send((ask, status));
+            let _ = ended.send((*ask, status));
         }
         self.left -= 1;
         if self.left == 0 && self.stage == Stage::Waiting {

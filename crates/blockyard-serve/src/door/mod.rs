@@ -1,4 +1,6 @@
-//! The kinds of door: NBD, and memory without a socket for tests and benchmarks. The lane's seam is [`Door`](crate::lane::door::Door).
+//! The kinds of door: NBD, and memory without a socket for tests and benchmarks.
+//!
+//! The seam to the lane is [`Door`](crate::lane::door::Door).
 
 #[cfg(any(test, feature = "memory-door"))]
 pub(crate) mod memory;

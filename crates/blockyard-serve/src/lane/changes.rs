@@ -2,16 +2,20 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[removed-disk-is-flushed]** A lane forgets a disk when no door uses it, and after a last flush. Its answer to the removal
-//!   comes afterwards, and says whether the flush failed.
-//! - **[removal-is-bounded]** The requests of a disk that is removed get the lane's patience to end by themselves. Then its
-//!   layers [let go](crate::disk::Medium::let_go): requests that they hold end with an error, and they hold no
-//!   further ones, and ranges end where they stand, so that only the medium decides when the last flush ends. After the same time again, clients that have not
-//!   received their answers are cut off. A last flush that a layer held is repeated, so that no data is lost by this.
-//! - **[served-at-home]** Only one lane, its home, serves a disk that needs one lane. A client that chooses such a disk in another lane
-//!   moves to that one at the end of its handshake, so the lanes of other disks keep their clients.
-//! - **[queue-at-first-client]** A lane makes the queue of a disk when the first client chooses the disk there, so an idle export takes no
-//!   memory in any lane. A home makes the queue at once: an operator may change layers that no client has used.
+//! - **[removed-disk-is-flushed]** A lane forgets a disk when no door uses it, and after a last
+//!   flush. Its answer to the removal comes afterwards, and says whether the flush failed.
+//! - **[removal-is-bounded]** The requests of a disk that is removed get the lane's patience to end
+//!   by themselves. Then its layers [let go](crate::disk::Medium::let_go): requests that they hold
+//!   end with an error, and they hold no further ones, and ranges end where they stand, so that
+//!   only the medium decides when the last flush ends. After the same time again, clients that have
+//!   not received their answers are cut off. A last flush that a layer held is repeated, so that no
+//!   data is lost by this.
+//! - **[served-at-home]** Only one lane, its home, serves a disk that needs one lane. A client that
+//!   chooses such a disk in another lane moves to that one at the end of its handshake, so the
+//!   lanes of other disks keep their clients.
+//! - **[queue-at-first-client]** A lane makes the queue of a disk when the first client chooses the
+//!   disk there, so an idle export takes no memory in any lane. A home makes the queue immediately:
+//!   an operator may change layers that no client has used.
 
 use super::{Lane, Stage};
 use crate::disk::Disk;
@@ -93,11 +97,13 @@ impl Lane {
             if removal.hurries_at > now {
                 continue;
             }
-            // With a patience of 30 s: the layers let go after 30 s, and clients are cut off after 60 s.
+            // With a patience of 30 s: the layers let go after 30 s, and clients are cut off after
+            // 60 s.
             if !removal.has_let_go {
                 removal.has_let_go = true;
                 removal.hurries_at = now + self.services.patience;
-                // The layers end what they hold with an error, so a flush among it says nothing about the medium.
+                // The layers end what they hold with an error, so a flush among it says nothing
+                // about the medium.
                 if let RemovalStage::Flushing { was_held } = &mut removal.stage {
                     *was_held = true;
                 }
@@ -132,8 +138,8 @@ impl Lane {
         }
     }
 
-    /// Begins the last flush of each disk that no door uses any more, and forgets those whose last flush has ended
-    /// ([removed-disk-is-flushed]).
+    /// Begins the last flush of each disk that no door uses any more, and forgets those whose last
+    /// flush has ended ([removed-disk-is-flushed]).
     pub(super) fn advance_removals(&mut self) {
         for at in 0..self.removals.len() {
             let Removal { disk, stage, .. } = self.removals[at];
@@ -169,9 +175,10 @@ impl Lane {
             .any(|number| self.doors.find(number).and_then(|door| door.disk()) == Some(disk))
     }
 
-    /// Takes note that a flush of the lane's own has ended.
+    /// Notes that a flush of the lane's own has ended.
     pub(super) fn finish_flush(&mut self, disk: usize, status: Status) {
-        // A lane that ends flushes all disks, also one that is being removed: the removal's flush was first.
+        // A lane that ends flushes all disks, also one that is being removed: the removal's flush
+        // was first.
         let removal = self
             .removals
             .iter_mut()
@@ -198,7 +205,8 @@ impl Lane {
     pub(super) fn flush_all(&mut self) {
         let disks: Vec<_> = self.services.disks.numbered().map(|(number, _)| number).collect();
         self.stage = Stage::Flushing { left: disks.len(), has_failed: false };
-        // The number of flushes is set first: a flush of memory ends within the call that starts it.
+        // The number of flushes is set first: a flush of memory ends within the call that starts
+        // it.
         disks.into_iter().for_each(|disk| self.start_flush(disk));
     }
 

@@ -1,14 +1,15 @@
-//! The seam between a lane and its doors. A door is the way of one client into a lane, through some protocol.
+//! The seam between a lane and its doors: each is the way of one client into the lane.
 //!
-//! A lane owns its doors by number; they may be of several kinds. It calls a door when input has come for it, when one of its
-//! requests has ended, and at the end of a turn. The door uses the disks, buffers and ring of the lane's [`Services`].
-//! Only the door knows the client's view of a request; the lane knows the request by a token that the door
-//! chose.
+//! A lane owns its doors by number; they may be of several kinds. It calls a door when input has
+//! come for it, when one of its requests has ended, and at the end of a turn. The door uses the
+//! disks, buffers and ring of the lane's [`Services`]. Only the door knows the client's view of a
+//! request; the lane knows the request by a token that the door chose.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[abandoned-request-keeps-memory]** A door that abandons its requests gets no result of them. Each keeps its data and its tag
-//!   until the device has ended it; then the door takes its memory back. The lane keeps the door until the last of them has ended.
+//! - **[abandoned-request-keeps-memory]** A door that abandons its requests gets no result of them.
+//!   Each keeps its data and its tag until the device has ended it; then the door takes its memory
+//!   back. The lane keeps the door until the last of them has ended.
 
 use super::lent::Lent;
 use super::services::Services;
@@ -21,8 +22,8 @@ use std::io;
 
 /// A client that arrives at a lane, such as a socket with what its protocol shares among clients.
 pub(crate) trait Arrival: fmt::Debug + Send {
-    /// Opens a door for the client. The lane lists the door. Returns `None` if the client comes from another lane, and its
-    /// disk has been removed since.
+    /// Opens a door for the client. The lane lists the door. Returns `None` if the client comes
+    /// from another lane, and its disk has been removed since.
     fn open_door(self: Box<Self>, lane: &mut Services) -> Option<Box<dyn Door>>;
 
     /// Turns the client away, since there is no memory for a door.
@@ -35,24 +36,28 @@ pub(crate) trait Arrival: fmt::Debug + Send {
 pub(crate) enum AfterTurn {
     /// The door stays.
     Keep,
-    /// The door is done: the kernel holds no memory of it, no disk holds a request of it, and no input will come.
+    /// The door is done: the kernel holds no memory of it, no disk holds a request of it, and no
+    /// input will come.
     Close,
-    /// The door is as quiet, and its client continues in the lane with this number: [`Door::pack_for_move`].
+    /// The door is as quiet, and its client continues in the lane with this number:
+    /// [`Door::pack_for_move`].
     MoveTo(usize),
 }
 
 /// The way of one client into a lane. See the [module](self).
 ///
-/// Each call names the door by the number that it has in its lane. The lane calls [`Door::end_turn`] in the
-/// turn of every call of [`Door::take_back`], [`Door::finish_request`] and [`Door::reclaim_memory`], and after [`Services::schedule_door`].
+/// Each call names the door by the number that it has in its lane. The lane calls
+/// [`Door::end_turn`] in the turn of every call of [`Door::take_back`], [`Door::finish_request`]
+/// and [`Door::reclaim_memory`], and after [`Services::schedule_door`].
 pub(crate) trait Door {
-    /// Returns the client as it arrives at the lane that the door [moves to](AfterTurn::MoveTo). This lane has forgotten the door.
+    /// Returns the client as it arrives at the lane that the door [moves to](AfterTurn::MoveTo).
+    /// This lane has forgotten the door.
     fn pack_for_move(self: Box<Self>, _lane: &mut Services) -> Box<dyn Arrival> {
         unreachable!("a client of this kind stays in its lane")
     }
 
-    /// Parses the input and submits its requests. The lane calls this when input has arrived, or when a door that
-    /// waited may continue.
+    /// Parses the input and submits its requests. The lane calls this when input has arrived, or
+    /// when a door that waited may continue.
     fn process_input(&mut self, number: u32, lane: &mut Services);
 
     /// Takes back `memory` from the kernel. With `more`, the socket already holds more input.
@@ -83,14 +88,16 @@ pub(crate) trait Door {
     /// Ends a turn: starts the sends and receives that are due.
     fn end_turn(&mut self, number: u32, lane: &mut Services) -> AfterTurn;
 
-    /// Reacts to the time, or to another thread: an instant that some door passed to [`Services::schedule_wake`] has come, or a thread
-    /// has sent [`Message::WakeDoors`](super::entrance::Message::WakeDoors). A door that waits for a later instant calls
-    /// `schedule_wake` again.
+    /// Reacts to the time, or to another thread: an instant that some door passed to
+    /// [`Services::schedule_wake`] has come, or a thread has sent
+    /// [`Message::WakeDoors`](super::entrance::Message::WakeDoors). A door that waits for a later
+    /// instant calls `schedule_wake` again.
     fn on_wake(&mut self, _number: u32, _lane: &mut Services) {}
 
-    /// Cuts off the client if it delays others: it has kept memory of the lane, and moved no byte, for the lane's patience. If it
-    /// `must_leave`, because the lane or its disk ends, any unfinished transfer delays others. Returns the instant at which the
-    /// patience with the client ends, if it may delay others until then.
+    /// Cuts off the client if it delays others: it has kept memory of the lane, and moved no byte,
+    /// for the lane's patience. If it `must_leave`, because the lane or its disk ends, any
+    /// unfinished transfer delays others. Returns the instant at which the patience with the client
+    /// ends, if it may delay others until then.
     fn cut_off_if_idle(
         &mut self,
         _number: u32,
@@ -108,10 +115,12 @@ pub(crate) trait Door {
         None
     }
 
-    /// Breaks the connection to a client that an operator or the end of its disk disconnects, for the reason `why`.
+    /// Breaks the connection to a client that an operator or the end of its disk disconnects, for
+    /// the reason `why`.
     fn cut_off(&mut self, number: u32, why: &'static str, lane: &mut Services);
 
-    /// Drains the door, for the reason `why`: it takes no new request, answers those in flight, and is then done.
+    /// Drains the door, for the reason `why`: it takes no new request, answers those in flight, and
+    /// is then done.
     fn start_drain(&mut self, number: u32, why: &'static str, lane: &mut Services);
 
     /// Gives back all memory of the lane. The lane has forgotten the door.

@@ -23,7 +23,8 @@ pub(crate) enum Message {
     Arrival(Box<dyn Arrival>),
     /// Wake all doors: something has changed that one of them looks at.
     WakeDoors,
-    /// Send the counters of the disks with these numbers, at most [`DISKS_PER_REPORT`](crate::observation::meter::DISKS_PER_REPORT).
+    /// Send the counters of the disks with these numbers, at most
+    /// [`DISKS_PER_REPORT`](crate::observation::meter::DISKS_PER_REPORT).
     Report(Range<usize>, mpsc::Sender<Vec<(usize, Counts)>>),
     /// Send the traffic of the lane's clients.
     Traffic(mpsc::Sender<Traffic>),
@@ -35,13 +36,15 @@ pub(crate) enum Message {
     Change(usize, Change, mpsc::Sender<bool>),
     /// Take a disk with this number into service.
     Add(usize, Arc<Disk>, mpsc::Sender<()>),
-    /// A closed gate is open again, or its export is gone: let the clients that wait in front of it choose again.
+    /// A closed gate is open again, or its export is gone: let the clients that wait in front of it
+    /// choose again.
     ChooseAgain,
-    /// Drain the clients of the disk with this number, flush it, and forget it. Send whether the flush succeeded.
+    /// Drain the clients of the disk with this number, flush it, and forget it. Send whether the
+    /// flush succeeded.
     Remove(usize, mpsc::Sender<io::Result<()>>),
     /// Answer every request in flight, flush, and end.
     Drain,
-    /// End at once, even with requests in flight.
+    /// End immediately, even with requests in flight.
     Leave,
 }
 
@@ -75,7 +78,8 @@ impl Entrance {
     }
 }
 
-/// Sends a query to all lanes at once and returns their answers, in the order of `entrances`.
+/// Sends a query to all lanes at the same time and returns their answers, in the order of
+/// `entrances`.
 ///
 /// # Errors
 ///

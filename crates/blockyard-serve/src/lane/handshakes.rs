@@ -1,13 +1,13 @@
 //! The share of TLS handshakes in the time of a lane.
 //!
-//! A handshake takes a signature of the server's key. With RSA and 4096 bits this is the time of hundreds of reads (5 ms on
-//! common processors), and everybody who can connect can ask for one.
+//! A handshake takes a signature of the server's key. With RSA and 4096 bits this is the time of
+//! hundreds of reads (5 ms on common processors), and everybody who can connect can ask for one.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[handshakes-get-a-tenth]** A lane takes at most one step of a handshake in a turn. While it also ends requests (one in the
-//!   last [`RECENT`]), it lets nine times the processor time of a step pass before the next one. Clients take steps in the
-//!   order in which they asked.
+//! - **[handshakes-get-a-tenth]** A lane takes at most one step of a handshake in a turn. While it
+//!   also ends requests (one in the last [`RECENT`]), it lets nine times the processor time of a
+//!   step pass before the next one. Clients take steps in the order in which they asked.
 
 use crate::lane::numbers::Numbers;
 use blockyard::time::{Duration, Instant};
@@ -15,7 +15,8 @@ use blockyard_std::parts::clock;
 
 /// The time after the end of a request for which others count as having requests.
 const RECENT: Duration = Duration::from_ms(100);
-/// The time between two steps, as a multiple of the processor time of the first: handshakes get one part of ten.
+/// The time between two steps, as a multiple of the processor time of the first: handshakes get one
+/// part of ten.
 const PAUSES: u64 = 9;
 
 /// The handshakes of one lane. See the [module](self).
@@ -39,7 +40,7 @@ impl Default for Handshakes {
 }
 
 impl Handshakes {
-    /// Takes note that requests have ended at `now`.
+    /// Notes that requests have ended at `now`.
     pub(crate) fn note_ended_requests(&mut self, now: Instant) {
         self.busy_until = now + RECENT;
     }
@@ -49,9 +50,11 @@ impl Handshakes {
         (!self.waiting.is_empty()).then(|| self.next_at.min(self.busy_until))
     }
 
-    /// Returns the door that may take a step now, if one waits and it is time. The lane calls the door before [`Self::revoke_step`].
+    /// Returns the door that may take a step now, if one waits and it is time. The lane calls the
+    /// door before [`Self::revoke_step`].
     pub(crate) fn next_door(&mut self, now: Instant) -> Option<u32> {
-        // Without requests in the last 100 ms, nobody has to be protected, and the next step may follow in the next turn.
+        // Without requests in the last 100 ms, nobody has to be protected, and the next step may
+        // follow in the next turn.
         self.may_step = self.poll_at()? <= now;
         self.may_step.then(|| self.waiting.pop_first())?
     }
@@ -61,7 +64,8 @@ impl Handshakes {
         self.may_step = false;
     }
 
-    /// Calls `step` if `door` may take a step. Otherwise lists the door for a later turn and returns `None`.
+    /// Calls `step` if `door` may take a step. Otherwise lists the door for a later turn and
+    /// returns `None`.
     pub(crate) fn take_step<T>(
         &mut self,
         door: u32,

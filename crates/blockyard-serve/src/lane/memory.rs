@@ -1,7 +1,8 @@
 //! The memory of a lane for data in flight, and the share of it that each client may hold.
 //!
-//! A client holds memory for the data of a READ until its reply has been sent. It holds memory for the bytes of a
-//! WRITE that have arrived, until the disk has written them. Memory is counted in bytes, before it is used:
+//! A client holds memory for the data of a READ until its reply has been sent. It holds memory for
+//! the bytes of a WRITE that have arrived, until the disk has written them. Memory is counted in
+//! bytes, before it is used:
 //!
 //! | part | size | available to |
 //! |---|---|---|
@@ -9,32 +10,36 @@
 //! | pool | configured for the lane | every client, within its share |
 //! | reserve | the longest request | the one request that has the turn |
 //!
-//! **The bound.** A lane holds at most the pool, the longest request, `OWN_BYTES` for each client, and 64 MiB of spare
-//! buffers; and for each client an input buffer and its replies without data. A client
-//! whose requests have at most [`SMALL_BYTES`] waits only for its own replies and writes, never for memory that
-//! another client holds. A longer request waits at most until each client before it in the queue has had its turn.
-//! The lane cuts off a client that moves no byte for the lane's patience, so each turn ends as long as the other
-//! clients keep moving bytes. There is no minimum rate: a client that moves one byte in each patience keeps the turn, and
-//! delays the longer requests of others, for as long as its request lasts.
+//! **The bound.** A lane holds at most the pool, the longest request, `OWN_BYTES` for each client,
+//! and 64 MiB of spare buffers; and for each client an input buffer and its replies without data. A
+//! client whose requests have at most [`SMALL_BYTES`] waits only for its own replies and writes,
+//! never for memory that another client holds. A longer request waits at most until each client
+//! before it in the queue has had its turn. The lane cuts off a client that moves no byte for the
+//! lane's patience, so each turn ends as long as the other clients keep moving bytes. There is no
+//! minimum rate: a client that moves one byte in each patience keeps the turn, and delays the
+//! longer requests of others, for as long as its request lasts.
 //!
 //! # Rules (cited by name)
 //!
 //! - **[own-memory-for-each-client]** Other clients cannot use the memory that is a client's own.
-//! - **[share-leaves-as-much-free]** A grant from the pool leaves at least as much free as the client then holds of the
-//!   pool. If there are several exports, it also leaves a third of the memory that all clients of the export then hold.
-//! - **[turn-finishes-a-request]** A client is eligible for the turn if it holds memory of the pool only for the
-//!   request that waits. The eligible client that has waited longest gets the turn: its request takes the rest of its
-//!   memory from the reserve. The next turn begins when the whole reserve has been given back.
+//! - **[share-leaves-as-much-free]** A grant from the pool leaves at least as much free as the
+//!   client then holds of the pool. If there are several exports, it also leaves a third of the
+//!   memory that all clients of the export then hold.
+//! - **[turn-finishes-a-request]** A client is eligible for the turn if it holds memory of the pool
+//!   only for the request that waits. The eligible client that has waited longest gets the turn:
+//!   its request takes the rest of its memory from the reserve. The next turn begins when the whole
+//!   reserve has been given back.
 
 use crate::lane::numbers::Numbers;
 use std::collections::VecDeque;
 
 /// The length in bytes of the longest request that needs only its client's own memory.
 pub(crate) const SMALL_BYTES: usize = 64 << 10;
-/// Memory of each client that no other client can use, in bytes. It suffices for one small request at the disk or in
-/// its reply, while the next request arrives.
+/// Memory of each client that no other client can use, in bytes. It suffices for one small request
+/// at the disk or in its reply, while the next request arrives.
 const OWN_BYTES: usize = 2 * SMALL_BYTES;
-/// If there are several exports, the clients of one may hold this many times the memory that stays free in the pool.
+/// If there are several exports, the clients of one may hold this many times the memory that stays
+/// free in the pool.
 const EXPORT_SHARE: usize = 3;
 
 /// The memory that one client holds.
@@ -62,8 +67,8 @@ pub(crate) struct LaneMemory {
     waiting: Numbers,
     /// The waiting clients that wait for the turn.
     queue: Numbers,
-    /// Whether memory or the turn has been given back, or the next client has left the queue, since the waiting clients last
-    /// tried.
+    /// Whether memory or the turn has been given back, or the next client has left the queue, since
+    /// the waiting clients last tried.
     is_worth_a_try: bool,
 }
 
@@ -107,8 +112,8 @@ impl LaneMemory {
         self.by_export.resize(self.by_export.len().max(export + 1), 0);
     }
 
-    /// Grants `bytes` to `client`, for a request that holds `so_far` bytes. If it returns `false`, the client
-    /// waits until [`Self::take_waiting`] returns it.
+    /// Grants `bytes` to `client`, for a request that holds `so_far` bytes. If it returns `false`,
+    /// the client waits until [`Self::take_waiting`] returns it.
     #[must_use]
     pub(crate) fn take_bytes(
         &mut self,
@@ -117,7 +122,8 @@ impl LaneMemory {
         so_far: usize,
         bytes: usize,
     ) -> bool {
-        // A client that holds 100 KiB and asks for 60 KiB has 32 KiB beyond its own 128 KiB: these come out of the pool.
+        // A client that holds 100 KiB and asks for 60 KiB has 32 KiB beyond its own 128 KiB: these
+        // come out of the pool.
         let pool_bytes = account.bytes.saturating_add(bytes).saturating_sub(OWN_BYTES);
         let more = pool_bytes - account.pool_bytes();
         // What fits into the client's own memory is always granted ([own-memory-for-each-client]).
@@ -128,7 +134,8 @@ impl LaneMemory {
         } else if (account.bytes + account.reserve_bytes).saturating_sub(so_far) <= OWN_BYTES
             && self.claim_turn(client)
         {
-            // What the client holds for its other requests is its own memory, so the turn is all that it keeps from others.
+            // What the client holds for its other requests is its own memory, so the turn is all
+            // that it keeps from others.
             account.reserve_bytes += bytes;
             self.reserve_bytes += bytes;
         } else {
@@ -147,7 +154,8 @@ impl LaneMemory {
         pool_bytes <= free && (is_alone || self.by_export[export] + more <= EXPORT_SHARE * free)
     }
 
-    /// Returns whether `client` has the turn now, and queues the client if not ([turn-finishes-a-request]).
+    /// Returns whether `client` has the turn now, and queues the client if not
+    /// ([turn-finishes-a-request]).
     fn claim_turn(&mut self, client: u32) -> bool {
         if self.has_turn(client) {
             return true;
@@ -161,8 +169,8 @@ impl LaneMemory {
         is_next
     }
 
-    /// Removes `client` from the queue. If it could have had the turn, the one behind it can have it now, and may have been
-    /// refused already.
+    /// Removes `client` from the queue. If it could have had the turn, the one behind it can have
+    /// it now, and may have been refused already.
     fn leave_queue(&mut self, client: u32) {
         self.is_worth_a_try |= self.is_next_for_turn(client);
         self.queue.remove(client);
@@ -188,7 +196,8 @@ impl LaneMemory {
 
     /// Takes back `bytes` that the client of `account` holds.
     pub(crate) fn return_bytes(&mut self, account: &mut Account, bytes: usize) {
-        // The reserve comes first: the next turn begins only when the whole reserve is back ([turn-finishes-a-request]).
+        // The reserve comes first: the next turn begins only when the whole reserve is back
+        // ([turn-finishes-a-request]).
         let reserve_bytes = bytes.min(account.reserve_bytes);
         account.reserve_bytes -= reserve_bytes;
         self.reserve_bytes -= reserve_bytes;
@@ -213,7 +222,8 @@ impl LaneMemory {
         self.is_worth_a_try && self.is_awaited()
     }
 
-    /// Returns the clients that should try again, the oldest first. Clients that are refused again keep their order.
+    /// Returns the clients that should try again, the oldest first. Clients that are refused again
+    /// keep their order.
     pub(crate) fn take_waiting(&mut self) -> VecDeque<u32> {
         match core::mem::take(&mut self.is_worth_a_try) {
             true => self.waiting.drain_all(),
@@ -253,7 +263,8 @@ mod tests {
         /// Whether it takes memory as the bytes of a WRITE arrive, rather than all at once.
         is_write: bool,
         waits: bool,
-        /// The number of clients before it when it joined the queue, and the number of turns that had begun by then.
+        /// The number of clients before it when it joined the queue, and the number of turns that
+        /// had begun by then.
         queued: Option<(usize, usize)>,
     }
 
@@ -286,8 +297,8 @@ mod tests {
             Self { memory, clients: clients.collect(), turns: 0, ended: 0 }
         }
 
-        /// Lets a client make a step. If `sends` is set, or if the client waits, a part of its replies is sent. Otherwise bytes of
-        /// its request arrive, or it requests `bytes`.
+        /// Lets a client make a step. If `sends` is set, or if the client waits, a part of its
+        /// replies is sent. Otherwise bytes of its request arrive, or it requests `bytes`.
         fn act(&mut self, number: usize, bytes: usize, sends: bool) {
             let client = &mut self.clients[number];
             if client.replying > 0 && (sends || client.waits) {
@@ -362,8 +373,8 @@ mod tests {
         }
     }
 
-    /// Checks [own-memory-for-each-client] and [turn-finishes-a-request] with many clients in any order, some of them
-    /// slow.
+    /// Checks [own-memory-for-each-client] and [turn-finishes-a-request] with many clients in any
+    /// order, some of them slow.
     #[test]
     fn every_request_gets_memory_and_small_ones_at_once() {
         for seed in 0..200 {
@@ -396,7 +407,8 @@ mod tests {
         }
     }
 
-    /// A client that goes while it heads the queue for the turn lets those behind it try, although it gives nothing back.
+    /// A client that goes while it heads the queue for the turn lets those behind it try, although
+    /// it gives nothing back.
     #[test]
     fn a_client_that_goes_lets_the_next_try() {
         let mut memory = LaneMemory::new(0);
@@ -418,8 +430,9 @@ mod tests {
         assert!(memory.take_bytes(2, &mut accounts[2], 0, LONGEST));
     }
 
-    /// A client that heads the queue for the turn gets its memory from the pool instead. Another one, which has waited longer but
-    /// joined the queue later, has been refused just before: it tries again.
+    /// A client that heads the queue for the turn gets its memory from the pool instead. Another
+    /// one, which has waited longer but joined the queue later, has been refused just before: it
+    /// tries again.
     #[test]
     fn a_client_that_needs_no_turn_lets_the_next_try() {
         let mut memory = LaneMemory::new(1 << 20);
@@ -446,8 +459,8 @@ mod tests {
         assert!(memory.take_bytes(1, &mut accounts[1], 0, LONGEST));
     }
 
-    /// Checks [share-leaves-as-much-free]: whatever the clients of one export hold, a client of another one gets memory
-    /// for a request at once.
+    /// Checks [share-leaves-as-much-free]: whatever the clients of one export hold, a client of
+    /// another one gets memory for a request at once.
     #[test]
     fn clients_that_hold_all_they_can_leave_a_share_for_the_next() {
         for exports in [1, 2] {

@@ -6,26 +6,29 @@
 //!   └──────────── one send and one receive for each door ◄─────────────────┘
 //! ```
 //!
-//! One call hands the kernel everything that a turn sends and receives, and waits for completions. I/O
-//! of files is submitted earlier in the turn, two operations at a time.
+//! One call hands the kernel everything that a turn sends and receives, and waits for completions.
+//! I/O of files is submitted earlier in the turn, two operations at a time.
 //!
-//! A lane with nothing to do looks for completions for a few microseconds before it sleeps, where that pays
-//! ([`spin`]).
+//! A lane with nothing to do looks for completions for a few microseconds before it sleeps, where
+//! that pays ([`spin`]).
 //!
 //! A lane knows no protocol: its doors ([`Door`]) understand what arrives and compose what is sent.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[turn-is-bounded]** The work of a turn is bounded, whatever devices, layers and their rules do: a request that a device gives
-//!   back undone waits for the next turn ([undone-waits-a-turn]), and so does the rest of a job after some bios
-//!   ([`ROUNDS_OF_A_TURN`]). Between two turns the lane looks at its bell, so an operator's command always arrives.
-//! - **[last-flush-in-time]** A lane that drains lets ranges continue for half of its patience. The rest of them is abandoned then
-//!   ([abandoned-range-stops]), so that terabytes of TRIM do not use up the time of the last flush. The range of a client whose
-//!   connection is broken is abandoned at once, also while the lane serves.
-//! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until the kernel holds no
-//!   memory of the door and no disk holds a request of it.
-//! - **[idle-holder-cut-off]** A client that holds memory of the pool, or has the turn, and moves no byte for the lane's
-//!   patience is cut off if another client waits for memory or the server ends. A client that moves bytes is never cut off.
+//! - **[turn-is-bounded]** The work of a turn is bounded, whatever devices, layers and their rules
+//!   do: a request that a device gives back undone waits for the next turn ([undone-waits-a-turn]),
+//!   and so does the rest of a job after some bios ([`Rounds`]). Between two turns the lane looks
+//!   at its bell, so an operator's command always arrives.
+//! - **[last-flush-in-time]** A lane that drains lets ranges continue for half of its patience. The
+//!   rest of them is abandoned then ([abandoned-range-stops]), so that terabytes of TRIM do not use
+//!   up the time of the last flush. The range of a client whose connection is broken is abandoned
+//!   immediately, also while the lane serves.
+//! - **[door-number-kept-until-quiet]** A lane keeps a door, and does not reuse its number, until
+//!   the kernel holds no memory of the door and no disk holds a request of it.
+//! - **[idle-holder-cut-off]** A client that holds memory of the pool, or has the turn, and moves
+//!   no byte for the lane's patience is cut off if another client waits for memory or the server
+//!   ends. A client that moves bytes is never cut off.
 
 mod changes;
 mod disks;
@@ -55,7 +58,7 @@ use blockyard_std::parts::bell;
 use blockyard_std::parts::clock;
 use blockyard_std::parts::discards::Discards;
 use blockyard_std::parts::job::{Job, Owner};
-use blockyard_std::parts::queue::{EndedJob, ROUNDS_OF_A_TURN};
+use blockyard_std::parts::queue::{EndedJob, Rounds};
 use blockyard_std::parts::ring::{Done, IoEngine};
 use blockyard_std::parts::slab::Slab;
 use blockyard_std::parts::words::error_words;
@@ -73,7 +76,8 @@ use spin::Spin;
 /// The state that all lanes share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The bell of each lane, by the lane's number. It wakes the lane for messages, ended discards and shared depth.
+    /// The bell of each lane, by the lane's number. It wakes the lane for messages, ended discards
+    /// and shared depth.
     pub(crate) bells: Vec<Arc<OwnedFd>>,
     pub(crate) roster: Arc<Roster>,
     /// The time after which an idle client is cut off ([idle-holder-cut-off]).
@@ -115,12 +119,13 @@ enum Stage {
     Serving,
     /// The doors end, and no new door opens.
     Draining,
-    /// The last flushes are in flight: `left` of them have not ended, and at least one failed if `has_failed`.
+    /// The last flushes are in flight: `left` of them have not ended, and at least one failed if
+    /// `has_failed`.
     Flushing {
         left: usize,
         has_failed: bool,
     },
-    /// The lane ends at once, even with requests in flight.
+    /// The lane ends immediately, even with requests in flight.
     Leaving,
 }
 
@@ -180,8 +185,8 @@ impl Lane {
     /// Fails if the io_uring or one of the last flushes fails.
     pub(crate) fn serve(mut self) -> io::Result<()> {
         let ended = self.run_turns();
-        // Only a lane that fails while it serves makes the server end. A lane that drains is awaited, and its error is the
-        // result of the server.
+        // Only a lane that fails while it serves makes the server end. A lane that drains is
+        // awaited, and its error is the result of the server.
         if let Err(error) = &ended
             && self.stage == Stage::Serving
             && let Some(failures) = &self.parts.shared.failures
@@ -197,7 +202,8 @@ impl Lane {
         loop {
             let limit = self.sleep_limit();
             self.services.ring.enter(limit)?;
-            // One reading of the clock serves the whole turn: everything in it happens at the same instant.
+            // One reading of the clock serves the whole turn: everything in it happens at the same
+            // instant.
             self.services.now = clock::now();
             self.services.turn += 1;
             while let Some(done) = self.services.ring.next_done() {
@@ -220,7 +226,8 @@ impl Lane {
     /// Returns how long the lane may sleep, or `None` if it must not.
     fn sleep_limit(&mut self) -> Option<Duration> {
         let services = &mut self.services;
-        // Doors that were scheduled after this turn had called its doors, or that have waited for lookups, go on at once.
+        // Doors that were scheduled after this turn had called its doors, or that have waited for
+        // lookups, continue immediately.
         let has_work = !services.scheduled.is_empty() || !services.lookups_wanted.is_empty();
         let is_busy = has_work || services.memory.may_retry();
         if self.parts.shared.polls || is_busy {
@@ -238,7 +245,8 @@ impl Lane {
         if earliest == Instant::MAX {
             return Some(Duration::MAX);
         }
-        // The turn itself has taken time: the clock is read again, so that the lane does not oversleep by that much.
+        // The turn itself has taken time: the clock is read again, so that the lane does not
+        // oversleep by that much.
         Some(Duration::from_nanos(earliest.since(clock::now()).as_ns()))
     }
 
@@ -251,7 +259,8 @@ impl Lane {
                 services.schedule_door(door);
             }
             Kept::Disk { disk, number, .. } => {
-                // The lane never forgets a disk with I/O in flight, so the number is still the disk's.
+                // The lane never forgets a disk with I/O in flight, so the number is still the
+                // disk's.
                 self.services.disks[usize::from(disk)].outbox.end(number, done.result);
             }
             Kept::Prefetch { disk } => {
@@ -267,7 +276,8 @@ impl Lane {
     /// Lets doors and disks react to the completed operations.
     fn take_turn(&mut self) {
         self.check_deadlines();
-        // A door that is scheduled by another one's call joins the end of the list, and is called in this turn too.
+        // A door that is scheduled by another one's call joins the end of the list, and is called
+        // in this turn too.
         let mut at = 0;
         while let Some(door) = self.services.scheduled.get(at) {
             self.doors[door].process_input(door, &mut self.services);
@@ -276,14 +286,17 @@ impl Lane {
         let now = self.services.now;
         self.services.disks.iter_mut().for_each(|disk| disk.queue.submit_slices(now)); // [range-in-slices]
         self.advance_disks();
-        // The requests that have ended may have freed what other doors wait for. Those doors submit in this turn.
+        // The requests that have ended may have freed what other doors wait for. Those doors submit
+        // in this turn.
         self.retry_waiting_for_memory();
         self.grant_lookups();
         self.grant_handshake_step();
-        // A door that schedules itself again at the end of its turn is called in the next one: the length is taken before.
+        // A door that schedules itself again at the end of its turn is called in the next one: the
+        // length is taken before.
         for _ in 0..self.services.scheduled.len() {
             let Some(door) = self.services.scheduled.pop_first() else { break };
-            // [door-number-kept-until-quiet]: neither the kernel nor a disk uses a door that is done or leaves.
+            // [door-number-kept-until-quiet]: neither the kernel nor a disk uses a door that is
+            // done or leaves.
             match self.doors[door].end_turn(door, &mut self.services) {
                 AfterTurn::Keep => {}
                 AfterTurn::Close => self.close_door(door),
@@ -293,7 +306,8 @@ impl Lane {
         if !self.removals.is_empty() {
             self.advance_removals();
         }
-        // Only now: the last door may have closed in this turn, and its last write may have ended in it.
+        // Only now: the last door may have closed in this turn, and its last write may have ended
+        // in it.
         if self.stage == Stage::Draining && self.doors.is_empty() {
             self.flush_all();
         }
@@ -326,49 +340,26 @@ impl Lane {
 
     /// Advances the queue of `disk` and returns the jobs that have ended to their owners.
     fn advance_disk(&mut self, disk: usize) {
-        // [turn-is-bounded]: each bio that ends may let its job submit another one. A TRIM of 1 TiB on a disk without data would
-        // otherwise end 4096 bios of 256 MiB here, one after the other, while all other clients wait.
-        for _ in 0..ROUNDS_OF_A_TURN {
-            let mut has_submitted = false;
-            self.services.disks[disk].queue.advance(self.services.now);
-            while let Some(ended) = self.services.next_ended_job(disk, &mut has_submitted) {
-                self.return_to_owner(disk, ended);
-            }
-            if !has_submitted {
-                break;
-            }
-        }
+        let mut rounds = DiskRounds { lane: self, disk, last_door: None, ended: 0 };
+        rounds.take_rounds(); // [turn-is-bounded]
+        let ended = rounds.ended;
+        self.spin.count_ended_requests(ended);
         self.services.start_file_io(disk);
-    }
-
-    fn return_to_owner(&mut self, disk: usize, ended: EndedJob) {
-        let EndedJob { status, job: Job { transfer, owner, .. }, .. } = ended;
-        self.spin.count_ended_request();
-        match owner {
-            Owner::Door { door, token } => {
-                // The door answers at the end of this turn, together with its other requests.
-                self.services.schedule_door(door);
-                self.doors[door].finish_request(token, status, transfer, &mut self.services);
-            }
-            Owner::Abandoned { door } => {
-                self.services.schedule_door(door);
-                self.doors[door].reclaim_memory(transfer, &mut self.services);
-            }
-            Owner::Lane => self.finish_flush(disk, status),
-        }
     }
 
     /// Lets the first door that waits for lookups look up runs.
     fn grant_lookups(&mut self) {
         let Some(door) = self.services.lookups_wanted.pop_first() else { return };
-        // One door gets all lookups of the turn. If it needs more, it queues again behind the others ([status-in-slices]).
+        // One door gets all lookups of the turn. If it needs more, it queues again behind the
+        // others ([status-in-slices]).
         self.services.lookups_left = LOOKUPS_OF_A_TURN;
         self.call_again(door);
         self.services.lookups_left = 0;
         self.advance_disks();
     }
 
-    /// Lets the first door that waits for a step of its TLS handshake take it, if it is time ([handshakes-get-a-tenth]).
+    /// Lets the first door that waits for a step of its TLS handshake take it, if it is time
+    /// ([handshakes-get-a-tenth]).
     fn grant_handshake_step(&mut self) {
         let now = self.services.now;
         if self.spin.has_ended_requests() {
@@ -376,12 +367,14 @@ impl Lane {
         }
         let Some(door) = self.services.handshakes.next_door(now) else { return };
         self.call_again(door);
-        // The door may have closed its connection instead of taking the step. The permission is for this call alone.
+        // The door may have closed its connection instead of taking the step. The permission is for
+        // this call alone.
         self.services.handshakes.revoke_step();
         self.advance_disks();
     }
 
-    /// Calls a door that has waited for a resource, in a turn that has called the scheduled doors already.
+    /// Calls a door that has waited for a resource, in a turn that has called the scheduled doors
+    /// already.
     fn call_again(&mut self, door: u32) {
         self.services.schedule_door(door);
         self.doors[door].process_input(door, &mut self.services);
@@ -399,7 +392,8 @@ impl Lane {
         self.advance_disks();
     }
 
-    /// Answers the bell, which rings for ended discards, for shared depth that has become free, and for messages.
+    /// Answers the bell, which rings for ended discards, for shared depth that has become free, and
+    /// for messages.
     fn answer_bell(&mut self) {
         // Silenced first: what is added after this point rings again, and is not missed.
         bell::silence(&self.parts.bell);
@@ -477,7 +471,8 @@ impl Lane {
                 arrival.turn_away();
                 None
             }
-            // The client was accepted just before the server began to end. Its socket is closed with the arrival.
+            // The client was accepted just before the server began to end. Its socket is closed
+            // with the arrival.
             Stage::Draining | Stage::Flushing { .. } | Stage::Leaving => None,
         };
         let Some(door) = door else {
@@ -510,17 +505,20 @@ impl Lane {
         }
     }
 
-    /// Cuts off idle clients if another one waits for memory, or if they or the server must end ([idle-holder-cut-off]).
+    /// Cuts off idle clients if another one waits for memory, or if they or the server must end
+    /// ([idle-holder-cut-off]).
     fn cut_off_idle_clients(&mut self) {
         let services = &mut self.services;
         let is_ending = self.stage != Stage::Serving;
         let leaving: Vec<_> = self.removals.iter().map(|removal| Some(removal.disk)).collect();
         if !services.memory.is_awaited() && !is_ending && leaving.is_empty() {
-            // Nobody waits. The next refusal of memory, or the next drain, starts these checks again.
+            // Nobody waits. The next refusal of memory, or the next drain, starts these checks
+            // again.
             services.impatient_at = Instant::MAX;
             return;
         }
-        // With a patience of 30 s and a client that last moved a byte 20 s ago, the next check comes in 10 s.
+        // With a patience of 30 s and a client that last moved a byte 20 s ago, the next check
+        // comes in 10 s.
         services.impatient_at = services.now + services.patience;
         for number in 0..self.doors.end() {
             let Some(door) = self.doors.find_mut(number) else { continue };
@@ -602,6 +600,52 @@ impl Lane {
             if let Some(door) = self.doors.find_mut(number) {
                 door.start_drain(number, ENDING, &mut self.services);
             }
+        }
+    }
+}
+
+/// A lane as it advances one of its disks.
+struct DiskRounds<'a> {
+    lane: &'a mut Lane,
+    disk: usize,
+    /// The door that got the job before. Most jobs of a turn are one door's, which is scheduled
+    /// once for all of them.
+    last_door: Option<u32>,
+    /// The number of jobs that have ended.
+    ended: u32,
+}
+
+impl Rounds for DiskRounds<'_> {
+    #[inline]
+    fn advance_queue(&mut self) {
+        let services = &mut self.lane.services;
+        services.disks[self.disk].queue.advance(services.now);
+    }
+
+    #[inline]
+    fn next_ended(&mut self, submitted: &mut bool) -> Option<EndedJob> {
+        self.lane.services.next_ended_job(self.disk, submitted)
+    }
+
+    #[inline]
+    fn return_to_owner(&mut self, ended: EndedJob) {
+        let EndedJob { status, job: Job { transfer, owner, .. }, .. } = ended;
+        self.ended += 1;
+        let Lane { services, doors, .. } = &mut *self.lane;
+        match owner {
+            Owner::Door { door, token } => {
+                // The door answers at the end of this turn, together with its other requests.
+                if self.last_door != Some(door) {
+                    self.last_door = Some(door);
+                    services.schedule_door(door);
+                }
+                doors[door].finish_request(token, status, transfer, services);
+            }
+            Owner::Abandoned { door } => {
+                services.schedule_door(door);
+                doors[door].reclaim_memory(transfer, services);
+            }
+            Owner::Lane => self.lane.finish_flush(self.disk, status),
         }
     }
 }

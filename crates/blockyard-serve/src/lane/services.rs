@@ -1,4 +1,4 @@
-//! The services of a lane for its doors: disks, jobs, buffers, the ring, and the list of doors to call.
+//! The services of a lane for its doors: disks, jobs, buffers, the ring, and a list of doors.
 //!
 //! The lane passes its [`Services`] to each call of a door.
 
@@ -31,7 +31,8 @@ use std::sync::Arc;
 /// The largest total size of the spare buffers that a lane keeps, in bytes.
 const SPARE_BYTES_MAX: usize = 64 << 20;
 
-/// The largest number of runs of data and holes that doors look up in one turn. Each lookup may be a system call.
+/// The largest number of runs of data and holes that doors look up in one turn. Each lookup may be
+/// a system call.
 pub(crate) const LOOKUPS_OF_A_TURN: usize = 64;
 
 /// The most that one request prefetches, in bytes.
@@ -80,7 +81,8 @@ pub(crate) struct Services {
     pub(crate) lookups_left: usize,
     /// The earliest instant at which a door wants to be woken.
     wake_at: Instant,
-    /// The instant at which to look for doors that delay other doors or the lane's end ([idle-holder-cut-off]).
+    /// The instant at which to look for doors that delay other doors or the lane's end
+    /// ([idle-holder-cut-off]).
     pub(crate) impatient_at: Instant,
     pub(crate) patience: Duration,
     /// Whether the server can be queried for counters.
@@ -161,8 +163,8 @@ impl Services {
         self.scheduled.insert(door);
     }
 
-    /// Grants `bytes` of memory to `door`, for a request that holds `so_far` bytes. Returns `false` if too
-    /// little is free; the lane then calls the door again when more may be free.
+    /// Grants `bytes` of memory to `door`, for a request that holds `so_far` bytes. Returns `false`
+    /// if too little is free; the lane then calls the door again when more may be free.
     #[must_use]
     pub(crate) fn take_memory(
         &mut self,
@@ -173,13 +175,15 @@ impl Services {
     ) -> bool {
         let is_granted = self.memory.take_bytes(door, account, so_far, bytes);
         if !is_granted {
-            // Somebody waits from now on: a client that keeps memory idle is cut off when its patience ends.
+            // Somebody waits from now on: a client that keeps memory idle is cut off when its
+            // patience ends.
             self.impatient_at = self.impatient_at.min(self.now + self.patience);
         }
         is_granted
     }
 
-    /// Takes one of the lookups of this turn. If none is left, lists `door` for a later turn and returns `false`.
+    /// Takes one of the lookups of this turn. If none is left, lists `door` for a later turn and
+    /// returns `false`.
     pub(crate) fn take_lookup(&mut self, door: u32) -> bool {
         if self.lookups_left == 0 {
             // Either another door has this turn's lookups, or this one has used them up.
@@ -204,8 +208,9 @@ impl Services {
         self.wake_at = Instant::MAX;
     }
 
-    /// Returns a buffer for all blocks that `len` bytes at `offset` of a disk touch, and the offset of
-    /// those bytes in the buffer. Unless the client `is_charged` for all bytes, [`Self::mark_charged`] follows.
+    /// Returns a buffer for all blocks that `len` bytes at `offset` of a disk touch, and the offset
+    /// of those bytes in the buffer. Unless the client `is_charged` for all bytes,
+    /// [`Self::mark_charged`] follows.
     ///
     /// # Errors
     ///
@@ -218,7 +223,8 @@ impl Services {
         is_charged: bool,
     ) -> io::Result<(Rc<Pages>, usize)> {
         let block = self.disk(disk).block_bytes();
-        // With blocks of 4096 bytes, 100 bytes at 5000 are bytes 904 to 1004 of a buffer of one block.
+        // With blocks of 4096 bytes, 100 bytes at 5000 are bytes 904 to 1004 of a buffer of one
+        // block.
         let lead = offset % block;
         let all = (lead + len).next_multiple_of(block);
         let [all, lead] = [all, lead]
@@ -231,13 +237,15 @@ impl Services {
         self.pool.charged(pages);
     }
 
-    /// Takes back a buffer from [`Self::take_buffer`], and the `bytes` that `account` was charged for it.
+    /// Takes back a buffer from [`Self::take_buffer`], and the `bytes` that `account` was charged
+    /// for it.
     pub(crate) fn return_buffer(&mut self, account: &mut Account, pages: Rc<Pages>, bytes: usize) {
         self.memory.return_bytes(account, bytes);
         self.pool.give(pages);
     }
 
-    /// Submits a request of `owner` to a disk. The lane notifies the owner when the whole request has ended.
+    /// Submits a request of `owner` to a disk. The lane notifies the owner when the whole request
+    /// has ended.
     #[inline]
     pub(crate) fn submit(
         &mut self,
@@ -252,8 +260,8 @@ impl Services {
         self.disks[disk].queue.begin(owner, asked, transfer, self.now);
     }
 
-    /// Returns the next job of `disk` that has ended. If a bio succeeded and its job has more, submits the next one and
-    /// sets `submitted`.
+    /// Returns the next job of `disk` that has ended. If a bio succeeded and its job has more,
+    /// submits the next one and sets `submitted`.
     #[inline]
     pub(crate) fn next_ended_job(&mut self, disk: usize, submitted: &mut bool) -> Option<EndedJob> {
         let disk = &mut self.disks[disk];
@@ -275,18 +283,20 @@ impl Services {
         job::abandon(&self.jobs, whose);
     }
 
-    /// Abandons all requests of `door`, whose client was reset: the lane drops their results, and ranges stop
-    /// ([abandoned-range-stops]). Returns their number. [`Door::reclaim_memory`](super::door::Door::reclaim_memory) follows for each of them
-    /// when the device has ended it ([abandoned-request-keeps-memory]).
+    /// Abandons all requests of `door`, whose client was reset: the lane drops their results, and
+    /// ranges stop ([abandoned-range-stops]). Returns their number.
+    /// [`Door::reclaim_memory`](super::door::Door::reclaim_memory) follows for each of them when
+    /// the device has ended it ([abandoned-request-keeps-memory]).
     pub(crate) fn abandon_requests(&mut self, door: u32) -> usize {
         job::disown(&self.jobs, door)
     }
 
-    /// Prefetches the start of a range, if the disk can. It is only advice: there is one prefetch of a disk at a time, by a
-    /// thread of the kernel.
+    /// Prefetches the start of a range, if the disk can. It is only advice: there is one prefetch
+    /// of a disk at a time, by a thread of the kernel.
     pub(crate) fn prefetch(&mut self, disk: usize, offset: u64, len: u64) {
         let Some(fd) = self.disk(disk).prefetches_from().cloned() else { return };
-        // A second request for a prefetch is dropped, as it is only advice: a client cannot occupy the kernel's threads with it.
+        // A second request for a prefetch is dropped, as it is only advice: a client cannot occupy
+        // the kernel's threads with it.
         if !core::mem::replace(&mut self.disks[disk].is_prefetching, true) {
             let len = u32::try_from(len).unwrap_or(u32::MAX).min(PREFETCHED_BYTES_MAX);
             let op = FileOp::Prefetch { offset, len };

@@ -1,24 +1,29 @@
 //! The time that a lane polls for completions before it sleeps.
 //!
-//! A client that sends its next request as soon as it has the last answer needs a few microseconds for it. Waking a
-//! thread takes about the same time. So a lane that has nothing to do looks for completions for a while before it sleeps. Between two
-//! looks it leaves its processor to any thread that is ready: the client may need it.
+//! A client that sends its next request as soon as it has the last answer needs a few microseconds
+//! for it. Waking a thread takes about the same time. So a lane that has nothing to do looks for
+//! completions for a while before it sleeps. Between two looks it leaves its processor to any
+//! thread that is ready: the client may need it.
 //!
 //! # Rules
 //!
-//! - **[spins-where-it-pays]** A lane spins for [`LIMIT`] at most. A spin fails if it finds nothing within that time. Then the lane
-//!   sleeps without a spin for the next waits: for one, and for twice as many after each further spin that fails, up to
-//!   [`PAUSES_MAX`]. A spin that finds something halves that number. So where no spin finds anything, one wait of
-//!   [`PAUSES_MAX`] has a spin.
-//! - **[own-sends-are-no-find]** A spin begins when the lane has submitted all it has: the end of its own sends is no find.
-//! - **[one-processor-never-spins]** A lane whose process has only one processor never spins: its client needs that one.
-//! - **[many-pay-for-one-sleep]** A lane that has ended more than [`FEW`] requests since it last looked sleeps without a spin:
-//!   they share the cost of the sleep, and spinning would cost more.
+//! - **[spins-where-it-pays]** A lane spins for [`LIMIT`] at most. A spin fails if it finds nothing
+//!   within that time. Then the lane sleeps without a spin for the next waits: for one, and for
+//!   twice as many after each further spin that fails, up to [`PAUSES_MAX`]. A spin that finds
+//!   something halves that number. So where no spin finds anything, one wait of [`PAUSES_MAX`] has
+//!   a spin.
+//! - **[own-sends-are-no-find]** A spin begins when the lane has submitted all it has: the end of
+//!   its own sends is no find.
+//! - **[one-processor-never-spins]** A lane whose process has only one processor never spins: its
+//!   client needs that one.
+//! - **[many-pay-for-one-sleep]** A lane that has ended more than [`FEW`] requests since it last
+//!   looked sleeps without a spin: they share the cost of the sleep, and spinning would cost more.
 
 use blockyard::time::{Duration, Instant};
 use std::thread;
 
-/// The longest spin: twice what a wake-up takes, and what a client on another processor takes for its next request.
+/// The longest spin: twice what a wake-up takes, and what a client on another processor takes for
+/// its next request.
 const LIMIT: Duration = Duration::from_us(20);
 /// The most waits without a spin.
 const PAUSES_MAX: u32 = 1024;
@@ -47,9 +52,9 @@ impl Spin {
         Self { has_others: processors > 1, since: None, pauses: 0, left: 0, ended: 0 }
     }
 
-    /// Notes that a request has ended.
-    pub(super) const fn count_ended_request(&mut self) {
-        self.ended = self.ended.saturating_add(1);
+    /// Notes that `count` requests have ended.
+    pub(super) const fn count_ended_requests(&mut self, count: u32) {
+        self.ended = self.ended.saturating_add(count);
     }
 
     /// Returns whether requests have ended since the last look.
@@ -57,8 +62,8 @@ impl Spin {
         self.ended > 0
     }
 
-    /// Returns whether a lane that has nothing to do at `now` looks once more instead of sleeping. It `submits` something with this look,
-    /// or has submitted it all.
+    /// Returns whether a lane that has nothing to do at `now` looks once more instead of sleeping.
+    /// It `submits` something with this look, or has submitted it all.
     pub(super) fn should_look_again(&mut self, submits: bool, now: Instant) -> bool {
         let ended = core::mem::take(&mut self.ended);
         if ended > 0 || submits {
@@ -73,14 +78,15 @@ impl Spin {
             self.pause_spinning();
             return false;
         }
-        // Without a second processor the client cannot run while this lane spins ([one-processor-never-spins]). After three spins
-        // that failed, four waits go by without one ([spins-where-it-pays]). 16 clients share one sleep ([many-pay-for-one-sleep]).
+        // Without a second processor the client cannot run while this lane spins
+        // ([one-processor-never-spins]). After three spins that failed, four waits go by without
+        // one ([spins-where-it-pays]). 16 clients share one sleep ([many-pay-for-one-sleep]).
         if !self.has_others || self.left > 0 || ended > FEW {
             self.left = self.left.saturating_sub(1);
             return false;
         }
-        // While its own sends are in flight, the next completion is theirs. The spin begins at the look after them
-        // ([own-sends-are-no-find]).
+        // While its own sends are in flight, the next completion is theirs. The spin begins at the
+        // look after them ([own-sends-are-no-find]).
         self.since = (!submits).then_some(now);
         true
     }
@@ -91,12 +97,14 @@ impl Spin {
         if now.since(since) < LIMIT {
             self.pauses /= 2;
         } else {
-            // Another thread had the processor meanwhile, so the client was not quick, or the spin was in its way.
+            // Another thread had the processor meanwhile, so the client was not quick, or the spin
+            // was in its way.
             self.pause_spinning();
         }
     }
 
-    /// Notes that the lane has something to do without a look: a spin under way has neither failed nor found anything.
+    /// Notes that the lane has something to do without a look: a spin under way has neither failed
+    /// nor found anything.
     pub(super) const fn reset(&mut self) {
         self.since = None;
         self.ended = 0;
@@ -115,8 +123,8 @@ impl Spin {
 mod tests {
     use super::*;
 
-    /// Lets waits begin one after another, and ends each after `found_after` microseconds. Returns the microseconds that
-    /// each spun.
+    /// Lets waits begin one after another, and ends each after `found_after` microseconds. Returns
+    /// the microseconds that each spun.
     fn spins(spin: &mut Spin, waits: u32, found_after: u64) -> Vec<u64> {
         let mut now = Instant::ZERO;
         let mut wait = || {
@@ -157,7 +165,7 @@ mod tests {
     fn a_lane_that_has_ended_many_requests_sleeps_at_once() {
         let mut spin = Spin::new(2);
         let mut after = |ended| {
-            (0..ended).for_each(|_| spin.count_ended_request());
+            spin.count_ended_requests(ended);
             let spins = spin.should_look_again(false, Instant::ZERO);
             spin.note_completion(Instant::ZERO);
             spins
@@ -174,7 +182,7 @@ mod tests {
         let later = spins(&mut spin, 100_000, 100);
         let failed = later.iter().filter(|&&spun| spun > 0).count();
         assert!((90..120).contains(&failed), "{failed} spins in 100,000 waits");
-        // A client that answers at once is found again when the pauses are over.
+        // A client that answers immediately is found again when the pauses are over.
         let again = spins(&mut spin, 3000, 5);
         assert!(again.iter().filter(|&&spun| spun > 0).count() > 900, "{again:?}");
     }

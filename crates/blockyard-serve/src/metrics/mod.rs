@@ -1,11 +1,12 @@
 //! Metrics for Prometheus and a health check, over HTTP.
 //!
-//! For each answer, the thread queries every lane. A lane that does not answer in time makes `/healthz` fail, with
-//! the status 503; so does a disk whose last flush failed.
+//! For each answer, the thread queries every lane. A lane that does not answer in time makes
+//! `/healthz` fail, with the status 503; so does a disk whose last flush failed.
 //!
 //! # Rules (cited by name)
 //!
-//! - **[scrape-stops-no-lane]** A lane copies the counts of at most [`DISKS_PER_REPORT`] disks in a turn, some 5 KiB each.
+//! - **[scrape-stops-no-lane]** A lane copies the counts of at most [`DISKS_PER_REPORT`] disks in a
+//!   turn, some 5 KiB each.
 
 mod http;
 pub mod question;
@@ -69,7 +70,8 @@ impl Metrics {
         }
     }
 
-    /// Returns why the server is not healthy although its lanes answer, if it is not ([failed-flush-is-told]).
+    /// Returns why the server is not healthy although its lanes answer, if it is not
+    /// ([failed-flush-is-told]).
     fn describe_degraded(&self) -> Option<String> {
         let disks = self.roster.all();
         let failed = disks.iter().filter(|listed| listed.disk.damage.has_failed_flush());
@@ -81,8 +83,8 @@ impl Metrics {
         (!lines.is_empty()).then_some(lines)
     }
 
-    /// Returns the counts over all lanes of each disk whose number is below `end`, by its number, or the number of a lane
-    /// that does not answer.
+    /// Returns the counts over all lanes of each disk whose number is below `end`, by its number,
+    /// or the number of a lane that does not answer.
     fn collect_counts(&self, end: usize) -> Result<BTreeMap<usize, Counts>, usize> {
         let mut all = BTreeMap::new();
         // [scrape-stops-no-lane]

@@ -1,5 +1,6 @@
-//! The part of HTTP/1.1 that one question needs: a GET or HEAD of a path. The header fields and the query of the path
-//! are skipped.
+//! The part of HTTP/1.1 that one question needs: a GET or HEAD of a path.
+//!
+//! The header fields and the query of the path are skipped.
 
 use core::fmt;
 
@@ -40,8 +41,8 @@ impl fmt::Display for Refusal {
 impl core::error::Error for Refusal {}
 
 impl<'a> Question<'a> {
-    /// Returns the question at the start of `received`, or `None` until all of it has been received. Bytes after the
-    /// question are ignored.
+    /// Returns the question at the start of `received`, or `None` until all of it has been
+    /// received. Bytes after the question are ignored.
     ///
     /// # Errors
     ///

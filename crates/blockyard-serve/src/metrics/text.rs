@@ -1,4 +1,6 @@
-//! The counts in Prometheus' text format, under node_exporter's names for disks and under our own where it has none.
+//! The counts in Prometheus' text format.
+//!
+//! Disks have node_exporter's names; counts for which it has none have our own.
 
 use crate::disk::roster::Listed;
 use crate::observation::meter::{Counts, Kind};
@@ -140,7 +142,8 @@ impl Page<'_> {
                     let labels = format!("device=\"{}\"{labels}", Escaped(&disk.name));
                     let times = counts.stages.times_ns(direction, stage);
                     for (power, below) in times.below() {
-                        // Values are whole nanoseconds, so the largest value below the power is one less.
+                        // Values are whole nanoseconds, so the largest value below the power is one
+                        // less.
                         let end = Seconds((1 << power) - 1);
                         writeln!(self.text, "{NAME}_bucket{{{labels},le=\"{end}\"}} {below}")
                             .expect("write of a line to memory");
@@ -251,7 +254,8 @@ impl Display for Seconds {
     }
 }
 
-/// The name of a disk or rule as the value of a label. The empty name of the default disk becomes `(default)`.
+/// The name of a disk or rule as the value of a label. The empty name of the default disk becomes
+/// `(default)`.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {

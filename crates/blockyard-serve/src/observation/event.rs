@@ -23,7 +23,8 @@ impl fmt::Display for Event {
     }
 }
 
-/// Damage to a disk, reported once for each disk; of flushes, the first that fails and the next that succeeds are reported.
+/// Damage to a disk, reported once for each disk; of flushes, the first that fails and the next
+/// that succeeds are reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskEvent {
     /// The name of the disk's export; empty for the default one.
@@ -42,7 +43,8 @@ pub enum Harm {
         /// The size of the file, in bytes.
         file_bytes: u64,
     },
-    /// The file of a BTT cannot be read or written any more: it was truncated, or its medium failed.
+    /// The file of a BTT cannot be read or written any more: it was truncated, or its medium
+    /// failed.
     Failed,
     /// A flush failed. Writes that were answered since the last flush may be lost.
     FlushFailed,

@@ -1,11 +1,12 @@
-//! A lane's counters of one disk: a sink of the core's trace events, which also passes them to a watcher.
+//! A lane's counters of one disk: a sink of trace events, which passes them to a watcher too.
 //!
-//! A lane keeps counters only if the server can be queried for them or has a watcher. The counters are in the lane's
-//! own memory, 5 KiB for each disk, and the lane sends a copy on demand. So a query delays requests only by that copy, of
-//! at most [`DISKS_PER_REPORT`] disks in a turn of the lane.
+//! A lane keeps counters only if the server can be queried for them or has a watcher. The counters
+//! are in the lane's own memory, 5 KiB for each disk, and the lane sends a copy on demand. So a
+//! query delays requests only by that copy, of at most [`DISKS_PER_REPORT`] disks in a turn of the
+//! lane.
 //!
-//! Times are those of the lane's clock, which is read once per turn. A request that a disk in memory
-//! handles within one turn therefore takes no time.
+//! Times are those of the lane's clock, which is read once per turn. A request that a disk in
+//! memory handles within one turn therefore takes no time.
 
 use crate::observation::watcher::LaneWatcher;
 use blockyard::bio::Op;
@@ -17,9 +18,11 @@ use blockyard::trace::{Action, Event, Sink};
 /// The maximum number of disks whose counters a lane copies in one turn.
 pub(crate) const DISKS_PER_REPORT: usize = 16;
 
-/// The first bucket of [`Times`] has the values below this power of two, in nanoseconds: about 1 µs.
+/// The first bucket of [`Times`] has the values below this power of two, in nanoseconds: about 1
+/// µs.
 const FIRST_POWER: u32 = 10;
-/// The last power of two that ends a bucket: about 34 s. Larger values are in a bucket of their own.
+/// The last power of two that ends a bucket: about 34 s. Larger values are in a bucket of their
+/// own.
 const LAST_POWER: u32 = 35;
 const BUCKETS: usize = (LAST_POWER - FIRST_POWER) as usize + 2;
 
@@ -92,7 +95,8 @@ impl Kind {
 pub(crate) struct Done {
     pub(crate) requests: u64,
     pub(crate) sectors: u64,
-    /// The total time in nanoseconds from submission to completion; for flushes, from issue to completion.
+    /// The total time in nanoseconds from submission to completion; for flushes, from issue to
+    /// completion.
     pub(crate) ns: u128,
     /// Bios or requests that were merged into others.
     pub(crate) merged: u64,

@@ -1,5 +1,4 @@
-//! Values with which lanes and disks report to others: events for a log, counts for metrics, overviews for an operator, and every
-//! step of a request for a trace.
+//! Reports of lanes and disks: events for a log, counts, overviews, and steps for a trace.
 
 pub(crate) mod event;
 pub(crate) mod meter;

@@ -6,14 +6,14 @@ use core::fmt;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A callback for each event of a lane's request queues. The first argument is the index of the disk in
-/// [`Config::disks`](crate::Config::disks). The lane waits until the call returns.
+/// A callback for each event of a lane's request queues. The first argument is the index of the
+/// disk in [`Config::disks`](crate::Config::disks). The lane waits until the call returns.
 pub type Tell = Box<dyn FnMut(u16, &Event<'_>)>;
 
 /// An observer of every trace event of every request, on all lanes.
 pub trait Watcher: fmt::Debug + Send + Sync {
-    /// Returns the callback for `lane`, which starts at `now` on the clock of the events. The lane's thread
-    /// calls this function, and drops the callback when the lane ends.
+    /// Returns the callback for `lane`, which starts at `now` on the clock of the events. The
+    /// lane's thread calls this function, and drops the callback when the lane ends.
     fn lane(&self, lane: u32, now: Instant) -> Tell;
 }
 

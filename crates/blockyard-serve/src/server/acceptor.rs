@@ -2,9 +2,10 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[silent-client-makes-room]** If a client arrives and the server is full, or has as many clients that have not chosen an
-//!   export as it may have, the oldest of those is cut off. If as many of those as one origin may have come from the
-//!   client's address or user, the oldest of that origin is cut off, so no origin can push out the clients of others.
+//! - **[silent-client-makes-room]** If a client arrives and the server is full, or has as many
+//!   clients that have not chosen an export as it may have, the oldest of those is cut off. If as
+//!   many of those as one origin may have come from the client's address or user, the oldest of
+//!   that origin is cut off, so no origin can push out the clients of others.
 
 use crate::clients::descriptors;
 use crate::clients::listen::{ACCEPT_REST, Listener};
@@ -37,7 +38,8 @@ pub(crate) struct Acceptor {
     pub(crate) connections_max: usize,
 }
 
-/// The lanes that have started. A drop drains them: the server is ending, or another part of it cannot start.
+/// The lanes that have started. A drop drains them: the server is ending, or another part of it
+/// cannot start.
 pub(crate) struct Begun(pub(crate) Vec<Entrance>);
 
 impl Drop for Begun {
@@ -95,7 +97,8 @@ impl Acceptor {
         let (lane, entrance) = lanes
             .min_by_key(|(_, entrance)| entrance.load.load(Ordering::Relaxed))
             .expect("at least one lane");
-        // Counted before the lane opens the door: otherwise the next client would see the old number.
+        // Counted before the lane opens the door: otherwise the next client would see the old
+        // number.
         self.connections.fetch_add(1, Ordering::Relaxed);
         entrance.load.fetch_add(1, Ordering::Relaxed);
         let ticket = self.doors.newcomers.enter(client.origin, lane);
@@ -104,14 +107,15 @@ impl Acceptor {
         entrance.send(Message::Arrival(Box::new(newcomer)));
     }
 
-    /// Cuts off the client that has to make room for `client`, if there is one, and waits until its lane has done so
-    /// ([silent-client-makes-room]).
+    /// Cuts off the client that has to make room for `client`, if there is one, and waits until its
+    /// lane has done so ([silent-client-makes-room]).
     fn make_room(&self, client: &Peer) {
         let Some((silent, lane)) = self.find_silent_client(client) else { return };
         self.doors.newcomers.cut_off(silent);
         self.lanes.0[lane].send(Message::WakeDoors);
         let until = Instant::now() + ROOM_WAIT;
-        // First the client leaves the register, then, when nothing of it is in flight, its door closes.
+        // First the client leaves the register, then, when nothing of it is in flight, its door
+        // closes.
         while self.find_silent_client(client).is_some_and(|(oldest, _)| oldest == silent)
             && Instant::now() < until
         {
@@ -124,13 +128,14 @@ impl Acceptor {
 
     /// Returns the client that has to make room for `client`, and the number of its lane.
     ///
-    /// With 1024 clients at most, 256 may be silent, and 64 of one origin. The 65th of an origin pushes out the oldest of that
-    /// origin, even if there are only 65 in all.
+    /// With 1024 clients at most, 256 may be silent, and 64 of one origin. The 65th of an origin
+    /// pushes out the oldest of that origin, even if there are only 65 in all.
     fn find_silent_client(&self, client: &Peer) -> Option<(NewcomerId, usize)> {
         let silent_max = newcomers_max(self.connections_max);
         let register = &self.doors.newcomers;
         register.oldest_from(client.origin, newcomers_of_origin_max(silent_max)).or_else(|| {
-            // A full server needs a place at once: one silent client is enough to take it from.
+            // A full server needs a place for the new client: one silent client is enough to take
+            // it from.
             register.oldest_of(if self.is_full() { 0 } else { silent_max })
         })
     }
@@ -140,13 +145,15 @@ impl Acceptor {
     }
 }
 
-/// Returns the maximum number of clients that have not chosen an export: a quarter of all, or sixteen if that is
-/// more, within `connections_max`. A client can then open several connections at once.
+/// Returns the maximum number of clients that have not chosen an export: a quarter of all, or
+/// sixteen if that is more, within `connections_max`. A client can then open several connections at
+/// once.
 fn newcomers_max(connections_max: usize) -> usize {
     (connections_max / 4).max(connections_max.min(16))
 }
 
-/// Returns how many of these clients may come from one origin: a quarter, or sixteen if that is more.
+/// Returns how many of these clients may come from one origin: a quarter, or sixteen if that is
+/// more.
 fn newcomers_of_origin_max(newcomers_max: usize) -> usize {
     (newcomers_max / 4).max(16)
 }

@@ -13,7 +13,8 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Returns the traffic of all lanes, or `None` if a lane has ended or does not answer within a second.
+    /// Returns the traffic of all lanes, or `None` if a lane has ended or does not answer within a
+    /// second.
     #[must_use]
     pub fn read(&self) -> Option<Traffic> {
         let clients = self.connections.load(Ordering::Relaxed);

@@ -2,8 +2,9 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error, the server ends: no client hangs
-//!   at a lane that is gone, and [`Server::join`] returns the error.
+//! - **[server-ends-with-lane]** A lane ends when the server ends. If it ends before, by an error,
+//!   the server ends: no client hangs at a lane that is gone, and [`Server::join`] returns the
+//!   error.
 
 mod acceptor;
 pub(crate) mod gauge;
@@ -47,7 +48,8 @@ pub struct Config {
     pub addresses: Vec<Address>,
     /// Unix or TCP sockets that are already listening, such as those that a service manager passes.
     pub listeners: Vec<Arc<OwnedFd>>,
-    /// The access mode of unix sockets at `addresses`, as for `chmod`. Without it, the umask decides.
+    /// The access mode of unix sockets at `addresses`, as for `chmod`. Without it, the umask
+    /// decides.
     pub socket_mode: Option<u32>,
     /// The number of the group of these sockets. Without it, they have the group of the process.
     pub socket_group: Option<u32>,
@@ -55,29 +57,33 @@ pub struct Config {
     pub metrics: Option<String>,
     /// The socket for commands of an operator.
     pub control: Option<ControlConfig>,
-    /// The channel for events of clients and disks. If it is full, a client's event is dropped: no lane waits for a
-    /// log.
+    /// The channel for events of clients and disks. If it is full, a client's event is dropped: no
+    /// lane waits for a log.
     pub events: Option<mpsc::SyncSender<Event>>,
-    /// The channel for the reason why a lane fails. The server drains then, without a limit of time.
+    /// The channel for the reason why a lane fails. The server drains then, without a limit of
+    /// time.
     pub failures: Option<mpsc::Sender<String>>,
     /// An observer of every trace event of every request.
     pub watcher: Option<Arc<dyn Watcher>>,
     /// The TLS configuration; `None` for a server without TLS.
     pub tls: Option<TlsConfig>,
-    /// The number of lanes, which are threads; 0 counts as 1. Each client goes to the lane with the fewest clients. Requests of
-    /// different lanes to a disk are not merged, and a scheduler does not order them among each other. So one lane, its home, serves all
-    /// clients of a disk with layers, and of a file or block device under a scheduler or with a depth of less than the number of lanes.
+    /// The number of lanes, which are threads; 0 counts as 1. Each client goes to the lane with the
+    /// fewest clients. Requests of different lanes to a disk are not merged, and a scheduler does
+    /// not order them among each other. So one lane, its home, serves all clients of a disk with
+    /// layers, and of a file or block device under a scheduler or with a depth of less than the
+    /// number of lanes.
     pub lanes: usize,
-    /// The maximum number of clients at a time. A further client is disconnected at once. The limit of descriptors may lower
-    /// it: see [`Server::connections_max`].
+    /// The maximum number of clients at a time. A further client is disconnected immediately. The
+    /// limit of descriptors may lower it: see [`Server::connections_max`].
     pub connections_max: usize,
     /// The time within which a client must choose an export.
     pub handshake_deadline: Duration,
-    /// A client is cut off if no byte of its replies or WRITEs moves for this long while it holds memory, or has the turn for
-    /// memory, that others wait for, or while the server drains.
+    /// A client is cut off if no byte of its replies or WRITEs moves for this long while it holds
+    /// memory, or has the turn for memory, that others wait for, or while the server drains.
     pub patience: Duration,
-    /// The bytes of data in flight that the clients of a lane share. In addition, each client has 128 KiB of its own and
-    /// up to 100 KiB of answers without data, and one request at a time may use a reserve as large as the longest request: 32 MiB.
+    /// The bytes of data in flight that the clients of a lane share. In addition, each client has
+    /// 128 KiB of its own and up to 100 KiB of answers without data, and one request at a time may
+    /// use a reserve as large as the longest request: 32 MiB.
     pub lane_bytes_max: usize,
     /// Lanes poll and never sleep. Each occupies a processor, for the lowest latency.
     pub polls: bool,
@@ -86,8 +92,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns a configuration that serves `disks` at `addresses` with [as many lanes as suit the processors](automatic_lanes), 1024
-    /// clients, a handshake deadline of 10 s, 64 MiB of shared data for each lane and 30 s of patience.
+    /// Returns a configuration that serves `disks` at `addresses` with
+    /// [as many lanes as suit the processors](automatic_lanes), 1024 clients, a handshake deadline
+    /// of 10 s, 64 MiB of shared data for each lane and 30 s of patience.
     #[must_use]
     pub fn new(disks: Vec<DiskConfig>, addresses: Vec<Address>) -> Self {
         Self {
@@ -115,9 +122,10 @@ impl Config {
 
 /// Returns the number of lanes that suits a server with so many processors.
 ///
-/// Clients that share a lane wait for each other in each of its turns, and the caches of a processor hold the data of one turn at best. So
-/// there are four lanes for each processor, up to 16, and one for each of more processors, up to 64. With one processor, lanes could only
-/// take turns, so there is one.
+/// Clients that share a lane wait for each other in each of its turns, and the caches of a
+/// processor hold the data of one turn at best. So there are four lanes for each processor, up to
+/// 16, and one for each of more processors, up to 64. With one processor, lanes could only take
+/// turns, so there is one.
 #[must_use]
 pub const fn automatic_lanes(processors: usize) -> usize {
     match processors {
@@ -161,7 +169,7 @@ impl core::error::Error for StartError {}
 /// The thread of a lane, with the result of its last flushes.
 type LaneThread = JoinHandle<io::Result<()>>;
 
-/// A running server. If it is dropped without [`Server::join`], its threads go on.
+/// A running server. If it is dropped without [`Server::join`], its threads continue.
 #[derive(Debug)]
 pub struct Server {
     addresses: Vec<Address>,
@@ -173,7 +181,7 @@ pub struct Server {
     stop: Arc<OwnedFd>,
     metrics_address: Option<Address>,
     acceptor: JoinHandle<()>,
-    /// The threads beside the lanes, which end after them: the bell that ends each one.
+    /// The other threads than lanes, which end after them: the bell that ends each one.
     asides: Vec<(Arc<OwnedFd>, JoinHandle<()>)>,
     lanes: Vec<LaneThread>,
     io: Io,
@@ -203,15 +211,15 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Drains the server: it takes no new client and no new request, answers those in flight and flushes the disks.
-    /// Then [`Server::join`] returns.
+    /// Drains the server: it takes no new client and no new request, answers those in flight and
+    /// flushes the disks. Then [`Server::join`] returns.
     pub fn stop(&self) {
         bell::ring(&self.stop);
     }
 
-    /// Stops without a drain: requests in flight are neither awaited nor answered, and no disk is flushed.
-    /// [`Server::join`] returns as soon as no lane is in a system call. Memory that the kernel may still use is never
-    /// freed, so this call suits only a process that exits.
+    /// Stops without a drain: requests in flight are neither awaited nor answered, and no disk is
+    /// flushed. [`Server::join`] returns as soon as no lane is in a system call. Memory that the
+    /// kernel may still use is never freed, so this call suits only a process that exits.
     pub fn stop_now(&self) {
         self.stop();
         for entrance in &self.entrances {
@@ -291,14 +299,16 @@ impl Server {
         })
     }
 
-    /// Returns the addresses at which the server listens. Port 0 is replaced by the port that the system chose.
+    /// Returns the addresses at which the server listens. Port 0 is replaced by the port that the
+    /// system chose.
     #[must_use]
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Returns the maximum number of clients at a time: [`Config::connections_max`], or less if the process may not have as many
-    /// descriptors and at least 80, or a quarter of the limit, for its operator.
+    /// Returns the maximum number of clients at a time: [`Config::connections_max`], or less if the
+    /// process may not have as many descriptors and at least 80, or a quarter of the limit, for its
+    /// operator.
     #[must_use]
     pub const fn connections_max(&self) -> usize {
         self.connections_max
@@ -316,7 +326,8 @@ impl Server {
         &self.io
     }
 
-    /// Returns the name of each disk that behaves like a model, and how well the machine keeps up with it.
+    /// Returns the name of each disk that behaves like a model, and how well the machine keeps up
+    /// with it.
     #[must_use]
     pub fn timing(&self) -> Vec<(String, Arc<Timing>)> {
         let all = self.roster.all();
@@ -333,14 +344,15 @@ impl Server {
     }
 
     /// Returns the names of the disks whose memory counts as persistent only because
-    /// [`Source::Btt`](crate::Source::Btt) says so: the kernel does not map their files with `MAP_SYNC`.
+    /// [`Source::Btt`](crate::Source::Btt) says so: the kernel does not map their files with
+    /// `MAP_SYNC`.
     #[must_use]
     pub fn assumed_persistent(&self) -> Vec<String> {
         self.names_of(Disk::is_assumed_persistent)
     }
 
-    /// Returns the names of the read-only disks whose files another program could write when they were opened. Their
-    /// contents may change, and need not be consistent.
+    /// Returns the names of the read-only disks whose files another program could write when they
+    /// were opened. Their contents may change, and need not be consistent.
     #[must_use]
     pub fn written_elsewhere(&self) -> Vec<String> {
         self.names_of(|disk| disk.is_written_elsewhere)
@@ -352,7 +364,8 @@ impl Server {
         all.iter().filter(|it| which(&it.disk)).map(|it| it.disk.name.clone()).collect()
     }
 
-    /// Returns the certificates that were outside their time of validity at the start. They are used all the same.
+    /// Returns the certificates that were outside their time of validity at the start. They are
+    /// used all the same.
     #[must_use]
     pub fn untimely_certificates(&self) -> &[Untimely] {
         &self.untimely
@@ -438,7 +451,8 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// Ends the server when the lane that holds it ends, even by an error or a panic ([server-ends-with-lane]).
+/// Ends the server when the lane that holds it ends, even by an error or a panic
+/// ([server-ends-with-lane]).
 struct EndsServer(Arc<OwnedFd>);
 
 impl Drop for EndsServer {
@@ -460,7 +474,8 @@ fn share_doors(
     Ok(Arc::new(doors))
 }
 
-/// Starts a lane for each bell. An error drops the entrances, and the lanes that have started drain.
+/// Starts a lane for each bell. An error drops the entrances, and the lanes that have started
+/// drain.
 fn start_lanes(
     shared: &Arc<Shared>,
     stop: &Arc<OwnedFd>,
@@ -552,7 +567,7 @@ fn start_control(
     })
 }
 
-/// Starts a thread beside the lanes, which ends when its bell rings.
+/// Starts a thread other than a lane, which ends when its bell rings.
 fn start_aside<F: FnOnce() + Send + 'static>(
     name: &str,
     body: impl FnOnce(Arc<OwnedFd>) -> F,

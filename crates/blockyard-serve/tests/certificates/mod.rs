@@ -1,5 +1,6 @@
-//! Certificates for one test: an authority, a server's and a client's certificate that it signed, and a
-//! certificate signed by another authority. The files have the names that libnbd and qemu expect.
+//! Certificates for one test: an authority, a server's and a client's certificate that it signed,
+//! and a certificate signed by another authority. The files have the names that libnbd and qemu
+//! expect.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use blockyard_serve::TlsConfig;
@@ -37,14 +38,16 @@ impl Certificates {
         self.0.join(name)
     }
 
-    /// Replaces the certificate of the server by one of RSA with 4096 bits, whose signatures take long.
+    /// Replaces the certificate of the server by one of RSA with 4096 bits, whose signatures take
+    /// long.
     pub(crate) fn use_rsa(&self) {
         let key = KeyPair::from_pem(include_str!("rsa-4096-key.pem")).unwrap();
         let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
         self.write("server", &params.self_signed(&key).unwrap().pem(), &key);
     }
 
-    /// Returns the configuration of a server that requires TLS, and client certificates if `knows_clients`.
+    /// Returns the configuration of a server that requires TLS, and client certificates if
+    /// `knows_clients`.
     pub(crate) fn config(&self, knows_clients: bool) -> TlsConfig {
         TlsConfig {
             certificate: self.file("server-cert.pem"),

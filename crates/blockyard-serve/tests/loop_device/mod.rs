@@ -25,8 +25,8 @@ impl Loop {
 }
 
 impl Loop {
-    /// Lets a device over a file in tmpfs, which has no `FALLOC_FL_ZERO_RANGE`, fail to zero. From then on it discards, but
-    /// `fallocate` cannot punch holes. Returns whether it is so.
+    /// Lets a device over a file in tmpfs, which has no `FALLOC_FL_ZERO_RANGE`, fail to zero. From
+    /// then on it discards, but `fallocate` cannot punch holes. Returns whether it is so.
     pub(crate) fn stops_zeroing(&self) -> bool {
         let zero = Command::new("fallocate").args(["-z", "-l", "4096"]).arg(&self.path).output();
         let queue = Path::new("/sys/block").join(self.path.file_name().unwrap()).join("queue");

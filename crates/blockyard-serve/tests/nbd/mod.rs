@@ -62,7 +62,8 @@ pub(crate) fn file(bytes: u64) -> PathBuf {
     path
 }
 
-/// Returns a path for a socket outside the target folder, because a socket's path has at most 107 bytes.
+/// Returns a path for a socket outside the target folder, because a socket's path has at most 107
+/// bytes.
 pub(crate) fn socket() -> PathBuf {
     let name = path("s").file_name().unwrap().to_owned();
     std::env::temp_dir().join(name).with_extension("sock")

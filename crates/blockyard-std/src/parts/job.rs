@@ -1,8 +1,9 @@
 //! Requests in flight and the location of their data. A device finds both by the cookie of a bio.
 //!
-//! The core counts in sectors and knows nothing of memory. A door requests bytes: its bio covers them
-//! with whole blocks, and the [`Transfer`] says which bytes are meant and where their data is. The door
-//! keeps its own state of a request under a token, which the lane passes back when the request ends.
+//! The core counts in sectors and knows nothing of memory. A door requests bytes: its bio covers
+//! them with whole blocks, and the [`Transfer`] says which bytes are meant and where their data is.
+//! The door keeps its own state of a request under a token, which the lane passes back when the
+//! request ends.
 
 use crate::parts::loan::Loan;
 use crate::parts::map::{Map, Pages, Span};
@@ -25,26 +26,30 @@ pub enum Place {
     Disk,
     /// The data is in bytes that the door keeps, from this index on. Only writes use this.
     Door(Rc<[u8]>, usize),
-    /// The data is in a buffer of the lane. The first `lead` bytes of the buffer precede the data: they
-    /// are the start of the data's first block.
+    /// The data is in a buffer of the lane. The first `lead` bytes of the buffer precede the data:
+    /// they are the start of the data's first block.
     Buffer { pages: Rc<Pages>, lead: usize },
-    /// The data is in memory that a caller lent. It consists of whole blocks for a device that has any.
+    /// The data is in memory that a caller lent. It consists of whole blocks for a device that has
+    /// any.
     Loan(Rc<Loan>),
-    /// The data is in foreign memory, such as a guest's, from this byte on. It consists of whole blocks.
+    /// The data is in foreign memory, such as a guest's, from this byte on. It consists of whole
+    /// blocks.
     Guest { memory: Rc<Map>, start: usize },
     /// The data is in several ranges of foreign memory.
-    GuestRanges(GuestRanges),
+    GuestRanges(Rc<GuestRanges>),
 }
 
-/// Ranges of a guest's memory that hold the data of one request, one after the other. Each consists of whole blocks.
-#[derive(Clone, Debug)]
+/// Ranges of a guest's memory that hold the data of one request, one after the other. Each consists
+/// of whole blocks.
+#[derive(Debug)]
 pub struct GuestRanges {
     memory: Rc<Map>,
     ranges: Box<[Range<usize>]>,
 }
 
 impl GuestRanges {
-    /// Returns data in `ranges` of `memory`, which may touch or repeat bytes, and may be in any order.
+    /// Returns data in `ranges` of `memory`, which may touch or repeat bytes, and may be in any
+    /// order.
     ///
     /// # Panics
     ///
@@ -62,7 +67,8 @@ impl GuestRanges {
         &self.memory
     }
 
-    /// Returns the pieces of the guest's memory that hold the bytes `data`, counted from the start of the data.
+    /// Returns the pieces of the guest's memory that hold the bytes `data`, counted from the start
+    /// of the data.
     ///
     /// With the ranges `100..104` and `20..30`, the bytes `3..6` are in `103..104` and `20..22`.
     pub fn pieces(&self, data: Range<usize>) -> impl Iterator<Item = Range<usize>> {
@@ -120,8 +126,8 @@ impl Place {
         }
     }
 
-    /// Returns the pieces of mappings that hold the bytes `data`, counted from the start of the data. Only data in a buffer or in
-    /// a guest's memory has such pieces.
+    /// Returns the pieces of mappings that hold the bytes `data`, counted from the start of the
+    /// data. Only data in a buffer or in a guest's memory has such pieces.
     pub fn pieces(&self, data: Range<usize>) -> impl Iterator<Item = (&Rc<Map>, Range<usize>)> {
         let whole = self.mapping().map(|(map, start)| (map, start + data.start..start + data.end));
         let guest = match self {
@@ -134,7 +140,8 @@ impl Place {
         whole.into_iter().chain(several)
     }
 
-    /// Returns the owner of the memory that has all of the data in one piece, and the offset of the data in it.
+    /// Returns the owner of the memory that has all of the data in one piece, and the offset of the
+    /// data in it.
     #[must_use]
     pub fn keeper(&self) -> Option<(Keeper, usize)> {
         match self {
@@ -238,7 +245,8 @@ pub struct Job {
 /// All jobs of a lane, indexed by the cookies of their bios. The lane and its devices share them.
 pub type Jobs = Rc<RefCell<Slab<Job>>>;
 
-/// Abandons the jobs whose owners `whose` names: they end soon, the ranges among them in part undone (`[abandoned-range-stops]`).
+/// Abandons the jobs whose owners `whose` names: they end soon, the ranges among them in part
+/// undone (`[abandoned-range-stops]`).
 pub fn abandon(jobs: &Jobs, whose: impl Fn(&Owner) -> bool) {
     let mut jobs = jobs.borrow_mut();
     for number in 0..jobs.end() {
@@ -248,8 +256,8 @@ pub fn abandon(jobs: &Jobs, whose: impl Fn(&Owner) -> bool) {
     }
 }
 
-/// Abandons the requests of `door`, which gets no result of them. Each keeps its data until it ends, and its range stops
-/// (`[abandoned-range-stops]`). Returns the number of requests.
+/// Abandons the requests of `door`, which gets no result of them. Each keeps its data until it
+/// ends, and its range stops (`[abandoned-range-stops]`). Returns the number of requests.
 pub fn disown(jobs: &Jobs, door: u32) -> usize {
     let mut jobs = jobs.borrow_mut();
     let mut count = 0;
@@ -292,7 +300,7 @@ mod tests {
         assert_eq!(pieces(&guest, 3..6), [103..104, 20..22]);
         assert_eq!(pieces(&guest, 4..15), [20..30, 104..105]);
         assert_eq!(pieces(&guest, 7..7), []);
-        assert_eq!(Place::GuestRanges(guest).segments(), 3);
+        assert_eq!(Place::GuestRanges(Rc::new(guest)).segments(), 3);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! # Rules
 //!
-//! - **[no-answer-from-a-cut-file]** A device looks at the length of a file after it has carried requests out and before it
-//!   answers them. The kernel tells nothing of a cut within a page of a mapping: the rest of the page reads as zeroes, and
-//!   what is written there is lost. A file that was made long again has lost the end of its last arena, where nothing
-//!   writes. If the file was cut short, the requests fail. One look serves all requests of a turn.
+//! - **[no-answer-from-a-cut-file]** A device looks at the length of a file after it has carried
+//!   requests out and before it answers them. The kernel tells nothing of a cut within a page of a
+//!   mapping: the rest of the page reads as zeroes, and what is written there is lost. A file that
+//!   was made long again has lost the end of its last arena, where nothing writes. If the file was
+//!   cut short, the requests fail. One look serves all requests of a turn.
 
 use super::Table;
 use super::gathered::{Gathered, Way, to_usize};
@@ -21,8 +22,8 @@ use blockyard_std::parts::device::completions::{Completions, completion};
 use blockyard_std::parts::job::{Jobs, Transfer, job_of};
 use std::sync::Arc;
 
-/// A lane's device to a [`Table`]. It answers a write only after it has carried the write out, so a read finds
-/// every write that was answered.
+/// A lane's device to a [`Table`]. It answers a write only after it has carried the write out, so a
+/// read finds every write that was answered.
 #[derive(Debug)]
 pub(crate) struct BttDevice {
     way: Way,
@@ -65,7 +66,8 @@ impl BttDevice {
             let transfer: &Transfer = &jobs[job_of(piece.cookie)].transfer;
             let bytes = transfer.bytes_of(&piece);
             if !matches!(op, Op::Read | Op::Write) {
-                // A BTT has no holes and no faster way to zero, so `no_hole` and `fast` make no difference.
+                // A BTT has no holes and no faster way to zero, so `no_hole` and `fast` make no
+                // difference.
                 self.gathered.zero_bytes(of, &bytes, data as u64, op == Op::WriteZeroes);
                 continue;
             }
@@ -117,7 +119,8 @@ impl BttDevice {
         self.is_unsure = true;
     }
 
-    /// Fails the requests that are finished if the file was cut short ([no-answer-from-a-cut-file]).
+    /// Fails the requests that are finished if the file was cut short
+    /// ([no-answer-from-a-cut-file]).
     fn look_for_cut(&mut self) {
         let btt = self.way.btt();
         let is_whole = btt.memory().look_for_cut().is_ok();
@@ -161,7 +164,8 @@ impl Driver for BttDevice {
 }
 
 impl Device for BttDevice {
-    /// The lane calls this after it has issued all requests of a turn, so these are carried out together.
+    /// The lane calls this after it has issued all requests of a turn, so these are carried out
+    /// together.
     fn next_finished(&mut self, _now: Instant) -> Option<Finished> {
         if self.finished.poll_at().is_none() && !self.waiting.is_empty() {
             self.carry_out();

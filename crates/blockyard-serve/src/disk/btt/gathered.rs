@@ -2,8 +2,8 @@
 //!
 //! # Rules
 //!
-//! - **[rest-of-sector-kept]** Zeroing a part of a sector reads the sector and writes it. Meanwhile no other lane changes the
-//!   table: that zeroing is alone, and all other changes are [`Sharing`].
+//! - **[rest-of-sector-kept]** Zeroing a part of a sector reads the sector and writes it. Meanwhile
+//!   no other lane changes the table: that zeroing is alone, and all other changes are [`Sharing`].
 
 use blockyard_btt::{Btt, IoError, Worker};
 use blockyard_pmem::ImageMemory;
@@ -92,10 +92,11 @@ impl Gathered {
         self.changes.push((of, Change::Zero(lba, count)));
     }
 
-    /// Gathers a zeroing of request `of` of `bytes` of a disk whose sectors have `data` bytes. Parts of sectors are left as they
-    /// are, unless `has_parts` is set.
+    /// Gathers a zeroing of request `of` of `bytes` of a disk whose sectors have `data` bytes.
+    /// Parts of sectors are left as they are, unless `has_parts` is set.
     pub(super) fn zero_bytes(&mut self, of: usize, bytes: &Range<u64>, data: u64, has_parts: bool) {
-        // With sectors of 512 bytes, 100..1600 has the whole sectors 1 and 2, and parts of sectors 0 and 3.
+        // With sectors of 512 bytes, 100..1600 has the whole sectors 1 and 2, and parts of sectors
+        // 0 and 3.
         let first = bytes.start.div_ceil(data);
         let end = bytes.end / data;
         if first < end {
@@ -119,7 +120,8 @@ impl Gathered {
         self.changes.push((of, Change::Flush));
     }
 
-    /// Carries out all changes, as if one after the other, and calls `tell` with the request and result of each.
+    /// Carries out all changes, as if one after the other, and calls `tell` with the request and
+    /// result of each.
     pub(super) fn carry_out(
         &mut self,
         way: &mut Way,
@@ -151,8 +153,8 @@ impl Gathered {
         self.bytes.clear();
     }
 
-    /// Carries out `writes` together. If that fails, repeats each one by itself, in order: a write then fails only
-    /// because of its own sectors.
+    /// Carries out `writes` together. If that fails, repeats each one by itself, in order: a write
+    /// then fails only because of its own sectors.
     fn write_all(
         &self,
         writes: &[(usize, Change)],

@@ -1,5 +1,7 @@
-//! A block translation table (BTT) as a disk: its sectors stay whole, however the server ends. The device carries
-//! out all requests of a turn together when the lane asks for finished ones, or when it has gathered enough of them.
+//! A block translation table (BTT) as a disk: its sectors stay whole, however the server ends.
+//!
+//! The device carries out all requests of a turn together when the lane asks for finished ones, or
+//! when it has gathered enough of them.
 
 mod device;
 mod gathered;
@@ -22,8 +24,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Table {
     btt: Arc<Btt<ImageMemory>>,
-    /// The data of a sector, in bytes. The integrity metadata behind it, 8 to 128 bytes, is written as zeroes,
-    /// as Linux does.
+    /// The data of a sector, in bytes. The integrity metadata behind it, 8 to 128 bytes, is written
+    /// as zeroes, as Linux does.
     pub(crate) data_bytes: u64,
     pub(crate) has_cache: bool,
     /// [`Btt::end`] when the table was opened, if it could be read.
@@ -57,8 +59,8 @@ impl Wanted {
 }
 
 impl Table {
-    /// Opens the BTT in the file at `path`. If it maps the file, the process catches bus errors from then on: if
-    /// somebody truncates the file, the disk fails and not the server.
+    /// Opens the BTT in the file at `path`. If it maps the file, the process catches bus errors
+    /// from then on: if somebody truncates the file, the disk fails and not the server.
     ///
     /// # Errors
     ///

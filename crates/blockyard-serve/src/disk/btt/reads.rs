@@ -1,5 +1,6 @@
-//! Gathers reads of a BTT, so that they are carried out together: the sectors of the next ones are prefetched while one is
-//! copied.
+//! Gathered reads of a BTT, which are carried out together.
+//!
+//! The sectors of the next reads are prefetched while one is copied.
 
 use super::gathered::{BYTES_MAX, Way};
 use blockyard_btt::IoError;
@@ -41,7 +42,8 @@ impl Reads {
         self.lbas.len() * self.sector_bytes >= BYTES_MAX
     }
 
-    /// Gathers a read of request `of` from `count` sectors from `lba` on, into `pages` from byte `first` on.
+    /// Gathers a read of request `of` from `count` sectors from `lba` on, into `pages` from byte
+    /// `first` on.
     pub(super) fn read(&mut self, of: usize, lba: u64, count: u64, pages: &Rc<Map>, first: usize) {
         let begin = self.lbas.len();
         self.lbas.extend(lba..lba + count);
@@ -49,9 +51,9 @@ impl Reads {
         self.pieces.push(Piece { of, sectors, pages: Rc::clone(pages), first });
     }
 
-    /// Carries out all reads, and calls `tell` with the request and result of each piece. If several fail together, each
-    /// piece is repeated by itself: a read then fails only because of its own sectors. An error that does not come again
-    /// is not told then.
+    /// Carries out all reads, and calls `tell` with the request and result of each piece. If
+    /// several fail together, each piece is repeated by itself: a read then fails only because of
+    /// its own sectors. An error that does not come again is not told then.
     pub(super) fn carry_out(
         &mut self,
         way: &mut Way,
@@ -94,7 +96,8 @@ mod tests {
 
     const SECTOR: usize = 512;
 
-    /// A read fails that comes from a sector whose map entry names no block. The others go where they belong.
+    /// A read fails that comes from a sector whose map entry names no block. The others go where
+    /// they belong.
     #[test]
     fn a_read_that_fails_fails_alone() {
         let table = table("reads");

@@ -1,8 +1,8 @@
 //! The bytes of one send: headers, each followed by its data.
 //!
-//! A batch copies headers. Data stays in place, in the map of a disk in memory or in a read buffer, and the batch
-//! keeps it alive until it has been sent. TLS encrypts a batch piece by piece: each encrypted piece is sent while it
-//! is in the caches, before the next one is made.
+//! A batch copies headers. Data stays in place, in the map of a disk in memory or in a read buffer,
+//! and the batch keeps it alive until it has been sent. TLS encrypts a batch piece by piece: each
+//! encrypted piece is sent while it is in the caches, before the next one is made.
 
 use blockyard_std::parts::map::{Map, Pages, Span};
 use blockyard_wire::nbd::transmission::Charge;
@@ -77,7 +77,8 @@ impl Batch {
         }
     }
 
-    /// Replaces the sealed bytes by those that `seal` makes of [taken](Self::take) bytes. They are sent next.
+    /// Replaces the sealed bytes by those that `seal` makes of [taken](Self::take) bytes. They are
+    /// sent next.
     ///
     /// # Panics
     ///

@@ -2,10 +2,11 @@
 //!
 //! # Rules (cited by name)
 //!
-//! - **[last-reply-arrives]** TCP resets a connection that is closed with received bytes unread, or that receives bytes after it was
-//!   closed, and a reset destroys replies on their way. So when the server ends a session, it sends the end of the stream
-//!   and then discards what arrives, until the client hangs up. It waits for a second, and for as long as the client
-//!   receives more of its replies.
+//! - **[last-reply-arrives]** TCP resets a connection that is closed with received bytes unread, or
+//!   that receives bytes after it was closed, and a reset destroys replies on their way. So when
+//!   the server ends a session, it sends the end of the stream and then discards what arrives,
+//!   until the client hangs up. It waits for a second, and for as long as the client receives more
+//!   of its replies.
 
 use super::batch::Batch;
 use super::input::{Input, Receiving};
@@ -42,14 +43,15 @@ const DISCARDED_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 enum Life {
     Open,
-    /// No more input is read, for this reason. Requests in flight are answered, then the connection is closed, or
-    /// lingers.
+    /// No more input is read, for this reason. Requests in flight are answered, then the connection
+    /// is closed, or lingers.
     Ending {
         why: Cow<'static, str>,
         lingers: bool,
     },
-    /// All replies were handed to the kernel, which had `unreceived` bytes of them left when it was asked last. What the
-    /// client still sends is discarded until it hangs up, but not after `until` ([last-reply-arrives]).
+    /// All replies were handed to the kernel, which had `unreceived` bytes of them left when it was
+    /// asked last. What the client still sends is discarded until it hangs up, but not after
+    /// `until` ([last-reply-arrives]).
     Lingering {
         why: Cow<'static, str>,
         until: Instant,
@@ -91,7 +93,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Returns a client that has come `now`, gets the greeting first and must choose an export before `deadline`.
+    /// Returns a client that has come `now`, gets the greeting first and must choose an export
+    /// before `deadline`.
     pub(super) fn new(peer: Peer, shared: &Arc<Shared>, now: Instant, deadline: Instant) -> Self {
         let handshake = Handshake::new(shared.offer(), Limits::DEFAULT);
         let choosing = Choosing { handshake, deadline, exports: None, waits: false, chosen: None };
@@ -177,7 +180,7 @@ impl Client {
         }
     }
 
-    /// Stops reading as [`Self::stop_reading`] does, from a client that may go on sending.
+    /// Stops reading as [`Self::stop_reading`] does, from a client that may continue to send.
     pub(super) fn stop_receiving(&mut self, why: &'static str) {
         let lingers = self.peer.is_reset_by_unread_bytes();
         if !lingers {
@@ -203,8 +206,8 @@ impl Client {
         }
     }
 
-    /// Lets a client that lingers, and whose time is over, linger on if it has received more of its replies. Returns until
-    /// when.
+    /// Lets a client that lingers, and whose time is over, linger on if it has received more of its
+    /// replies. Returns until when.
     pub(super) fn extend_lingering(&mut self, now: Instant) -> Option<Instant> {
         let Life::Lingering { until, unreceived, .. } = &mut self.life else { return None };
         let left = self.peer.unreceived_bytes();
@@ -231,12 +234,13 @@ impl Client {
                 Life::Dead(why)
             }
         };
-        // This ends the kernel's operations on the socket. It fails harmlessly if the peer has closed the socket.
+        // This ends the kernel's operations on the socket. It fails harmlessly if the peer has
+        // closed the socket.
         let _ = rustix::net::shutdown(&self.peer.fd, Shutdown::Both);
     }
 
-    /// Starts TLS, and discards all bytes that arrived before it ([nothing-before-tls]). Without memory for TLS the connection
-    /// breaks ([session-fails-without-memory]).
+    /// Starts TLS, and discards all bytes that arrived before it ([nothing-before-tls]). Without
+    /// memory for TLS the connection breaks ([session-fails-without-memory]).
     pub(super) fn start_tls(&mut self) {
         assert!(!self.is_answering(), "the answer to STARTTLS must be sent before TLS starts");
         self.input.clear();
@@ -251,8 +255,8 @@ impl Client {
         self.tls.as_ref().map(|tls| tls.version())
     }
 
-    /// Decrypts received records into the awaited payload, if there is one, or else into the input. Returns whether
-    /// there were any bytes.
+    /// Decrypts received records into the awaited payload, if there is one, or else into the input.
+    /// Returns whether there were any bytes.
     ///
     /// # Errors
     ///
@@ -278,8 +282,9 @@ impl Client {
         !self.batch.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_to_send())
     }
 
-    /// Returns the instant since which the client has moved no byte of unread replies and an unfinished write, if there
-    /// is one. Without `anything`, only a client that holds shared memory of the lane counts.
+    /// Returns the instant since which the client has moved no byte of unread replies and an
+    /// unfinished write, if there is one. Without `anything`, only a client that holds shared
+    /// memory of the lane counts.
     pub(super) fn idles_since(&self, anything: bool) -> Option<Instant> {
         if self.is_dead() || (!anything && !self.account.holds_shared()) {
             return None;
@@ -422,7 +427,8 @@ impl Client {
         if let Session::Transmission(Serving { payload, .. }) = &self.session
             && let Payload::Landing { target, received, granted, .. } = payload
         {
-            // [idle-holder-cut-off]: a receive into memory of the lane completes with each arrival, which counts.
+            // [idle-holder-cut-off]: a receive into memory of the lane completes with each arrival,
+            // which counts.
             let is_whole = matches!(target, Target::Disk { .. });
             let span = target.span(*received..*granted);
             let memory = target.lend();
@@ -439,7 +445,8 @@ impl Client {
         lane.ring.receive(fd, span, false, expected, Kept::Door { door: number, memory: input });
     }
 
-    /// Breaks the connection, since there is no memory to receive into ([session-fails-without-memory]).
+    /// Breaks the connection, since there is no memory to receive into
+    /// ([session-fails-without-memory]).
     fn fail_without_memory(&mut self, number: u32, lane: &mut Services) {
         self.kill(NO_MEMORY);
         lane.schedule_door(number);

@@ -58,14 +58,15 @@ impl Door for Client {
         lane: &mut Services,
     ) {
         let serving = self.session.serving();
+        let disk = serving.disk;
         let AtDisk { request, arrived } = serving.at_disk.remove(token);
-        let is_range =
-            || matches!(request.command(), Some(Command::Trim | Command::WriteZeroes { .. }));
-        // A long range takes many turns.
-        if lane.is_metered && !is_range() {
-            lane.disks[serving.disk].count_turns(lane.turn - arrived);
+        // A long range takes many turns, so it says nothing about how long clients wait.
+        if lane.is_metered
+            && !matches!(request.command(), Some(Command::Trim | Command::WriteZeroes { .. }))
+        {
+            lane.disks[disk].count_turns(lane.turn - arrived);
         }
-        self.answer_ended(request, status, transfer, lane);
+        self.answer_ended(request, disk, status, transfer, lane);
     }
 
     fn reclaim_memory(&mut self, transfer: Transfer, lane: &mut Services) {
@@ -120,7 +121,7 @@ impl Door for Client {
         if ends_at > lane.now {
             return Some(ends_at);
         }
-        self.cut_off(number, IDLE, lane);
+        self.cut_off(number, IDLE, lane); // [idle-holder-cut-off]
         None
     }
 

@@ -1,7 +1,7 @@
 //! The handshake, in which a client chooses an export: turns received bytes into answers.
 //!
-//! A client that chooses an export whose gate is closed waits. Its option is as if it had not been received, and is answered
-//! when the lane calls the client again ([gate-decides-once]).
+//! A client that chooses an export whose gate is closed waits. Its option is as if it had not been
+//! received, and is answered when the lane calls the client again ([gate-decides-once]).
 
 use super::client::Client;
 use super::session::{Choosing, Chosen, Session};
@@ -14,7 +14,8 @@ use blockyard_wire::nbd::{Agreed, Step};
 use std::sync::Arc;
 
 impl Client {
-    /// Answers the client's options. Returns whether it has chosen an export, so that requests follow.
+    /// Answers the client's options. Returns whether it has chosen an export, so that requests
+    /// follow.
     pub(super) fn negotiate(&mut self, lane: &mut Services) -> bool {
         loop {
             if self.is_over() || self.is_answering() {
@@ -32,7 +33,7 @@ impl Client {
             let before = handshake.clone();
             let received = handshake.receive(self.input.unread(), exports, &mut out);
             let entry = match received.step {
-                // A lane has given up a disk whose export is being resized.
+                // A lane has forgotten a disk whose export is being resized.
                 Step::Transmit(agreed) => match lane.offered.get(&agreed.export.0) {
                     Some(offered) => offered.disk.gate.enter(),
                     None => Entry::Closed,
@@ -78,8 +79,8 @@ impl Client {
         }
     }
 
-    /// Enters the export of `agreed`, through whose gate the client has come, and whose disk this lane serves or another one
-    /// ([served-at-home]). Returns whether requests follow here.
+    /// Enters the export of `agreed`, through whose gate the client has come, and whose disk this
+    /// lane serves or another one ([served-at-home]). Returns whether requests follow here.
     fn enter_export(&mut self, agreed: Agreed, lane: &mut Services) -> bool {
         let Offered { disk, elsewhere, .. } = &lane.offered[&agreed.export.0];
         let elsewhere = elsewhere.map(|home| (home, Arc::downgrade(disk)));

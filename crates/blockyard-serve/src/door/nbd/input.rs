@@ -46,7 +46,8 @@ impl Input {
         self.from += len;
     }
 
-    /// Removes the next `len` bytes and returns a shared buffer with their index. They stay in place while it is held.
+    /// Removes the next `len` bytes and returns a shared buffer with their index. They stay in
+    /// place while it is held.
     pub(super) fn take_shared(&mut self, len: usize) -> (Rc<[u8]>, usize) {
         let start = self.from;
         let bytes = Rc::clone(self.bytes());
@@ -59,8 +60,9 @@ impl Input {
         self.to = 0;
     }
 
-    /// Makes room after the unparsed bytes, in a buffer of `room_bytes` without other owners. Returns `false`, and changes nothing,
-    /// if there is no memory for such a buffer ([session-fails-without-memory]).
+    /// Makes room after the unparsed bytes, in a buffer of `room_bytes` without other owners.
+    /// Returns `false`, and changes nothing, if there is no memory for such a buffer
+    /// ([session-fails-without-memory]).
     #[must_use]
     pub(super) fn make_room(&mut self, room_bytes: usize) -> bool {
         let len = self.to - self.from;
@@ -83,7 +85,8 @@ impl Input {
         true
     }
 
-    /// Returns the buffer to lend to the kernel, with the range to receive into: at most `most` bytes.
+    /// Returns the buffer to lend to the kernel, with the range to receive into: at most `most`
+    /// bytes.
     pub(super) fn lend(&mut self, most: Option<usize>) -> (Rc<[u8]>, Range<usize>) {
         let bytes = self.bytes.take().expect("input buffer that the kernel returned");
         let end = most.map_or(bytes.len(), |most| bytes.len().min(self.to + most));

@@ -1,8 +1,9 @@
-//! Clients on their way to a lane: from the thread that accepts them, and from the lane in which they chose an export to the lane
-//! that serves the disk of that export.
+//! Clients on their way to a lane: from the acceptor, or from the lane in which they chose.
 //!
-//! A client moves at the end of its handshake, before its last answer is sent. The kernel then holds no memory of it, and no disk
-//! has a request of it. So only its socket, its TLS and bytes move.
+//! A client whose export needs one lane moves from the lane in which it chose to the one that
+//! serves the disk. A client moves at the end of its handshake, before its last answer is sent. The
+//! kernel then holds no memory of it, and no disk has a request of it. So only its socket, its TLS
+//! and bytes move.
 
 use super::client::Client;
 use super::input::Input;
@@ -42,7 +43,8 @@ pub(super) struct Moved {
 }
 
 impl Client {
-    /// Returns the client, which has chosen the disk of another lane, in the form in which it moves.
+    /// Returns the client, which has chosen the disk of another lane, in the form in which it
+    /// moves.
     pub(super) fn pack(self) -> Moved {
         let Self { peer, shared, id, came_at, session, tls, input, mut batch, .. } = self;
         let Session::Handshake(Choosing { chosen: Some(chosen), .. }) = session else {
@@ -85,7 +87,8 @@ impl Arrival for Moved {
 }
 
 impl Moved {
-    /// Returns the client in the lane of its disk, or `None` if the disk has been removed meanwhile.
+    /// Returns the client in the lane of its disk, or `None` if the disk has been removed
+    /// meanwhile.
     fn unpack(self, lane: &Services) -> Option<Client> {
         let Self { peer, shared, id, came_at, chosen, tls, unread, answer } = self;
         let Chosen { agreed, disk, .. } = chosen;

@@ -1,8 +1,8 @@
 //! Clients that have not chosen an export.
 //!
-//! The thread that accepts clients registers each of them with its origin before it sends the client to a lane. The client's
-//! [`Ticket`] is dropped when it chooses an export, and when it goes. So that thread knows the oldest client of all lanes, and of
-//! each origin.
+//! The thread that accepts clients registers each of them with its origin before it sends the
+//! client to a lane. The client's [`Ticket`] is dropped when it chooses an export, and when it
+//! goes. So that thread knows the oldest client of all lanes, and of each origin.
 
 use crate::clients::peer::Origin;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +65,8 @@ impl Register {
         Ticket { register: Arc::clone(self), id, is_cut_off }
     }
 
-    /// Marks a client that has to make room, if it is still registered. Its lane must then wake its doors.
+    /// Marks a client that has to make room, if it is still registered. Its lane must then wake its
+    /// doors.
     pub(crate) fn cut_off(&self, id: NewcomerId) {
         if let Some(entry) = self.lock().clients.get(&id) {
             entry.is_cut_off.store(true, Ordering::Release);

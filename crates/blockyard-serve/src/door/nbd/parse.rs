@@ -16,7 +16,8 @@ use std::io;
 /// The maximum number of runs in one status. The client asks again from their end on.
 pub(super) const RUNS_MAX: usize = 500;
 
-/// A status waits while this many bytes of other answers wait to be sent ([unread-status-is-short]).
+/// A status waits while this many bytes of other answers wait to be sent
+/// ([unread-status-is-short]).
 const UNSENT_BYTES_MAX: usize = 32 << 10;
 
 /// The next step after a look at the input.
@@ -34,7 +35,8 @@ enum Parsed {
 impl Client {
     pub(super) fn process_input(&mut self, number: u32, lane: &mut Services) {
         if self.is_dead() {
-            // It takes no more memory. What it holds is given back when its requests at the disk have ended.
+            // It takes no more memory. What it holds is given back when its requests at the disk
+            // have ended.
             lane.memory.remove_client(number);
             if let Session::Transmission(serving) = &mut self.session {
                 serving.abandoned += lane.abandon_requests(number); // [last-flush-in-time]
@@ -51,7 +53,8 @@ impl Client {
         }
     }
 
-    /// Decrypts more records, unless another event must come first. Returns whether there were any bytes.
+    /// Decrypts more records, unless another event must come first. Returns whether there were any
+    /// bytes.
     fn decrypt_more(&mut self, number: u32, lane: &mut Services) -> bool {
         let is_choosing = matches!(self.session, Session::Handshake(_));
         if self.session.waits() || self.is_over() || (is_choosing && self.is_answering()) {
@@ -178,8 +181,8 @@ impl Client {
         }
     }
 
-    /// Handles the payload of a WRITE, of which `left` bytes have not been taken. Takes it from the input, waits for
-    /// the rest, or gets a [`Target`] into which it is received.
+    /// Handles the payload of a WRITE, of which `left` bytes have not been taken. Takes it from the
+    /// input, waits for the rest, or gets a [`Target`] into which it is received.
     fn receive_payload(&mut self, number: u32, left: u64, lane: &mut Services) -> Parsed {
         let Serving { disk, transmission, payload, waits, .. } = self.session.serving();
         let disk = *disk;
@@ -225,8 +228,9 @@ impl Client {
         Parsed::More
     }
 
-    /// Looks up the runs of a range, and reports them once they are complete. Stops when the lookups of this turn are
-    /// used up ([status-in-slices]), or while other answers wait ([unread-status-is-short]).
+    /// Looks up the runs of a range, and reports them once they are complete. Stops when the
+    /// lookups of this turn are used up ([status-in-slices]), or while other answers wait
+    /// ([unread-status-is-short]).
     fn scan_runs(&mut self, number: u32, mut scan: Box<Scan>, lane: &mut Services) -> Parsed {
         let serving = self.session.serving();
         let is_full = self.batch.heads_bytes() >= UNSENT_BYTES_MAX;

@@ -16,10 +16,11 @@ use std::sync::{Arc, Weak};
 const HANDSHAKE_BYTES: usize = 4096;
 /// The size of the input buffer after the handshake, in bytes.
 const INPUT_BYTES: usize = 256 << 10;
-/// A payload up to this length is received with other requests. A longer one is received into its [`Target`].
+/// A payload up to this length is received with other requests. A longer one is received into its
+/// [`Target`].
 pub(super) const INLINE_BYTES: u64 = 64 << 10;
-/// The bytes to receive at once after a long payload. Usually they are the header of the next long write, whose payload
-/// must not arrive in the input buffer: it would have to be copied.
+/// The bytes to receive in one call after a long payload. Usually they are the header of the next
+/// long write, whose payload must not arrive in the input buffer: it would have to be copied.
 const HEADS_BYTES: usize = 4096;
 
 // The input buffer has room for a header and its inline payload.
@@ -63,7 +64,8 @@ pub(super) struct Serving {
     pub(super) payload: Payload,
     /// Whether the last write was long: the next one is then likely to be long too.
     pub(super) writes_long: bool,
-    /// Whether a limit is reached: no request is parsed until a reply has been sent or memory has been given back.
+    /// Whether a limit is reached: no request is parsed until a reply has been sent or memory has
+    /// been given back.
     pub(super) waits: bool,
     pub(super) requests: u64,
     /// Requests at the disk, by their tokens.
@@ -83,8 +85,8 @@ pub(super) enum Payload {
     Read { request: Request },
     /// A BLOCK_STATUS that waits for further lookups ([status-in-slices]).
     Status(Box<Scan>),
-    /// A WRITE whose payload is being received into its target. The lane has granted memory for `granted` bytes;
-    /// `received` bytes have arrived, the last of them at `since`.
+    /// A WRITE whose payload is being received into its target. The lane has granted memory for
+    /// `granted` bytes; `received` bytes have arrived, the last of them at `since`.
     Landing { request: Request, since: Instant, target: Target, received: usize, granted: usize },
 }
 
@@ -99,7 +101,8 @@ pub(super) struct AtDisk {
 #[derive(Debug)]
 pub(super) struct Scan {
     pub(super) request: Request,
-    /// The runs found so far, from the start of the range: the length of each in bytes, and whether it is data.
+    /// The runs found so far, from the start of the range: the length of each in bytes, and whether
+    /// it is data.
     pub(super) runs: Vec<(u64, bool)>,
     pub(super) offset: u64,
 }
@@ -127,7 +130,8 @@ impl Session {
         }
     }
 
-    /// Returns the limit on bytes to receive at once, if it is less than the size of the input buffer.
+    /// Returns the limit on bytes to receive in one call, if it is less than the size of the input
+    /// buffer.
     pub(super) fn receives_at_most(&self) -> Option<usize> {
         match self {
             Self::Transmission(serving) if serving.writes_long => Some(HEADS_BYTES),
@@ -187,7 +191,8 @@ impl Payload {
         core::mem::replace(self, Self::None)
     }
 
-    /// Returns the instant of the last arrival, if the client has yet to send bytes for which it holds memory.
+    /// Returns the instant of the last arrival, if the client has yet to send bytes for which it
+    /// holds memory.
     pub(super) fn idles_since(&self) -> Option<Instant> {
         match self {
             Self::Landing { since, target: Target::Buffer { .. }, received, granted, .. }

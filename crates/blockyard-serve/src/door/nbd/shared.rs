@@ -65,7 +65,8 @@ impl Shared {
     ///
     /// The exports contradict each other.
     pub(crate) fn new(roster: &Arc<Roster>) -> Result<Self, ExportError> {
-        // The edition is read first: a change in between makes the exports older than their edition says, and they are made anew.
+        // The edition is read first: a change in between makes the exports older than their edition
+        // says, and they are made anew.
         let edition = roster.edition();
         let exports = Arc::new(exports(&roster.all())?);
         Ok(Self {
@@ -79,7 +80,8 @@ impl Shared {
         })
     }
 
-    /// Brings `visible` up to date: the exports that `peer` may choose, after it has shown `certificate`.
+    /// Brings `visible` up to date: the exports that `peer` may choose, after it has shown
+    /// `certificate`.
     pub(super) fn look_up<'a>(
         &self,
         visible: &'a mut Option<Visible>,

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 /// The size of the buffer for received records, in bytes.
 const RECEIVED_BYTES: usize = 128 << 10;
-/// The number of bytes that are encrypted before they are sent. The kernel then copies them while they are in the
-/// processor's cache, and the client decrypts them while the next ones are encrypted.
+/// The number of bytes that are encrypted before they are sent. The kernel then copies them while
+/// they are in the processor's cache, and the client decrypts them while the next ones are
+/// encrypted.
 const PIECE_BYTES: usize = 256 << 10;
 const RECORD_BYTES: usize = 16 << 10;
 
@@ -57,7 +58,8 @@ impl TlsSession {
         TlsOnItsWay { session, records: received[from..to].to_vec() }
     }
 
-    /// Returns a session with a new client, or `None` if there is no memory ([session-fails-without-memory]).
+    /// Returns a session with a new client, or `None` if there is no memory
+    /// ([session-fails-without-memory]).
     pub(super) fn new(config: Arc<ServerConfig>) -> Option<Self> {
         let received = Some(reserve::zeroed_buffer(RECEIVED_BYTES)?);
         let session = ServerConnection::new(config);
@@ -76,7 +78,8 @@ impl TlsSession {
         self.received.take().expect("record buffer that the kernel returned")
     }
 
-    /// Returns whether received records of the handshake wait for [`Self::open`] ([handshakes-get-a-tenth]).
+    /// Returns whether received records of the handshake wait for [`Self::open`]
+    /// ([handshakes-get-a-tenth]).
     pub(super) fn awaits_step(&self) -> bool {
         self.from < self.to && self.session.is_handshaking()
     }
@@ -88,8 +91,8 @@ impl TlsSession {
         self.to = bytes;
     }
 
-    /// Decrypts records, up to `room` bytes, and passes the plain text to `take` with its offset from the
-    /// first byte. Returns the number of bytes.
+    /// Decrypts records, up to `room` bytes, and passes the plain text to `take` with its offset
+    /// from the first byte. Returns the number of bytes.
     ///
     /// # Errors
     ///
@@ -137,7 +140,8 @@ impl TlsSession {
         self.open(room.len(), |at, bytes| room[at..at + bytes.len()].copy_from_slice(bytes))
     }
 
-    /// Returns the client's own certificate, once it has shown one that an authority of the server signed.
+    /// Returns the client's own certificate, once it has shown one that an authority of the server
+    /// signed.
     pub(super) fn certificate(&self) -> Option<&CertificateDer<'static>> {
         self.session.peer_certificates()?.first()
     }

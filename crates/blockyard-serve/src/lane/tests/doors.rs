@@ -1,4 +1,4 @@
-//! Tests of a lane with doors of guests, alone and beside an NBD client.
+//! Tests of a lane with doors of guests, alone and along with an NBD client.
 
 use super::guest::{Guest, GuestRequest, Seen, Step};
 use super::{BLOCK, DISK_BYTES, disk, in_memory};
@@ -41,7 +41,8 @@ fn run_guest(disk: &DiskConfig, steps: impl IntoIterator<Item = Step>) -> Seen {
     guest_has_seen.recv().expect("a guest that has gone")
 }
 
-/// Writes the data of three ranges, reads it into two others, and does so with more ranges than a request may have.
+/// Writes the data of three ranges, reads it into two others, and does so with more ranges than a
+/// request may have.
 fn write_and_read_ranges(disk: &DiskConfig) {
     // 200 blocks of the guest's memory, the last one first; each holds its own number.
     let many: Vec<_> = (0..200).rev().map(block).collect();
@@ -103,8 +104,8 @@ fn btt(path: &Path) -> DiskConfig {
     disk(Source::Btt { path, durability, container: None, force: false })
 }
 
-/// [abandoned-request-keeps-memory]: a guest that resets its queue gets no result of the requests before, and uses their tokens
-/// again while the delayed device still has them.
+/// [abandoned-request-keeps-memory]: a guest that resets its queue gets no result of the requests
+/// before, and uses their tokens again while the delayed device still has them.
 #[test]
 fn a_guest_that_was_reset_gets_no_result_of_the_requests_before() {
     let delay = Some(Extra::fixed(Duration::from_ms(20)));

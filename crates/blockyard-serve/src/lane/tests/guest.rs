@@ -1,7 +1,8 @@
-//! A door that stands for the queue of a virtual machine: its requests' data is in ranges of the guest's memory, another thread
-//! rings it, and the guest may reset the queue.
+//! A door like the queue of a virtual machine, for tests.
+//!
+//! The data of its requests is in ranges of the guest's memory, another thread wakes it, and the
+//! guest may reset the queue.
 
-use crate::disk::Data;
 use crate::lane::door::{AfterTurn, Arrival, Door};
 use crate::lane::lent::Lent;
 use crate::lane::services::Services;
@@ -59,7 +60,7 @@ struct GuestDoor {
     memory: Rc<Map>,
     steps: VecDeque<Step>,
     /// The requests of the present step that have not ended, by token.
-    waiting: Vec<Option<(Op, GuestRanges)>>,
+    waiting: Vec<Option<(Op, Rc<GuestRanges>)>>,
     abandoned: usize,
     is_awaiting_wake: bool,
     seen: Seen,
@@ -96,11 +97,11 @@ impl GuestDoor {
         self.waiting.clear();
         for (token, GuestRequest { op, offset, ranges }) in (0..).zip(requests) {
             let len = ranges.iter().map(|range| range.len() as u64).sum();
-            let data = GuestRanges::new(Rc::clone(&self.memory), ranges.into());
+            let data = Rc::new(GuestRanges::new(Rc::clone(&self.memory), ranges.into()));
             // A disk that keeps its data in memory answers reads from there.
             let place = match op {
                 Op::Read if !lane.disk(DISK).needs_pages() => Place::Nowhere,
-                Op::Read | Op::Write => Place::GuestRanges(data.clone()),
+                Op::Read | Op::Write => Place::GuestRanges(Rc::clone(&data)),
                 _ => Place::Nowhere,
             };
             self.waiting.push(Some((op, data)));
@@ -139,10 +140,8 @@ impl Door for GuestDoor {
         lane: &mut Services,
     ) {
         let (op, data) = self.waiting[token as usize].take().expect("a request that has not ended");
-        if op == Op::Read
-            && matches!(transfer.place, Place::Nowhere)
-            && let Data::Disk(map, range) = lane.disk(DISK).data(transfer)
-        {
+        if op == Op::Read && matches!(transfer.place, Place::Nowhere) {
+            let (map, range) = lane.disk(DISK).own_data(transfer.offset, transfer.len);
             data.fill_from(0, map, range);
         }
         self.seen.ends.push((token, status));

@@ -38,7 +38,8 @@ fn in_memory() -> DiskConfig {
     disk(Source::Memory { bytes: DISK_BYTES, huge_pages: false })
 }
 
-/// Returns a request for `blocks` blocks from `block` on, with its data at offset `at` of the client's memory.
+/// Returns a request for `blocks` blocks from `block` on, with its data at offset `at` of the
+/// client's memory.
 fn ask_lanes(op: Op, block: u64, blocks: usize, at: usize) -> Ask {
     Ask { op, offset: block * BLOCK as u64, len: (blocks * BLOCK) as u64, at, fua: false }
 }
@@ -66,7 +67,8 @@ fn all_well(ends: &[(Ask, Status)], count: usize) {
     assert!(ends.iter().all(|(_, status)| *status == Status::Ok), "{ends:?}");
 }
 
-/// Writes two places at once, flushes, and reads both, one of them with a gap that was never written.
+/// Writes two places at the same time, flushes, and reads both, one of them with a gap that was
+/// never written.
 fn write_flush_and_read(disk: &DiskConfig) {
     let fill = vec![ask_lanes(Op::Flush, 0, 0, 0)];
     let write = vec![ask_lanes(Op::Write, 3, 2, 0), ask_lanes(Op::Write, 20, 1, 3 * BLOCK)];
@@ -96,7 +98,8 @@ fn a_client_without_a_socket_reads_what_it_wrote_to_memory() {
     write_flush_and_read(&in_memory());
 }
 
-/// The data of a file moves directly to and from the client's memory, with and without the page cache.
+/// The data of a file moves directly to and from the client's memory, with and without the page
+/// cache.
 #[test]
 fn a_client_without_a_socket_reads_what_it_wrote_to_a_file() {
     let path = std::env::temp_dir().join(format!("blockyard-door-{}", std::process::id()));
@@ -130,7 +133,8 @@ fn an_error_of_the_device_or_the_queue_comes_back_to_its_door_alone() {
     assert_eq!(by_offset, expected_by_offset);
 }
 
-/// A lane that drains answers the requests in flight, accepts no new ones from a door, and flushes its disks.
+/// A lane that drains answers the requests in flight, accepts no new ones from a door, and flushes
+/// its disks.
 #[test]
 fn a_lane_that_drains_answers_what_is_under_way_and_no_more() {
     let delay = Some(Extra::fixed(Duration::from_ms(20)));
