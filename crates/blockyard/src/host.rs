@@ -1,4 +1,4 @@
-//! What the request queues of one host share: its driver, its tags, the sink of their events.
+//! The parts that the request queues of one host share: driver, driver tags, event sink.
 //!
 //! A host with one disk has one [`RequestQueue`](crate::request_queue::RequestQueue); a SCSI host
 //! has one for each logical unit. Everything they share is here and is passed to their calls, so
@@ -31,9 +31,9 @@ pub struct Host<D, S = ()> {
 }
 
 impl Host<(), ()> {
-    /// The heap that a host with these tags takes, in bytes, whatever its driver and sink, which have
-    /// their own. [`QueueConfig::memory`](crate::request_queue::QueueConfig::memory) is that of each
-    /// queue.
+    /// The heap that a host with these tags takes, in bytes, whatever its driver and sink, which
+    /// have their own. [`QueueConfig::memory`](crate::request_queue::QueueConfig::memory) is that
+    /// of each queue.
     ///
     /// ```
     /// use blockyard::host::Host;

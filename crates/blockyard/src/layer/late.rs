@@ -1,7 +1,7 @@
 //! [`Late`]: completions pass up later than they come, by a policy.
 //!
-//! After a change of the policy, requests that are below or held here are as late as the new policy says: they count as
-//! taken at the change, in the order in which they came.
+//! After a change of the policy, requests that are below or held here are as late as the new policy
+//! says: they count as taken at the change, in the order in which they came.
 
 use super::held::Held;
 use super::tagged::{Slot, Tagged};
@@ -24,7 +24,8 @@ pub struct Lateness {
 
 /// Decides how late completions are.
 pub trait Policy {
-    /// Returns how late a request of `op` and so many sectors, which the device below accepts at `now`, is to complete.
+    /// Returns how late a request of `op` and so many sectors, which the device below accepts at
+    /// `now`, is to complete.
     fn lateness(&mut self, op: Op, sectors: u32, now: Instant) -> Lateness;
 }
 
@@ -57,7 +58,7 @@ pub struct Late<D, P> {
     /// The place of the next request in the order.
     next_place: u64,
     held: Held,
-    /// Whether completions pass up at once ([let-go-ends-held]).
+    /// Whether completions pass up immediately ([let-go-ends-held]).
     lets_go: bool,
     /// Room for the requests in their order, at a change.
     in_order: Vec<(u64, Slot)>,
@@ -72,7 +73,8 @@ impl<D, P: Policy> Late<D, P> {
         Self { below, policy, taken, next_place: 0, held, lets_go: false, in_order }
     }
 
-    /// Fails the requests whose completions are held, and holds none from now on ([let-go-ends-held]).
+    /// Fails the requests whose completions are held, and holds none from now on
+    /// ([let-go-ends-held]).
     pub fn let_go(&mut self) {
         self.lets_go = true;
         self.held.fail_all();

@@ -188,9 +188,11 @@ impl Bios {
         let mut at = first.0;
         let mut done = done;
         while at != NONE {
-            // The link is read first: the slot of a part is free, and in another chain, once the part has ended.
+            // The link is read first: the slot of a part is free, and in another chain, once the
+            // part has ended.
             let BioSlot { next, bio: Bio { sectors, .. }, .. } = self.slots[at as usize];
-            // Of bios of 8, 8 and 8 sectors with 12 done, the first ends well, and the other two fail.
+            // Of bios of 8, 8 and 8 sectors with 12 done, the first ends well, and the other two
+            // fail.
             let is_done = (1..=done).contains(&sectors);
             done = if is_done { done - sectors } else { 0 };
             self.end_part(at, if is_done { Status::Ok } else { status });

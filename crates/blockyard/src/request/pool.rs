@@ -296,8 +296,8 @@ impl Requests {
         rq.ranges += u16::from(merge == Merge::Discard);
     }
 
-    /// Moves every bio of `absorbed` behind those of `kept` and makes `absorbed` idle. The earlier start
-    /// time is kept.
+    /// Moves every bio of `absorbed` behind those of `kept` and makes `absorbed` idle. The earlier
+    /// start time is kept.
     pub(crate) fn join(
         &mut self,
         kept: RequestId,

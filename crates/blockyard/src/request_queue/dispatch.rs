@@ -61,21 +61,23 @@ impl RequestQueue {
         self.has_bypassing(hctx) || !self.dispatch_list(hctx).is_empty()
     }
 
-    /// Whether the elevator has requests for `hctx`, of those that wait beside the `taken` ones.
+    /// Whether the elevator has requests for `hctx`, of those that wait in addition to the `taken`
+    /// ones.
     fn has_sorted(&self, hctx: HctxId, taken: u32) -> bool {
         let elevator = self.elevator.as_ref().filter(|_| self.waiting() > taken);
         elevator.is_some_and(|elevator| elevator.has_work(hctx))
     }
 
-    /// Returns the instant until which the elevator, which gave no request to `hctx`, waits for a better one
-    /// ([idling-bounded]).
+    /// Returns the instant until which the elevator, which gave no request to `hctx`, waits for a
+    /// better one ([idling-bounded]).
     pub(super) fn idles_until(&self, hctx: HctxId) -> Option<Instant> {
         self.elevator.as_ref()?.poll_at(hctx)
     }
 
     /// Returns how many requests one batch takes out of the elevator.
     fn batch_of(&self, hctx: HctxId) -> u32 {
-        // While the device refuses, requests leave the elevator one by one: those that stay can still merge.
+        // While the device refuses, requests leave the elevator one by one: those that stay can
+        // still merge.
         let busy = self.hctxs[hctx.index()].busy.is_busy();
         let batches = self.policies.dispatch == Dispatch::Budget
             && self.policies.model == Model::Multi
@@ -132,7 +134,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if self.queue.is_quiesced() {
             return self.hold_run(hctx, Hold::Quiesced); // [quiesced-sends-none]
         }
-        // Three sources, in this order. A refusal on the way ends the run: the next request would be refused, too.
+        // Three sources, in this order. A refusal on the way ends the run: the next request would
+        // be refused, too.
         let first = self.send_direct(hctx);
         let stop = match first.or_else(|| self.send_dispatch_list(hctx)) {
             Some(stop) => stop,
@@ -158,7 +161,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let reserved = rq.flags.contains(Flags::RESERVED);
         let direct = &mut self.queue.hctxs[rq.hctx.index()].direct;
         if reserved {
-            direct.push_front(&mut self.queue.requests, id); // requests before it may lack a tag that is not reserved
+            // Requests before it may lack a tag that is not reserved.
+            direct.push_front(&mut self.queue.requests, id);
         } else {
             direct.push_back(&mut self.queue.requests, id);
         }
@@ -181,8 +185,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             };
             let Sent { held, left, .. } = self.send(hctx, batch);
             list = left;
-            // The first request that was not sent may lack a reserved tag. It steps aside, and the ones behind it go on:
-            // most need another kind of tag.
+            // The first request that was not sent may lack a reserved tag. It steps aside, and the
+            // ones behind it go on: most need another kind of tag.
             let Some(id) = list.first() else { break held };
             let lacks_reserved =
                 held == Some(Hold::Tag) && self.queue.requests[id].flags.contains(Flags::RESERVED);
@@ -245,7 +249,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 self.keep_batch(hctx, &mut sent.left, hold);
                 return RunStop::Held(hold);
             }
-            // More may be left, but another hardware queue, or a flush that has come meanwhile, is to have its turn.
+            // More may be left, but another hardware queue, or a flush that has come meanwhile, is
+            // to have its turn.
             if total >= self.queue.run_batch_max || self.queue.has_bypassing(hctx) {
                 self.queue.runs.mark(hctx, true);
                 return RunStop::Batch;
@@ -258,9 +263,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     fn gather(&mut self, hctx: HctxId) -> Result<Batch, Hold> {
         let mut newest = self.take_sorted(hctx)?;
         let mut batch = Batch::of(newest);
-        // Without a tag the batch ends: the requests that cannot go now can still merge in the elevator.
-        // Whether there are more is checked before budget is taken, so that a run with nothing more to
-        // take is not reported as held for lack of budget.
+        // Without a tag the batch ends: the requests that cannot go now can still merge in the
+        // elevator. Whether there are more is checked before budget is taken, so that a run with
+        // nothing more to take is not reported as held for lack of budget.
         while self.has_driver_tag_for(newest)
             && self.queue.has_sorted(hctx, batch.len())
             && batch.len() < self.queue.batch_of(hctx)
@@ -310,7 +315,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if one_by_one { self.pull_in_turn(hctx) } else { self.pull_all(hctx) }
     }
 
-    /// Pulls all requests of every software queue at once.
+    /// Pulls all requests of every software queue, as one batch.
     fn pull_all(&mut self, hctx: HctxId) -> RunStop {
         let mut list = List::new();
         // All of one software queue, then all of the next, in the order of the processors.
@@ -341,7 +346,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                     return self.hold_run(hctx, Hold::Budget); // [budget-given-back]
                 }
             }
-            // Each run goes on behind the software queue where the last one stopped, so that none is always first.
+            // Each run goes on behind the software queue where the last one stopped, so that none
+            // is always first.
             let feeder = self.queue.hctxs[hctx.index()].next_pending_feeder();
             let id = feeder.and_then(|feeder| self.queue.pop_feeder(hctx, feeder));
             let id = id.expect("a pending software queue holds a request");
@@ -374,7 +380,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Offers a request of `hctx` to the driver without staging it. Returns whether the driver accepted it.
+    /// Offers a request of `hctx` to the driver without staging it. Returns whether the driver
+    /// accepted it.
     ///
     /// A request without budget is staged, where it can merge; a refused request joins the dispatch
     /// list. Both hold the hardware queue ([no-lost-wake-up]): another run at this instant would
@@ -429,12 +436,13 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let _ = self.hold_run(hctx, hold);
     }
 
-    /// Like [`RequestQueue::keep`] for a batch from the elevator: its requests may be for several hardware
-    /// queues, and each may hold budget or a tag.
+    /// Like [`RequestQueue::keep`] for a batch from the elevator: its requests may be for several
+    /// hardware queues, and each may hold budget or a tag.
     fn keep_batch(&mut self, hctx: HctxId, refused: &mut List, hold: Hold) {
         while let Some(id) = refused.pop_front(&mut self.queue.requests) {
             self.release_holdings(id);
-            // An elevator with one order for the queue may have given a request of another hardware queue, which sends it.
+            // An elevator with one order for the queue may have given a request of another hardware
+            // queue, which sends it.
             let own = self.queue.requests[id].hctx;
             let mut alone = List::new();
             alone.push_back(&mut self.queue.requests, id);

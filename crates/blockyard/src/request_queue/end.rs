@@ -1,4 +1,4 @@
-//! The way back: completions, requeues, and the runs and submitters that can continue because of them.
+//! The way back: completions, requeues, and the runs and wake-ups that they cause.
 
 use super::turn::Turn;
 use super::{NotInFlight, RequestQueue, is_in_flight};
@@ -179,7 +179,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.requests[id].prepared = false;
         self.stage_again(id);
         let rq = &mut self.queue.requests[id];
-        // A flush, or data behind one, never was in the elevator: it goes to the front of the dispatch list.
+        // A flush, or data behind one, never was in the elevator: it goes to the front of the
+        // dispatch list.
         match &mut self.queue.elevator {
             Some(elevator) if rq.sorted => {
                 elevator.finished(id, rq, self.now);
@@ -193,7 +194,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     fn requeue_prepared(&mut self, hctx: HctxId, tag: DriverTag) -> Result<(), NotInFlight> {
         let id = self.take_back(hctx, tag)?;
-        // Nothing may merge with a request that stays prepared, so it does not go back into the elevator.
+        // Nothing may merge with a request that stays prepared, so it does not go back into the
+        // elevator.
         self.stage_again(id);
         self.leave_elevator(id);
         self.queue.dispatch_next(id);
@@ -232,8 +234,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Moves `id`, of which the driver has transferred the first `done` sectors in any case, to its next step, or ends it. Its
-    /// budget, driver tag and scheduler tag are given back, in this order.
+    /// Moves `id`, of which the driver has transferred the first `done` sectors in any case, to its
+    /// next step, or ends it. Its budget, driver tag and scheduler tag are given back, in this
+    /// order.
     #[inline(always)]
     pub(super) fn finish(&mut self, id: RequestId, done: u32, status: Status) {
         debug_assert!(
@@ -272,7 +275,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// ([no-lost-wake-up]).
     #[inline(always)]
     pub(super) fn restart_waiting(&mut self) {
-        // Budget makes room for one request at a time; before it, Linux ran every hardware queue that waited.
+        // Budget makes room for one request at a time; before it, Linux ran every hardware queue
+        // that waited.
         if self.queue.policies.dispatch == Dispatch::Budget {
             self.queue.runs.give_turn();
         } else {

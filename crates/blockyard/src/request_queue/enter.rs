@@ -1,7 +1,7 @@
 //! The way in: a bio is checked, cut to the limits, merged, or given a request and staged.
 //!
-//! A split bio that has begun to enter gets the next tag of its hardware queue: a later bio that merges with nothing is
-//! refused a tag until every part of the split bio has one.
+//! A split bio that has begun to enter gets the next tag of its hardware queue: a later bio that
+//! merges with nothing is refused a tag until every part of the split bio has one.
 
 use super::RequestQueue;
 use super::cursor::Cursor;
@@ -25,8 +25,8 @@ impl RequestQueue {
     ///
     /// The bio is cut to the device's limits. It merges with a waiting request, or gets a request
     /// of its own, which waits on the processor's plug if there is one and is staged otherwise (or,
-    /// without an elevator, offered to the driver at once if the design does so). `now` must not be
-    /// earlier than in any previous call.
+    /// without an elevator, offered to the driver immediately if the design does so). `now` must
+    /// not be earlier than in any previous call.
     ///
     /// # Errors
     ///
@@ -64,9 +64,9 @@ impl RequestQueue {
         Turn::new(self, host, now).wait(cpu, bio, waiter)
     }
 
-    /// Notes that `bio` from `cpu`, which had been refused for lack of a tag, has entered after its waiter was named.
-    /// Those that wait later then sleep in the order of Linux ([woken-takes-next-queue]); without this call their
-    /// order is another one, as fair.
+    /// Notes that `bio` from `cpu`, which had been refused for lack of a tag, has entered after its
+    /// waiter was named. Those that wait later then sleep in the order of Linux
+    /// ([woken-takes-next-queue]); without this call their order is another one, as fair.
     ///
     /// # Panics
     ///
@@ -104,8 +104,8 @@ impl RequestQueue {
         }
     }
 
-    /// Whether a bio that has not begun to enter must wait behind a split one that has, and lacks a tag of the
-    /// same kind.
+    /// Whether a bio that has not begun to enter must wait behind a split one that has, and lacks a
+    /// tag of the same kind.
     fn must_wait_behind_split(&self, bio: BioId, hctx: HctxId) -> bool {
         self.bios.begins(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
     }
@@ -229,7 +229,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let reserved = bio.flags.contains(Flags::RESERVED);
         let frozen = self.queue.is_frozen();
         match self.queue.sched_tags.get_mut(hctx.index()) {
-            // Nobody waits for a queue that ends: the waiter is woken, submits again, and is refused for good.
+            // Nobody waits for a queue that ends: the waiter is woken, submits again, and is
+            // refused for good.
             _ if self.queue.pauses.draining => {
                 let woken = &mut self.queue.woken;
                 if woken.len() == woken.capacity() {
@@ -318,8 +319,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     pub(super) fn enter_waiting_splits(&mut self) {
         for waiting in (0..self.queue.cursors.len()).rev() {
             let Some(mut cursor) = self.queue.cursors.pop_front() else { return };
-            // The cursors rotate once. Those that were looked at before are behind the first `waiting` ones: they are older,
-            // and wait on.
+            // The cursors rotate once. Those that were looked at before are behind the first
+            // `waiting` ones: they are older, and wait on.
             let older = self.queue.cursors.iter().skip(waiting);
             let stands_behind = self.queue.waits_among(older, cursor.hctx, cursor.whole);
             if stands_behind {
@@ -357,7 +358,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return Err(SubmitError::NoTag);
         }
         let Some((id, driver_tag)) = self.take_request(hctx, carried) else {
-            self.note_idle(); // A queue that asks for a tag shares the tags, even in vain ([tags-shared-fairly]).
+            // A queue that asks for a tag shares the tags, even if it gets none
+            // ([tags-shared-fairly]).
+            self.note_idle();
             return Err(SubmitError::NoTag);
         };
         self.emit_entered(cpu, bio);
@@ -397,7 +400,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             })?;
             return Some((RequestId(first + u32::from(tag.0)), Some(tag)));
         };
-        // With 64 tags, kyber lets asynchronous requests have 48, so that a synchronous one mostly finds a tag.
+        // With 64 tags, kyber lets asynchronous requests have 48, so that a synchronous one mostly
+        // finds a tag.
         let tag = if reserved {
             tags.take_reserved()?
         } else {
@@ -496,8 +500,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
             self.emit(Action::Unplug { requests, sleeping }, first);
         }
-        // A submitter that is about to sleep leaves the work to others. Otherwise the batch goes straight to the driver, until
-        // the driver refuses one: those behind it are staged, where they can merge.
+        // A submitter that is about to sleep leaves the work to others. Otherwise the batch goes
+        // straight to the driver, until the driver refuses one: those behind it are staged, where
+        // they can merge.
         let mut direct = self.queue.issues_directly && !sleeping;
         let mut uncommitted = None;
         while let Some(id) = list.pop_front(&mut self.queue.requests) {
@@ -536,8 +541,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Stages a request that is not part of a batch.
     fn stage_alone(&mut self, kind: usize, hctx: HctxId, id: RequestId) {
-        // On a device that was busy, the request waits, so that others can join it; but a synchronous one, among several
-        // hardware queues, goes at once.
+        // On a device that was busy, the request waits, so that others can join it; but a
+        // synchronous one, among several hardware queues, goes immediately.
         let state = &self.queue.hctxs[hctx.index()];
         let lone_queue = self.queue.hctxs.len() == 1;
         let held_back = state.busy.is_busy() && (lone_queue || !self.queue.requests[id].is_sync());

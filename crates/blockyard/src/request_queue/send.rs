@@ -1,5 +1,4 @@
-//! The last step to the driver: a batch with what each request needs, budget and driver tag, and what becomes of a run when
-//! the driver refuses.
+//! The last step to the driver: a batch with budget and driver tags, and its refusal.
 //!
 //! The rules are those of [`hardware_queue`](crate::hardware_queue).
 
@@ -46,8 +45,8 @@ pub(super) struct Sent {
     pub(super) count: u32,
     /// Why the offers stopped before the end of the batch.
     pub(super) held: Option<Hold>,
-    /// The requests that were not sent, in order. The first has neither budget nor a tag that is not
-    /// its own.
+    /// The requests that were not sent, in order. The first has neither budget nor a tag that is
+    /// not its own.
     pub(super) left: List,
 }
 
@@ -99,8 +98,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Holds a run of `hctx` that could not send `id` because of `hold` ([no-lost-wake-up]). Returns why
-    /// the run of `hctx` is held.
+    /// Holds a run of `hctx` that could not send `id` because of `hold` ([no-lost-wake-up]).
+    /// Returns why the run of `hctx` is held.
     #[cold]
     fn stop_sending(&mut self, hctx: HctxId, id: RequestId, hold: Hold) -> Hold {
         self.queue.hctxs[hctx.index()].busy.run_ended(true);
@@ -229,7 +228,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// an elevator, its driver tag ([tag-only-in-driver]).
     pub(super) fn release_holdings(&mut self, id: RequestId) {
         self.put_budget(id);
-        // Without an elevator the tag is the request's number, and stays until the request has ended.
+        // Without an elevator the tag is the request's number, and stays until the request has
+        // ended.
         if self.queue.keeps_driver_tag() {
             return;
         }
@@ -274,15 +274,17 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             }
             Hold::Order => {
                 self.queue.runs.restart_on_completion(hctx);
-                // While the elevator idles, no completion need come. The first retry instant counts, so the
-                // 3 ms below neither delay an instant that is 2 ms away nor anticipate one that is 8 ms away.
+                // While the elevator idles, no completion need come. The first retry instant
+                // counts, so the 3 ms below neither delay an instant that is 2 ms away nor
+                // anticipate one that is 8 ms away.
                 if let Some(at) = self.queue.idles_until(hctx) {
                     debug_assert!(at > self.now, "[idling-bounded] until {at}, at {}", self.now);
                     self.queue.runs.retry_at(hctx, at);
                 }
             }
         }
-        // Nothing tells the core when a resource is there again, or when a device with nothing in flight has room.
+        // Nothing tells the core when a resource is there again, or when a device with nothing in
+        // flight has room.
         let no_completion_helps = hold == Hold::Resource || self.queue.in_flight == 0;
         if no_completion_helps {
             self.queue.runs.retry_at(hctx, self.now + RETRY_DELAY);

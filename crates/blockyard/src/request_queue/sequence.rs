@@ -6,9 +6,9 @@
 //!           └─ one flush command serves all that wait ─┘
 //! ```
 //!
-//! The rules are those of [`flush`](crate::flush). The flush command of a hardware queue is a request of
-//! its own, numbered behind those that have tags. Without an elevator it goes under the driver tag of
-//! the first request that it serves, which lends its tag meanwhile.
+//! The rules are those of [`flush`](crate::flush). The flush command of a hardware queue is a
+//! request of its own, numbered behind those that have tags. Without an elevator it goes under the
+//! driver tag of the first request that it serves, which lends its tag meanwhile.
 
 use super::RequestQueue;
 use super::number::request_id;
@@ -83,7 +83,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let flush = self.queue.flush_of(hctx);
         self.queue.requests.start_flush(flush, first, self.now);
         self.queue.held += 1;
-        // Without an elevator there is no tag for the flush command but that of a request which waits for it.
+        // Without an elevator there is no tag for the flush command but that of a request which
+        // waits for it.
         if let Some(tag) = self.queue.requests[first].driver_tag.take() {
             self.queue.requests[flush].driver_tag = Some(tag);
             self.host.tags.reassign(hctx, tag, flush);
@@ -101,7 +102,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.held -= 1;
         let mut covered = self.queue.hctxs[hctx.index()].flush.end();
         debug_assert!(!covered.is_empty(), "[flush-covers-earlier]: a flush covers a request");
-        // The borrowed tag goes back before the requests continue: the first one may be sent with it.
+        // The borrowed tag goes back before the requests continue: the first one may be sent with
+        // it.
         let lent = self.queue.requests[flush].driver_tag.take();
         if let (Some(tag), Some(first)) = (lent, covered.first()) {
             self.queue.requests[first].driver_tag = Some(tag);

@@ -40,7 +40,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Gives back the tag of `hctx` that the number `id` stands for, and wakes a submitter that waits for it.
+    /// Gives back the tag of `hctx` that belongs to the number `id`, and wakes a submitter that
+    /// waits for it.
     #[inline(always)]
     pub(super) fn put_request_tag(&mut self, hctx: HctxId, id: RequestId) {
         debug_assert!(

@@ -1,8 +1,8 @@
-//! How long hardware queues were held, by reason.
+//! The time for which hardware queues were held, by reason.
 //!
-//! A hold begins with an [`Action::Hold`](crate::trace::Action::Hold) of a hardware queue and ends when
-//! the driver accepts a request for it. Another reason in between takes over from there; the same
-//! reason again changes nothing. A hold that has not ended is not counted yet.
+//! A hold begins with an [`Action::Hold`](crate::trace::Action::Hold) of a hardware queue and ends
+//! when the driver accepts a request for it. Another reason in between takes over from there; the
+//! same reason again changes nothing. A hold that has not ended is not counted yet.
 
 use crate::time::Instant;
 use crate::trace::Hold;

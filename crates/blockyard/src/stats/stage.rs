@@ -62,8 +62,9 @@ impl Stage {
 /// A sink that keeps the time requests spend in each stage, and counts actions. A sink made by
 /// [`Self::watching`] also keeps how long hardware queues were held, by reason.
 ///
-/// `H` keeps the times of one direction in one stage, of which there are fifteen. A [`Histogram`] of 58 KiB
-/// answers any percentile; a smaller [`Distribution`] suits a process that has many of these sinks.
+/// `H` keeps the times of one direction in one stage, of which there are fifteen. A [`Histogram`]
+/// of 58 KiB answers any percentile; a smaller [`Distribution`] suits a process that has many of
+/// these sinks.
 ///
 /// An event costs one count. A completion also records up to four times, in nanoseconds; a request
 /// that the driver never accepted has none for the stages it did not reach. A flush command has no
@@ -83,8 +84,8 @@ impl StageStats {
 }
 
 impl<H: Distribution> StageStats<H> {
-    /// Like [`StageStats::new`], and watches `hctxs` hardware queues of each of `queues` request queues,
-    /// all numbered from 0: [`Self::held_ns`] returns how long they were held.
+    /// Like [`StageStats::new`], and watches `hctxs` hardware queues of each of `queues` request
+    /// queues, all numbered from 0: [`Self::held_ns`] returns how long they were held.
     #[must_use]
     pub fn watching(queues: u16, hctxs: u16) -> Self {
         Self { holds: HoldTimes::new(queues, hctxs), ..Self::default() }

@@ -56,7 +56,8 @@ impl Side {
         self.file(order, id, sector);
     }
 
-    /// Notes that `id`, which starts at `sector`, is among the requests by arrival: it may be the next one.
+    /// Notes that `id`, which starts at `sector`, is among the requests by arrival: it may be the
+    /// next one.
     pub(super) fn see(&mut self, order: &Order, id: RequestId, sector: u64) {
         // Of equal sectors the earlier one stays the next: `<`, not `<=`.
         let is_before_next = self.next.is_none_or(|next| sector < order.nodes.sector(next));
@@ -91,7 +92,8 @@ impl Side {
         let in_order = self.next == Some(id);
         self.position = order.nodes.sector(id);
         self.unsort(order, id); // which follows `next`, if that was `id`
-        // A request out of order, such as an expired head, moves the position: the next one is searched for.
+        // A request out of order, such as an expired head, moves the position: the next one is
+        // searched for.
         if !in_order {
             self.next = self.tree.next_at_or_after(&order.nodes, self.position);
         }
@@ -176,7 +178,8 @@ impl Class {
             .or_else(|| self.begin_batch(arrived, tunables, now))
     }
 
-    /// Returns the next request of the current batch, unless the batch is full or its direction has none ahead.
+    /// Returns the next request of the current batch, unless the batch is full or its direction has
+    /// none ahead.
     fn continue_batch(&mut self) -> Option<RequestId> {
         let left = self.batch_left.checked_sub(1)?;
         let id = match self.turn {
@@ -202,12 +205,13 @@ impl Class {
         };
         let oldest = side.fifo.first()?;
         let expired = now >= arrived[oldest.index()] + expire;
-        // With nothing ahead, the direction begins again with its oldest request, not with its lowest sector.
+        // With nothing ahead, the direction begins again with its oldest request, not with its
+        // lowest sector.
         if expired { Some(oldest) } else { side.next.or(Some(oldest)) }
     }
 
-    /// Returns the direction of a new batch: writes only if no reads wait, or if `writes_starved` batches of reads
-    /// have passed over them.
+    /// Returns the direction of a new batch: writes only if no reads wait, or if `writes_starved`
+    /// batches of reads have passed over them.
     fn choose_turn(&mut self, writes_starved: u32) -> Option<Turn> {
         let reads = !self.reads.fifo.is_empty();
         let writes = !self.writes.fifo.is_empty();

@@ -1,42 +1,45 @@
 //! kyber: latency targets, kept by a bound on each kind of request in flight.
 //!
-//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of tokens for
-//! the whole queue. A request leaves the elevator with a token and gives it back when it completes.
-//! When latencies miss their targets, domains that do well get fewer tokens, so that the others find a
-//! shorter queue in the device.
+//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of
+//! tokens for the whole queue. A request leaves the elevator with a token and gives it back when it
+//! completes. When latencies miss their targets, domains that do well get fewer tokens, so that the
+//! others find a shorter queue in the device.
 //!
 //! Domains are reads, writes, discards and others; with [`KyberAdjust::Steps`] they are reads,
-//! synchronous writes and others. The domain of a request never changes while it is held. Only requests
-//! that the driver has completed are measured. `percentiles` and `steps` turn latencies into depths, at
-//! an instant that the module in use names. There is no timer: the first [`Kyber::dispatch`] or
-//! [`Kyber::finished`] from that instant on adjusts the depths from the earlier measurements, and
-//! nothing that could tell the difference happens in between.
+//! synchronous writes and others. The domain of a request never changes while it is held. Only
+//! requests that the driver has completed are measured. `percentiles` and `steps` turn latencies
+//! into depths, at an instant that the module in use names. There is no timer: the first
+//! [`Kyber::dispatch`] or [`Kyber::finished`] from that instant on adjusts the depths from the
+//! earlier measurements, and nothing that could tell the difference happens in between.
 //!
 //! # Lists and turns
 //!
-//! A request waits in a list of its domain and software queue. A bio joins one of the last eight there; requests do
-//! not join each other. When a domain of a hardware queue has a token and nothing else to send, all these lists are
-//! emptied, in the order of the software queues, into one list, from which requests go first in, first out, and in
-//! which nothing merges. [`Place::Head`] is the front of that list. With [`KyberStaging::Together`], the domains share
-//! the list of a software queue, and a domain that has nothing else to send empties those of all domains, once in each
-//! [`Kyber::dispatch`], even if it has no token.
+//! A request waits in a list of its domain and software queue. A bio joins one of the last eight
+//! there; requests do not join each other. When a domain of a hardware queue has a token and
+//! nothing else to send, all these lists are emptied, in the order of the software queues, into one
+//! list, from which requests go first in, first out, and in which nothing merges. [`Place::Head`]
+//! is the front of that list. With [`KyberStaging::Together`], the domains share the list of a
+//! software queue, and a domain that has nothing else to send empties those of all domains, once in
+//! each [`Kyber::dispatch`], even if it has no token.
 //!
-//! A hardware queue continues with one domain for one batch of requests (reads 16, writes 8, discards and others 1;
-//! with steps others 8), while the domain has work and tokens. Then the next domain that has both takes its turn,
-//! round and round. So while its domain has tokens, a request is passed in its hardware queue only by those of its
-//! domain that left the software queues before it and, before each of them and before itself, by at most one batch of
-//! every other domain: 25 requests by default.
+//! A hardware queue continues with one domain for one batch of requests (reads 16, writes 8,
+//! discards and others 1; with steps others 8), while the domain has work and tokens. Then the next
+//! domain that has both takes its turn, round and round. So while its domain has tokens, a request
+//! is passed in its hardware queue only by those of its domain that left the software queues before
+//! it and, before each of them and before itself, by at most one batch of every other domain: 25
+//! requests by default.
 //!
 //! # Rules
 //!
-//! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none
-//!   if no domain with work has a token left, until a completion ([work-is-given]). While more tokens
-//!   are out than a reduced depth allows, none is given. Hardware queues take tokens as they are run.
-//! - **[depth-within-bounds]** Depths are at least 1 and at most the value of the tunables, where they
-//!   begin.
+//! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`]
+//!   gives none if no domain with work has a token left, until a completion ([work-is-given]).
+//!   While more tokens are out than a reduced depth allows, none is given. Hardware queues take
+//!   tokens as they are run.
+//! - **[depth-within-bounds]** Depths are at least 1 and at most the value of the tunables, where
+//!   they begin.
 //!
-//! One thing differs from Linux. Its tokens are numbered, so that after a cut one with a low number may be
-//! given although too many are out ([token-per-request]).
+//! One thing differs from Linux. Its tokens are numbered, so that after a cut one with a low number
+//! may be given although too many are out ([token-per-request]).
 
 mod adjust;
 mod domain;
@@ -69,8 +72,8 @@ const STAGED_MERGE: SwqMerge = SwqMerge::Last8;
 struct Lane {
     /// Requests that have left the software queues, by domain.
     lists: [List; DOMAINS],
-    /// Which software queues hold requests of each domain; with [`KyberStaging::Together`], those of all
-    /// domains are at the first.
+    /// Which software queues hold requests of each domain; with [`KyberStaging::Together`], those
+    /// of all domains are at the first.
     pending: [Bits; DOMAINS],
     /// The domain whose turn it is, and how many requests of its batch have gone.
     turn: Domain,
@@ -98,12 +101,14 @@ pub struct Kyber {
     kind: KyberAdjust,
     staging: KyberStaging,
     map: QueueMap,
-    /// One for each kind of map, processor and domain, of which [`KyberStaging::Together`] uses the first.
+    /// One for each kind of map, processor and domain, of which [`KyberStaging::Together`] uses the
+    /// first.
     staged: Vec<[SoftwareQueue; DOMAINS]>,
     /// Unused by software queues that look at the last eight, but required by their calls.
     nodes: HashNodes,
     lanes: Vec<Lane>,
-    /// A request that came when none was held. It is on no list until another comes: most leave before.
+    /// A request that came when none was held. It is on no list until another comes: most leave
+    /// before.
     lone: Option<RequestId>,
     tokens: [Tokens; DOMAINS],
     adjust: Box<dyn Adjust + Send>,
@@ -187,7 +192,8 @@ impl Kyber {
         self.staged[at][shelf].insert(&mut self.nodes, requests, id);
     }
 
-    /// Takes the lone request, with a token, if there are both: what [`Self::take`] does in the turn of its domain.
+    /// Takes the lone request, with a token, if there are both: what [`Self::take`] does in the
+    /// turn of its domain.
     fn take_lone(&mut self, requests: &Requests, hctx: HctxId) -> Option<RequestId> {
         let id = self.lone.filter(|id| requests[*id].hctx == hctx)?;
         let domain = self.domain_of(&requests[id]);
@@ -206,7 +212,8 @@ impl Kyber {
     }
 
     /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both
-    /// ([dispatched-once]). `emptied`: this call of [`Self::dispatch`] has emptied all software queues.
+    /// ([dispatched-once]). `emptied`: this call of [`Self::dispatch`] has emptied all software
+    /// queues.
     fn take(
         &mut self,
         requests: &mut Requests,
@@ -218,7 +225,8 @@ impl Kyber {
         let lane = &self.lanes[hctx.index()];
         let has_staged = match self.staging {
             KyberStaging::ByDomain => !lane.pending[at].is_empty(),
-            // Linux 4.12 to 4.17 emptied the shared lists before it looked for a token, and once in a dispatch.
+            // Linux 4.12 to 4.17 emptied the shared lists before it looked for a token, and once in
+            // a dispatch.
             KyberStaging::Together => {
                 if lane.lists[at].is_empty() && !core::mem::replace(emptied, true) {
                     self.empty_together(requests, hctx);
@@ -232,7 +240,8 @@ impl Kyber {
         }
         let lane = &mut self.lanes[hctx.index()];
         let list = &mut lane.lists[at];
-        // Requests stay in their software queues, where bios can join them, until the list has run dry.
+        // Requests stay in their software queues, where bios can join them, until the list has run
+        // dry.
         if list.is_empty() {
             let pending = &mut lane.pending[at];
             while let Some(ctx) = pending.next_wrapping(0) {
@@ -338,8 +347,8 @@ impl Elevator for Kyber {
         }
         let Lane { turn, batched, .. } = self.lanes[hctx.index()];
         let mut emptied = false;
-        // The domain whose turn it is continues its batch; otherwise, or if it has nothing to send or no token, the
-        // others are tried in order, itself last.
+        // The domain whose turn it is continues its batch; otherwise, or if it has nothing to send
+        // or no token, the others are tried in order, itself last.
         if batched < turn.batch(self.kind)
             && let Some(id) = self.take(requests, hctx, turn, &mut emptied)
         {
@@ -354,7 +363,8 @@ impl Elevator for Kyber {
                 return Some(id);
             }
         }
-        // No domain has both work and a token. The turn stays, and its domain may have a whole batch next time.
+        // No domain has both work and a token. The turn stays, and its domain may have a whole
+        // batch next time.
         self.lanes[hctx.index()].batched = 0;
         None
     }

@@ -1,18 +1,18 @@
 //! Requests sorted by start sector.
 //!
-//! A [`SectorTree`] is a treap: sorted by sector from left to right, and by a random priority from the
-//! root down, which keeps it balanced whatever the order of insertion. Its nodes are in
-//! [`SectorNodes`], one for each request of the queue, which any number of trees share: a request is in
-//! one tree at a time, and a tree costs no more than its root. `NIL` is a node in no tree that stands for
-//! "none", with a priority below all others, so that no step must ask whether there is a child; its links
-//! mean nothing.
+//! A [`SectorTree`] is a treap: sorted by sector from left to right, and by a random priority from
+//! the root down, which keeps it balanced whatever the order of insertion. Its nodes are in
+//! [`SectorNodes`], one for each request of the queue, which any number of trees share: a request
+//! is in one tree at a time, and a tree costs no more than its root. `NIL` is a node in no tree
+//! that stands for "none", with a priority below all others, so that no step must ask whether there
+//! is a child; its links mean nothing.
 //!
 //! # Rules
 //!
-//! - **[tree-order]** In-order, sectors do not descend; requests of equal sectors stand in the order of
-//!   insertion.
-//! - **[heap-priority]** No child has a higher priority than its parent. Priorities come from a fixed
-//!   sequence, one for each insertion, so that equal runs build equal trees.
+//! - **[tree-order]** In-order, sectors do not descend; requests of equal sectors stand in the
+//!   order of insertion.
+//! - **[heap-priority]** No child has a higher priority than its parent. Priorities come from a
+//!   fixed sequence, one for each insertion, so that equal runs build equal trees.
 //! - **[parent-links]** The parent link of each child names the node that has it as a child.
 
 use crate::unit::RequestId;
@@ -96,7 +96,8 @@ impl SectorNodes {
         if below != NIL {
             return request_of(below);
         }
-        // Nothing lies below on that side: the neighbour is the first ancestor that the way up reaches from its other side.
+        // Nothing lies below on that side: the neighbour is the first ancestor that the way up
+        // reaches from its other side.
         loop {
             let parent = self.at(at).parent;
             if parent == NIL || self.side_of(parent, at) != side {
@@ -139,8 +140,8 @@ impl SectorTree {
     /// ([tree-order]).
     pub fn insert(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
         let priority = nodes.draw();
-        // The new node goes where the first node of a lower priority is on the way down. Below NIL nothing is: its
-        // priority is 0, and none that is drawn is.
+        // The new node goes where the first node of a lower priority is on the way down. Below NIL
+        // nothing is: its priority is 0, and none that is drawn is.
         let mut parent = NIL;
         let mut side = LEFT;
         let mut below = self.root;
@@ -172,7 +173,8 @@ impl SectorTree {
             if halves[1 - higher] == NIL {
                 return; // `top` keeps its subtrees, and nothing is left to join
             }
-            // The other half goes below `top`, on the side where it belongs by sector; what hangs there competes with it.
+            // The other half goes below `top`, on the side where it belongs by sector; what hangs
+            // there competes with it.
             parent = top;
             side = 1 - higher;
             halves[higher] = nodes.at(top).child[side];

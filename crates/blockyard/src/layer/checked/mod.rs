@@ -1,32 +1,33 @@
 //! [`Checked`]: asserts on every call the contract between a driver and its callers.
 //!
-//! It may stand anywhere in a stack. Calls from above are checked against the core's duties, answers from
-//! below against the driver's. The layer changes nothing, answers nothing itself, and costs some table
-//! look-ups for each call: use it in every test.
+//! It may stand anywhere in a stack. Calls from above are checked against the core's duties,
+//! answers from below against the driver's. The layer changes nothing, answers nothing itself, and
+//! costs some table look-ups for each call: use it in every test.
 //!
 //! A broken rule panics with its name in brackets at the start of the message. The rules of
 //! [`driver`](crate::driver) and [`hardware_queue`](crate::hardware_queue) are checked like this:
 //!
-//! - [owned-until-completed]: nothing is offered under a tag that is owned. A request is reported as
-//!   finished, or ended on time-out, only while it is owned, and once; it is given back only while it is
-//!   owned.
-//! - [prepared-until-undone]: a request is prepared when it is offered, not twice, and does not change
-//!   meanwhile. A request that failed is unprepared before any other call for its queue. A request that is
-//!   owned is not unprepared.
+//! - [owned-until-completed]: nothing is offered under a tag that is owned. A request is reported
+//!   as finished, or ended on time-out, only while it is owned, and once; it is given back only
+//!   while it is owned.
+//! - [prepared-until-undone]: a request is prepared when it is offered, not twice, and does not
+//!   change meanwhile. A request that failed is unprepared before any other call for its queue. A
+//!   request that is owned is not unprepared.
 //! - [last-or-commit]: no run of a hardware queue is open when the caller's call has returned
 //!   ([`Checked::call_ended`]).
-//! - [budget-given-back]: only a design with budget takes permits; each of its requests carries one, and
-//!   each permit goes back once.
-//! - [busy-promise-kept]: the driver answers [`Busy::Device`] only while a request of the queue is owned,
-//!   and [`Busy::Host`] only while one of any queue is.
+//! - [budget-given-back]: only a design with budget takes permits; each of its requests carries
+//!   one, and each permit goes back once.
+//! - [busy-promise-kept]: the driver answers [`Busy::Device`] only while a request of the queue is
+//!   owned, and [`Busy::Host`] only while one of any queue is.
 //!
 //! # Rules
 //!
-//! - **[partial-completion-valid]** Only a read or write of one range completes in part, for less than all
-//!   of its sectors, and the rest has failed.
+//! - **[partial-completion-valid]** Only a read or write of one range completes in part, for less
+//!   than all of its sectors, and the rest has failed.
 //! - **[limits-kept]** A request keeps the limits of its queue, and its pieces tile it.
 //! - **[time-moves-forward]** Time does not go backwards.
-//! - **[no-idle-polling]** A device that has just reported nothing does not ask to be polled at once.
+//! - **[no-idle-polling]** A device that has just reported nothing does not ask to be polled at
+//!   once.
 //! - **[nothing-left-over]** Nothing is owned, prepared or permitted when everything has ended
 //!   ([`Checked::all_ended`]).
 
@@ -265,7 +266,8 @@ fn content(request: &Request) -> Extent {
     Extent { flags: Flags::NONE, ..request.extent() }
 }
 
-/// Checks [limits-kept] and [merged-within-limits]: whatever was merged, the request keeps every limit.
+/// Checks [limits-kept] and [merged-within-limits]: whatever was merged, the request keeps every
+/// limit.
 fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piece>) {
     let flushes = rq.op == Op::Flush;
     assert!(limits.write_cache || !flushes, "[limits-kept] a flush of a write-through device");
@@ -353,7 +355,8 @@ impl<D: Driver> Driver for Checked<D> {
             Accept::Busy(busy) => self.check_promise(queue, busy),
             Accept::Failed(_) => self.accounts[queue.index()].failed = Some(issue.id()),
         }
-        // A run that had accepted requests stays open through a refusal, until its last request or a commit.
+        // A run that had accepted requests stays open through a refusal, until its last request or
+        // a commit.
         let open = &mut self.accounts[queue.index()].open[hctx.index()];
         *open = !issue.last && (*open || answer == Accept::Queued);
         answer

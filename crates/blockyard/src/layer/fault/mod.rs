@@ -1,9 +1,10 @@
 //! [`Faulty`]: injects faults by named rules.
 //!
-//! The device below sees every request that is not failed or refused here, and completes it: a lost request is a lost
-//! completion. An offer that the device below refuses has not taken place: it matches no fault rule, and nothing is
-//! drawn for it. The fault chosen for an offer holds until the request completes. A request that the device below gives
-//! back undone passes up unchanged, whatever a fault rule said: the request comes again and is judged anew.
+//! The device below sees every request that is not failed or refused here, and completes it: a lost
+//! request is a lost completion. An offer that the device below refuses has not taken place: it
+//! matches no fault rule, and nothing is drawn for it. The fault chosen for an offer holds until
+//! the request completes. A request that the device below gives back undone passes up unchanged,
+//! whatever a fault rule said: the request comes again and is judged anew.
 
 mod rule;
 
@@ -67,8 +68,8 @@ pub struct Faulty<D> {
 }
 
 impl<D> Faulty<D> {
-    /// Returns `below` with the faults of `rules`, whose times begin at [`Instant::ZERO`]; chances are drawn from
-    /// `draws`.
+    /// Returns `below` with the faults of `rules`, whose times begin at [`Instant::ZERO`]; chances
+    /// are drawn from `draws`.
     ///
     /// # Panics
     ///
@@ -88,8 +89,8 @@ impl<D> Faulty<D> {
         }
     }
 
-    /// Replaces the rules, with counts of zero. Their times begin `now`. Faults already chosen for requests in flight
-    /// remain.
+    /// Replaces the rules, with counts of zero. Their times begin `now`. Faults already chosen for
+    /// requests in flight remain.
     ///
     /// # Panics
     ///
@@ -104,8 +105,8 @@ impl<D> Faulty<D> {
         self.lifted = true;
     }
 
-    /// Disables all rules from now on, and fails the requests whose completions are held or lost: at `now`, or when
-    /// they come from below ([let-go-ends-held]).
+    /// Disables all rules from now on, and fails the requests whose completions are held or lost:
+    /// at `now`, or when they come from below ([let-go-ends-held]).
     pub fn let_go(&mut self, now: Instant) {
         self.lift();
         self.lets_go = true;
@@ -160,7 +161,8 @@ impl<D: Driver> Faulty<D> {
     /// Answers with a refusal or failure of this layer's own.
     fn answer(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
         if issue.last {
-            self.below.commit(issue.queue, issue.hctx, issue.now); // [last-or-commit]: the device below does not see the last request
+            // [last-or-commit]: the device below does not see the last request.
+            self.below.commit(issue.queue, issue.hctx, issue.now);
         }
         answer
     }
@@ -241,7 +243,8 @@ impl<D: Device> Device for Faulty<D> {
         while let Some(finished) = self.below.next_finished(now) {
             let undone = matches!(finished.outcome, Outcome::Again | Outcome::AgainPrepared);
             match &mut self.fates[(finished.hctx, finished.tag)] {
-                // It comes again and is judged anew: a fault now would end a request that has not been done.
+                // It comes again and is judged anew: a fault now would end a request that has not
+                // been done.
                 _ if undone => self.held.hold(finished, now),
                 Fate::Plain => self.held.hold(finished, now),
                 Fate::Outcome(outcome) => {
@@ -250,7 +253,8 @@ impl<D: Device> Device for Faulty<D> {
                 // [let-go-ends-held]
                 Fate::Late(_) | Fate::Lost { .. } if self.lets_go => self.held.hold(finished, now),
                 Fate::Late(delay) => self.held.hold(finished, now + *delay),
-                // The device below has completed it, and has room again; nobody above learns of that.
+                // The device below has completed it, and has room again; nobody above learns of
+                // that.
                 Fate::Lost { came, .. } => {
                     *came = Some(finished);
                     self.lost += 1;

@@ -1,8 +1,8 @@
 //! Rules: which requests, how often, and what becomes of them.
 //!
 //! The rules are asked in order, and the first that fires decides; those behind it are not asked
-//! about that offer. A rule *matches* an offer by op, queue, sectors and time. It *fires* on those of its
-//! matches that [`Turns`] names, by their number, and that chance picks.
+//! about that offer. A rule *matches* an offer by op, queue, sectors and time. It *fires* on those
+//! of its matches that [`Turns`] names, by their number, and that chance picks.
 
 use crate::bio::Op;
 use crate::driver::{Busy, DataEffect, Issue};
@@ -58,7 +58,7 @@ pub enum Turns {
 /// The effect of a rule on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The driver fails the request at once; the device never sees it.
+    /// The driver fails the request immediately; the device never sees it.
     Fail(Status),
     /// The device accepts the request and ends it with this status, without touching its data.
     Error(Status),

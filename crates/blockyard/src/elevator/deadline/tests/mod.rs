@@ -280,7 +280,8 @@ fn asynchronous_requests_get_at_least_one_tag_and_at_most_all() {
     assert_eq!(depth(Some(0), 32), 1);
 }
 
-/// Linux's `nomerges` of 1: mq-deadline tries the request filed last, and searches neither for ends nor for starts.
+/// Linux's `nomerges` of 1: mq-deadline tries the request filed last, and searches neither for ends
+/// nor for starts.
 #[test]
 fn with_only_the_last_request_merging_nothing_is_searched() {
     let bio = |sector| Bio::write(sector, 8, 0);

@@ -1,18 +1,20 @@
-//! How kyber turns latencies into depths since Linux 4.20.
+//! From latencies to depths, as kyber does it since Linux 4.20.
 //!
-//! Reads, writes and discards (whose target is 5 s) are measured; others are not. A latency is counted by
-//! the quarter of its target in which it ends: four buckets meet the target, and four miss it, of which
-//! the last has no end. Depths are adjusted 100 ms after the first completion since the last adjustment.
+//! Reads, writes and discards (whose target is 5 s) are measured; others are not. A latency is
+//! counted by the quarter of its target in which it ends: four buckets meet the target, and four
+//! miss it, of which the last has no end. Depths are adjusted 100 ms after the first completion
+//! since the last adjustment.
 //!
-//! A percentile is taken, and its counts are cleared, once there are 500 counts or they are 1 s old.
-//! Total and device latency of a domain share that second, and the device latency comes first: if a
-//! second passes before there are 500 of either, the total latency starts a new second, as in Linux.
+//! A percentile is taken, and its counts are cleared, once there are 500 counts or they are 1 s
+//! old. Total and device latency of a domain share that second, and the device latency comes first:
+//! if a second passes before there are 500 of either, the total latency starts a new second, as in
+//! Linux.
 //!
-//! The device is congested if the 90th percentile of device latency of any domain misses its target. The
-//! depth of a domain is multiplied by the quarters of the target, 1 to 8, that the 99th percentile of
-//! its total latency takes, if that percentile misses the target or the device is congested. A
-//! percentile found without congestion is kept: at the next congestion it is used, once, if there is no
-//! new one.
+//! The device is congested if the 90th percentile of device latency of any domain misses its
+//! target. The depth of a domain is multiplied by the quarters of the target, 1 to 8, that the 99th
+//! percentile of its total latency takes, if that percentile misses the target or the device is
+//! congested. A percentile found without congestion is kept: at the next congestion it is used,
+//! once, if there is no new one.
 
 use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};

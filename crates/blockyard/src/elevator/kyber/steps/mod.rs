@@ -1,19 +1,22 @@
-//! How kyber turned latencies into depths from Linux 4.12 to 4.19.
+//! From latencies to depths, as kyber did it from Linux 4.12 to 4.19.
 //!
-//! A read or synchronous write whose device latency exceeds its target begins a window of 10 ms. When a
-//! window ends, another of 100 ms follows while a domain misses its target or others have fewer tokens
-//! than they could have. Completions within the window are measured, the one that began it included.
+//! A read or synchronous write whose device latency exceeds its target begins a window of 10 ms.
+//! When a window ends, another of 100 ms follows while a domain misses its target or others have
+//! fewer tokens than they could have. Completions within the window are measured, the one that
+//! began it included.
 //!
-//! The health of a domain follows from its mean device latency: great up to half of the target, good up
-//! to the target, awful from twice the target on, bad in between.
+//! The health of a domain follows from its mean device latency: great up to half of the target,
+//! good up to the target, awful from twice the target on, bad in between.
 //!
-//! If only one of reads and synchronous writes is healthy (great or good), it gives up tokens: half of
-//! them (great beside awful), a quarter (great beside bad, good beside awful) or an eighth (good beside
-//! bad), at least one. The other gets one more, and two if it is awful beside great. If both are healthy
-//! or neither is, nothing changes. A domain beside one without completions gets one more.
+//! If only one of reads and synchronous writes is healthy (great or good), it gives up tokens: half
+//! of them (great beside awful), a quarter (great beside bad, good beside awful) or an eighth (good
+//! beside bad), at least one. The other gets one more, and two if it is awful beside great. If both
+//! are healthy or neither is, nothing changes. A domain beside one without completions gets one
+//! more.
 //!
-//! Others with completions get two more, one more, a quarter less (at least one) or half when the better
-//! of the two is great, good, bad or awful. If neither of the two had completions, others get two more.
+//! Others with completions get two more, one more, a quarter less (at least one) or half when the
+//! better of the two is great, good, bad or awful. If neither of the two had completions, others
+//! get two more.
 
 use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};
