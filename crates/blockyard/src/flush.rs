@@ -49,7 +49,7 @@ impl FlushQueue {
     }
 
     /// Makes `id`, which is on no list, wait for a flush.
-    pub(crate) fn wait(&mut self, requests: &mut Requests, id: RequestId, now: Instant) {
+    pub(crate) fn add_waiting(&mut self, requests: &mut Requests, id: RequestId, now: Instant) {
         if self.waiting.is_empty() {
             self.since = now;
         }
@@ -68,7 +68,7 @@ impl FlushQueue {
     }
 
     /// Begins a flush if the rules allow one, and returns the first request that it covers.
-    pub(crate) fn begin(&mut self, now: Instant) -> Option<RequestId> {
+    pub(crate) fn begin_flush(&mut self, now: Instant) -> Option<RequestId> {
         // Two writes with FUA at the same time: the flush waits for the data of both, and serves
         // both.
         let held = self.held_until().is_some_and(|until| now < until);
@@ -92,7 +92,7 @@ impl FlushQueue {
     }
 
     /// Ends the current flush and returns the requests that it covered.
-    pub(crate) fn end(&mut self) -> List {
+    pub(crate) fn end_flush(&mut self) -> List {
         debug_assert!(self.under_way, "[one-flush-at-a-time]: no flush to end");
         self.under_way = false;
         core::mem::take(&mut self.covered)

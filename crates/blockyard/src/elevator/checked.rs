@@ -149,7 +149,7 @@ impl Checked {
     }
 
     /// Notes that `id`, which was held, has left.
-    fn leaves(&mut self, id: RequestId, to: Whereabouts) {
+    fn remove_held(&mut self, id: RequestId, to: Whereabouts) {
         self.requests[id.index()] = to;
         self.held -= 1;
         self.check_len();
@@ -158,7 +158,7 @@ impl Checked {
 
 /// Returns what an elevator holds of `request`: the properties that only a merge changes. The queue
 /// marks full requests by a flag.
-const fn held(request: &Request) -> Whereabouts {
+const fn held_content(request: &Request) -> Whereabouts {
     Whereabouts::Held(Extent { flags: Flags::NONE, ..request.extent() }, request.hctx)
 }
 
@@ -181,7 +181,7 @@ impl Elevator for Checked {
 
     fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge) {
         self.check_held(id);
-        self.requests[id.index()] = held(&requests[id]);
+        self.requests[id.index()] = held_content(&requests[id]);
         self.below.merged(requests, id, merge);
     }
 
@@ -206,7 +206,7 @@ impl Elevator for Checked {
         self.check_held(kept);
         self.check_held(absorbed);
         self.below.joined(requests, kept, absorbed);
-        self.leaves(absorbed, Whereabouts::Elsewhere);
+        self.remove_held(absorbed, Whereabouts::Elsewhere);
     }
 
     fn unmergeable(&mut self, requests: &Requests, id: RequestId) {
@@ -216,7 +216,7 @@ impl Elevator for Checked {
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant) {
         self.check_time(now);
-        let at = core::mem::replace(&mut self.requests[id.index()], held(&requests[id]));
+        let at = core::mem::replace(&mut self.requests[id.index()], held_content(&requests[id]));
         assert_eq!(at, Whereabouts::Elsewhere, "[dispatched-once] the queue inserts {id:?}");
         self.below.insert(requests, id, place, now);
         self.held += 1;
@@ -239,10 +239,10 @@ impl Elevator for Checked {
         };
         let before = self.requests[id.index()];
         assert!(self.is_held(id), "[dispatched-once] {id:?} is dispatched, which is {before:?}");
-        assert_eq!(held(&requests[id]), before, "[requests-only-lent] {id:?}");
+        assert_eq!(held_content(&requests[id]), before, "[requests-only-lent] {id:?}");
         self.dispatched += 1;
         self.note_move();
-        self.leaves(id, Whereabouts::Dispatched);
+        self.remove_held(id, Whereabouts::Dispatched);
         Some(id)
     }
 

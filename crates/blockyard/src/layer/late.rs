@@ -43,7 +43,7 @@ struct Taken {
 
 impl Taken {
     /// Returns when a completion that came at this instant is to pass up.
-    fn due(&self, came: Instant) -> Instant {
+    fn due_at(&self, came: Instant) -> Instant {
         (came + self.lateness.after).max(self.lateness.not_before)
     }
 }
@@ -97,7 +97,7 @@ impl<D, P: Policy> Late<D, P> {
         let taken = &self.taken;
         self.held.set_due(|slot| {
             let taken = taken[slot].expect("a request whose completion is held was taken");
-            taken.due(taken.came.expect("a completion that is held has come"))
+            taken.due_at(taken.came.expect("a completion that is held has come"))
         });
     }
 }
@@ -143,7 +143,7 @@ impl<D: Device, P: Policy> Device for Late<D, P> {
             let taken = self.taken[(finished.hctx, finished.tag)].as_mut();
             let taken = taken.expect("a request that the device below completes was taken");
             taken.came = Some(now);
-            let due = if self.lets_go { now } else { taken.due(now) };
+            let due = if self.lets_go { now } else { taken.due_at(now) };
             self.held.hold(finished, due);
         }
         let finished = self.held.next(now)?;

@@ -298,7 +298,7 @@ impl Requests {
 
     /// Moves every bio of `absorbed` behind those of `kept` and makes `absorbed` idle. The earlier
     /// start time is kept.
-    pub(crate) fn join(
+    pub(crate) fn join_bios(
         &mut self,
         kept: RequestId,
         absorbed: RequestId,
@@ -326,7 +326,7 @@ impl Requests {
 
     /// Makes `id` idle.
     #[inline]
-    pub(crate) fn release(&mut self, id: RequestId) -> Released {
+    pub(crate) fn make_idle(&mut self, id: RequestId) -> Released {
         debug_assert_ne!(
             self[id].state,
             State::Idle,

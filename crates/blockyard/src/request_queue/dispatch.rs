@@ -106,7 +106,7 @@ impl RequestQueue {
 
     /// Appends refused requests to the dispatch list of `hctx`; constant time. They hold no budget,
     /// and no tag that is not their own.
-    fn keep(&mut self, hctx: HctxId, refused: &mut List) {
+    fn keep_refused(&mut self, hctx: HctxId, refused: &mut List) {
         debug_assert!(
             refused.iter_back(&self.requests).all(|id| self.requests[id].budget.is_none()),
             "[budget-given-back]: a request on the dispatch list has a budget"
@@ -183,7 +183,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 self.queue.hctxs[hctx.index()].busy.run_ended(false); // all others were sent
                 break None;
             };
-            let Sent { held, left, .. } = self.send(hctx, batch);
+            let Sent { held, left, .. } = self.send_batch(hctx, batch);
             list = left;
             // The first request that was not sent may lack a reserved tag. It steps aside, and the
             // ones behind it go on: most need another kind of tag.
@@ -213,8 +213,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
         let mut list = core::mem::take(kept);
         let batch = Batch::take(&mut self.queue.requests, &mut list)?;
-        let mut sent = self.send(hctx, batch);
-        self.queue.keep(hctx, &mut sent.left);
+        let mut sent = self.send_batch(hctx, batch);
+        self.queue.keep_refused(hctx, &mut sent.left);
         if self.queue.policies.dispatch == Dispatch::DrainAll {
             // As in Linux 4.13: without an elevator the run ends. With one it continues if the list
             // made no progress at all, and takes one more request out of the reach of merging.
@@ -238,11 +238,11 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             if !self.queue.has_sorted(hctx, 0) {
                 return RunStop::Idle;
             }
-            let batch = match self.gather(hctx) {
+            let batch = match self.gather_batch(hctx) {
                 Ok(batch) => batch,
                 Err(hold) => return self.hold_run(hctx, hold),
             };
-            let mut sent = self.send(hctx, batch);
+            let mut sent = self.send_batch(hctx, batch);
             total += sent.count;
             self.queue.runs.use_room(sent.count);
             if let Some(hold) = sent.held {
@@ -260,7 +260,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Takes requests out of the elevator, which has some for `hctx`: one, or under budget
     /// ([budget-given-back]) as many as one batch has. Fails with the reason if it cannot take any.
-    fn gather(&mut self, hctx: HctxId) -> Result<Batch, Hold> {
+    fn gather_batch(&mut self, hctx: HctxId) -> Result<Batch, Hold> {
         let mut newest = self.take_sorted(hctx)?;
         let mut batch = Batch::of(newest);
         // Without a tag the batch ends: the requests that cannot go now can still merge in the
@@ -295,7 +295,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return Err(Hold::Order);
         };
         self.queue.requests[id].sorted = true;
-        self.scheduled(id, budget);
+        self.note_scheduled(id, budget);
         Ok(id)
     }
 
@@ -321,15 +321,15 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         // All of one software queue, then all of the next, in the order of the processors.
         while let Some(feeder) = self.queue.hctxs[hctx.index()].pending.next_wrapping(0) {
             while let Some(id) = self.queue.pop_feeder(hctx, feeder) {
-                self.scheduled(id, None);
+                self.note_scheduled(id, None);
                 list.push_back(&mut self.queue.requests, id);
             }
         }
         let Some(batch) = Batch::take(&mut self.queue.requests, &mut list) else {
             return RunStop::Idle;
         };
-        let mut sent = self.send(hctx, batch);
-        self.queue.keep(hctx, &mut sent.left);
+        let mut sent = self.send_batch(hctx, batch);
+        self.queue.keep_refused(hctx, &mut sent.left);
         sent.held.map_or(RunStop::Idle, RunStop::Held)
     }
 
@@ -351,10 +351,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             let feeder = self.queue.hctxs[hctx.index()].next_pending_feeder();
             let id = feeder.and_then(|feeder| self.queue.pop_feeder(hctx, feeder));
             let id = id.expect("a pending software queue holds a request");
-            self.scheduled(id, budget);
-            let mut sent = self.send(hctx, Batch::of(id));
+            self.note_scheduled(id, budget);
+            let mut sent = self.send_batch(hctx, Batch::of(id));
             if let Some(hold) = sent.held {
-                self.queue.keep(hctx, &mut sent.left);
+                self.queue.keep_refused(hctx, &mut sent.left);
                 return RunStop::Held(hold);
             }
             if self.queue.has_bypassing(hctx) {
@@ -366,12 +366,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     /// Notes that `id` has left the elevator or software queue.
-    fn scheduled(&mut self, id: RequestId, budget: Option<Budget>) {
+    fn note_scheduled(&mut self, id: RequestId, budget: Option<Budget>) {
         let rq = &mut self.queue.requests[id];
         rq.times.scheduled = self.now;
         debug_assert!(rq.budget.is_none(), "[budget-given-back]: request {} has a budget", id.0);
         rq.budget = budget;
-        self.emit(Action::Schedule, id);
+        self.emit_request(Action::Schedule, id);
     }
 
     fn return_unused(&mut self, budget: Option<Budget>) {
@@ -401,7 +401,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             NotIssued::OthersFirst
         } else {
             self.queue.requests[id].times.scheduled = self.now;
-            let Accept::Busy(busy) = self.offer(id, last) else { return true };
+            let Accept::Busy(busy) = self.offer_request(id, last) else { return true };
             NotIssued::Refused(busy)
         };
         self.stage_unissued(id, why);
@@ -420,7 +420,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             }
             NotIssued::OthersFirst => {
                 self.put_budget(id); // [no-overtaking-staged]
-                self.insert(self.queue.map.kind_serving(cpu, hctx), id);
+                self.insert_request(self.queue.map.kind_serving(cpu, hctx), id);
                 return self.queue.runs.mark(hctx, false);
             }
             NotIssued::Refused(busy) => {
@@ -432,12 +432,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 return;
             }
         };
-        self.insert(self.queue.map.kind_serving(cpu, hctx), id);
+        self.insert_request(self.queue.map.kind_serving(cpu, hctx), id);
         let _ = self.hold_run(hctx, hold);
     }
 
-    /// Like [`RequestQueue::keep`] for a batch from the elevator: its requests may be for several
-    /// hardware queues, and each may hold budget or a tag.
+    /// Like [`RequestQueue::keep_refused`] for a batch from the elevator: its requests may be for
+    /// several hardware queues, and each may hold budget or a tag.
     fn keep_batch(&mut self, hctx: HctxId, refused: &mut List, hold: Hold) {
         while let Some(id) = refused.pop_front(&mut self.queue.requests) {
             self.release_holdings(id);
@@ -446,7 +446,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             let own = self.queue.requests[id].hctx;
             let mut alone = List::new();
             alone.push_back(&mut self.queue.requests, id);
-            self.queue.keep(own, &mut alone);
+            self.queue.keep_refused(own, &mut alone);
             if own != hctx {
                 debug_assert!(hold != Hold::Tag, "only the last of a batch may lack a tag");
                 let _ = self.hold_run(own, hold);

@@ -168,7 +168,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     ) -> Result<(), NotInFlight> {
         let id = self.take_back(hctx, tag)?;
         self.host.driver.finish(self.queue.id, hctx, tag, &self.queue.requests[id]);
-        self.finish(id, sectors, status);
+        self.finish_request(id, sectors, status);
         self.restart_waiting();
         Ok(())
     }
@@ -221,7 +221,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         );
         self.queue.requests[id].state = State::Staged;
         self.release_holdings(id);
-        self.emit(Action::Requeue, id);
+        self.emit_request(Action::Requeue, id);
         self.queue.runs.mark(self.queue.requests[id].hctx, true);
     }
 
@@ -238,7 +238,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// next step, or ends it. Its budget, driver tag and scheduler tag are given back, in this
     /// order.
     #[inline(always)]
-    pub(super) fn finish(&mut self, id: RequestId, done: u32, status: Status) {
+    pub(super) fn finish_request(&mut self, id: RequestId, done: u32, status: Status) {
         debug_assert!(
             matches!(self.queue.requests[id].state(), State::Staged | State::InFlight),
             "[request-life-cycle]: request {} finishes twice",
@@ -247,7 +247,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = &mut self.queue.requests[id];
         rq.state = State::Complete;
         rq.done = done;
-        self.emit(Action::Complete(status), id);
+        self.emit_request(Action::Complete(status), id);
         // The elevator hears of it first: its token may be what the next request needs.
         self.leave_elevator(id);
         self.release_holdings(id);
@@ -266,7 +266,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     #[inline(always)]
     pub(super) fn end_bios(&mut self, id: RequestId, status: Status) {
         debug_assert!(!self.queue.is_flush(id), "a flush command carries no bio");
-        let Released { first, done, hctx } = self.queue.requests.release(id);
+        let Released { first, done, hctx } = self.queue.requests.make_idle(id);
         self.queue.bios.end_chain(first, done, status);
         self.put_request_tag(hctx, id);
     }

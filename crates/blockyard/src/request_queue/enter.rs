@@ -107,7 +107,7 @@ impl RequestQueue {
     /// Whether a bio that has not begun to enter must wait behind a split one that has, and lacks a
     /// tag of the same kind.
     fn must_wait_behind_split(&self, bio: BioId, hctx: HctxId) -> bool {
-        self.bios.begins(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
+        self.bios.begins_bio(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
     }
 
     /// Whether one of `cursors` waits for a tag of the kind that `bio` needs on `hctx`.
@@ -203,7 +203,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return Ok(());
         }
         let entered = if fits {
-            self.enter(cpu, whole, &bio, true)
+            self.enter_bio(cpu, whole, &bio, true)
         } else if nowait {
             Err(SubmitError::WouldBlock)
         } else {
@@ -218,7 +218,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             })
         };
         if let Err(refused) = entered {
-            self.queue.bios.untake(whole);
+            self.queue.bios.give_back(whole);
             return Err(if nowait { SubmitError::WouldBlock } else { refused });
         }
         Ok(())
@@ -296,8 +296,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             .take_part(cursor.whole, cursor.sector, sectors, segments)
             .ok_or(SubmitError::TooManyBios)?;
         let carried = self.queue.bios[part];
-        if let Err(refused) = self.enter(cursor.cpu, part, &carried, cursor.plugs) {
-            self.queue.bios.untake(part);
+        if let Err(refused) = self.enter_bio(cursor.cpu, part, &carried, cursor.plugs) {
+            self.queue.bios.give_back(part);
             return Err(refused);
         }
         cursor.sector += u64::from(sectors);
@@ -335,7 +335,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Merges a bio within the limits, or gives it a request, which may wait on the plug if it
     /// `plugs`.
     #[inline(always)]
-    fn enter(
+    fn enter_bio(
         &mut self,
         cpu: CpuId,
         bio: BioId,
@@ -350,7 +350,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let hctx = self.queue.map.serving(kind, cpu);
         debug_assert!(
             !self.queue.is_frozen()
-                || !self.queue.bios.begins(bio)
+                || !self.queue.bios.begins_bio(bio)
                 || self.queue.bios.whole_of(bio).is_some(),
             "[frozen-admits-none]: bio {bio:?} enters a frozen queue"
         );
@@ -370,7 +370,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = self.queue.requests.start(id, bio, carried, cpu, hctx, self.now);
         rq.driver_tag = driver_tag;
         rq.steps = steps;
-        self.emit(Action::GetRequest, id);
+        self.emit_request(Action::GetRequest, id);
         if !steps.is_empty() && !self.begin_sequence(id) {
             return Ok(());
         }
@@ -468,8 +468,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let Fit::Join(how) = fit(&front, &back, &self.queue.limits) else { return };
         elevator.joined(&mut self.queue.requests, kept, absorbed);
         debug_assert_ne!(kept, absorbed, "a request is its own neighbour");
-        self.emit(Action::Join, absorbed);
-        self.queue.requests.join(kept, absorbed, &mut self.queue.bios, how);
+        self.emit_request(Action::Join, absorbed);
+        self.queue.requests.join_bios(kept, absorbed, &mut self.queue.bios, how);
         if let Some(elevator) = &mut self.queue.elevator {
             elevator.merged(&self.queue.requests, kept, how);
         }
@@ -487,7 +487,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.release_plug(cpu, false);
         }
         if self.queue.plugs[cpu.index()].list.is_empty() {
-            self.emit(Action::Plug, id);
+            self.emit_request(Action::Plug, id);
         }
         self.queue.plugs[cpu.index()].add(&mut self.queue.requests, id);
     }
@@ -498,7 +498,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let mut list = core::mem::take(&mut self.queue.plugs[cpu.index()].list);
         if let Some(first) = list.first() {
             let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
-            self.emit(Action::Unplug { requests, sleeping }, first);
+            self.emit_request(Action::Unplug { requests, sleeping }, first);
         }
         // A submitter that is about to sleep leaves the work to others. Otherwise the batch goes
         // straight to the driver, until the driver refuses one: those behind it are staged, where
@@ -518,7 +518,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             } else {
                 // A neighbour may have been inserted since this request was plugged.
                 if !self.join_staged(id) {
-                    self.insert(self.queue.map.kind_serving(cpu, hctx), id);
+                    self.insert_request(self.queue.map.kind_serving(cpu, hctx), id);
                 }
                 self.queue.runs.mark(hctx, sleeping);
             }
@@ -529,13 +529,13 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// request from a plug, it cannot touch anything that came since.
     #[inline(always)]
     fn stage_batch_of_one(&mut self, kind: usize, hctx: HctxId, id: RequestId) {
-        self.emit(Action::Plug, id);
-        self.emit(Action::Unplug { requests: 1, sleeping: false }, id);
+        self.emit_request(Action::Plug, id);
+        self.emit_request(Action::Unplug { requests: 1, sleeping: false }, id);
         if self.queue.issues_directly {
             self.issue_directly(id, hctx, true);
             return;
         }
-        self.insert(kind, id);
+        self.insert_request(kind, id);
         self.queue.runs.mark(hctx, false);
     }
 
@@ -550,19 +550,19 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.issue_directly(id, hctx, true);
             return;
         }
-        self.insert(kind, id);
+        self.insert_request(kind, id);
         self.queue.runs.mark(hctx, self.queue.policies.runs_deferred());
     }
 
     /// Puts a request into the elevator, or the software queue of its processor for `kind`.
-    pub(super) fn insert(&mut self, kind: usize, id: RequestId) {
+    pub(super) fn insert_request(&mut self, kind: usize, id: RequestId) {
         debug_assert_eq!(
             self.queue.requests[id].state(),
             State::Staged,
             "[request-life-cycle]: request {}",
             id.0
         );
-        self.emit(Action::Insert, id);
+        self.emit_request(Action::Insert, id);
         if let Some(elevator) = &mut self.queue.elevator {
             return elevator.insert(&mut self.queue.requests, id, Place::Sorted, self.now);
         }
@@ -582,8 +582,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             elevator.find_merge(&self.queue.requests, &self.queue.limits, from, &extent, false);
         let Some(Candidate::Join(kept, merge)) = found else { return false };
         debug_assert_ne!(kept, id, "[on-one-list]: a request to insert is staged already");
-        self.emit(Action::Join, id);
-        self.queue.requests.join(kept, id, &mut self.queue.bios, merge);
+        self.emit_request(Action::Join, id);
+        self.queue.requests.join_bios(kept, id, &mut self.queue.bios, merge);
         if let Some(elevator) = &mut self.queue.elevator {
             elevator.merged(&self.queue.requests, kept, merge);
         }
@@ -601,7 +601,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let Some(whole) = self.queue.bios.whole_of(bio) else {
             return self.emit_bio(Action::Queue, cpu, bio);
         };
-        if self.queue.bios.begins(bio) {
+        if self.queue.bios.begins_bio(bio) {
             self.emit_bio(Action::Queue, cpu, whole);
         }
         if self.queue.bios[bio].end_sector() < self.queue.bios[whole].end_sector() {

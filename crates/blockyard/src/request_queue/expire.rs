@@ -64,7 +64,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Asks the driver about a request ([asked-each-timeout]).
     fn timed_out(&mut self, id: RequestId) {
-        self.emit(Action::TimedOut, id);
+        self.emit_request(Action::TimedOut, id);
         let rq = &self.queue.requests[id];
         let hctx = rq.hctx;
         let tag = rq.driver_tag.expect("a request in flight has a driver tag");

@@ -54,7 +54,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Offers a batch to the driver, in order, until the driver refuses a request. The rest is left
     /// for the caller to keep, the first without budget or tag, and the run is held
     /// ([no-lost-wake-up]).
-    pub(super) fn send(&mut self, hctx: HctxId, batch: Batch) -> Sent {
+    pub(super) fn send_batch(&mut self, hctx: HctxId, batch: Batch) -> Sent {
         let Batch { first, rest } = batch;
         let mut sent = Sent { count: 0, held: None, left: rest };
         let mut uncommitted = None;
@@ -89,7 +89,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let to = self.queue.requests[id].hctx;
         // A batch may go to several hardware queues, each of which learns where its run ends.
         self.end_run(uncommitted, Some(to));
-        match self.offer(id, last) {
+        match self.offer_request(id, last) {
             Accept::Busy(busy) => Err(busy.into()),
             Accept::Queued | Accept::Failed(_) => {
                 *uncommitted = Some(to);
@@ -150,7 +150,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Offers one request that is on no list to the driver. Unless the driver refuses for now, the
     /// request has left this stage.
     #[inline(always)]
-    pub(super) fn offer(&mut self, id: RequestId, last: bool) -> Accept {
+    pub(super) fn offer_request(&mut self, id: RequestId, last: bool) -> Accept {
         debug_assert!(
             !self.queue.is_quiesced(),
             "[quiesced-sends-none]: request {} is offered",
@@ -197,16 +197,16 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 let deadline = rq.deadline;
                 self.queue.in_flight += 1;
                 self.queue.arm_timer(deadline);
-                self.emit(Action::Issue, id);
+                self.emit_request(Action::Issue, id);
             }
-            Accept::Busy(busy) => self.emit(Action::Refuse(busy), id),
+            Accept::Busy(busy) => self.emit_request(Action::Refuse(busy), id),
             Accept::Failed(status) => {
                 self.host.driver.unprepare(&issue); // [prepared-until-undone]
                 if last {
                     self.host.driver.commit(self.queue.id, hctx, self.now); // [last-or-commit]
                 }
                 // No completion will follow, so this wakes the requests and submitters that wait.
-                self.finish(id, 0, status);
+                self.finish_request(id, 0, status);
                 self.queue.mark_waiting_split();
                 self.note_idle();
                 self.host.note_room();
@@ -266,7 +266,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
         match hold {
             Hold::Tag => {} // `starve` has registered the hardware queue
-            Hold::Host => self.host.starve(self.queue.id, hctx),
+            Hold::Host => self.host.register_starved(self.queue.id, hctx),
             Hold::Resource => {} // the retry instant below runs it
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` runs it
             Hold::Budget | Hold::Device | Hold::Leftovers => {

@@ -63,7 +63,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Reports `action` on `id` to the sink.
     #[inline(always)] // each caller knows its action
-    pub(super) fn emit(&mut self, action: Action, id: RequestId) {
+    pub(super) fn emit_request(&mut self, action: Action, id: RequestId) {
         if self.host.sink.listens() {
             let rq = &self.queue.requests[id];
             self.host.sink.event(&Event {

@@ -166,14 +166,18 @@ impl<H: Distribution> Sink for StageStats<H> {
         match (event.action, event.request) {
             // A flush that completes is the command, not a request of its own.
             (Action::Complete(status), Some((_, request))) if request.op != Op::Flush => {
-                stats.completed(&request.times, event.at);
+                stats.record_completed(&request.times, event.at);
                 if request.ends_with(status) {
-                    stats.ended(&request.times, event.at);
+                    stats.record_ended(&request.times, event.at);
                 }
             }
-            (Action::SequenceEnd(_), Some((_, request))) => stats.ended(&request.times, event.at),
-            (Action::Hold(hold), _) => self.holds.held(event.queue, event.hctx, hold, event.at),
-            (Action::Issue, _) => self.holds.issued(event.queue, event.hctx, event.at),
+            (Action::SequenceEnd(_), Some((_, request))) => {
+                stats.record_ended(&request.times, event.at)
+            }
+            (Action::Hold(hold), _) => {
+                self.holds.begin_hold(event.queue, event.hctx, hold, event.at)
+            }
+            (Action::Issue, _) => self.holds.end_hold(event.queue, event.hctx, event.at),
             _ => {}
         }
     }
@@ -194,7 +198,7 @@ impl<H: Default> Default for DirectionStats<H> {
 impl<H: Distribution> DirectionStats<H> {
     /// Notes that the driver was done with a request at `now`. The instant of a stage that was not
     /// reached is zero, or left from before a requeue, and so earlier than the one before it.
-    fn completed(&mut self, times: &StageTimes, now: Instant) {
+    fn record_completed(&mut self, times: &StageTimes, now: Instant) {
         let passed = [times.queued + times.flushed, times.scheduled, times.issued, now];
         for (times, stage) in self.times.iter_mut().zip(passed.windows(2)) {
             if stage[1] < stage[0] {
@@ -205,7 +209,7 @@ impl<H: Distribution> DirectionStats<H> {
     }
 
     /// Notes that a request ended at `now`.
-    fn ended(&mut self, times: &StageTimes, now: Instant) {
+    fn record_ended(&mut self, times: &StageTimes, now: Instant) {
         if times.flushed > Duration::ZERO {
             self.times[Stage::Flushing as usize].record(times.flushed.as_ns());
         }

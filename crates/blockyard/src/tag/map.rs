@@ -173,7 +173,7 @@ impl Bits {
 
     fn take_limited(&mut self, limit: u32) -> Option<u32> {
         for (at, &word) in (self.first..).zip(&self.words[self.first as usize..]) {
-            let open = word & low_bits(self.part(at, limit));
+            let open = word & low_bits(self.part_of_word(at, limit));
             if open != 0 {
                 return Some(self.take_lowest(at, open));
             }
@@ -183,7 +183,7 @@ impl Bits {
 
     /// Returns how many numbers of the word at `at` takes under `limit` may use. The parts of all
     /// words add up to `limit`.
-    fn part(&self, at: u32, limit: u32) -> u32 {
+    fn part_of_word(&self, at: u32, limit: u32) -> u32 {
         // 31 numbers are in words of 4. A limit of 10 gives 1 to those below 4, 2 below 8, 3 below
         // 12 and 5 below 16: parts of 1, 1, 1 and 2.
         let part =
@@ -250,7 +250,7 @@ mod tests {
             let bits = Bits::new(depth);
             for limit in 0..=depth {
                 let words = 0..u32::try_from(bits.words.len()).unwrap();
-                assert_eq!(words.map(|at| bits.part(at, limit)).sum::<u32>(), limit);
+                assert_eq!(words.map(|at| bits.part_of_word(at, limit)).sum::<u32>(), limit);
             }
         }
     }

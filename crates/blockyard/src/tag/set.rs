@@ -166,7 +166,7 @@ impl TagSet {
     ) -> Option<DriverTag> {
         // Also a take that fails makes the queue active: it competes for tags from now on.
         if !self.active[queue.index()] {
-            self.activate(queue);
+            self.activate_queue(queue);
         }
         let share = self.share;
         let pool = self.pool_mut(hctx);
@@ -176,7 +176,7 @@ impl TagSet {
         }
         let tag = pool.tags.take(limit)?;
         *held += 1;
-        Some(pool.give(tag, queue, request))
+        Some(pool.hand_out(tag, queue, request))
     }
 
     fn take_reserved_as(
@@ -187,7 +187,7 @@ impl TagSet {
     ) -> Option<DriverTag> {
         let pool = self.pool_mut(hctx);
         let tag = pool.tags.take_reserved()?;
-        Some(pool.give(tag, queue, request))
+        Some(pool.hand_out(tag, queue, request))
     }
 
     /// Names the request that a tag just taken is for.
@@ -270,7 +270,7 @@ impl TagSet {
         assert!(!holds, "queue {} holds tags, so it is not idle", queue.0);
         if core::mem::replace(&mut self.active[queue.index()], false) {
             self.users -= 1;
-            self.divide();
+            self.divide_among_queues();
             // The shares of the others grow without a put, for which their waiters would sleep on.
             self.wake_all();
         }
@@ -285,15 +285,15 @@ impl TagSet {
     }
 
     #[cold]
-    fn activate(&mut self, queue: QueueId) {
+    fn activate_queue(&mut self, queue: QueueId) {
         debug_assert!(self.users < u32::from(self.config.queues), "{} active queues", self.users);
         self.active[queue.index()] = true;
         self.users += 1;
-        self.divide();
+        self.divide_among_queues();
     }
 
     /// Divides the tags of each pool among the active queues ([tags-shared-fairly]).
-    fn divide(&mut self) {
+    fn divide_among_queues(&mut self) {
         // 32 tags and 3 users: each may hold 11. 8 tags and 4 users: each may hold 4, and whoever
         // comes first has them.
         let depth = u32::from(self.config.depth - self.config.reserved);
@@ -420,7 +420,7 @@ impl Pool {
     }
 
     #[inline(always)]
-    fn give(
+    fn hand_out(
         &mut self,
         tag: u32,
         queue: QueueId,
@@ -465,7 +465,7 @@ struct Starved {
 
 impl Starved {
     fn new(config: &TagSetConfig) -> Self {
-        let all = Self::all(config);
+        let all = Self::max_starving(config);
         Self {
             line: VecDeque::with_capacity(all),
             in_line: alloc::vec![false; all],
@@ -473,13 +473,13 @@ impl Starved {
         }
     }
 
-    fn all(config: &TagSetConfig) -> usize {
+    fn max_starving(config: &TagSetConfig) -> usize {
         2 * usize::from(config.hctxs) * usize::from(config.queues)
     }
 
     /// The heap that [`Self::new`] takes, in bytes.
     fn heap(config: &TagSetConfig) -> usize {
-        Self::all(config) * (size_of::<Starving>() + size_of::<bool>())
+        Self::max_starving(config) * (size_of::<Starving>() + size_of::<bool>())
     }
 
     fn add(&mut self, starving: Starving) {

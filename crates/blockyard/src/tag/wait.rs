@@ -132,7 +132,7 @@ impl Waiters {
         self.freed += 1;
         if self.freed >= self.batch {
             let freed = core::mem::take(&mut self.freed);
-            self.wake(freed);
+            self.wake_some(freed);
         }
         if self.freed + in_use < self.batch {
             self.wake_all(); // [sleeper-implies-tag-in-use]: no further batch will fill
@@ -147,12 +147,12 @@ impl Waiters {
 
     /// Wakes all waiters: the reason for their refusal may have changed without a put.
     pub fn wake_all(&mut self) {
-        self.wake(self.sleeping);
+        self.wake_some(self.sleeping);
     }
 
     /// Wakes up to `count` waiters. If fewer sleep, that is one round of all queues
     /// ([short-batch-keeps-its-place]).
-    fn wake(&mut self, count: u32) {
+    fn wake_some(&mut self, count: u32) {
         let mut left = count;
         for _ in 0..QUEUES {
             if left == 0 {

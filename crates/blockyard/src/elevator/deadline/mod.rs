@@ -130,7 +130,7 @@ impl Deadline {
     fn next_aged(&self, now: Instant) -> Option<(usize, RequestId)> {
         let lower = self.classes.iter().enumerate().skip(1);
         lower
-            .filter_map(|(at, class)| Some((at, class.oldest(&self.arrived)?)))
+            .filter_map(|(at, class)| Some((at, class.oldest_head(&self.arrived)?)))
             .find(|(_, id)| now >= self.arrived[id.index()] + self.tunables.prio_aging_expire)
     }
 
@@ -187,7 +187,7 @@ impl Elevator for Deadline {
         if merge == Merge::Front {
             let class = self.class_of(rq.prio);
             let side = self.classes[class].side_mut(rq.op);
-            side.unsort(&mut self.order, id);
+            side.remove_from_order(&mut self.order, id);
             side.sort(&mut self.order, id, rq.sector);
         }
         self.ends.refile(&mut self.end_nodes, id, rq.end_sector());
@@ -225,7 +225,7 @@ impl Elevator for Deadline {
         } else {
             side.fifo.remove(requests, absorbed);
         }
-        side.unsort(&mut self.order, absorbed);
+        side.remove_from_order(&mut self.order, absorbed);
         self.ends.remove(&mut self.end_nodes, absorbed);
         self.len -= 1;
     }
@@ -247,7 +247,7 @@ impl Elevator for Deadline {
             Place::Sorted => {
                 let side = class.side_mut(rq.op);
                 side.fifo.push_back(requests, id);
-                side.see(&self.order, id, rq.sector);
+                side.note_arrival(&self.order, id, rq.sector);
                 // At depth 1, each request comes alone and leaves before the next: it needs no tree
                 // and no hash.
                 if self.len == 0 {

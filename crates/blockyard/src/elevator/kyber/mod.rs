@@ -184,7 +184,7 @@ impl Kyber {
     }
 
     /// Puts `id` into the list of its domain and software queue.
-    fn stage(&mut self, requests: &mut Requests, id: RequestId) {
+    fn stage_request(&mut self, requests: &mut Requests, id: RequestId) {
         let rq = &requests[id];
         let at = self.staged_at(Ctx::of(rq));
         let shelf = self.shelf_of(self.domain_of(rq));
@@ -192,8 +192,8 @@ impl Kyber {
         self.staged[at][shelf].insert(&mut self.nodes, requests, id);
     }
 
-    /// Takes the lone request, with a token, if there are both: what [`Self::take`] does in the
-    /// turn of its domain.
+    /// Takes the lone request, with a token, if there are both: what [`Self::take_of_domain`] does
+    /// in the turn of its domain.
     fn take_lone(&mut self, requests: &Requests, hctx: HctxId) -> Option<RequestId> {
         let id = self.lone.filter(|id| requests[*id].hctx == hctx)?;
         let domain = self.domain_of(&requests[id]);
@@ -214,7 +214,7 @@ impl Kyber {
     /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both
     /// ([dispatched-once]). `emptied`: this call of [`Self::dispatch`] has emptied all software
     /// queues.
-    fn take(
+    fn take_of_domain(
         &mut self,
         requests: &mut Requests,
         hctx: HctxId,
@@ -317,7 +317,7 @@ impl Elevator for Kyber {
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, _now: Instant) {
         if let Some(lone) = self.lone.take() {
-            self.stage(requests, lone);
+            self.stage_request(requests, lone);
         }
         let hctx = requests[id].hctx.index();
         match place {
@@ -328,7 +328,7 @@ impl Elevator for Kyber {
             Place::Sorted if self.len == 0 && self.staging == KyberStaging::ByDomain => {
                 self.lone = Some(id);
             }
-            Place::Sorted => self.stage(requests, id),
+            Place::Sorted => self.stage_request(requests, id),
         }
         self.lanes[hctx].len += 1;
         self.len += 1;
@@ -350,13 +350,13 @@ impl Elevator for Kyber {
         // The domain whose turn it is continues its batch; otherwise, or if it has nothing to send
         // or no token, the others are tried in order, itself last.
         if batched < turn.batch(self.kind)
-            && let Some(id) = self.take(requests, hctx, turn, &mut emptied)
+            && let Some(id) = self.take_of_domain(requests, hctx, turn, &mut emptied)
         {
             self.lanes[hctx.index()].batched += 1;
             return Some(id);
         }
         for turn in turn.round() {
-            if let Some(id) = self.take(requests, hctx, turn, &mut emptied) {
+            if let Some(id) = self.take_of_domain(requests, hctx, turn, &mut emptied) {
                 let lane = &mut self.lanes[hctx.index()];
                 lane.turn = turn;
                 lane.batched = 1;

@@ -53,7 +53,7 @@ impl SectorNodes {
     }
 
     /// Draws the next priority ([heap-priority]): xorshift, never 0, with period 2^32 - 1.
-    const fn draw(&mut self) -> u32 {
+    const fn draw_priority(&mut self) -> u32 {
         self.drawn ^= self.drawn << 13;
         self.drawn ^= self.drawn >> 17;
         self.drawn ^= self.drawn << 5;
@@ -90,7 +90,7 @@ impl SectorNodes {
     }
 
     /// Returns the in-order neighbour of `id` on `side`.
-    fn step(&self, id: RequestId, side: usize) -> Option<RequestId> {
+    fn neighbour_on(&self, id: RequestId, side: usize) -> Option<RequestId> {
         let mut at = node_of(id);
         let below = self.descend(self.at(at).child[side], 1 - side);
         if below != NIL {
@@ -139,7 +139,7 @@ impl SectorTree {
     /// Inserts `id`, which is in no tree, behind all requests that start at or before `sector`
     /// ([tree-order]).
     pub fn insert(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
-        let priority = nodes.draw();
+        let priority = nodes.draw_priority();
         // The new node goes where the first node of a lower priority is on the way down. Below NIL
         // nothing is: its priority is 0, and none that is drawn is.
         let mut parent = NIL;
@@ -151,11 +151,11 @@ impl SectorTree {
             below = nodes.at(below).child[side];
         }
         let at = node_of(id);
-        self.hang(nodes, parent, side, at);
+        self.attach(nodes, parent, side, at);
         let node = nodes.at_mut(at);
         node.sector = sector;
         node.priority = priority;
-        split(nodes, at, below);
+        split_below(nodes, at, below);
     }
 
     /// Removes `id`, which is in this tree. Its subtrees are joined in its place, the higher
@@ -169,7 +169,7 @@ impl SectorTree {
             let higher =
                 usize::from(nodes.at(halves[LEFT]).priority < nodes.at(halves[RIGHT]).priority);
             let top = halves[higher];
-            self.hang(nodes, parent, side, top);
+            self.attach(nodes, parent, side, top);
             if halves[1 - higher] == NIL {
                 return; // `top` keeps its subtrees, and nothing is left to join
             }
@@ -204,13 +204,13 @@ impl SectorTree {
     /// Returns the request before `id`, which is in this tree.
     #[must_use]
     pub fn before(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.step(id, LEFT)
+        nodes.neighbour_on(id, LEFT)
     }
 
     /// Returns the request behind `id`, which is in this tree.
     #[must_use]
     pub fn behind(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.step(id, RIGHT)
+        nodes.neighbour_on(id, RIGHT)
     }
 
     /// Checks [tree-order], [heap-priority] and [parent-links] in every node. Returns how many
@@ -242,13 +242,13 @@ impl SectorTree {
             assert!(count < nodes.slots.len(), "the links go in a circle");
             count += 1;
             sector = node.sector;
-            next = nodes.step(id, RIGHT);
+            next = nodes.neighbour_on(id, RIGHT);
         }
         count
     }
 
     /// Makes `at` the child of `parent` on `side`, or the root ([parent-links]).
-    fn hang(&mut self, nodes: &mut SectorNodes, parent: u32, side: usize, at: u32) {
+    fn attach(&mut self, nodes: &mut SectorNodes, parent: u32, side: usize, at: u32) {
         if parent == NIL {
             self.root = at;
         } else {
@@ -260,7 +260,7 @@ impl SectorTree {
 
 /// Splits the tree `below` by sector between both sides of `at`: each node on the way down goes,
 /// with one of its subtrees, to the edge that faces the split.
-fn split(nodes: &mut SectorNodes, at: u32, mut below: u32) {
+fn split_below(nodes: &mut SectorNodes, at: u32, mut below: u32) {
     let sector = nodes.at(at).sector;
     // Where the next lower node of each side hangs: at first the two sides of `at` itself.
     let mut edges = [(at, LEFT), (at, RIGHT)];

@@ -184,7 +184,7 @@ impl<D> Checked<D> {
     }
 
     /// Returns the account of a tag: tags that hardware queues share belong to the first.
-    const fn slot(&self, hctx: HctxId, tag: DriverTag) -> Slot {
+    const fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> Slot {
         (if self.tags_are_shared { HctxId(0) } else { hctx }, tag)
     }
 
@@ -195,7 +195,7 @@ impl<D> Checked<D> {
     }
 
     fn check_offer(&self, issue: &Issue<'_>) {
-        let owned = self.owned[self.slot(issue.hctx, issue.tag)];
+        let owned = self.owned[self.slot_of(issue.hctx, issue.tag)];
         assert!(owned.is_none(), "[owned-until-completed] {issue:?} under the tag of {owned:?}");
         let account = &self.accounts[issue.queue.index()];
         account.check_none_failed();
@@ -212,7 +212,7 @@ impl<D> Checked<D> {
         }
         // [prepared-until-undone]
         let prepared = account.prepared[issue.id().index()].as_ref();
-        let now = content(issue.request());
+        let now = prepared_content(issue.request());
         assert_eq!(
             prepared,
             Some(&now),
@@ -235,8 +235,8 @@ impl<D> Checked<D> {
 
     /// Notes that the driver reports a request as finished. A request that stays prepared gets no
     /// `finish`, so it is not owned from here on.
-    fn name(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
-        let slot = self.slot(hctx, tag);
+    fn note_reported(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
+        let slot = self.slot_of(hctx, tag);
         let owned = self.owned[slot].as_mut().filter(|owned| owned.queue == queue);
         let Some(owned) = owned else {
             panic!("[owned-until-completed] {queue:?} {hctx:?} {tag:?} is not owned")
@@ -262,7 +262,7 @@ impl<D> Checked<D> {
 
 /// Returns the properties that a request must keep once it is prepared. Flags are the core's own
 /// matter.
-fn content(request: &Request) -> Extent {
+fn prepared_content(request: &Request) -> Extent {
     Extent { flags: Flags::NONE, ..request.extent() }
 }
 
@@ -322,13 +322,13 @@ impl<D: Driver> Driver for Checked<D> {
 
     fn prepare(&mut self, issue: &Issue<'_>) {
         let prepared = &mut self.accounts[issue.queue.index()].prepared[issue.id().index()];
-        let before = prepared.replace(content(issue.request()));
+        let before = prepared.replace(prepared_content(issue.request()));
         assert!(before.is_none(), "[prepared-until-undone] twice: {issue:?}");
         self.below.prepare(issue);
     }
 
     fn unprepare(&mut self, issue: &Issue<'_>) {
-        let owned = self.owned[self.slot(issue.hctx, issue.tag)];
+        let owned = self.owned[self.slot_of(issue.hctx, issue.tag)];
         let is_owned =
             owned.is_some_and(|owned| (owned.queue, owned.id) == (issue.queue, issue.id()));
         assert!(!is_owned, "[prepared-until-undone] unprepared while it is owned: {issue:?}");
@@ -344,7 +344,7 @@ impl<D: Driver> Driver for Checked<D> {
         let answer = self.below.queue_rq(issue);
         match answer {
             Accept::Queued => {
-                let slot = self.slot(hctx, issue.tag);
+                let slot = self.slot_of(hctx, issue.tag);
                 let rq = issue.request();
                 // Only such a request may complete in part.
                 let divides = matches!(rq.op, Op::Read | Op::Write) && rq.ranges == 1;
@@ -370,7 +370,7 @@ impl<D: Driver> Driver for Checked<D> {
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        let slot = self.slot(hctx, tag);
+        let slot = self.slot_of(hctx, tag);
         let owned = self.owned[slot].take().filter(|owned| owned.queue == queue);
         let Some(owned) = owned else {
             panic!("[owned-until-completed] {queue:?} {hctx:?} {tag:?} is not owned")
@@ -391,7 +391,7 @@ impl<D: Driver> Driver for Checked<D> {
         self.check_time(now);
         let answer = self.below.timed_out(queue, hctx, tag, request, now);
         if let TimedOut::Ended(outcome) = answer {
-            self.name(queue, hctx, tag, outcome);
+            self.note_reported(queue, hctx, tag, outcome);
         }
         answer
     }
@@ -408,7 +408,7 @@ impl<D: Device> Device for Checked<D> {
             );
             return None;
         };
-        self.name(finished.queue, finished.hctx, finished.tag, finished.outcome);
+        self.note_reported(finished.queue, finished.hctx, finished.tag, finished.outcome);
         Some(finished)
     }
 

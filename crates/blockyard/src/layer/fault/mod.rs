@@ -132,7 +132,7 @@ impl<D> Faulty<D> {
     }
 
     /// Forgets a request that the device below no longer has.
-    fn forget(&mut self, queue: QueueId, slot: Slot) {
+    fn forget_request(&mut self, queue: QueueId, slot: Slot) {
         let fate = core::mem::replace(&mut self.fates[slot], Fate::Plain);
         debug_assert!(
             matches!(fate, Fate::Lost { .. }) || self.coming[queue.index()] > 0,
@@ -159,7 +159,7 @@ fn assert_fire(rules: &[FaultRule]) {
 
 impl<D: Driver> Faulty<D> {
     /// Answers with a refusal or failure of this layer's own.
-    fn answer(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
+    fn answer_here(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
         if issue.last {
             // [last-or-commit]: the device below does not see the last request.
             self.below.commit(issue.queue, issue.hctx, issue.now);
@@ -167,7 +167,7 @@ impl<D: Driver> Faulty<D> {
         answer
     }
 
-    fn pass(&mut self, issue: &Issue<'_>, action: Option<Action>) -> Accept {
+    fn pass_below(&mut self, issue: &Issue<'_>, action: Option<Action>) -> Accept {
         let effect = action.and_then(Action::effect).unwrap_or(issue.effect());
         let answer = self.below.queue_rq(&issue.with_effect(effect));
         if answer == Accept::Queued {
@@ -184,17 +184,17 @@ impl<D: Driver> Driver for Faulty<D> {
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         if self.lifted {
-            return self.pass(issue, None);
+            return self.pass_below(issue, None);
         }
-        let verdict = self.rules.judge(issue);
+        let verdict = self.rules.judge_offer(issue);
         let answer = match verdict.action {
-            Some(Action::Fail(status)) => self.answer(issue, Accept::Failed(status)),
+            Some(Action::Fail(status)) => self.answer_here(issue, Accept::Failed(status)),
             Some(Action::Busy(busy)) => {
                 let busy = self.kept_promise(issue.queue, busy);
-                self.answer(issue, Accept::Busy(busy))
+                self.answer_here(issue, Accept::Busy(busy))
             }
             action => {
-                let answer = self.pass(issue, action);
+                let answer = self.pass_below(issue, action);
                 // The offer has not taken place. It comes again, and would count twice.
                 if let Accept::Busy(_) = answer {
                     return answer;
@@ -202,12 +202,12 @@ impl<D: Driver> Driver for Faulty<D> {
                 answer
             }
         };
-        self.rules.note(issue, verdict);
+        self.rules.note_offer(issue, verdict);
         answer
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        self.forget(queue, (hctx, tag));
+        self.forget_request(queue, (hctx, tag));
         self.below.finish(queue, hctx, tag, request);
     }
 
@@ -230,7 +230,7 @@ impl<D: Driver> Driver for Faulty<D> {
             _ => {
                 let answer = self.below.timed_out(queue, hctx, tag, request, now);
                 if answer == TimedOut::Ended(Outcome::AgainPrepared) {
-                    self.forget(queue, (hctx, tag)); // it gets no `finish`
+                    self.forget_request(queue, (hctx, tag)); // it gets no `finish`
                 }
                 answer
             }
@@ -263,7 +263,8 @@ impl<D: Device> Device for Faulty<D> {
         }
         let finished = self.held.next(now)?;
         if finished.outcome == Outcome::AgainPrepared {
-            self.forget(finished.queue, (finished.hctx, finished.tag)); // it gets no `finish`
+            // It gets no `finish`.
+            self.forget_request(finished.queue, (finished.hctx, finished.tag));
         }
         Some(finished)
     }

@@ -150,8 +150,9 @@ impl Rules {
     }
 
     /// Returns the decision about an offer. Nothing changes until [`Self::note`].
-    pub(super) fn judge(&self, issue: &Issue<'_>) -> Verdict {
-        // The offer may be refused below, and come again: its draws count only from `note` on.
+    pub(super) fn judge_offer(&self, issue: &Issue<'_>) -> Verdict {
+        // The offer may be refused below, and come again: its draws count only from `note_offer`
+        // on.
         let mut draws = self.draws.clone();
         let fired = self.rules.iter().zip(&self.counts).position(|(rule, count)| {
             rule.matches(issue, self.since) && rule.when.fires_at(count.matched + 1, &mut draws)
@@ -161,7 +162,7 @@ impl Rules {
     }
 
     /// Notes that the offer of `verdict` took place.
-    pub(super) fn note(&mut self, issue: &Issue<'_>, verdict: Verdict) {
+    pub(super) fn note_offer(&mut self, issue: &Issue<'_>, verdict: Verdict) {
         let asked = verdict.fired.map_or(self.rules.len(), |at| at + 1);
         for (rule, count) in self.rules[..asked].iter().zip(&mut self.counts) {
             count.matched += u64::from(rule.matches(issue, self.since));

@@ -84,7 +84,7 @@ impl Rig {
         if fit(&front, &back, &self.limits) == Fit::Join(Merge::Back) {
             self.fast.joined(&mut self.requests, kept, absorbed);
             self.slow.joined(kept, absorbed);
-            self.requests.join(kept, absorbed, &mut self.bios, Merge::Back);
+            self.requests.join_bios(kept, absorbed, &mut self.bios, Merge::Back);
             self.idle.push(absorbed);
             self.merged(kept, Merge::Back);
         }
@@ -120,7 +120,7 @@ impl Rig {
             self.fast.insert(&mut self.requests, id, Place::Head, self.now);
             self.slow.insert(&self.requests, id, Place::Head, self.now);
         } else {
-            self.requests.release(id);
+            self.requests.make_idle(id);
             self.idle.push(id);
         }
     }

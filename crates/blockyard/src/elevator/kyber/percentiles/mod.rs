@@ -49,7 +49,12 @@ impl Counts {
 
     /// Takes a percentile: the quarters, 1 to 8, that `percent` of 100 latencies take at most.
     /// Returns `None`, and keeps the counts, if there are too few.
-    fn take(&mut self, percent: u64, at: Instant, patience: &mut Option<Instant>) -> Option<u32> {
+    fn take_percentile(
+        &mut self,
+        percent: u64,
+        at: Instant,
+        patience: &mut Option<Instant>,
+    ) -> Option<u32> {
         let all: u64 = self.0.iter().sum();
         if all == 0 {
             return None;
@@ -90,24 +95,24 @@ impl Measured {
 
     /// Whether the device latency misses the target.
     fn is_congested(&mut self, at: Instant) -> bool {
-        let p90 = self.device.take(90, at, &mut self.patience);
-        p90.is_some_and(misses)
+        let p90 = self.device.take_percentile(90, at, &mut self.patience);
+        p90.is_some_and(misses_target)
     }
 
     /// Returns the quarters of the target by which the depth is to be multiplied, if any.
-    fn factor(&mut self, congested: bool, at: Instant) -> Option<u32> {
-        let p99 = self.total.take(99, at, &mut self.patience);
+    fn depth_factor(&mut self, congested: bool, at: Instant) -> Option<u32> {
+        let p99 = self.total.take_percentile(99, at, &mut self.patience);
         if congested {
             let kept = self.kept.take();
             return p99.or(kept);
         }
         self.kept = p99.or(self.kept);
-        p99.filter(|p99| misses(*p99))
+        p99.filter(|p99| misses_target(*p99))
     }
 }
 
 /// Whether a latency of so many quarters of its target misses the target.
-const fn misses(quarters: u32) -> bool {
+const fn misses_target(quarters: u32) -> bool {
     quarters > QUARTERS
 }
 
@@ -141,7 +146,7 @@ impl Adjust for Percentiles {
             congested |= measured.is_congested(at);
         }
         for measured in &mut self.0 {
-            if let Some(factor) = measured.factor(congested, at) {
+            if let Some(factor) = measured.depth_factor(congested, at) {
                 let tokens = &mut tokens[measured.domain.index()];
                 let scaled = u64::from(tokens.depth()) * u64::from(factor) / u64::from(QUARTERS);
                 tokens.resize(u32::try_from(scaled).unwrap_or(u32::MAX));

@@ -115,36 +115,36 @@ impl Adjust for Steps {
 /// Returns the depth of a domain with health `this` beside one with health `other`.
 fn depth_beside(depth: u32, this: Option<Status>, other: Option<Status>) -> u32 {
     let Some(this) = this else { return depth };
-    let Some(other) = other else { return more(depth, 1) };
+    let Some(other) = other else { return add_tokens(depth, 1) };
     match (this, other) {
         (Status::Great, Status::Awful) => depth / 2,
-        (Status::Great, Status::Bad) | (Status::Good, Status::Awful) => less(depth, 4),
-        (Status::Good, Status::Bad) => less(depth, 8),
-        (Status::Awful, Status::Great) => more(depth, 2),
+        (Status::Great, Status::Bad) | (Status::Good, Status::Awful) => cut_part(depth, 4),
+        (Status::Good, Status::Bad) => cut_part(depth, 8),
+        (Status::Awful, Status::Great) => add_tokens(depth, 2),
         (this, other) if this.is_well() == other.is_well() => depth,
-        _ => more(depth, 1),
+        _ => add_tokens(depth, 1),
     }
 }
 
 /// Returns the depth of others; `better` is the better health of reads and synchronous writes.
 fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
     match better {
-        None => more(depth, 2),
+        None => add_tokens(depth, 2),
         Some(_) if !completed => depth,
-        Some(Status::Great) => more(depth, 2),
-        Some(Status::Good) => more(depth, 1),
-        Some(Status::Bad) => less(depth, 4),
+        Some(Status::Great) => add_tokens(depth, 2),
+        Some(Status::Good) => add_tokens(depth, 1),
+        Some(Status::Bad) => cut_part(depth, 4),
         Some(Status::Awful) => depth / 2,
     }
 }
 
 /// Adds `tokens` to `depth`; [depth-within-bounds] caps the result.
-const fn more(depth: u32, tokens: u32) -> u32 {
+const fn add_tokens(depth: u32, tokens: u32) -> u32 {
     depth.saturating_add(tokens)
 }
 
 /// Subtracts one `part`th of `depth`, at least one.
-fn less(depth: u32, part: u32) -> u32 {
+fn cut_part(depth: u32, part: u32) -> u32 {
     depth - (depth / part).max(1)
 }
 

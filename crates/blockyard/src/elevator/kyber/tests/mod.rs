@@ -131,7 +131,7 @@ impl Rig {
             self.fast.insert(&mut self.requests, id, Place::Head, self.now);
             self.slow.insert(&self.map, &self.requests, id, Place::Head);
         } else {
-            self.requests.release(id);
+            self.requests.make_idle(id);
             self.idle.push(id);
         }
         self.check_tokens(None);
