@@ -95,12 +95,6 @@ impl Deadline {
         Self { merges, ..self }
     }
 
-    /// Returns the tunables.
-    #[must_use]
-    pub const fn tunables(&self) -> &DeadlineTunables {
-        &self.tunables
-    }
-
     fn class_of(&self, prio: IoPrio) -> usize {
         match prio.class {
             _ if !self.tunables.classes => 0,

@@ -79,28 +79,28 @@ impl SectorNodes {
         usize::from(self.at(parent).child[RIGHT] == at)
     }
 
-    /// Returns the last node reached from `at` by going to `side` only.
-    fn descend(&self, mut at: u32, side: usize) -> u32 {
+    /// Returns the first node, in order, of the subtree `at`.
+    fn leftmost(&self, mut at: u32) -> u32 {
         let mut last = NIL;
         while at != NIL {
             last = at;
-            at = self.at(at).child[side];
+            at = self.at(at).child[LEFT];
         }
         last
     }
 
-    /// Returns the in-order neighbour of `id` on `side`.
-    fn neighbour_on(&self, id: RequestId, side: usize) -> Option<RequestId> {
+    /// Returns the request behind `id`, in order.
+    fn behind(&self, id: RequestId) -> Option<RequestId> {
         let mut at = node_of(id);
-        let below = self.descend(self.at(at).child[side], 1 - side);
+        let below = self.leftmost(self.at(at).child[RIGHT]);
         if below != NIL {
             return request_of(below);
         }
-        // Nothing lies below on that side: the neighbour is the first ancestor that the way up
-        // reaches from its other side.
+        // Nothing lies below on the right: the next one is the first ancestor that the way up
+        // reaches from its left.
         loop {
             let parent = self.at(at).parent;
-            if parent == NIL || self.side_of(parent, at) != side {
+            if parent == NIL || self.side_of(parent, at) == LEFT {
                 return request_of(parent);
             }
             at = parent;
@@ -184,7 +184,7 @@ impl SectorTree {
     /// Returns the request with the lowest sector.
     #[must_use]
     pub fn first(&self, nodes: &SectorNodes) -> Option<RequestId> {
-        request_of(nodes.descend(self.root, LEFT))
+        request_of(nodes.leftmost(self.root))
     }
 
     /// Returns the first request that starts at or after `sector`.
@@ -201,16 +201,10 @@ impl SectorTree {
         request_of(found)
     }
 
-    /// Returns the request before `id`, which is in this tree.
-    #[must_use]
-    pub fn before(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.neighbour_on(id, LEFT)
-    }
-
     /// Returns the request behind `id`, which is in this tree.
     #[must_use]
     pub fn behind(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.neighbour_on(id, RIGHT)
+        nodes.behind(id)
     }
 
     /// Checks [tree-order], [heap-priority] and [parent-links] in every node. Returns how many
@@ -242,7 +236,7 @@ impl SectorTree {
             assert!(count < nodes.slots.len(), "the links go in a circle");
             count += 1;
             sector = node.sector;
-            next = nodes.neighbour_on(id, RIGHT);
+            next = nodes.behind(id);
         }
         count
     }
