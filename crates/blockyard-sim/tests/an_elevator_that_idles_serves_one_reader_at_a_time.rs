@@ -1,6 +1,7 @@
-//! Two processes read a hard disk sequentially, each with one read at a time, far from each other. An elevator that
-//! always sends what it holds moves the heads from one to the other and back, 24 ms for each pair of reads. One that
-//! waits for the next read of the same process ([idling-bounded]) leaves them where they are for 16 reads.
+//! Two processes read a hard disk sequentially, each with one read at a time, far from each other.
+//! An elevator that always sends what it holds moves the heads from one to the other and back, 24
+//! ms for each pair of reads. One that waits for the next read of the same process
+//! ([idling-bounded]) leaves them where they are for 16 reads.
 
 #[path = "../../blockyard/examples/anticipatory/elevator.rs"]
 mod anticipatory;
@@ -21,7 +22,8 @@ const ANTICIPATORY: MakeElevator =
 const READS_FIRST: MakeElevator =
     |config, tags| Box::new(Checked::new(Box::<ReadsFirst>::default(), config.requests(tags)));
 
-/// Runs the two jobs of fio's `options` on a built-in device, under `mq-deadline` with another elevator.
+/// Runs the two jobs of fio's `options` on a built-in device, under `mq-deadline` with another
+/// elevator.
 fn run(device: &str, elevator: MakeElevator, options: &str) -> [JobStats; 2] {
     let jobs = parse_args(options.split_whitespace(), &NoSource).unwrap();
     let mut design = Design::lookup("mq-deadline").unwrap();
@@ -36,8 +38,8 @@ fn ios(stats: &JobStats) -> u64 {
     stats.measured().map(|measured| measured.ios).sum()
 }
 
-/// Without the wait a read takes the seek over a third of the disk and half a turn, some 13 ms. With it, 16 of 17
-/// reads take the transfer of 64 KiB, 0.4 ms, and the time to submit the next.
+/// Without the wait a read takes the seek over a third of the disk and half a turn, some 13 ms.
+/// With it, 16 of 17 reads take the transfer of 64 KiB, 0.4 ms, and the time to submit the next.
 #[test]
 fn two_sequential_readers_do_not_share_the_heads() {
     let readers = "--direct=1 --rw=read --bs=64k --ioengine=psync --time_based --runtime=10s \
@@ -53,8 +55,9 @@ fn two_sequential_readers_do_not_share_the_heads() {
     }
 }
 
-/// A write comes while the read of another process is in the device. It waits for the end of the read and then for 2 ms,
-/// and no longer: the world runs the queue at the instant that the elevator names.
+/// A write comes while the read of another process is in the device. It waits for the end of the
+/// read and then for 2 ms, and no longer: the world runs the queue at the instant that the elevator
+/// names.
 #[test]
 fn the_world_runs_the_queue_when_the_wait_ends() {
     let jobs = "--direct=1 --bs=4k --ioengine=psync --size=1m --number_ios=1 --name=reader --rw=randread \

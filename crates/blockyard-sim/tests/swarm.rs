@@ -1,4 +1,5 @@
-//! The swarm: one seed draws a whole system, its workload and its faults, and checkers watch the run.
+//! The swarm: one seed draws a whole system, its workload and its faults, and checkers watch the
+//! run.
 //!
 //! ```sh
 //! BLOCKYARD_SWARM_SEEDS=5000 cargo test --release -p blockyard-sim --test swarm
@@ -80,7 +81,8 @@ fn fresh_seed() -> u64 {
     RandomState::new().hash_one(0) >> 32
 }
 
-/// Seeds that once failed, in addition to those that always run. A change of the draws empties the list.
+/// Seeds that once failed, in addition to those that always run. A change of the draws empties the
+/// list.
 const ONCE_FAILED: &[u64] = &[];
 
 /// Returns the seeds of this run.
@@ -125,8 +127,9 @@ fn every_bio_ends_once_nothing_leaks_and_nothing_starves() {
     assert!(failed.is_empty(), "{} of {} seeds failed", failed.len(), seeds.len());
 }
 
-/// [idling-bounded]: an elevator that holds requests back while the device is idle loses none of them, because its
-/// queue names the instant at which it is to run. Where the caller forgets these instants, bios wait for nothing.
+/// [idling-bounded]: an elevator that holds requests back while the device is idle loses none of
+/// them, because its queue names the instant at which it is to run. Where the caller forgets these
+/// instants, bios wait for nothing.
 #[test]
 fn an_elevator_that_idles_leaves_no_bio_waiting() {
     let mut withheld = 0;

@@ -1,5 +1,6 @@
-//! An elevator may hold a request back until an instant while nothing else happens ([idling-bounded]). Then the disk's own
-//! thread, or the caller that waits, must run the queue at that instant.
+//! An elevator may hold a request back until an instant while nothing else happens
+//! ([idling-bounded]). Then the disk's own thread, or the caller that waits, must run the queue at
+//! that instant.
 
 mod common;
 
@@ -24,7 +25,8 @@ fn make(config: &QueueConfig, tags: &TagSetConfig) -> Box<dyn Elevator + Send> {
     Box::new(Checked::new(Box::<Anticipatory>::default(), config.requests(tags)))
 }
 
-/// After each read, the elevator waits for another one, and the write is held back until the wait has ended.
+/// After each read, the elevator waits for another one, and the write is held back until the wait
+/// has ended.
 fn read_and_write(disk: Disk) {
     let (done, is_done) = mpsc::channel();
     let caller = thread::spawn(move || {

@@ -5,9 +5,9 @@
 //!
 //! # The cookie
 //!
-//! The cookie is a handle to a payload of the caller's own type: pages, a descriptor chain, a buffer by
-//! its tag. The caller keeps payloads in a slab; the cookie is the number of a slot. It comes back in
-//! [`Ended`](crate::request::Ended), and the driver sees it in each
+//! The cookie is a handle to a payload of the caller's own type: pages, a descriptor chain, a
+//! buffer by its tag. The caller keeps payloads in a slab; the cookie is the number of a slot. It
+//! comes back in [`Ended`](crate::request::Ended), and the driver sees it in each
 //! [`Piece`](crate::request::Piece), with the offset of the piece in the payload.
 //!
 //! ```
@@ -54,11 +54,12 @@
 //! assert_eq!(payloads.take(bio.cookie).0.len(), 2);
 //! ```
 //!
-//! Why the payload itself does not travel as a type parameter of the queue: a bio that is split is in
-//! several requests at once, and each piece of each of them names its payload. So the parameter would
-//! have to be `Copy`, which is a handle again. It would stand in `Bio`, `Piece`, `Issue`, `Driver`, every
-//! layer and every device, some hundred and fifty items in this crate alone, and each size would have
-//! queue code of its own. A cookie of 64 bits holds a number, or a pointer for code that may use one.
+//! Why the payload itself does not travel as a type parameter of the queue: a bio that is split is
+//! in several requests at the same time, and each piece of each of them names its payload. So the
+//! parameter would have to be `Copy`, which is a handle again. It would stand in `Bio`, `Piece`,
+//! `Issue`, `Driver`, every layer and every device, some hundred and fifty items in this crate
+//! alone, and each size would have queue code of its own. A cookie of 64 bits holds a number, or a
+//! pointer for code that may use one.
 
 use core::ops::{BitOr, BitOrAssign};
 
@@ -187,10 +188,11 @@ pub struct IoPrio {
     pub level: u8,
 }
 
-/// The process that submits a bio, and the group of processes that it belongs to, in the caller's own numbers.
+/// The process that submits a bio, and the group of processes that it belongs to, in the caller's
+/// own numbers.
 ///
-/// An elevator may use them to share the device among processes or groups; nothing else in the core reads
-/// them. Callers that do not tell submitters apart leave both numbers at 0.
+/// An elevator may use them to share the device among processes or groups; nothing else in the core
+/// reads them. Callers that do not tell submitters apart leave both numbers at 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Submitter {
     /// The process: a thread, a client, a virtual machine.

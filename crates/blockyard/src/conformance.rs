@@ -1,8 +1,9 @@
 //! Tests for parts that an embedder writes.
 //!
-//! [`elevator`] runs a whole queue with an elevator under test, through merges, requeues, refusals and
-//! failures, with every call checked by [`Checked`]. [`driver`] runs a queue over a device under test, with every call
-//! checked by [`layer::checked`]. The elevators and devices of this crate pass the same tests.
+//! [`elevator`] runs a whole queue with an elevator under test, through merges, requeues, refusals
+//! and failures, with every call checked by [`Checked`]. [`driver`] runs a queue over a device
+//! under test, with every call checked by [`layer::checked`]. The elevators and devices of this
+//! crate pass the same tests.
 //!
 //! ```
 //! use blockyard::elevator::deadline::Deadline;
@@ -39,21 +40,22 @@ use alloc::vec::Vec;
 
 /// Steps of the random traffic: each submits at most one bio.
 const STEPS: u32 = 1500;
-/// The time within which everything ends once nothing more is submitted, and within which a request must
-/// go although newer ones never cease. A device serves a request each millisecond.
+/// The time within which everything ends once nothing more is submitted, and within which a request
+/// must go although newer ones never cease. A device serves a request each millisecond.
 const PATIENCE: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_ms(1);
-/// An elevator under test holds at most 24 requests of 3 hardware queues, and may idle before each of them.
+/// An elevator under test holds at most 24 requests of 3 hardware queues, and may idle before each
+/// of them.
 const _: () = assert!(PATIENCE.as_ns() > 3 * 24 * IDLE_MAX.as_ns());
 const CAPACITY_SECTORS: u64 = 96;
 
-/// Tests an elevator with everything that `seed` draws: a design, a device that refuses and gives back
-/// requests, and two kinds of traffic. Random bios on few sectors must all end; and a request must go
-/// within 30 s although newer requests of one kind never cease ([elevator-starves-none]). A few hundred
-/// seeds reach every rule; one takes some milliseconds.
+/// Tests an elevator with everything that `seed` draws: a design, a device that refuses and gives
+/// back requests, and two kinds of traffic. Random bios on few sectors must all end; and a request
+/// must go within 30 s although newer requests of one kind never cease ([elevator-starves-none]). A
+/// few hundred seeds reach every rule; one takes some milliseconds.
 ///
-/// `make` returns a new elevator for a queue of this configuration, on a host with these tags. It is
-/// called twice.
+/// `make` returns a new elevator for a queue of this configuration, on a host with these tags. It
+/// is called twice.
 ///
 /// # Panics
 ///
@@ -71,17 +73,18 @@ pub fn elevator(
     Rig::new(draws.fork(1), |prng| plain_design(Dispatch::Budget, prng), &mut make).send_stream();
 }
 
-/// Tests a device with everything that `seed` draws: a scheduler, a way to dispatch, and random bios of every kind on
-/// 96 sectors, more of them than the device takes at once. All must end, within 30 s of virtual time after the last. A few
-/// hundred seeds reach every rule; one takes some milliseconds.
+/// Tests a device with everything that `seed` draws: a scheduler, a way to dispatch, and random
+/// bios of every kind on 96 sectors, more of them than the device takes at once. All must end,
+/// within 30 s of virtual time after the last. A few hundred seeds reach every rule; one takes some
+/// milliseconds.
 ///
 /// `make` returns the device, in virtual time: it learns the time from the calls, and says by
 /// [`Device::poll_at`] when to ask it again. `tags` and `limits` are its own.
 ///
 /// # Panics
 ///
-/// Panics if the device breaks a rule of [`driver`](crate::driver), or if it has fewer than 96 sectors. The message contains
-/// the name of the rule.
+/// Panics if the device breaks a rule of [`driver`](crate::driver), or if it has fewer than 96
+/// sectors. The message contains the name of the rule.
 pub fn driver<D: Device>(
     seed: u64,
     tags: TagSetConfig,
@@ -221,7 +224,8 @@ impl<D: Device> Rig<D> {
             Flags::NO_MERGE,
             Flags::PREFLUSH | Flags::FUA,
         ]);
-        // Four processes of two groups, so that an elevator that tells submitters apart has something to do.
+        // Four processes of two groups, so that an elevator that tells submitters apart has
+        // something to do.
         let process = self.prng.pick(&[0, 1, 2, 3]);
         Bio::new(op, sector, sectors, 0)
             .with_flags(flags)
@@ -278,7 +282,8 @@ impl<D: Device> Rig<D> {
         self.queue.self_check(&self.host);
     }
 
-    /// [elevator-starves-none]: keeps the elevator full of newer requests of one kind, of another process.
+    /// [elevator-starves-none]: keeps the elevator full of newer requests of one kind, of another
+    /// process.
     fn send_stream(&mut self) {
         let ops = [Op::Read, Op::Write, Op::Discard];
         let flags = [Flags::NO_MERGE, Flags::NO_MERGE | Flags::SYNC];

@@ -1,25 +1,26 @@
 //! The seam to a device.
 //!
-//! A [`Driver`] prepares requests, accepts or refuses them, and cleans up after them. A [`Device`] is a
-//! driver whose completions are pulled. Both stack: a [`layer`](crate::layer) that injects faults, adds
-//! delays or records calls is a device over a device.
+//! A [`Driver`] prepares requests, accepts or refuses them, and cleans up after them. A [`Device`]
+//! is a driver whose completions are pulled. Both stack: a [`layer`](crate::layer) that injects
+//! faults, adds delays or records calls is a device over a device.
 //!
 //! # Rules
 //!
-//! - **[owned-until-completed]** After [`Accept::Queued`] the driver owns the request until its owner calls
-//!   [`complete`](crate::request_queue::RequestQueue::complete) with the tag, once. After any other
-//!   answer the driver owns nothing of the request; at most its preparation is left.
-//! - **[prepared-until-undone]** A request is prepared once before it is offered. It stays prepared, and
-//!   does not change, while the driver refuses it for now ([`Accept::Busy`]) or gives it back prepared
-//!   ([`Outcome::AgainPrepared`]). The preparation is undone once: by [`Driver::finish`] after the driver
-//!   owned the request, or by [`Driver::unprepare`] after [`Accept::Failed`], before any other call for
-//!   the queue.
-//! - **[last-or-commit]** A run of [`Driver::queue_rq`] calls for a hardware queue ends, before the core's
-//!   own call returns, with an accepted request whose `last` is set, or with [`Driver::commit`]. The
-//!   driver may wait until then before it notifies the device.
-//! - **[busy-promise-kept]** [`Busy::Device`] promises that a request of this queue is in flight whose
-//!   completion makes room, and [`Busy::Host`] that one of some queue of the host is. If none is in
-//!   flight, the core tries again after a delay, as for [`Busy::Resource`].
+//! - **[owned-until-completed]** After [`Accept::Queued`] the driver owns the request until its
+//!   owner calls [`complete`](crate::request_queue::RequestQueue::complete) with the tag, once.
+//!   After any other answer the driver owns nothing of the request; at most its preparation is
+//!   left.
+//! - **[prepared-until-undone]** A request is prepared once before it is offered. It stays
+//!   prepared, and does not change, while the driver refuses it for now ([`Accept::Busy`]) or gives
+//!   it back prepared ([`Outcome::AgainPrepared`]). The preparation is undone once: by
+//!   [`Driver::finish`] after the driver owned the request, or by [`Driver::unprepare`] after
+//!   [`Accept::Failed`], before any other call for the queue.
+//! - **[last-or-commit]** A run of [`Driver::queue_rq`] calls for a hardware queue ends, before the
+//!   core's own call returns, with an accepted request whose `last` is set, or with
+//!   [`Driver::commit`]. The driver may wait until then before it notifies the device.
+//! - **[busy-promise-kept]** [`Busy::Device`] promises that a request of this queue is in flight
+//!   whose completion makes room, and [`Busy::Host`] that one of some queue of the host is. If none
+//!   is in flight, the core tries again after a delay, as for [`Busy::Resource`].
 //! - **[timed-out-not-finished]** A driver does not report a request as finished after
 //!   [`Driver::timed_out`] has ended it: its tag may already belong to another request.
 //!
@@ -241,15 +242,15 @@ pub trait Driver {
     /// Takes back a permit ([budget-given-back]).
     fn return_budget(&mut self, queue: QueueId, budget: Budget);
 
-    /// Prepares a request ([prepared-until-undone]). The core calls this once for each request before
-    /// it first offers the request to [`Self::queue_rq`], and once more after [`Self::finish`] if the
-    /// request was requeued.
+    /// Prepares a request ([prepared-until-undone]). The core calls this once for each request
+    /// before it first offers the request to [`Self::queue_rq`], and once more after
+    /// [`Self::finish`] if the request was requeued.
     fn prepare(&mut self, issue: &Issue<'_>);
 
-    /// Undoes [`Self::prepare`] for a request that the driver does not own and that will not be offered
-    /// again ([prepared-until-undone]). The core makes this call after [`Accept::Failed`]; a layer that
-    /// fails a request itself only passes the call on. A layer that accepts a request which the device
-    /// below did not accept makes the call itself.
+    /// Undoes [`Self::prepare`] for a request that the driver does not own and that will not be
+    /// offered again ([prepared-until-undone]). The core makes this call after [`Accept::Failed`];
+    /// a layer that fails a request itself only passes the call on. A layer that accepts a request
+    /// which the device below did not accept makes the call itself.
     fn unprepare(&mut self, issue: &Issue<'_>);
 
     /// Offers a request to the device.
@@ -294,8 +295,8 @@ pub trait Device: Driver {
 /// Implements the calls of a [`Driver`](crate::driver::Driver) that a device with nothing below it
 /// does not need.
 ///
-/// `take_budget` always grants a permit, `timed_out` leaves the request in flight, and the others do
-/// nothing. `queue_rq` cannot be listed. A layer uses [`pass_on!`](crate::pass_on) instead.
+/// `take_budget` always grants a permit, `timed_out` leaves the request in flight, and the others
+/// do nothing. `queue_rq` cannot be listed. A layer uses [`pass_on!`](crate::pass_on) instead.
 ///
 /// ```
 /// use blockyard::driver::{Accept, Driver, Issue};

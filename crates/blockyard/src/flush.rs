@@ -1,22 +1,23 @@
 //! Flushes: requests that wait for a volatile cache to be emptied.
 //!
-//! A write with [`Flags::PREFLUSH`](crate::bio::Flags::PREFLUSH) or [`Flags::FUA`](crate::bio::Flags::FUA),
-//! and a bio that is only a flush, become requests with steps: a flush before, the data, a flush after.
-//! Requests whose next step is a flush wait in the `FlushQueue` of their hardware queue, and one flush
-//! command serves all that waited when it began. [`request_queue`](crate::request_queue) moves requests
-//! from step to step.
+//! A write with [`Flags::PREFLUSH`](crate::bio::Flags::PREFLUSH) or
+//! [`Flags::FUA`](crate::bio::Flags::FUA), and a bio that is only a flush, become requests with
+//! steps: a flush before, the data, a flush after. Requests whose next step is a flush wait in the
+//! `FlushQueue` of their hardware queue, and one flush command serves all that waited when it
+//! began. [`request_queue`](crate::request_queue) moves requests from step to step.
 //!
 //! # Rules
 //!
-//! - **[flush-covers-earlier]** A flush covers only requests that waited before it began, and so only
-//!   writes that ended before it was sent.
+//! - **[flush-covers-earlier]** A flush covers only requests that waited before it began, and so
+//!   only writes that ended before it was sent.
 //! - **[one-flush-at-a-time]** At most one flush of a hardware queue is under way.
-//! - **[flush-waits-for-data]** No flush begins while data of a sequence is under way, so that requests
-//!   which need a flush behind that data share one.
-//! - **[flush-held-bounded]** [flush-waits-for-data] stops holding a flush back once a request has waited
-//!   [`HOLD_MAX`].
+//! - **[flush-waits-for-data]** No flush begins while data of a sequence is under way, so that
+//!   requests which need a flush behind that data share one.
+//! - **[flush-held-bounded]** [flush-waits-for-data] stops holding a flush back once a request has
+//!   waited [`HOLD_MAX`].
 //!
-//! A step that fails ends its request with the same status. A flush that fails does so for every request it covers.
+//! A step that fails ends its request with the same status. A flush that fails does so for every
+//! request it covers.
 
 use crate::request::{List, Requests};
 use crate::time::{Duration, Instant};
@@ -48,7 +49,7 @@ impl FlushQueue {
     }
 
     /// Makes `id`, which is on no list, wait for a flush.
-    pub(crate) fn wait(&mut self, requests: &mut Requests, id: RequestId, now: Instant) {
+    pub(crate) fn add_waiting(&mut self, requests: &mut Requests, id: RequestId, now: Instant) {
         if self.waiting.is_empty() {
             self.since = now;
         }
@@ -67,8 +68,9 @@ impl FlushQueue {
     }
 
     /// Begins a flush if the rules allow one, and returns the first request that it covers.
-    pub(crate) fn begin(&mut self, now: Instant) -> Option<RequestId> {
-        // Two writes with FUA at once: the flush waits for the data of both, and serves both.
+    pub(crate) fn begin_flush(&mut self, now: Instant) -> Option<RequestId> {
+        // Two writes with FUA at the same time: the flush waits for the data of both, and serves
+        // both.
         let held = self.held_until().is_some_and(|until| now < until);
         if self.under_way || held {
             return None;
@@ -90,7 +92,7 @@ impl FlushQueue {
     }
 
     /// Ends the current flush and returns the requests that it covered.
-    pub(crate) fn end(&mut self) -> List {
+    pub(crate) fn end_flush(&mut self) -> List {
         debug_assert!(self.under_way, "[one-flush-at-a-time]: no flush to end");
         self.under_way = false;
         core::mem::take(&mut self.covered)

@@ -1,29 +1,31 @@
 //! Hardware queues: the last stage before the driver.
 //!
-//! A hardware queue (*hctx*) holds what the stage remembers between runs: the dispatch list, how busy
-//! the device has been, and which software queues feed it. What a run does is in
+//! A hardware queue (*hctx*) holds what the stage remembers between runs: the dispatch list, how
+//! busy the device has been, and which software queues feed it. What a run does is in
 //! [`request_queue`](crate::request_queue), the one place that names every stage.
 //!
 //! # Rules (cited by name in the code, its tests and the simulator's checkers)
 //!
-//! - **[dispatch-list-first]** No request leaves the elevator while the dispatch list holds one. Only
-//!   [`Dispatch::DrainAll`](crate::policy::Dispatch::DrainAll), kept for comparison, breaks this.
+//! - **[dispatch-list-first]** No request leaves the elevator while the dispatch list holds one.
+//!   Only [`Dispatch::DrainAll`](crate::policy::Dispatch::DrainAll), kept for comparison, breaks
+//!   this.
 //! - **[budget-given-back]** Budget is taken before a request leaves the elevator. It is given back
 //!   exactly once, also on every path that does not end with the driver owning the request.
-//! - **[tag-only-in-driver]** With an elevator, a request holds a driver tag only while the driver owns
-//!   it: a refused request gives its tag back before it joins the dispatch list. Without an elevator a
-//!   request keeps its driver tag from submission to its end.
-//! - **[no-lost-wake-up]** No wake-up is lost. A run that stops while there is work sets the restart mark,
-//!   which a completion of the queue honours, or is registered with the host if it lacks something that
-//!   queues share. If no completion can help, because what ran out is not given back by one or nothing
-//!   is in flight, the run sets the retry instant.
+//! - **[tag-only-in-driver]** With an elevator, a request holds a driver tag only while the driver
+//!   owns it: a refused request gives its tag back before it joins the dispatch list. Without an
+//!   elevator a request keeps its driver tag from submission to its end.
+//! - **[no-lost-wake-up]** No wake-up is lost. A run that stops while there is work sets the
+//!   restart mark, which a completion of the queue honours, or is registered with the host if it
+//!   lacks something that queues share. If no completion can help, because what ran out is not
+//!   given back by one or nothing is in flight, the run sets the retry instant.
 //! - **[direct-requests-first]** Requests that bypass the elevator (flushes, data behind a flush,
 //!   passthrough) are offered before all others, which may be waiting for them. Only a request that
 //!   lacks a reserved tag steps lacking_reserved, because others do not need one.
-//! - **[no-overtaking-staged]** Without an elevator a request may bypass the software queues, but never
-//!   overtakes a request that waits in those of its hardware queue: it is staged behind them and the
-//!   queue is run. Otherwise a submitter whose request has just ended could take the free room each
-//!   time before the run that the same completion asked for, and the waiting request would starve.
+//! - **[no-overtaking-staged]** Without an elevator a request may bypass the software queues, but
+//!   never overtakes a request that waits in those of its hardware queue: it is staged behind them
+//!   and the queue is run. Otherwise a submitter whose request has just ended could take the free
+//!   room each time before the run that the same completion asked for, and the waiting request
+//!   would starve.
 
 use crate::bio::{Bio, Flags};
 use crate::flush::FlushQueue;
@@ -153,8 +155,8 @@ impl QueueMap {
     }
 }
 
-/// Spreads `cpus` processors in neighbouring groups over `count` hardware queues from `first` on. Returns no map if
-/// `count` is 0.
+/// Spreads `cpus` processors in neighbouring groups over `count` hardware queues from `first` on.
+/// Returns no map if `count` is 0.
 fn spread(cpus: u16, first: u16, count: u16) -> Vec<HctxId> {
     if count == 0 {
         return Vec::new();
@@ -188,7 +190,8 @@ impl BusyState {
     ///
     /// The average saturates at 9 and is back at 0 after eight clean runs.
     pub(crate) const fn run_ended(&mut self, refused: bool) {
-        // With refusals only, the average goes 2, 3, 4, 5, 6, 7, 8, 9, 9; then clean runs take it to 7, 6, 5, 4, 3, 2, 1, 0.
+        // With refusals only, the average goes 2, 3, 4, 5, 6, 7, 8, 9, 9; then clean runs take it
+        // to 7, 6, 5, 4, 3, 2, 1, 0.
         self.level = match self.track {
             BusyTrack::Off => 0,
             BusyTrack::Bit => refused as u8,
@@ -309,7 +312,8 @@ impl Bits {
     }
 
     fn next_from(&self, from: usize) -> Option<usize> {
-        let mut mask = u64::MAX << (from % 64); // only of the first word, the numbers before `from` do not count
+        // In the first word, the numbers before `from` do not count.
+        let mut mask = u64::MAX << (from % 64);
         for (at, word) in self.words.iter().enumerate().skip(from / 64) {
             let left = word & mask;
             if left != 0 {

@@ -1,4 +1,4 @@
-//! The state that the request queues of one host share: its driver, its tags, the sink of their events.
+//! The parts that the request queues of one host share: driver, driver tags, event sink.
 //!
 //! A host with one disk has one [`RequestQueue`](crate::request_queue::RequestQueue); a SCSI host
 //! has one for each logical unit. Everything they share is here and is passed to their calls, so
@@ -31,9 +31,9 @@ pub struct Host<D, S = ()> {
 }
 
 impl Host<(), ()> {
-    /// The heap that a host with these tags takes, in bytes, whatever its driver and sink, which have
-    /// their own. [`QueueConfig::memory`](crate::request_queue::QueueConfig::memory) is that of each
-    /// queue.
+    /// The heap that a host with these tags takes, in bytes, whatever its driver and sink, which
+    /// have their own. [`QueueConfig::memory`](crate::request_queue::QueueConfig::memory) is that
+    /// of each queue.
     ///
     /// ```
     /// use blockyard::host::Host;
@@ -102,7 +102,7 @@ impl<D, S> Host<D, S> {
 
     /// Registers `hctx`, which was refused because the host is full. Hardware queues that have
     /// waited longer stay ahead of it.
-    pub(crate) fn starve(&mut self, queue: QueueId, hctx: HctxId) {
+    pub(crate) fn register_starved(&mut self, queue: QueueId, hctx: HctxId) {
         self.has_room = false; // whoever was to be named next would be refused, too
         if !self.starved.contains(&(queue, hctx)) {
             self.starved.push_back((queue, hctx));
@@ -171,17 +171,17 @@ mod tests {
         host.tags.starve(c.0, c.1, false);
         assert_eq!((host.next_starved(), host.next_starved()), (Some(c), None), "a tag is free");
         for (queue, hctx) in [a, b, a] {
-            host.starve(queue, hctx);
+            host.register_starved(queue, hctx);
         }
         host.tags.starve(c.0, c.1, false);
         assert_eq!((host.next_starved(), host.next_starved()), (Some(c), None), "no room yet");
         host.note_room();
         host.tags.starve(c.0, c.1, false);
         assert_eq!([(); 4].map(|()| host.next_starved()), [Some(a), Some(b), Some(c), None]);
-        [a, b].into_iter().for_each(|(queue, hctx)| host.starve(queue, hctx));
+        [a, b].into_iter().for_each(|(queue, hctx)| host.register_starved(queue, hctx));
         host.note_room();
         assert_eq!(host.next_starved(), Some(a));
-        host.starve(a.0, a.1);
+        host.register_starved(a.0, a.1);
         assert_eq!(host.next_starved(), None, "refused again");
         host.note_room();
         assert_eq!([(); 3].map(|()| host.next_starved()), [Some(b), Some(a), None]);

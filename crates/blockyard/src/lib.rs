@@ -1,10 +1,10 @@
 //! The block layer as a library.
 //!
-//! The path from a submitter of reads and writes to a device: bios are split to the device's limits,
-//! merged, sorted by an elevator, given tags, passed to a driver, and ended exactly once. In a kernel
-//! this is the block layer. Here it is a value with one owner, in `no_std` with `alloc`: it reads no
-//! clock, starts no thread, makes no system call, and allocates nothing after construction. The same
-//! code runs over real descriptors and in virtual time.
+//! The path from a submitter of reads and writes to a device: bios are split to the device's
+//! limits, merged, sorted by an elevator, given tags, passed to a driver, and ended exactly once.
+//! In a kernel this is the block layer. Here it is a value with one owner, in `no_std` with
+//! `alloc`: it reads no clock, starts no thread, makes no system call, and allocates nothing after
+//! construction. The same code runs over real descriptors and in virtual time.
 //!
 //! ```text
 //! bio ─► split ─► plug ─► software queue ─► elevator ─► budget ─► driver tag ─► Driver::queue_rq
@@ -18,15 +18,17 @@
 //! - [`request_queue`] owns the stages and is the one place that names them all. Start there; five
 //!   calls drive it (below).
 //! - [`bio`], [`limits`]: what a submitter hands in, and the limits of one request.
-//! - [`policy`]: the choices in which designs differ. Historical mechanisms stay selectable beside
-//!   today's.
+//! - [`policy`]: the choices in which designs differ. Historical mechanisms stay selectable along
+//!   with today's.
 //! - The stages: [`software_queue`]; [`elevator`] with mq-deadline in [`elevator::deadline`] and
-//!   kyber in [`elevator::kyber`], or one from outside, which [`conformance`] tests; [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] decides whether two pieces of I/O
-//!   may become one, and [`end_index`] and [`sector_hash`] find the candidates; [`request`] holds the
-//!   requests that pass through them.
+//!   kyber in [`elevator::kyber`], or one from outside, which [`conformance`] tests;
+//!   [`hardware_queue`]; [`tag`]; [`flush`]; [`merge`] decides whether two pieces of I/O may become
+//!   one, and [`end_index`] and [`sector_hash`] find the candidates; [`request`] holds the requests
+//!   that pass through them.
 //! - [`driver`] is the only seam to a device, and [`device`] has the smallest one. A [`layer`] is a
 //!   device over a device: fault rules, delays, rates, a record of calls, a check of every call.
-//!   [`host`] holds the parts that the queues of one host share: driver, driver tags, and event sink.
+//!   [`host`] holds the parts that the queues of one host share: driver, driver tags, and event
+//!   sink.
 //! - [`trace`], [`stats`]: an event for each step, named as in blktrace; histograms with a stated
 //!   error. The sink `()` compiles them away.
 //!
@@ -44,7 +46,8 @@
 //!
 //! # The whole loop
 //!
-//! Four times as many reads as the device accepts, over a device that completes every request at once:
+//! Four times as many reads as the device accepts, over a device that completes every request at
+//! once:
 //!
 //! ```
 //! use blockyard::bio::Bio;
@@ -104,10 +107,11 @@
 //! # Features
 //!
 //! - `std`, off by default, for programs with std: a debug build panics if a
-//!   [`RequestQueue`](request_queue::RequestQueue) is dropped while its driver owns requests, unless the thread
-//!   is panicking already.
+//!   [`RequestQueue`](request_queue::RequestQueue) is dropped while its driver owns requests,
+//!   unless the thread is panicking already.
 //!
-//! All else is `no_std` with `alloc` always. The crate has no dependencies and contains no `unsafe`.
+//! All else is `no_std` with `alloc` always. The crate has no dependencies and contains no
+//! `unsafe`.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Device limits: the limits that bios are split to and merges are held to.
+//! The limits of a device, to which bios are split and merges are held.
 
 use crate::bio::Op;
 
@@ -27,11 +27,12 @@ pub struct Limits {
     pub virt_boundary: bool,
     /// Whether the device has a volatile write cache. Without one, a write is durable when it ends.
     pub write_cache: bool,
-    /// Whether a write past the volatile cache can be asked for ([`Flags::FUA`](crate::bio::Flags::FUA)).
-    /// Without, it is followed by a flush.
+    /// Whether a write past the volatile cache can be asked for
+    /// ([`Flags::FUA`](crate::bio::Flags::FUA)). Without, it is followed by a flush.
     pub fua: bool,
-    /// Whether the medium rotates, so that a seek costs more than a transfer. No built-in policy asks, as in
-    /// Linux 6.12; an elevator of the embedder's own finds it in the limits that it gets.
+    /// Whether the medium rotates, so that a seek costs more than a transfer. No built-in policy
+    /// asks, as in Linux 6.12; an elevator of the embedder's own finds it in the limits that it
+    /// gets.
     pub rotational: bool,
 }
 
@@ -60,8 +61,8 @@ impl Limits {
     ///
     /// # Panics
     ///
-    /// Panics, and names the field, if a logical block is not a power of two, if the most sectors of
-    /// a supported operation are less than a logical block, if a chunk is not a whole number of
+    /// Panics, and names the field, if a logical block is not a power of two, if the most sectors
+    /// of a supported operation are less than a logical block, if a chunk is not a whole number of
     /// logical blocks, or if a request may have no segment or no range.
     pub fn check(&self) {
         let block = self.logical_block_sectors;

@@ -1,17 +1,19 @@
-//! When two pieces of I/O may become one request: pure predicates.
+//! Predicates: whether two pieces of I/O may become one request.
 //!
-//! Plug lists, software queues and elevators all use [`fit`]. Each has its own way to find a candidate
-//! ([`end_index`](crate::end_index) for those that hash). Discards of a device that takes several
-//! ranges merge with any discard, as further ranges; all other ops merge only when contiguous.
+//! Plug lists, software queues and elevators all use [`fit`]. Each has its own way to find a
+//! candidate ([`end_index`](crate::end_index) for those that hash). Discards of a device that takes
+//! several ranges merge with any discard, as further ranges; all other ops merge only when
+//! contiguous.
 //!
 //! # Rules
 //!
 //! - **[merged-sides-agree]** Both sides have the same op, priority and write hint.
-//! - **[merged-within-limits]** A merged request keeps every limit of the device, the number of discard
-//!   ranges included. The chunk boundary counts from the start sector.
+//! - **[merged-within-limits]** A merged request keeps every limit of the device, the number of
+//!   discard ranges included. The chunk boundary counts from the start sector.
 //!
-//! Only reads, writes, discards, write-zeroes and secure erases merge: never flushes or passthrough, and nothing
-//! marked preflush, FUA or no-merge. If the device has a virtual boundary, a merge leaves no gap between two segments.
+//! Only reads, writes, discards, write-zeroes and secure erases merge: never flushes or
+//! passthrough, and nothing marked preflush, FUA or no-merge. If the device has a virtual boundary,
+//! a merge leaves no gap between two segments.
 
 use crate::bio::{Bio, Flags, IoPrio, Op, Submitter};
 use crate::limits::Limits;
@@ -58,8 +60,8 @@ pub struct Extent {
     pub prio: IoPrio,
     /// Write hint.
     pub write_hint: u8,
-    /// The submitter: of the bio, or of the bio that began the request. [`fit`] ignores it; an elevator may join
-    /// only what one process submitted.
+    /// The submitter: of the bio, or of the bio that began the request. [`fit`] ignores it; an
+    /// elevator may join only what one process submitted.
     pub submitter: Submitter,
 }
 

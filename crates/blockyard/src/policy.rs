@@ -1,4 +1,4 @@
-//! The policies of a design: every choice that differs between one design and another.
+//! The choices of a design, as data: everything in which one design differs from another.
 //!
 //! Each historical mechanism stays selectable next to today's. The enums say what the mechanism
 //! does; the module that does it says how.
@@ -34,7 +34,7 @@ pub enum Dispatch {
 /// How a hardware queue empties software queues (where there is no elevator).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dequeue {
-    /// Takes all requests of every software queue at once.
+    /// Takes all requests of every software queue, as one batch.
     SpliceAll,
     /// Takes one request at a time, from one software queue after the other, and continues where
     /// the last run stopped.
@@ -129,8 +129,8 @@ pub struct DeadlineTunables {
     pub read_expire: Duration,
     /// The deadline of a write; 5 s.
     pub write_expire: Duration,
-    /// How often reads may pass over waiting writes; 2. With 0 writes always go first, so a stream of
-    /// writes that never ceases starves reads, as in Linux.
+    /// How often reads may pass over waiting writes; 2. With 0 writes always go first, so a stream
+    /// of writes that never ceases starves reads, as in Linux.
     pub writes_starved: u32,
     /// Requests of one direction sent in a row before deadlines are checked; 16.
     pub fifo_batch: u32,
@@ -174,11 +174,11 @@ pub enum KyberAdjust {
 /// Where requests wait that kyber has not yet taken up. Bios join them there, and only there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KyberStaging {
-    /// In a list of their domain and processor, as since Linux 4.18. Those of one domain are taken up when it has a
-    /// token and nothing else to send.
+    /// In a list of their domain and processor, as since Linux 4.18. Those of one domain are taken
+    /// up when it has a token and nothing else to send.
     ByDomain,
-    /// In the list of their processor, as in Linux 4.12 to 4.17. All of them are taken up when any domain whose turn
-    /// comes has nothing else to send, before it looks for a token.
+    /// In the list of their processor, as in Linux 4.12 to 4.17. All of them are taken up when any
+    /// domain whose turn comes has nothing else to send, before it looks for a token.
     Together,
 }
 
@@ -223,8 +223,9 @@ impl Default for KyberTunables {
 pub enum Merges {
     /// Every request that is found (0).
     All,
-    /// In an elevator that finds requests by hash or order (mq-deadline), only the one filed last (1). Plugs and software
-    /// queues, which look only at a few requests, merge as with [`Self::All`].
+    /// In an elevator that finds requests by hash or order (mq-deadline), only the one filed last
+    /// (1). Plugs and software queues, which look only at a few requests, merge as with
+    /// [`Self::All`].
     Last,
     /// None (2).
     Off,
@@ -267,8 +268,8 @@ impl Policies {
         merges: Merges::All,
     };
 
-    /// Whether a lone request without an elevator is offered to the driver at once instead of being
-    /// staged first, as in today's path.
+    /// Whether a lone request without an elevator is offered to the driver immediately instead of
+    /// being staged first, as in today's path.
     #[must_use]
     pub const fn issues_directly(&self) -> bool {
         matches!(self.model, Model::Multi)

@@ -1,7 +1,8 @@
 //! Requests indexed by one sector: where they start, or where they end.
 //!
-//! A [`SectorHash`] chains the requests of each bucket through [`HashNodes`], which has one node for each
-//! request of the queue. Any number of hashes may share the nodes as long as a request is in one hash.
+//! A [`SectorHash`] chains the requests of each bucket through [`HashNodes`], which has one node
+//! for each request of the queue. Any number of hashes may share the nodes as long as a request is
+//! in one hash.
 //!
 //! # Rules
 //!
@@ -80,7 +81,8 @@ impl SectorHash {
         Self::buckets(capacity) * size_of::<u32>()
     }
 
-    /// Files `id`, which is not filed, under `sector` ([filed-in-its-chain]), before those that are filed there.
+    /// Files `id`, which is not filed, under `sector` ([filed-in-its-chain]), before those that are
+    /// filed there.
     pub fn insert(&mut self, nodes: &mut HashNodes, id: RequestId, sector: u64) {
         debug_assert!(!nodes.is_filed(id), "request {} is filed already", id.0);
         let bucket = self.bucket(sector);

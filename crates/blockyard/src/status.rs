@@ -1,5 +1,6 @@
-//! Results: [`Status`] is the device's answer to a bio, [`SubmitError`] the queue's refusal
-//! of one. A refused bio was never taken, so it has no status and does not end.
+//! Results: [`Status`] is the device's answer to a bio, [`SubmitError`] the queue's refusal.
+//!
+//! A refused bio was never taken, so it has no status and does not end.
 
 use core::fmt;
 

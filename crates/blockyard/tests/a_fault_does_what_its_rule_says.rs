@@ -1,5 +1,5 @@
-//! Checks each action of the fault layer from the submitter's view and on the disk's medium. Every call above and below
-//! the layer is checked against the contract.
+//! Checks each action of the fault layer from the submitter's view and on the disk's medium. Every
+//! call above and below the layer is checked against the contract.
 
 mod rig;
 
@@ -121,8 +121,9 @@ fn a_busy_device_gets_a_retry_at_its_next_completion() {
     }
 }
 
-/// [busy-promise-kept]: with no request in flight, no completion would free the device. The refusal therefore becomes
-/// one for lack of a resource. The checker above the layer would catch a broken promise.
+/// [busy-promise-kept]: with no request in flight, no completion would free the device. The refusal
+/// therefore becomes one for lack of a resource. The checker above the layer would catch a broken
+/// promise.
 #[test]
 fn an_idle_device_is_never_reported_as_full() {
     for kind in [Busy::Device, Busy::Host, Busy::Resource] {
@@ -242,9 +243,10 @@ fn a_timed_out_request_is_given_up_and_its_late_completion_dropped() {
     }
 }
 
-/// If a disk gave a request back prepared, the layer used to expect its completion still, and reported the device as
-/// full with no request in flight. If a rule failed the request, the layer invented a completion of a request that the
-/// disk no longer had. Now such a request passes up unchanged.
+/// If a disk gave a request back prepared, the layer used to expect its completion still, and
+/// reported the device as full with no request in flight. If a rule failed the request, the layer
+/// invented a completion of a request that the disk no longer had. Now such a request passes up
+/// unchanged.
 #[test]
 fn a_request_given_back_prepared_passes_up() {
     let full = rule("full", nth(3), Action::Busy(Busy::Device));

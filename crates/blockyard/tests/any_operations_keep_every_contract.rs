@@ -1,5 +1,6 @@
-//! Plays random sequences of operations on random systems; see [`operations`]. The fuzz target `core_operations` does
-//! the same, guided by coverage. Upholds [request-life-cycle] and [on-one-list].
+//! Plays random sequences of operations on random systems; see [`operations`]. The fuzz target
+//! `core_operations` does the same, guided by coverage. Upholds [request-life-cycle] and
+//! [on-one-list].
 
 mod durability;
 mod operations;

@@ -114,7 +114,8 @@ impl Rig {
         self.settle();
     }
 
-    /// Returns the ops of the requests in the device: `r`, `w`, `f` for a flush, `p` for passthrough.
+    /// Returns the ops of the requests in the device: `r`, `w`, `f` for a flush, `p` for
+    /// passthrough.
     fn owned(&self) -> String {
         let letter = |op: Op| match op {
             Op::Read => 'r',
@@ -161,10 +162,10 @@ fn designs() -> impl Iterator<Item = Policies> {
     [Policies::NONE, Policies::mq_deadline()].into_iter().flat_map(with)
 }
 
-/// A driver stopped its queue and refused a request. The completion that restarted the queue came before the request
-/// was back on its list and found no request, and the queue did not run again. Here the completion finds the queue
-/// quiesced and clears the restart mark without a run. The end of the quiesce runs every hardware queue, whatever its
-/// marks ([quiesced-sends-none]).
+/// A driver stopped its queue and refused a request. The completion that restarted the queue came
+/// before the request was back on its list and found no request, and the queue did not run again.
+/// Here the completion finds the queue quiesced and clears the restart mark without a run. The end
+/// of the quiesce runs every hardware queue, whatever its marks ([quiesced-sends-none]).
 #[test]
 fn a_restart_mark_used_up_while_quiesced_is_not_lost() {
     for policies in designs() {
@@ -181,9 +182,10 @@ fn a_restart_mark_used_up_while_quiesced_is_not_lost() {
     }
 }
 
-/// A refused request was put on the dispatch list while the completion that should restart the queue saw an empty
-/// list, and the mark was read before it was set. With one owner a completion comes before a run or after it. If the
-/// last completion came before, none is left to act on a mark, so the queue sets a retry instant ([no-lost-wake-up]).
+/// A refused request was put on the dispatch list while the completion that should restart the
+/// queue saw an empty list, and the mark was read before it was set. With one owner a completion
+/// comes before a run or after it. If the last completion came before, none is left to act on a
+/// mark, so the queue sets a retry instant ([no-lost-wake-up]).
 #[test]
 fn a_refusal_after_the_last_completion_is_retried() {
     for policies in designs() {
@@ -200,9 +202,10 @@ fn a_refusal_after_the_last_completion_is_retried() {
     }
 }
 
-/// One hardware queue took the last budget, found no request to send, and returned the budget. Another had failed to
-/// get budget in between, and no request in flight would wake it. Here a completion gives the turn to one hardware
-/// queue. The device fails that queue's request at once, so the run passes the turn to the other ([no-lost-wake-up]).
+/// One hardware queue took the last budget, found no request to send, and returned the budget.
+/// Another had failed to get budget in between, and no request in flight would wake it. Here a
+/// completion gives the turn to one hardware queue. The device fails that queue's request at once,
+/// so the run passes the turn to the other ([no-lost-wake-up]).
 #[test]
 fn an_unused_turn_is_passed_on() {
     let mut rig = Rig::new(2, 4, Policies::NONE);
@@ -222,8 +225,9 @@ fn an_unused_turn_is_passed_on() {
     assert!(rig.ended() == 1 && rig.queue.is_empty());
 }
 
-/// A device that first needed a command of its driver refused all requests before that command on the dispatch list,
-/// forever. Here such commands and flushes are offered before all waiting requests ([direct-requests-first]).
+/// A device that first needed a command of its driver refused all requests before that command on
+/// the dispatch list, forever. Here such commands and flushes are offered before all waiting
+/// requests ([direct-requests-first]).
 #[test]
 fn flushes_and_driver_commands_go_before_a_refused_request() {
     for policies in designs() {
@@ -239,9 +243,10 @@ fn flushes_and_driver_commands_go_before_a_refused_request() {
     }
 }
 
-/// The elevator held so many requests that the run never returned to the dispatch list, where flushes waited. Here a
-/// flush becomes ready in the middle of a run, because the device fails the data that the flush waits for
-/// ([flush-waits-for-data]). The run stops pulling, and the flush goes next ([direct-requests-first]).
+/// The elevator held so many requests that the run never returned to the dispatch list, where
+/// flushes waited. Here a flush becomes ready in the middle of a run, because the device fails the
+/// data that the flush waits for ([flush-waits-for-data]). The run stops pulling, and the flush
+/// goes next ([direct-requests-first]).
 #[test]
 fn a_flush_that_becomes_ready_during_a_run_goes_next() {
     for base in [Policies::NONE, Policies::mq_deadline()] {
@@ -259,9 +264,9 @@ fn a_flush_that_becomes_ready_during_a_run_goes_next() {
     }
 }
 
-/// A submitter was woken and then ran on another hardware queue. The tag that it was woken for stayed free, and the
-/// other submitters slept on. Here frees that cannot fill another batch wake every waiter, so it does not matter which
-/// waiter uses which tag ([sleeper-implies-tag-in-use]).
+/// A submitter was woken and then ran on another hardware queue. The tag that it was woken for
+/// stayed free, and the other submitters slept on. Here frees that cannot fill another batch wake
+/// every waiter, so it does not matter which waiter uses which tag ([sleeper-implies-tag-in-use]).
 #[test]
 fn a_woken_submitter_that_moves_leaves_no_other_asleep() {
     for depth in [1, 2, 3, 16] {
@@ -282,8 +287,8 @@ fn a_woken_submitter_that_moves_leaves_no_other_asleep() {
     }
 }
 
-/// Four tags had to be freed before a submitter was woken, although few tags were in use and some of them for long.
-/// Here a batch is an eighth of the tags, which may be one tag.
+/// Four tags had to be freed before a submitter was woken, although few tags were in use and some
+/// of them for long. Here a batch is an eighth of the tags, which may be one tag.
 #[test]
 fn with_few_tags_the_first_freed_tag_wakes_a_submitter() {
     for depth in 1..16 {
@@ -296,9 +301,10 @@ fn with_few_tags_the_first_freed_tag_wakes_a_submitter() {
     }
 }
 
-/// A submitter found no tag, the last tag became free, and only then the submitter registered. With no tag in use, no
-/// completion was left to wake it. Registering and retrying were not ordered. Here a submitter that registers while no
-/// tag is in use is woken at once ([sleeper-implies-tag-in-use]).
+/// A submitter found no tag, the last tag became free, and only then the submitter registered. With
+/// no tag in use, no completion was left to wake it. Registering and retrying were not ordered.
+/// Here a submitter that registers while no tag is in use is woken at once
+/// ([sleeper-implies-tag-in-use]).
 #[test]
 fn a_submitter_that_registers_after_the_last_free_is_woken() {
     for policies in designs() {
@@ -316,9 +322,9 @@ fn a_submitter_that_registers_after_the_last_free_is_woken() {
     }
 }
 
-/// The test for pending work ran before the quiesce or the stop had ended. A request that arrived in between was seen
-/// neither by the test nor by its submitter. Here the end of a quiesce runs every hardware queue without a test
-/// ([quiesced-sends-none]).
+/// The test for pending work ran before the quiesce or the stop had ended. A request that arrived
+/// in between was seen neither by the test nor by its submitter. Here the end of a quiesce runs
+/// every hardware queue without a test ([quiesced-sends-none]).
 #[test]
 fn the_end_of_a_quiesce_sends_requests_that_arrived_meanwhile() {
     for policies in designs() {
@@ -340,8 +346,8 @@ fn the_end_of_a_quiesce_sends_requests_that_arrived_meanwhile() {
     }
 }
 
-/// Each request that a hardware queue could not send postponed the queue's delayed run, which never came under steady
-/// traffic. Here a pending retry keeps its instant ([no-lost-wake-up]).
+/// Each request that a hardware queue could not send postponed the queue's delayed run, which never
+/// came under steady traffic. Here a pending retry keeps its instant ([no-lost-wake-up]).
 #[test]
 fn a_pending_retry_is_not_postponed() {
     let mut rig = Rig::new(2, 8, Policies::NONE);
@@ -358,8 +364,9 @@ fn a_pending_retry_is_not_postponed() {
     assert_eq!(rig.owned(), "rrrrrr");
 }
 
-/// A request found no budget while a completion was returning some, and neither saw the other. Here a hardware queue
-/// without budget is marked before its run returns, and every completion checks the marks ([no-lost-wake-up]).
+/// A request found no budget while a completion was returning some, and neither saw the other. Here
+/// a hardware queue without budget is marked before its run returns, and every completion checks
+/// the marks ([no-lost-wake-up]).
 #[test]
 fn a_completion_that_returns_budget_sends_the_waiting_request() {
     for base in [Policies::NONE, Policies::mq_deadline()] {

@@ -1,4 +1,5 @@
-//! The devices of the crate pass the public conformance test of drivers, and a device that breaks a rule fails it.
+//! The devices of the crate pass the public conformance test of drivers, and a device that breaks a
+//! rule fails it.
 
 use blockyard::conformance;
 use blockyard::device::null::NullDevice;

@@ -1,4 +1,5 @@
-//! Every elevator of the crate passes the public conformance test, and an elevator that breaks a rule fails it.
+//! Every elevator of the crate passes the public conformance test, and an elevator that breaks a
+//! rule fails it.
 
 #[path = "../examples/anticipatory/elevator.rs"]
 mod anticipatory;
@@ -311,7 +312,8 @@ fn an_elevator_that_breaks_a_rule_fails_by_the_name_of_the_rule() {
     }
 }
 
-/// The examples, under the rules that [`blockyard::conformance`] tests and over designs that it draws.
+/// The examples, under the rules that [`blockyard::conformance`] tests and over designs that it
+/// draws.
 #[test]
 fn the_elevators_of_the_examples_conform() {
     for seed in SEEDS {

@@ -1,5 +1,6 @@
-//! The event stream equals that of blktrace: one letter for each step, in order. A bio of n parts is queued once and
-//! split n - 1 times. Traces of Linux 6.12 are in the simulator's `tests/null_blk`.
+//! The event stream equals that of blktrace: one letter for each step, in order. A bio of n parts
+//! is queued once and split n - 1 times. Traces of Linux 6.12 are in the simulator's
+//! `tests/null_blk`.
 
 use blockyard::bio::Bio;
 use blockyard::device::null::NullDevice;

@@ -1,16 +1,19 @@
-//! Enumerates flush sequences: every kind of up to six bios, and every order of their submissions and completions.
+//! Enumerates flush sequences: every kind of up to six bios, and every order of their submissions
+//! and completions.
 //!
-//! Three checks run, independent of the core's code: the [`Ledger`] of a device with a volatile cache (P1 to P3, a
-//! power cut at any instant); the rules of `blockyard::flush` from the device's view ([one-flush-at-a-time],
-//! [flush-waits-for-data]); and, if there are tags for all bios, a greedy [`Reference`], which predicts the commands in
-//! the device at each instant and so the smallest number of flush commands.
+//! Three checks run, independent of the core's code: the [`Ledger`] of a device with a volatile
+//! cache (P1 to P3, a power cut at any instant); the rules of `blockyard::flush` from the device's
+//! view ([one-flush-at-a-time], [flush-waits-for-data]); and, if there are tags for all bios, a
+//! greedy [`Reference`], which predicts the commands in the device at each instant and so the
+//! smallest number of flush commands.
 //!
 //! # Coverage
 //!
-//! A queue cannot be cloned, so a path of steps is replayed from the start for each of its continuations. Up to three
-//! bios every path is played. For more bios, a state that another path has reached is not explored again;
-//! [`World::key`] defines equal states. With six bios this covers 320,696,626 paths in 390,688 states without native
-//! FUA, and 277,070,847 paths in 122,736 states with it, each with and without an elevator.
+//! A queue cannot be cloned, so a path of steps is replayed from the start for each of its
+//! continuations. Up to three bios every path is played. For more bios, a state that another path
+//! has reached is not explored again; [`World::key`] defines equal states. With six bios this
+//! covers 320,696,626 paths in 390,688 states without native FUA, and 277,070,847 paths in 122,736
+//! states with it, each with and without an elevator.
 
 mod durability;
 
@@ -121,8 +124,9 @@ enum Place {
     CoveredAfter,
 }
 
-/// A greedy model of flush sequences. A flush starts as soon as a bio waits for one while neither a flush nor
-/// sequenced data is in flight, and serves every waiting bio. Fewer flushes would require knowing the future.
+/// A greedy model of flush sequences. A flush starts as soon as a bio waits for one while neither a
+/// flush nor sequenced data is in flight, and serves every waiting bio. Fewer flushes would require
+/// knowing the future.
 #[derive(Clone, Debug, Default)]
 struct Reference {
     native_fua: bool,
@@ -200,8 +204,8 @@ enum Step {
 struct Setup {
     policies: Policies,
     native_fua: bool,
-    /// The number of tags. With fewer than one for each bio and one for the flush, requests wait for tags and the
-    /// reference is not compared.
+    /// The number of tags. With fewer than one for each bio and one for the flush, requests wait
+    /// for tags and the reference is not compared.
     depth: u16,
     bios: u64,
     /// Whether one command may fail.
@@ -398,10 +402,11 @@ impl World {
         self.with_device.push(sent);
     }
 
-    /// Returns the part of the state that affects later steps: the bios and failures still to come; how many writes a
-    /// power cut would lose and how many of these the flush in flight saves; and, for each unfinished bio in order of
-    /// submission, its kind, its place and the number of writes owed to it. The identity of writes, cookies, tags and
-    /// requests does not matter. The places come from the reference, which agrees with the device in every state.
+    /// Returns the part of the state that affects later steps: the bios and failures still to come;
+    /// how many writes a power cut would lose and how many of these the flush in flight saves; and,
+    /// for each unfinished bio in order of submission, its kind, its place and the number of writes
+    /// owed to it. The identity of writes, cookies, tags and requests does not matter. The places
+    /// come from the reference, which agrees with the device in every state.
     fn key(&self) -> Vec<u8> {
         let small = |count: usize| u8::try_from(count).expect("there should be at most six bios");
         let (lost, saved) = self.ledger.at_risk(self.flush_sent_at);
@@ -485,7 +490,8 @@ fn systems(bios: u64) -> impl Iterator<Item = Setup> {
     [Policies::NONE, Policies::mq_deadline()].into_iter().flat_map(with)
 }
 
-/// Playing every path finds as many paths as exploring each state once, so [`World::key`] distinguishes states.
+/// Playing every path finds as many paths as exploring each state once, so [`World::key`]
+/// distinguishes states.
 #[test]
 fn every_path_of_three_bios() {
     for setup in systems(3) {

@@ -1,6 +1,6 @@
-//! A device serves one command at a time, so reads wait behind all earlier writes. When reads miss their target, kyber
-//! admits fewer writes until reads meet it. When the reads stop and writes miss their own target, kyber admits more
-//! writes again.
+//! A device serves one command at a time, so reads wait behind all earlier writes. When reads miss
+//! their target, kyber admits fewer writes until reads meet it. When the reads stop and writes miss
+//! their own target, kyber admits more writes again.
 
 use blockyard::bio::{Bio, Flags};
 use blockyard::driver::{Accept, Busy, Driver, Issue};
@@ -112,8 +112,8 @@ impl Rig {
         }
     }
 
-    /// Runs for `span`. Returns the 90th percentile of the reads' latency and the largest number of writes in the
-    /// device.
+    /// Runs for `span`. Returns the 90th percentile of the reads' latency and the largest number of
+    /// writes in the device.
     fn run(&mut self, span: Duration) -> (Duration, usize) {
         let end = self.now + span;
         self.read_latencies.clear();

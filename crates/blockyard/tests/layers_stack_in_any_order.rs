@@ -114,12 +114,13 @@ fn delays_and_rates_that_are_set_later_hold_from_then_on() {
     assert_eq!(ends(&limited), [100, 100, 600, 1100]);
 }
 
-/// Requests that waited for hours under a delay or a rate went on waiting when it was lifted. A request counts as taken at the
-/// change, and a delay counts from the completion below.
+/// Requests that waited for hours under a delay or a rate went on waiting when it was lifted. A
+/// request counts as taken at the change, and a delay counts from the completion below.
 #[test]
 fn delays_and_rates_that_are_set_later_hold_for_requests_that_wait() {
     let us = Duration::from_us;
-    // Both reads are below at the first change, after 50 us, and held at the second one, after 300 us.
+    // Both reads are below at the first change, after 50 us, and held at the second one, after 300
+    // us.
     let hour = Extra::fixed(Duration::from_secs(3600));
     let mut delayed = rig(Delayed::new(Disk::default(), hour, Prng::new(1), &TAGS));
     submit(&mut delayed, 2);
@@ -238,8 +239,8 @@ fn a_ring_of_no_length_keeps_nothing() {
     assert_eq!((ring.records().count(), ring.dropped()), (0, 4));
 }
 
-/// A layer that holds a completion answers the request's timeout. Before that the device below answers
-/// ([timed-out-not-finished]).
+/// A layer that holds a completion answers the request's timeout. Before that the device below
+/// answers ([timed-out-not-finished]).
 fn a_layer_answers_timeouts_of_held_requests<D: Device>(mut rig: Rig<Checked<D>>) {
     let (now, gave_up) = (rig.now, Outcome::Done(Status::Timeout));
     rig.queue.submit(&mut rig.host, CpuId(0), Bio::read(0, 8, 0), now).unwrap();

@@ -1,5 +1,6 @@
-//! [merged-within-limits]: compares `merge::fit` with an oracle that lays both sides out sector by sector and checks
-//! the resulting request, for every pair of a small space and random pairs of a larger one.
+//! [merged-within-limits]: compares `merge::fit` with an oracle that lays both sides out sector by
+//! sector and checks the resulting request, for every pair of a small space and random pairs of a
+//! larger one.
 
 use blockyard::bio::{Flags, IoPrio, Op, PrioClass, Submitter};
 use blockyard::limits::Limits;
@@ -11,7 +12,8 @@ fn sectors_of(extent: &Extent) -> BTreeSet<u64> {
     (0..u64::from(extent.sectors)).map(|offset| extent.sector + offset).collect()
 }
 
-/// Returns the position of `b` relative to `a`, from their sectors alone: contiguous or not, and which is lower.
+/// Returns the position of `b` relative to `a`, from their sectors alone: contiguous or not, and
+/// which is lower.
 fn how_they_touch(a: &BTreeSet<u64>, b: &BTreeSet<u64>) -> Option<Merge> {
     let union: BTreeSet<u64> = a.union(b).copied().collect();
     let (first, last) = (union.first()?, union.last()?);

@@ -1,4 +1,5 @@
-//! No design allocates after construction, through merges, splits, plugs, waiters, refusals and requeues.
+//! No design allocates after construction, through merges, splits, plugs, waiters, refusals and
+//! requeues.
 
 mod allocations;
 
@@ -30,7 +31,8 @@ const HCTXS: u16 = 2;
 const DEPTH: u16 = 8;
 const CAPACITY_SECTORS: u64 = 4096;
 
-/// A driver that accepts up to half of the tags, sometimes refuses, and completes requests in random order.
+/// A driver that accepts up to half of the tags, sometimes refuses, and completes requests in
+/// random order.
 struct Fickle {
     random: u64,
     taken: Vec<(HctxId, DriverTag)>,
@@ -275,7 +277,8 @@ fn a_configuration_says_how_much_memory_it_takes() {
     }
 }
 
-/// All layers at once, with each kind of fault that completes, over a device that completes at once.
+/// All layers at once, with each kind of fault that completes, over a device that completes at
+/// once.
 #[test]
 fn no_layer_allocates_after_construction() {
     let tags = TagSetConfig {

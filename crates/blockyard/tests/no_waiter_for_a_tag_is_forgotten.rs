@@ -1,9 +1,9 @@
-//! Enumerates every order in which up to three submitters take, miss, wait for and return up to three tags, with and
-//! without reserved tags, on a set used by one queue or shared by two.
+//! Enumerates every order in which up to three submitters take, miss, wait for and return up to
+//! three tags, with and without reserved tags, on a set used by one queue or shared by two.
 //!
-//! Like any caller, a submitter without a tag takes two steps: it is refused, and then registers. Any step may happen
-//! in between. No submitter may sleep while no tag of its kind is in use ([sleeper-implies-tag-in-use]), be woken
-//! twice, or sleep at the end.
+//! Like any caller, a submitter without a tag takes two steps: it is refused, and then registers.
+//! Any step may happen in between. No submitter may sleep while no tag of its kind is in use
+//! ([sleeper-implies-tag-in-use]), be woken twice, or sleep at the end.
 
 use blockyard::tag::{TagSet, TagSetConfig};
 use blockyard::unit::{DriverTag, HctxId, QueueId};
@@ -151,8 +151,8 @@ impl World {
     }
 }
 
-/// Returns every configuration of up to three submitters: two queues that share the tags, or one queue with some
-/// requests that need a reserved tag.
+/// Returns every configuration of up to three submitters: two queues that share the tags, or one
+/// queue with some requests that need a reserved tag.
 fn crowds(reserved: bool) -> Vec<Vec<Submitter>> {
     let one = |kind: u16| Submitter {
         queue: QueueId(if reserved { 0 } else { kind }),

@@ -1,15 +1,17 @@
 //! The order in which waiters for tags are woken, compared with Linux's ([woken-takes-next-queue],
 //! [short-batch-keeps-its-place]).
 //!
-//! Jobs of several I/Os, one at a time, begin at fixed distances on a device with few tags. `waiters/linux-6.12` has a
-//! line for each recording: tags, microseconds of an I/O, and the jobs in the order in which Linux dispatched their I/Os.
-//! The jobs were real-time threads, which run in the order in which they are woken. So a job whose I/O has ended
-//! takes the tag before the waiters that the same put has woken; they try, and sleep again.
+//! Jobs of several I/Os, one at a time, begin at fixed distances on a device with few tags.
+//! `waiters/linux-6.12` has a line for each recording: tags, microseconds of an I/O, and the jobs
+//! in the order in which Linux dispatched their I/Os. The jobs were real-time threads, which run in
+//! the order in which they are woken. So a job whose I/O has ended takes the tag before the waiters
+//! that the same put has woken; they try, and sleep again.
 
 use blockyard::tag::TagPool;
 use std::collections::BTreeMap;
 
-/// Between the beginnings of two jobs: `startdelay` says 200 ms, and fio's main thread takes its time.
+/// Between the beginnings of two jobs: `startdelay` says 200 ms, and fio's main thread takes its
+/// time.
 const GAP_US: u64 = 200_240;
 
 /// A recording of Linux.
@@ -32,7 +34,8 @@ impl Recording {
 struct Machine {
     pool: TagPool,
     io_us: u64,
-    /// The I/Os in flight by the instant at which they end, in order of dispatch: the job and its tag.
+    /// The I/Os in flight by the instant at which they end, in order of dispatch: the job and its
+    /// tag.
     in_flight: BTreeMap<u64, Vec<(u64, u32)>>,
     dispatched: Vec<u64>,
 }
@@ -51,8 +54,8 @@ impl Machine {
         tag.is_some()
     }
 
-    /// Ends the I/Os that end at `now`. Then the threads run in the order in which they were woken: of each I/O its
-    /// job, if that has done fewer than `ios`, and the waiters.
+    /// Ends the I/Os that end at `now`. Then the threads run in the order in which they were woken:
+    /// of each I/O its job, if that has done fewer than `ios`, and the waiters.
     fn end(&mut self, now: u64, ios: usize) {
         let mut runs = Vec::new();
         for (job, tag) in self.in_flight.remove(&now).unwrap() {

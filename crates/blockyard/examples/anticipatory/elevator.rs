@@ -1,12 +1,14 @@
 //! An elevator that idles: after the end of a read it waits for the next read of the same process.
 //!
-//! A process that reads block after block submits its next read when the last one has ended. A disk that serves
-//! another process in that moment moves its head away and back, some 8 ms each time, while the next read would have
-//! come after 0.1 ms. So the process whose read went last is served alone: while its reads are in the device, and for
-//! up to [`WAIT`] after they have ended ([idling-bounded]), requests of others are held back.
+//! A process that reads block after block submits its next read when the last one has ended. A disk
+//! that serves another process in that moment moves its head away and back, some 8 ms each time,
+//! while the next read would have come after 0.1 ms. So the process whose read went last is served
+//! alone: while its reads are in the device, and for up to [`WAIT`] after they have ended
+//! ([idling-bounded]), requests of others are held back.
 //!
-//! A bio may join one of the last eight requests if its own process began that one. After [`PASSES_MAX`] reads in a
-//! row that have passed over an older request, the oldest one goes ([elevator-starves-none]).
+//! A bio may join one of the last eight requests if its own process began that one. After
+//! [`PASSES_MAX`] reads in a row that have passed over an older request, the oldest one goes
+//! ([elevator-starves-none]).
 
 use blockyard::bio::Submitter;
 use blockyard::elevator::{Ctx, Elevator, Place};
@@ -106,7 +108,8 @@ impl Elevator for Anticipatory {
         match place {
             Place::Head => {
                 self.held.push_front(requests, id);
-                self.served = None; // a request that came back goes before all others, also expected ones
+                // A request that came back goes before all others, also expected ones.
+                self.served = None;
             }
             Place::Sorted => self.held.push_back(requests, id),
         }
@@ -132,8 +135,8 @@ impl Elevator for Anticipatory {
         self.held.len()
     }
 
-    /// Expects the next read of the process that is served if its read has ended. Nothing is expected after a
-    /// request that came back.
+    /// Expects the next read of the process that is served if its read has ended. Nothing is
+    /// expected after a request that came back.
     fn finished(&mut self, _id: RequestId, request: &Request, now: Instant) {
         self.unfinished -= 1;
         let has_ended = request.op.is_read() && request.state() == State::Complete;

@@ -1,4 +1,5 @@
-//! A queue with an elevator that idles, and the loop that runs the queue at the instants that it names.
+//! A queue with an elevator that idles, and the loop that runs the queue at the instants that it
+//! names.
 //!
 //! ```sh
 //! cargo run -p blockyard --example anticipatory
@@ -61,8 +62,9 @@ impl Disk {
         self.queue.turn(&mut self.host, self.now);
     }
 
-    /// Advances to the next instant at which the queue or the device has something to do, `latest` at the latest,
-    /// unless a read has ended already. Returns the process and the number of a read that has ended.
+    /// Advances to the next instant at which the queue or the device has something to do, `latest`
+    /// at the latest, unless a read has ended already. Returns the process and the number of a read
+    /// that has ended.
     fn advance(&mut self, latest: Instant) -> Option<(u32, u32)> {
         let mut ended = self.queue.next_ended();
         if ended.is_none() {
@@ -77,8 +79,9 @@ impl Disk {
     }
 }
 
-/// Two processes read `count` blocks each, one after the other: each submits its next read when the last has ended.
-/// Returns the processes in the order in which their reads ended, and the time that all took.
+/// Two processes read `count` blocks each, one after the other: each submits its next read when the
+/// last has ended. Returns the processes in the order in which their reads ended, and the time that
+/// all took.
 fn read_in_turns(count: u32) -> (Vec<u32>, Duration) {
     let mut disk = Disk::new(Box::new(Anticipatory::default()));
     let end = Instant::ZERO + Duration::from_secs(1);
@@ -116,7 +119,8 @@ mod tests {
         assert_eq!(read_in_turns(3), (vec![1, 1, 1, 2, 2, 2], Duration::from_ms(8)));
     }
 
-    /// The read of process 1 ends after 1 ms, and that of process 2 begins after 3 ms and ends after 4.
+    /// The read of process 1 ends after 1 ms, and that of process 2 begins after 3 ms and ends
+    /// after 4.
     #[test]
     fn the_wait_ends_at_its_instant() {
         let mut disk = Disk::new(Box::new(Anticipatory::default()));
@@ -132,7 +136,8 @@ mod tests {
         assert_eq!(disk.now, at_us(4000));
     }
 
-    /// [elevator-starves-none]: process 1 always has its next read in time, and yet the other read goes.
+    /// [elevator-starves-none]: process 1 always has its next read in time, and yet the other read
+    /// goes.
     #[test]
     fn sixteen_reads_pass_over_a_read_that_waits() {
         let (order, _) = read_in_turns(40);
@@ -140,8 +145,9 @@ mod tests {
         assert_eq!(first_of_other, Some(17), "the first read passes nobody, 16 more pass");
     }
 
-    /// `find_merge` sees whose bio it is. While a read of process 1 is in the device, three reads of neighbouring
-    /// sectors come: those of process 2 become one request, and that of process 3 waits for another 3 ms.
+    /// `find_merge` sees whose bio it is. While a read of process 1 is in the device, three reads
+    /// of neighbouring sectors come: those of process 2 become one request, and that of process 3
+    /// waits for another 3 ms.
     #[test]
     fn only_bios_of_one_process_join() {
         let mut disk = Disk::new(Box::new(Anticipatory::default()));

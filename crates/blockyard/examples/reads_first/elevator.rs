@@ -1,7 +1,7 @@
 //! Reads first, then everything else; each in the order of arrival.
 //!
-//! A bio may join one of the last eight requests of its list. After 16 reads in a row that have passed over
-//! another request, that one goes ([elevator-starves-none]).
+//! A bio may join one of the last eight requests of its list. After 16 reads in a row that have
+//! passed over another request, that one goes ([elevator-starves-none]).
 
 use blockyard::elevator::{Ctx, Elevator, Place};
 use blockyard::end_index::candidate;

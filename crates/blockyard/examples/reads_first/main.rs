@@ -19,8 +19,8 @@ use blockyard::time::Instant;
 use blockyard::unit::{CpuId, QueueId};
 use elevator::ReadsFirst;
 
-/// Submits `bios` to a device that serves one request at a time, and returns their cookies in the order in
-/// which they ended.
+/// Submits `bios` to a device that serves one request at a time, and returns their cookies in the
+/// order in which they ended.
 fn order_of_ends(bios: &[Bio]) -> Vec<u64> {
     let mut host = Host::new(NullDevice::new(1, 1), (), TagSetConfig::single(64));
     let policies = Policies { elevator: ElevatorKind::Other, ..Policies::NONE };

@@ -1,4 +1,4 @@
-//! A device that is done with everything at once.
+//! A null device: every request is done as soon as it is accepted.
 
 use crate::driver::{Accept, Busy, Device, Driver, Finished, Issue, Outcome};
 use crate::status::Status;

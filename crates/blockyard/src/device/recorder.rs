@@ -12,7 +12,7 @@ use core::fmt;
 
 const BUDGET: Budget = Budget(7);
 
-/// Passes the name of each call made on it to `F`, and completes each request at once.
+/// Passes the name of each call made on it to `F`, and completes each request immediately.
 pub struct Recorder<F> {
     record: F,
     /// The number of requests that are still to be failed when they are offered.
@@ -21,8 +21,8 @@ pub struct Recorder<F> {
 }
 
 impl<F: Fn(&'static str)> Recorder<F> {
-    /// Returns a device that fails the first `refusals` requests, and calls `record` with the name of
-    /// each call of [`Driver`] and [`Device`].
+    /// Returns a device that fails the first `refusals` requests, and calls `record` with the name
+    /// of each call of [`Driver`] and [`Device`].
     pub const fn new(record: F, refusals: u32) -> Self {
         Self { record, refusals, finished: VecDeque::new() }
     }
@@ -101,9 +101,9 @@ impl<F: Fn(&'static str)> Device for Recorder<F> {
     }
 }
 
-/// Makes every call of [`Driver`] and [`Device`] on `layer`, in an order that a core may choose, for one
-/// read of 4 KiB by queue 0 with driver tag 0. Returns the calls that do not reach the [`Recorder`]
-/// below. `take_calls` returns the calls that were recorded since it was last called.
+/// Makes every call of [`Driver`] and [`Device`] on `layer`, in an order that a core may choose,
+/// for one read of 4 KiB by queue 0 with driver tag 0. Returns the calls that do not reach the
+/// [`Recorder`] below. `take_calls` returns the calls that were recorded since it was last called.
 ///
 /// # Panics
 ///

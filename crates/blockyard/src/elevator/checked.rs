@@ -1,22 +1,25 @@
 //! [`Checked`]: asserts on every call the contract between an elevator and its queue.
 //!
-//! It stands between a queue and an elevator of any kind. Calls from the queue are checked against the
-//! queue's duties, answers of the elevator against its rules. It changes nothing, decides nothing itself,
-//! and costs a few look-ups for each call and a look at every request for each refusal: use it in every
-//! test.
+//! It stands between a queue and an elevator of any kind. Calls from the queue are checked against
+//! the queue's duties, answers of the elevator against its rules. It changes nothing, decides
+//! nothing itself, and costs a few look-ups for each call and a look at every request for each
+//! refusal: use it in every test.
 //!
 //! A broken rule panics with its name in brackets. The rules of
 //! [`elevator`](crate::elevator) are checked like this:
 //!
-//! - [dispatched-once]: a request that is dispatched, merged, joined or full is held; one that is inserted is
-//!   not.
+//! - [dispatched-once]: a request that is dispatched, merged, joined or full is held; one that is
+//!   inserted is not.
 //! - [held-requests-counted]: after each insert, join and dispatch, and when there is no work.
-//! - [work-is-given]: nothing is withheld from a hardware queue while no dispatched request is unfinished,
-//!   unless the elevator idles.
+//! - [work-is-given]: nothing is withheld from a hardware queue while no dispatched request is
+//!   unfinished, unless the elevator idles.
 //! - [idling-bounded]: after each dispatch that gave nothing although requests were held.
-//! - [one-finished-per-dispatch]: a request that finishes was dispatched, and has not finished since.
-//! - [joins-only-what-fits]: every request that the elevator names for a merge is held, and fits as it says.
-//! - [requests-only-lent]: a request that is dispatched is as it was when it was inserted or last grew.
+//! - [one-finished-per-dispatch]: a request that finishes was dispatched, and has not finished
+//!   since.
+//! - [joins-only-what-fits]: every request that the elevator names for a merge is held, and fits as
+//!   it says.
+//! - [requests-only-lent]: a request that is dispatched is as it was when it was inserted or last
+//!   grew.
 //! - [async-never-shut-out]: every answer is within its bounds.
 //!
 //! [elevator-starves-none] needs a stream of requests:
@@ -69,7 +72,8 @@ struct Idling {
 
 impl Checked {
     /// Checks `below`, which holds nothing, in a queue of `requests` requests
-    /// ([`QueueConfig::requests`](crate::request_queue::QueueConfig::requests)). Reserves all memory.
+    /// ([`QueueConfig::requests`](crate::request_queue::QueueConfig::requests)). Reserves all
+    /// memory.
     #[must_use]
     pub fn new(below: Box<dyn Elevator + Send>, requests: usize) -> Self {
         Self {
@@ -117,22 +121,24 @@ impl Checked {
         self.moved_at = self.now;
     }
 
-    /// Checks that an elevator that holds requests and gave none to `hctx` waits for a completion, or idles.
+    /// Checks that an elevator that holds requests and gave none to `hctx` waits for a completion,
+    /// or idles.
     fn check_withheld(&mut self, hctx: HctxId) {
         let Some(until) = self.below.poll_at(hctx) else {
             let may_withhold = self.dispatched > 0 || !self.holds_for(hctx);
             assert!(may_withhold, "[work-is-given] nothing for {hctx:?}, with nothing dispatched");
             return;
         };
-        // The queue would ask again and again at an instant that is not in the future. Nobody's next
-        // request can be expected before the first one has gone.
+        // The queue would ask again and again at an instant that is not in the future. Nobody's
+        // next request can be expected before the first one has gone.
         let latest = self.moved_at + IDLE_MAX;
         assert!(
             self.moves > 0 && self.now < until && until <= latest,
             "[idling-bounded] {hctx:?} gets nothing at {} until {until}, after {latest}",
             self.now
         );
-        // A later instant than before, with nothing gone in between: so an elevator could idle for ever.
+        // A later instant than before, with nothing gone in between: so an elevator could idle for
+        // ever.
         let now_named = Idling { until, at_move: self.moves };
         let before = core::mem::replace(&mut self.idling[hctx.index()], now_named);
         assert!(
@@ -143,16 +149,16 @@ impl Checked {
     }
 
     /// Notes that `id`, which was held, has left.
-    fn leaves(&mut self, id: RequestId, to: Whereabouts) {
+    fn remove_held(&mut self, id: RequestId, to: Whereabouts) {
         self.requests[id.index()] = to;
         self.held -= 1;
         self.check_len();
     }
 }
 
-/// Returns what an elevator holds of `request`: the properties that only a merge changes. The queue marks full
-/// requests by a flag.
-const fn held(request: &Request) -> Whereabouts {
+/// Returns what an elevator holds of `request`: the properties that only a merge changes. The queue
+/// marks full requests by a flag.
+const fn held_content(request: &Request) -> Whereabouts {
     Whereabouts::Held(Extent { flags: Flags::NONE, ..request.extent() }, request.hctx)
 }
 
@@ -175,7 +181,7 @@ impl Elevator for Checked {
 
     fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge) {
         self.check_held(id);
-        self.requests[id.index()] = held(&requests[id]);
+        self.requests[id.index()] = held_content(&requests[id]);
         self.below.merged(requests, id, merge);
     }
 
@@ -200,7 +206,7 @@ impl Elevator for Checked {
         self.check_held(kept);
         self.check_held(absorbed);
         self.below.joined(requests, kept, absorbed);
-        self.leaves(absorbed, Whereabouts::Elsewhere);
+        self.remove_held(absorbed, Whereabouts::Elsewhere);
     }
 
     fn unmergeable(&mut self, requests: &Requests, id: RequestId) {
@@ -210,7 +216,7 @@ impl Elevator for Checked {
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, now: Instant) {
         self.check_time(now);
-        let at = core::mem::replace(&mut self.requests[id.index()], held(&requests[id]));
+        let at = core::mem::replace(&mut self.requests[id.index()], held_content(&requests[id]));
         assert_eq!(at, Whereabouts::Elsewhere, "[dispatched-once] the queue inserts {id:?}");
         self.below.insert(requests, id, place, now);
         self.held += 1;
@@ -233,10 +239,10 @@ impl Elevator for Checked {
         };
         let before = self.requests[id.index()];
         assert!(self.is_held(id), "[dispatched-once] {id:?} is dispatched, which is {before:?}");
-        assert_eq!(held(&requests[id]), before, "[requests-only-lent] {id:?}");
+        assert_eq!(held_content(&requests[id]), before, "[requests-only-lent] {id:?}");
         self.dispatched += 1;
         self.note_move();
-        self.leaves(id, Whereabouts::Dispatched);
+        self.remove_held(id, Whereabouts::Dispatched);
         Some(id)
     }
 

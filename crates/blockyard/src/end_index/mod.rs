@@ -1,12 +1,12 @@
-//! Finds the request that a bio may merge with: the request touched last, then a hash by end sector.
+//! An index of merge candidates: the request touched last, then a hash by end sector.
 //!
-//! An [`EndIndex`] belongs to one elevator or one software queue. The indexes of all software queues share
-//! the nodes of their hashes, because a request is staged in one place at a time. A request may be
-//! filed under an older end sector than its own; whoever lets it grow files it again. Of requests with
-//! the same end the newest comes first.
+//! An [`EndIndex`] belongs to one elevator or one software queue. The indexes of all software
+//! queues share the nodes of their hashes, because a request is staged in one place at a time. A
+//! request may be filed under an older end sector than its own; whoever lets it grow files it
+//! again. Of requests with the same end the newest comes first.
 //!
-//! The index remembers the request filed last until it is removed. Only this request is tried for front merges, and
-//! for discards that merge as ranges wherever they lie.
+//! The index remembers the request filed last until it is removed. Only this request is tried for
+//! front merges, and for discards that merge as ranges wherever they lie.
 
 use crate::limits::Limits;
 use crate::merge::{Candidate, Extent, Fit, Merge, fit};
@@ -88,8 +88,8 @@ impl EndIndex {
     }
 }
 
-/// What [`fit`] says to `other` joining `id`, at the front only if `fronts`: the answer of an elevator
-/// that has found `id` in an order of its own.
+/// What [`fit`] says to `other` joining `id`, at the front only if `fronts`: the answer of an
+/// elevator that has found `id` in an order of its own.
 #[inline]
 #[must_use]
 pub fn candidate(
@@ -100,7 +100,8 @@ pub fn candidate(
     fronts: bool,
 ) -> Option<Candidate> {
     let request = requests[id].extent();
-    // A full request that touches at its front counts as no candidate either, or the caller would mark it full.
+    // A full request that touches at its front counts as no candidate either, or the caller would
+    // mark it full.
     let in_front = other.end_sector() == request.sector;
     match fit(&request, other, limits) {
         Fit::Join(Merge::Front) | Fit::TooBig if in_front && !fronts => None,

@@ -59,8 +59,8 @@ impl<D> Delayed<D> {
         Self::with_policy(below, Drawn { extra, draws }, tags)
     }
 
-    /// Delays by `extra`, from `now` on, the requests that come and those that have not completed: a delay counts from the
-    /// completion below, which may have been before.
+    /// Delays by `extra`, from `now` on, the requests that come and those that have not completed:
+    /// a delay counts from the completion below, which may have been before.
     ///
     /// # Panics
     ///

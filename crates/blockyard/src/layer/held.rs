@@ -52,7 +52,8 @@ impl Held {
         self.finished[slot].take()
     }
 
-    /// Makes every completion due at once, as that of a failed request if the request succeeded ([let-go-ends-held]).
+    /// Makes every completion due immediately, as that of a failed request if the request succeeded
+    /// ([let-go-ends-held]).
     pub(super) fn fail_all(&mut self) {
         let mut order = core::mem::take(&mut self.order).into_vec();
         order.iter_mut().for_each(|Reverse((due, ..))| *due = Instant::ZERO);

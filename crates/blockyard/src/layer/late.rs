@@ -1,7 +1,7 @@
 //! [`Late`]: completions pass up later than they come, by a policy.
 //!
-//! After a change of the policy, requests that are below or held here are as late as the new policy says: they count as
-//! taken at the change, in the order in which they came.
+//! After a change of the policy, requests that are below or held here are as late as the new policy
+//! says: they count as taken at the change, in the order in which they came.
 
 use super::held::Held;
 use super::tagged::{Slot, Tagged};
@@ -24,7 +24,8 @@ pub struct Lateness {
 
 /// Decides how late completions are.
 pub trait Policy {
-    /// Returns how late a request of `op` and so many sectors, which the device below accepts at `now`, is to complete.
+    /// Returns how late a request of `op` and so many sectors, which the device below accepts at
+    /// `now`, is to complete.
     fn lateness(&mut self, op: Op, sectors: u32, now: Instant) -> Lateness;
 }
 
@@ -42,7 +43,7 @@ struct Taken {
 
 impl Taken {
     /// Returns when a completion that came at this instant is to pass up.
-    fn due(&self, came: Instant) -> Instant {
+    fn due_at(&self, came: Instant) -> Instant {
         (came + self.lateness.after).max(self.lateness.not_before)
     }
 }
@@ -57,7 +58,7 @@ pub struct Late<D, P> {
     /// The place of the next request in the order.
     next_place: u64,
     held: Held,
-    /// Whether completions pass up at once ([let-go-ends-held]).
+    /// Whether completions pass up immediately ([let-go-ends-held]).
     lets_go: bool,
     /// Room for the requests in their order, at a change.
     in_order: Vec<(u64, Slot)>,
@@ -72,7 +73,8 @@ impl<D, P: Policy> Late<D, P> {
         Self { below, policy, taken, next_place: 0, held, lets_go: false, in_order }
     }
 
-    /// Fails the requests whose completions are held, and holds none from now on ([let-go-ends-held]).
+    /// Fails the requests whose completions are held, and holds none from now on
+    /// ([let-go-ends-held]).
     pub fn let_go(&mut self) {
         self.lets_go = true;
         self.held.fail_all();
@@ -95,7 +97,7 @@ impl<D, P: Policy> Late<D, P> {
         let taken = &self.taken;
         self.held.set_due(|slot| {
             let taken = taken[slot].expect("a request whose completion is held was taken");
-            taken.due(taken.came.expect("a completion that is held has come"))
+            taken.due_at(taken.came.expect("a completion that is held has come"))
         });
     }
 }
@@ -141,7 +143,7 @@ impl<D: Device, P: Policy> Device for Late<D, P> {
             let taken = self.taken[(finished.hctx, finished.tag)].as_mut();
             let taken = taken.expect("a request that the device below completes was taken");
             taken.came = Some(now);
-            let due = if self.lets_go { now } else { taken.due(now) };
+            let due = if self.lets_go { now } else { taken.due_at(now) };
             self.held.hold(finished, due);
         }
         let finished = self.held.next(now)?;

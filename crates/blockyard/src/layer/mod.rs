@@ -1,8 +1,8 @@
 //! Layers: devices over devices.
 //!
-//! A layer takes the calls of a [`Driver`](crate::driver::Driver), changes or records some of them, and
-//! passes them on to the [`Device`](crate::driver::Device) below, whose completions it passes up.
-//! Layers stack in any order; each is one value in the type of the next:
+//! A layer takes the calls of a [`Driver`](crate::driver::Driver), changes or records some of them,
+//! and passes them on to the [`Device`](crate::driver::Device) below, whose completions it passes
+//! up. Layers stack in any order; each is one value in the type of the next:
 //!
 //! ```
 //! use blockyard::device::null::NullDevice;
@@ -27,15 +27,17 @@
 //! - [`trace`]: reports every call to a sink.
 //!
 //! To the device below, a layer is the core: the layer must keep every promise of a
-//! [`Driver`](crate::driver::Driver)'s caller. All memory is reserved at construction, by the tags of
-//! the host: a layer holds no more requests than there are tags. A layer refuses nothing that the device below would
-//! accept, unless a fault says so; a limit delays completions. It reports a completion that it holds back itself, at
-//! the instant that its [`poll_at`](crate::driver::Device::poll_at) returns.
+//! [`Driver`](crate::driver::Driver)'s caller. All memory is reserved at construction, by the tags
+//! of the host: a layer holds no more requests than there are tags. A layer refuses nothing that
+//! the device below would accept, unless a fault says so; a limit delays completions. It reports a
+//! completion that it holds back itself, at the instant that its
+//! [`poll_at`](crate::driver::Device::poll_at) returns.
 //!
 //! # Rules
 //!
-//! - **[let-go-ends-held]** A layer that lets go fails every request whose completion it holds or has lost, and holds and
-//!   loses none from then on. A write that fails so may have reached the device below.
+//! - **[let-go-ends-held]** A layer that lets go fails every request whose completion it holds or
+//!   has lost, and holds and loses none from then on. A write that fails so may have reached the
+//!   device below.
 
 pub mod checked;
 pub mod delay;

@@ -51,7 +51,8 @@ impl Clock {
             self.at = now;
             self.carry = 0;
         }
-        // 4096 bytes at 3 a nanosecond are 1365 ns and a third; the third is carried to the next charge.
+        // 4096 bytes at 3 a nanosecond are 1365 ns and a third; the third is carried to the next
+        // charge.
         let parts = u128::from(amount) * 1_000_000_000 + u128::from(self.carry);
         let per_s = u128::from(self.per_s);
         let ns = u64::try_from(parts / per_s).unwrap_or(u64::MAX);
@@ -106,8 +107,8 @@ impl<D> Limited<D> {
         Self::with_policy(below, Charged::new(rates), tags)
     }
 
-    /// Limits to `rates`, from `now` on, the requests that come and those that have not completed, which are charged anew.
-    /// Nothing is owed for others.
+    /// Limits to `rates`, from `now` on, the requests that come and those that have not completed,
+    /// which are charged anew. Nothing is owed for others.
     ///
     /// # Panics
     ///

@@ -255,8 +255,8 @@ fn a_fault_that_swallows_the_last_request_ends_the_run_below() {
     assert_eq!(offered(fail, false), (Accept::Failed(Status::Medium), Vec::new()));
 }
 
-/// Checks [let-go-ends-held]: a completion that a layer holds or has lost passes up as an error, and later ones pass up as they
-/// come.
+/// Checks [let-go-ends-held]: a completion that a layer holds or has lost passes up as an error,
+/// and later ones pass up as they come.
 #[test]
 fn layers_that_let_go_end_what_they_hold() {
     let hour = Duration::from_secs(3600);

@@ -146,12 +146,12 @@ impl Bios {
 
     /// Whether a submitted bio begins to enter with `id`: the bio is whole, or `id` is its first
     /// part.
-    pub(crate) fn begins(&self, id: BioId) -> bool {
+    pub(crate) fn begins_bio(&self, id: BioId) -> bool {
         self.whole_of(id).is_none_or(|whole| self[id].sector == self[whole].sector)
     }
 
     /// Gives back a bio that was taken and never joined a request.
-    pub(crate) fn untake(&mut self, id: BioId) {
+    pub(crate) fn give_back(&mut self, id: BioId) {
         debug_assert_eq!(
             self.slots[id.index()].next,
             NONE,
@@ -162,10 +162,10 @@ impl Bios {
         if parent != NONE {
             self.slots[parent as usize].parts -= 1;
         }
-        self.free(id.0);
+        self.free_slot(id.0);
     }
 
-    fn free(&mut self, at: u32) {
+    fn free_slot(&mut self, at: u32) {
         debug_assert!(self.in_use > 0, "[bio-ends-once]: bio {at} is free already");
         self.slots[at as usize].next = self.free;
         self.free = at;
@@ -188,9 +188,11 @@ impl Bios {
         let mut at = first.0;
         let mut done = done;
         while at != NONE {
-            // The link is read first: the slot of a part is free, and in another chain, once the part has ended.
+            // The link is read first: the slot of a part is free, and in another chain, once the
+            // part has ended.
             let BioSlot { next, bio: Bio { sectors, .. }, .. } = self.slots[at as usize];
-            // Of bios of 8, 8 and 8 sectors with 12 done, the first ends well, and the other two fail.
+            // Of bios of 8, 8 and 8 sectors with 12 done, the first ends well, and the other two
+            // fail.
             let is_done = (1..=done).contains(&sectors);
             done = if is_done { done - sectors } else { 0 };
             self.end_part(at, if is_done { Status::Ok } else { status });
@@ -204,7 +206,7 @@ impl Bios {
         let whole = if parent == NONE {
             at
         } else {
-            self.free(at);
+            self.free_slot(at);
             parent
         };
         self.drop_part(BioId(whole), status);
@@ -237,7 +239,7 @@ impl Bios {
         let slot = self.slots.get(at as usize)?;
         let ended = Ended { bio: slot.bio, status: slot.status };
         self.ended_first = slot.next;
-        self.free(at);
+        self.free_slot(at);
         Some(ended)
     }
 

@@ -296,9 +296,9 @@ impl Requests {
         rq.ranges += u16::from(merge == Merge::Discard);
     }
 
-    /// Moves every bio of `absorbed` behind those of `kept` and makes `absorbed` idle. The earlier start
-    /// time is kept.
-    pub(crate) fn join(
+    /// Moves every bio of `absorbed` behind those of `kept` and makes `absorbed` idle. The earlier
+    /// start time is kept.
+    pub(crate) fn join_bios(
         &mut self,
         kept: RequestId,
         absorbed: RequestId,
@@ -326,7 +326,7 @@ impl Requests {
 
     /// Makes `id` idle.
     #[inline]
-    pub(crate) fn release(&mut self, id: RequestId) -> Released {
+    pub(crate) fn make_idle(&mut self, id: RequestId) -> Released {
         debug_assert_ne!(
             self[id].state,
             State::Idle,

@@ -2,10 +2,10 @@
 //!
 //! # Rules
 //!
-//! - **[steps-from-flags]** The steps follow from the bio and the device. Without a volatile cache there
-//!   are none: the flags are dropped, and a bio that is only a flush ends at once. With one, PREFLUSH
-//!   asks for a flush before the data, and FUA for a flush after it unless the device has FUA of its own
-//!   ([`Limits::fua`], which applies to writes only).
+//! - **[steps-from-flags]** The steps follow from the bio and the device. Without a volatile cache
+//!   there are none: the flags are dropped, and a bio that is only a flush ends immediately. With
+//!   one, PREFLUSH asks for a flush before the data, and FUA for a flush after it unless the device
+//!   has FUA of its own ([`Limits::fua`], which applies to writes only).
 
 use crate::bio::{Bio, Flags, Op};
 use crate::limits::Limits;

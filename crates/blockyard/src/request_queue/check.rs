@@ -1,4 +1,4 @@
-//! Which bios a queue takes, and whether one fits into a request.
+//! The check of a submitted bio: accepted or refused, whole or to be split.
 
 use super::RequestQueue;
 use crate::bio::{Bio, Flags, Op};
@@ -9,7 +9,8 @@ use crate::status::SubmitError;
 use crate::unit::CpuId;
 
 impl RequestQueue {
-    /// Checks a bio. Returns its flags as they hold on this device, and whether it fits into one request.
+    /// Checks a bio. Returns its flags as they hold on this device, and whether it fits into one
+    /// request.
     #[inline(always)]
     pub(super) fn check(&self, cpu: CpuId, bio: &Bio) -> Result<(Flags, bool), SubmitError> {
         if cpu.index() >= self.plugs.len() {
@@ -60,7 +61,8 @@ impl RequestQueue {
     }
 }
 
-/// Checks the sectors of `bio`, an operation of at most `max_sectors` for each request. Returns whether it fits into one.
+/// Checks the sectors of `bio`, an operation of at most `max_sectors` for each request. Returns
+/// whether it fits into one.
 #[inline(always)]
 fn check_range(bio: &Bio, limits: &Limits, max_sectors: u32) -> Result<bool, SubmitError> {
     let end = bio.sector.checked_add(u64::from(bio.sectors));

@@ -28,7 +28,8 @@ pub struct QueueConfig {
     /// The most requests that one run passes to the driver.
     pub run_batch_max: u32,
     /// The time after which the driver is asked about a request that it owns
-    /// ([`Driver::timed_out`](crate::driver::Driver::timed_out)), at whole seconds. [`Duration::MAX`]: never.
+    /// ([`Driver::timed_out`](crate::driver::Driver::timed_out)), at whole seconds.
+    /// [`Duration::MAX`]: never.
     pub timeout: Duration,
 }
 
@@ -80,7 +81,7 @@ impl QueueConfig {
         self.policies.sched_depth.tags(device_depth) + u32::from(tags.reserved)
     }
 
-    /// The most submitters that are woken at once.
+    /// The most submitters that are woken by one call.
     pub(super) fn max_woken(&self, tags: &TagSetConfig) -> usize {
         let lines_per_hctx = 1 + usize::from(tags.reserved > 0);
         let lines = if self.has_elevator() { self.map.hctxs() * lines_per_hctx } else { 0 };

@@ -1,4 +1,4 @@
-//! Where a split bio stands whose parts have not all entered.
+//! The position of a split bio whose parts have not all entered.
 
 use crate::request::BioId;
 use crate::unit::{CpuId, HctxId};

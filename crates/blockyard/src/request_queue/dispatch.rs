@@ -61,21 +61,23 @@ impl RequestQueue {
         self.has_bypassing(hctx) || !self.dispatch_list(hctx).is_empty()
     }
 
-    /// Whether the elevator has requests for `hctx`, of those that wait beside the `taken` ones.
+    /// Whether the elevator has requests for `hctx`, of those that wait in addition to the `taken`
+    /// ones.
     fn has_sorted(&self, hctx: HctxId, taken: u32) -> bool {
         let elevator = self.elevator.as_ref().filter(|_| self.waiting() > taken);
         elevator.is_some_and(|elevator| elevator.has_work(hctx))
     }
 
-    /// Returns the instant until which the elevator, which gave no request to `hctx`, waits for a better one
-    /// ([idling-bounded]).
+    /// Returns the instant until which the elevator, which gave no request to `hctx`, waits for a
+    /// better one ([idling-bounded]).
     pub(super) fn idles_until(&self, hctx: HctxId) -> Option<Instant> {
         self.elevator.as_ref()?.poll_at(hctx)
     }
 
     /// Returns how many requests one batch takes out of the elevator.
     fn batch_of(&self, hctx: HctxId) -> u32 {
-        // While the device refuses, requests leave the elevator one by one: those that stay can still merge.
+        // While the device refuses, requests leave the elevator one by one: those that stay can
+        // still merge.
         let busy = self.hctxs[hctx.index()].busy.is_busy();
         let batches = self.policies.dispatch == Dispatch::Budget
             && self.policies.model == Model::Multi
@@ -104,7 +106,7 @@ impl RequestQueue {
 
     /// Appends refused requests to the dispatch list of `hctx`; constant time. They hold no budget,
     /// and no tag that is not their own.
-    fn keep(&mut self, hctx: HctxId, refused: &mut List) {
+    fn keep_refused(&mut self, hctx: HctxId, refused: &mut List) {
         debug_assert!(
             refused.iter_back(&self.requests).all(|id| self.requests[id].budget.is_none()),
             "[budget-given-back]: a request on the dispatch list has a budget"
@@ -132,7 +134,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if self.queue.is_quiesced() {
             return self.hold_run(hctx, Hold::Quiesced); // [quiesced-sends-none]
         }
-        // Three sources, in this order. A refusal on the way ends the run: the next request would be refused, too.
+        // Three sources, in this order. A refusal on the way ends the run: the next request would
+        // be refused, too.
         let first = self.send_direct(hctx);
         let stop = match first.or_else(|| self.send_dispatch_list(hctx)) {
             Some(stop) => stop,
@@ -158,7 +161,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let reserved = rq.flags.contains(Flags::RESERVED);
         let direct = &mut self.queue.hctxs[rq.hctx.index()].direct;
         if reserved {
-            direct.push_front(&mut self.queue.requests, id); // requests before it may lack a tag that is not reserved
+            // Requests before it may lack a tag that is not reserved.
+            direct.push_front(&mut self.queue.requests, id);
         } else {
             direct.push_back(&mut self.queue.requests, id);
         }
@@ -179,10 +183,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 self.queue.hctxs[hctx.index()].busy.run_ended(false); // all others were sent
                 break None;
             };
-            let Sent { held, left, .. } = self.send(hctx, batch);
+            let Sent { held, left, .. } = self.send_batch(hctx, batch);
             list = left;
-            // The first request that was not sent may lack a reserved tag. It steps aside, and the ones behind it go on:
-            // most need another kind of tag.
+            // The first request that was not sent may lack a reserved tag. It steps aside, and the
+            // ones behind it go on: most need another kind of tag.
             let Some(id) = list.first() else { break held };
             let lacks_reserved =
                 held == Some(Hold::Tag) && self.queue.requests[id].flags.contains(Flags::RESERVED);
@@ -209,8 +213,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
         let mut list = core::mem::take(kept);
         let batch = Batch::take(&mut self.queue.requests, &mut list)?;
-        let mut sent = self.send(hctx, batch);
-        self.queue.keep(hctx, &mut sent.left);
+        let mut sent = self.send_batch(hctx, batch);
+        self.queue.keep_refused(hctx, &mut sent.left);
         if self.queue.policies.dispatch == Dispatch::DrainAll {
             // As in Linux 4.13: without an elevator the run ends. With one it continues if the list
             // made no progress at all, and takes one more request out of the reach of merging.
@@ -234,18 +238,19 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             if !self.queue.has_sorted(hctx, 0) {
                 return RunStop::Idle;
             }
-            let batch = match self.gather(hctx) {
+            let batch = match self.gather_batch(hctx) {
                 Ok(batch) => batch,
                 Err(hold) => return self.hold_run(hctx, hold),
             };
-            let mut sent = self.send(hctx, batch);
+            let mut sent = self.send_batch(hctx, batch);
             total += sent.count;
             self.queue.runs.use_room(sent.count);
             if let Some(hold) = sent.held {
                 self.keep_batch(hctx, &mut sent.left, hold);
                 return RunStop::Held(hold);
             }
-            // More may be left, but another hardware queue, or a flush that has come meanwhile, is to have its turn.
+            // More may be left, but another hardware queue, or a flush that has come meanwhile, is
+            // to have its turn.
             if total >= self.queue.run_batch_max || self.queue.has_bypassing(hctx) {
                 self.queue.runs.mark(hctx, true);
                 return RunStop::Batch;
@@ -255,12 +260,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Takes requests out of the elevator, which has some for `hctx`: one, or under budget
     /// ([budget-given-back]) as many as one batch has. Fails with the reason if it cannot take any.
-    fn gather(&mut self, hctx: HctxId) -> Result<Batch, Hold> {
+    fn gather_batch(&mut self, hctx: HctxId) -> Result<Batch, Hold> {
         let mut newest = self.take_sorted(hctx)?;
         let mut batch = Batch::of(newest);
-        // Without a tag the batch ends: the requests that cannot go now can still merge in the elevator.
-        // Whether there are more is checked before budget is taken, so that a run with nothing more to
-        // take is not reported as held for lack of budget.
+        // Without a tag the batch ends: the requests that cannot go now can still merge in the
+        // elevator. Whether there are more is checked before budget is taken, so that a run with
+        // nothing more to take is not reported as held for lack of budget.
         while self.has_driver_tag_for(newest)
             && self.queue.has_sorted(hctx, batch.len())
             && batch.len() < self.queue.batch_of(hctx)
@@ -290,7 +295,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return Err(Hold::Order);
         };
         self.queue.requests[id].sorted = true;
-        self.scheduled(id, budget);
+        self.note_scheduled(id, budget);
         Ok(id)
     }
 
@@ -310,21 +315,21 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         if one_by_one { self.pull_in_turn(hctx) } else { self.pull_all(hctx) }
     }
 
-    /// Pulls all requests of every software queue at once.
+    /// Pulls all requests of every software queue, as one batch.
     fn pull_all(&mut self, hctx: HctxId) -> RunStop {
         let mut list = List::new();
         // All of one software queue, then all of the next, in the order of the processors.
         while let Some(feeder) = self.queue.hctxs[hctx.index()].pending.next_wrapping(0) {
             while let Some(id) = self.queue.pop_feeder(hctx, feeder) {
-                self.scheduled(id, None);
+                self.note_scheduled(id, None);
                 list.push_back(&mut self.queue.requests, id);
             }
         }
         let Some(batch) = Batch::take(&mut self.queue.requests, &mut list) else {
             return RunStop::Idle;
         };
-        let mut sent = self.send(hctx, batch);
-        self.queue.keep(hctx, &mut sent.left);
+        let mut sent = self.send_batch(hctx, batch);
+        self.queue.keep_refused(hctx, &mut sent.left);
         sent.held.map_or(RunStop::Idle, RunStop::Held)
     }
 
@@ -341,14 +346,15 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                     return self.hold_run(hctx, Hold::Budget); // [budget-given-back]
                 }
             }
-            // Each run goes on behind the software queue where the last one stopped, so that none is always first.
+            // Each run goes on behind the software queue where the last one stopped, so that none
+            // is always first.
             let feeder = self.queue.hctxs[hctx.index()].next_pending_feeder();
             let id = feeder.and_then(|feeder| self.queue.pop_feeder(hctx, feeder));
             let id = id.expect("a pending software queue holds a request");
-            self.scheduled(id, budget);
-            let mut sent = self.send(hctx, Batch::of(id));
+            self.note_scheduled(id, budget);
+            let mut sent = self.send_batch(hctx, Batch::of(id));
             if let Some(hold) = sent.held {
-                self.queue.keep(hctx, &mut sent.left);
+                self.queue.keep_refused(hctx, &mut sent.left);
                 return RunStop::Held(hold);
             }
             if self.queue.has_bypassing(hctx) {
@@ -360,12 +366,12 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     }
 
     /// Notes that `id` has left the elevator or software queue.
-    fn scheduled(&mut self, id: RequestId, budget: Option<Budget>) {
+    fn note_scheduled(&mut self, id: RequestId, budget: Option<Budget>) {
         let rq = &mut self.queue.requests[id];
         rq.times.scheduled = self.now;
         debug_assert!(rq.budget.is_none(), "[budget-given-back]: request {} has a budget", id.0);
         rq.budget = budget;
-        self.emit(Action::Schedule, id);
+        self.emit_request(Action::Schedule, id);
     }
 
     fn return_unused(&mut self, budget: Option<Budget>) {
@@ -374,7 +380,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Offers a request of `hctx` to the driver without staging it. Returns whether the driver accepted it.
+    /// Offers a request of `hctx` to the driver without staging it. Returns whether the driver
+    /// accepted it.
     ///
     /// A request without budget is staged, where it can merge; a refused request joins the dispatch
     /// list. Both hold the hardware queue ([no-lost-wake-up]): another run at this instant would
@@ -394,7 +401,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             NotIssued::OthersFirst
         } else {
             self.queue.requests[id].times.scheduled = self.now;
-            let Accept::Busy(busy) = self.offer(id, last) else { return true };
+            let Accept::Busy(busy) = self.offer_request(id, last) else { return true };
             NotIssued::Refused(busy)
         };
         self.stage_unissued(id, why);
@@ -413,7 +420,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             }
             NotIssued::OthersFirst => {
                 self.put_budget(id); // [no-overtaking-staged]
-                self.insert(self.queue.map.kind_serving(cpu, hctx), id);
+                self.insert_request(self.queue.map.kind_serving(cpu, hctx), id);
                 return self.queue.runs.mark(hctx, false);
             }
             NotIssued::Refused(busy) => {
@@ -425,20 +432,21 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 return;
             }
         };
-        self.insert(self.queue.map.kind_serving(cpu, hctx), id);
+        self.insert_request(self.queue.map.kind_serving(cpu, hctx), id);
         let _ = self.hold_run(hctx, hold);
     }
 
-    /// Like [`RequestQueue::keep`] for a batch from the elevator: its requests may be for several hardware
-    /// queues, and each may hold budget or a tag.
+    /// Like [`RequestQueue::keep_refused`] for a batch from the elevator: its requests may be for
+    /// several hardware queues, and each may hold budget or a tag.
     fn keep_batch(&mut self, hctx: HctxId, refused: &mut List, hold: Hold) {
         while let Some(id) = refused.pop_front(&mut self.queue.requests) {
             self.release_holdings(id);
-            // An elevator with one order for the queue may have given a request of another hardware queue, which sends it.
+            // An elevator with one order for the queue may have given a request of another hardware
+            // queue, which sends it.
             let own = self.queue.requests[id].hctx;
             let mut alone = List::new();
             alone.push_back(&mut self.queue.requests, id);
-            self.queue.keep(own, &mut alone);
+            self.queue.keep_refused(own, &mut alone);
             if own != hctx {
                 debug_assert!(hold != Hold::Tag, "only the last of a batch may lack a tag");
                 let _ = self.hold_run(own, hold);

@@ -1,4 +1,4 @@
-//! The way back: completions, requeues, and the runs and submitters that can continue because of them.
+//! The way back: completions, requeues, and the runs and wake-ups that they cause.
 
 use super::turn::Turn;
 use super::{NotInFlight, RequestQueue, is_in_flight};
@@ -168,7 +168,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     ) -> Result<(), NotInFlight> {
         let id = self.take_back(hctx, tag)?;
         self.host.driver.finish(self.queue.id, hctx, tag, &self.queue.requests[id]);
-        self.finish(id, sectors, status);
+        self.finish_request(id, sectors, status);
         self.restart_waiting();
         Ok(())
     }
@@ -179,7 +179,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         self.queue.requests[id].prepared = false;
         self.stage_again(id);
         let rq = &mut self.queue.requests[id];
-        // A flush, or data behind one, never was in the elevator: it goes to the front of the dispatch list.
+        // A flush, or data behind one, never was in the elevator: it goes to the front of the
+        // dispatch list.
         match &mut self.queue.elevator {
             Some(elevator) if rq.sorted => {
                 elevator.finished(id, rq, self.now);
@@ -193,7 +194,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     fn requeue_prepared(&mut self, hctx: HctxId, tag: DriverTag) -> Result<(), NotInFlight> {
         let id = self.take_back(hctx, tag)?;
-        // Nothing may merge with a request that stays prepared, so it does not go back into the elevator.
+        // Nothing may merge with a request that stays prepared, so it does not go back into the
+        // elevator.
         self.stage_again(id);
         self.leave_elevator(id);
         self.queue.dispatch_next(id);
@@ -219,7 +221,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         );
         self.queue.requests[id].state = State::Staged;
         self.release_holdings(id);
-        self.emit(Action::Requeue, id);
+        self.emit_request(Action::Requeue, id);
         self.queue.runs.mark(self.queue.requests[id].hctx, true);
     }
 
@@ -232,10 +234,11 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Moves `id`, of which the driver has transferred the first `done` sectors in any case, to its next step, or ends it. Its
-    /// budget, driver tag and scheduler tag are given back, in this order.
+    /// Moves `id`, of which the driver has transferred the first `done` sectors in any case, to its
+    /// next step, or ends it. Its budget, driver tag and scheduler tag are given back, in this
+    /// order.
     #[inline(always)]
-    pub(super) fn finish(&mut self, id: RequestId, done: u32, status: Status) {
+    pub(super) fn finish_request(&mut self, id: RequestId, done: u32, status: Status) {
         debug_assert!(
             matches!(self.queue.requests[id].state(), State::Staged | State::InFlight),
             "[request-life-cycle]: request {} finishes twice",
@@ -244,7 +247,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = &mut self.queue.requests[id];
         rq.state = State::Complete;
         rq.done = done;
-        self.emit(Action::Complete(status), id);
+        self.emit_request(Action::Complete(status), id);
         // The elevator hears of it first: its token may be what the next request needs.
         self.leave_elevator(id);
         self.release_holdings(id);
@@ -263,7 +266,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     #[inline(always)]
     pub(super) fn end_bios(&mut self, id: RequestId, status: Status) {
         debug_assert!(!self.queue.is_flush(id), "a flush command carries no bio");
-        let Released { first, done, hctx } = self.queue.requests.release(id);
+        let Released { first, done, hctx } = self.queue.requests.make_idle(id);
         self.queue.bios.end_chain(first, done, status);
         self.put_request_tag(hctx, id);
     }
@@ -272,7 +275,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// ([no-lost-wake-up]).
     #[inline(always)]
     pub(super) fn restart_waiting(&mut self) {
-        // Budget makes room for one request at a time; before it, Linux ran every hardware queue that waited.
+        // Budget makes room for one request at a time; before it, Linux ran every hardware queue
+        // that waited.
         if self.queue.policies.dispatch == Dispatch::Budget {
             self.queue.runs.give_turn();
         } else {

@@ -1,7 +1,7 @@
 //! The way in: a bio is checked, cut to the limits, merged, or given a request and staged.
 //!
-//! A split bio that has begun to enter gets the next tag of its hardware queue: a later bio that merges with nothing is
-//! refused a tag until every part of the split bio has one.
+//! A split bio that has begun to enter gets the next tag of its hardware queue: a later bio that
+//! merges with nothing is refused a tag until every part of the split bio has one.
 
 use super::RequestQueue;
 use super::cursor::Cursor;
@@ -25,8 +25,8 @@ impl RequestQueue {
     ///
     /// The bio is cut to the device's limits. It merges with a waiting request, or gets a request
     /// of its own, which waits on the processor's plug if there is one and is staged otherwise (or,
-    /// without an elevator, offered to the driver at once if the design does so). `now` must not be
-    /// earlier than in any previous call.
+    /// without an elevator, offered to the driver immediately if the design does so). `now` must
+    /// not be earlier than in any previous call.
     ///
     /// # Errors
     ///
@@ -64,9 +64,9 @@ impl RequestQueue {
         Turn::new(self, host, now).wait(cpu, bio, waiter)
     }
 
-    /// Notes that `bio` from `cpu`, which had been refused for lack of a tag, has entered after its waiter was named.
-    /// Those that wait later then sleep in the order of Linux ([woken-takes-next-queue]); without this call their
-    /// order is another one, as fair.
+    /// Notes that `bio` from `cpu`, which had been refused for lack of a tag, has entered after its
+    /// waiter was named. Those that wait later then sleep in the order of Linux
+    /// ([woken-takes-next-queue]); without this call their order is another one, as fair.
     ///
     /// # Panics
     ///
@@ -104,10 +104,10 @@ impl RequestQueue {
         }
     }
 
-    /// Whether a bio that has not begun to enter must wait behind a split one that has, and lacks a tag of the
-    /// same kind.
+    /// Whether a bio that has not begun to enter must wait behind a split one that has, and lacks a
+    /// tag of the same kind.
     fn must_wait_behind_split(&self, bio: BioId, hctx: HctxId) -> bool {
-        self.bios.begins(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
+        self.bios.begins_bio(bio) && self.waits_among(self.cursors.iter(), hctx, bio)
     }
 
     /// Whether one of `cursors` waits for a tag of the kind that `bio` needs on `hctx`.
@@ -203,7 +203,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return Ok(());
         }
         let entered = if fits {
-            self.enter(cpu, whole, &bio, true)
+            self.enter_bio(cpu, whole, &bio, true)
         } else if nowait {
             Err(SubmitError::WouldBlock)
         } else {
@@ -218,7 +218,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             })
         };
         if let Err(refused) = entered {
-            self.queue.bios.untake(whole);
+            self.queue.bios.give_back(whole);
             return Err(if nowait { SubmitError::WouldBlock } else { refused });
         }
         Ok(())
@@ -229,7 +229,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let reserved = bio.flags.contains(Flags::RESERVED);
         let frozen = self.queue.is_frozen();
         match self.queue.sched_tags.get_mut(hctx.index()) {
-            // Nobody waits for a queue that ends: the waiter is woken, submits again, and is refused for good.
+            // Nobody waits for a queue that ends: the waiter is woken, submits again, and is
+            // refused for good.
             _ if self.queue.pauses.draining => {
                 let woken = &mut self.queue.woken;
                 if woken.len() == woken.capacity() {
@@ -295,8 +296,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             .take_part(cursor.whole, cursor.sector, sectors, segments)
             .ok_or(SubmitError::TooManyBios)?;
         let carried = self.queue.bios[part];
-        if let Err(refused) = self.enter(cursor.cpu, part, &carried, cursor.plugs) {
-            self.queue.bios.untake(part);
+        if let Err(refused) = self.enter_bio(cursor.cpu, part, &carried, cursor.plugs) {
+            self.queue.bios.give_back(part);
             return Err(refused);
         }
         cursor.sector += u64::from(sectors);
@@ -318,8 +319,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     pub(super) fn enter_waiting_splits(&mut self) {
         for waiting in (0..self.queue.cursors.len()).rev() {
             let Some(mut cursor) = self.queue.cursors.pop_front() else { return };
-            // The cursors rotate once. Those that were looked at before are behind the first `waiting` ones: they are older,
-            // and wait on.
+            // The cursors rotate once. Those that were looked at before are behind the first
+            // `waiting` ones: they are older, and wait on.
             let older = self.queue.cursors.iter().skip(waiting);
             let stands_behind = self.queue.waits_among(older, cursor.hctx, cursor.whole);
             if stands_behind {
@@ -334,7 +335,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Merges a bio within the limits, or gives it a request, which may wait on the plug if it
     /// `plugs`.
     #[inline(always)]
-    fn enter(
+    fn enter_bio(
         &mut self,
         cpu: CpuId,
         bio: BioId,
@@ -349,7 +350,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let hctx = self.queue.map.serving(kind, cpu);
         debug_assert!(
             !self.queue.is_frozen()
-                || !self.queue.bios.begins(bio)
+                || !self.queue.bios.begins_bio(bio)
                 || self.queue.bios.whole_of(bio).is_some(),
             "[frozen-admits-none]: bio {bio:?} enters a frozen queue"
         );
@@ -357,7 +358,9 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             return Err(SubmitError::NoTag);
         }
         let Some((id, driver_tag)) = self.take_request(hctx, carried) else {
-            self.note_idle(); // A queue that asks for a tag shares the tags, even in vain ([tags-shared-fairly]).
+            // A queue that asks for a tag shares the tags, even if it gets none
+            // ([tags-shared-fairly]).
+            self.note_idle();
             return Err(SubmitError::NoTag);
         };
         self.emit_entered(cpu, bio);
@@ -367,7 +370,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let rq = self.queue.requests.start(id, bio, carried, cpu, hctx, self.now);
         rq.driver_tag = driver_tag;
         rq.steps = steps;
-        self.emit(Action::GetRequest, id);
+        self.emit_request(Action::GetRequest, id);
         if !steps.is_empty() && !self.begin_sequence(id) {
             return Ok(());
         }
@@ -397,7 +400,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             })?;
             return Some((RequestId(first + u32::from(tag.0)), Some(tag)));
         };
-        // With 64 tags, kyber lets asynchronous requests have 48, so that a synchronous one mostly finds a tag.
+        // With 64 tags, kyber lets asynchronous requests have 48, so that a synchronous one mostly
+        // finds a tag.
         let tag = if reserved {
             tags.take_reserved()?
         } else {
@@ -464,8 +468,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let Fit::Join(how) = fit(&front, &back, &self.queue.limits) else { return };
         elevator.joined(&mut self.queue.requests, kept, absorbed);
         debug_assert_ne!(kept, absorbed, "a request is its own neighbour");
-        self.emit(Action::Join, absorbed);
-        self.queue.requests.join(kept, absorbed, &mut self.queue.bios, how);
+        self.emit_request(Action::Join, absorbed);
+        self.queue.requests.join_bios(kept, absorbed, &mut self.queue.bios, how);
         if let Some(elevator) = &mut self.queue.elevator {
             elevator.merged(&self.queue.requests, kept, how);
         }
@@ -483,7 +487,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.release_plug(cpu, false);
         }
         if self.queue.plugs[cpu.index()].list.is_empty() {
-            self.emit(Action::Plug, id);
+            self.emit_request(Action::Plug, id);
         }
         self.queue.plugs[cpu.index()].add(&mut self.queue.requests, id);
     }
@@ -494,10 +498,11 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let mut list = core::mem::take(&mut self.queue.plugs[cpu.index()].list);
         if let Some(first) = list.first() {
             let requests = u16::try_from(list.len()).expect("a plug holds 32 requests at most");
-            self.emit(Action::Unplug { requests, sleeping }, first);
+            self.emit_request(Action::Unplug { requests, sleeping }, first);
         }
-        // A submitter that is about to sleep leaves the work to others. Otherwise the batch goes straight to the driver, until
-        // the driver refuses one: those behind it are staged, where they can merge.
+        // A submitter that is about to sleep leaves the work to others. Otherwise the batch goes
+        // straight to the driver, until the driver refuses one: those behind it are staged, where
+        // they can merge.
         let mut direct = self.queue.issues_directly && !sleeping;
         let mut uncommitted = None;
         while let Some(id) = list.pop_front(&mut self.queue.requests) {
@@ -513,7 +518,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             } else {
                 // A neighbour may have been inserted since this request was plugged.
                 if !self.join_staged(id) {
-                    self.insert(self.queue.map.kind_serving(cpu, hctx), id);
+                    self.insert_request(self.queue.map.kind_serving(cpu, hctx), id);
                 }
                 self.queue.runs.mark(hctx, sleeping);
             }
@@ -524,20 +529,20 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// request from a plug, it cannot touch anything that came since.
     #[inline(always)]
     fn stage_batch_of_one(&mut self, kind: usize, hctx: HctxId, id: RequestId) {
-        self.emit(Action::Plug, id);
-        self.emit(Action::Unplug { requests: 1, sleeping: false }, id);
+        self.emit_request(Action::Plug, id);
+        self.emit_request(Action::Unplug { requests: 1, sleeping: false }, id);
         if self.queue.issues_directly {
             self.issue_directly(id, hctx, true);
             return;
         }
-        self.insert(kind, id);
+        self.insert_request(kind, id);
         self.queue.runs.mark(hctx, false);
     }
 
     /// Stages a request that is not part of a batch.
     fn stage_alone(&mut self, kind: usize, hctx: HctxId, id: RequestId) {
-        // On a device that was busy, the request waits, so that others can join it; but a synchronous one, among several
-        // hardware queues, goes at once.
+        // On a device that was busy, the request waits, so that others can join it; but a
+        // synchronous one, among several hardware queues, goes immediately.
         let state = &self.queue.hctxs[hctx.index()];
         let lone_queue = self.queue.hctxs.len() == 1;
         let held_back = state.busy.is_busy() && (lone_queue || !self.queue.requests[id].is_sync());
@@ -545,19 +550,19 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             self.issue_directly(id, hctx, true);
             return;
         }
-        self.insert(kind, id);
+        self.insert_request(kind, id);
         self.queue.runs.mark(hctx, self.queue.policies.runs_deferred());
     }
 
     /// Puts a request into the elevator, or the software queue of its processor for `kind`.
-    pub(super) fn insert(&mut self, kind: usize, id: RequestId) {
+    pub(super) fn insert_request(&mut self, kind: usize, id: RequestId) {
         debug_assert_eq!(
             self.queue.requests[id].state(),
             State::Staged,
             "[request-life-cycle]: request {}",
             id.0
         );
-        self.emit(Action::Insert, id);
+        self.emit_request(Action::Insert, id);
         if let Some(elevator) = &mut self.queue.elevator {
             return elevator.insert(&mut self.queue.requests, id, Place::Sorted, self.now);
         }
@@ -577,8 +582,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             elevator.find_merge(&self.queue.requests, &self.queue.limits, from, &extent, false);
         let Some(Candidate::Join(kept, merge)) = found else { return false };
         debug_assert_ne!(kept, id, "[on-one-list]: a request to insert is staged already");
-        self.emit(Action::Join, id);
-        self.queue.requests.join(kept, id, &mut self.queue.bios, merge);
+        self.emit_request(Action::Join, id);
+        self.queue.requests.join_bios(kept, id, &mut self.queue.bios, merge);
         if let Some(elevator) = &mut self.queue.elevator {
             elevator.merged(&self.queue.requests, kept, merge);
         }
@@ -596,7 +601,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let Some(whole) = self.queue.bios.whole_of(bio) else {
             return self.emit_bio(Action::Queue, cpu, bio);
         };
-        if self.queue.bios.begins(bio) {
+        if self.queue.bios.begins_bio(bio) {
             self.emit_bio(Action::Queue, cpu, whole);
         }
         if self.queue.bios[bio].end_sector() < self.queue.bios[whole].end_sector() {

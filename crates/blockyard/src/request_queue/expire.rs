@@ -2,11 +2,11 @@
 //!
 //! # Rules
 //!
-//! - **[asked-each-timeout]** The driver is asked once about a request that it has owned for the queue's
-//!   timeout, at the next whole second. If the driver still waits for it, it is asked again after another
-//!   timeout.
-//! - **[first-end-wins]** Between a late completion and [`TimedOut::Ended`] the first wins. The other finds
-//!   nothing in flight under the tag and changes nothing.
+//! - **[asked-each-timeout]** The driver is asked once about a request that it has owned for the
+//!   queue's timeout, at the next whole second. If the driver still waits for it, it is asked again
+//!   after another timeout.
+//! - **[first-end-wins]** Between a late completion and [`TimedOut::Ended`] the first wins. The
+//!   other finds nothing in flight under the tag and changes nothing.
 
 use super::number::{hctx_id, request_id};
 use super::turn::Turn;
@@ -64,7 +64,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Asks the driver about a request ([asked-each-timeout]).
     fn timed_out(&mut self, id: RequestId) {
-        self.emit(Action::TimedOut, id);
+        self.emit_request(Action::TimedOut, id);
         let rq = &self.queue.requests[id];
         let hctx = rq.hctx;
         let tag = rq.driver_tag.expect("a request in flight has a driver tag");

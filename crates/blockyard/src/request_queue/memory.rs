@@ -14,21 +14,23 @@ use crate::software_queue::SoftwareQueue;
 use crate::tag::{TagPool, TagSetConfig};
 
 impl QueueConfig {
-    /// The heap that a queue with this configuration takes on a host with these tags, in bytes: all of
-    /// it, from [`RequestQueue::new`](super::RequestQueue::new) to its drop, with the configuration's
-    /// own maps. It is exact, for maps as [`QueueMap`](crate::hardware_queue::QueueMap) makes them.
+    /// The heap that a queue with this configuration takes on a host with these tags, in bytes: all
+    /// of it, from [`RequestQueue::new`](super::RequestQueue::new) to its drop, with the
+    /// configuration's own maps. It is exact, for maps as
+    /// [`QueueMap`](crate::hardware_queue::QueueMap) makes them.
     ///
     /// What an allocator adds to each of the pieces comes on top. So does what others own: the host
-    /// ([`Host::memory`](crate::host::Host::memory)), the driver, the payload, and an elevator of the
-    /// embedder's own.
+    /// ([`Host::memory`](crate::host::Host::memory)), the driver, the payload, and an elevator of
+    /// the embedder's own.
     ///
     /// # Defaults for small systems
     ///
-    /// [`QueueConfig::new`] has room for the submitters of a server: with mq-deadline and 32 tags a queue
-    /// takes 349 kB on a 64-bit machine. Of these, each bio of [`Self::max_bios`] takes 72 bytes and each
-    /// waiter of [`Self::max_waiters`] 40 (16 without an elevator, for which the host takes 16 more); a
-    /// request takes 112 (184 with mq-deadline). A small system sets `max_bios` to the most bios that it
-    /// has at once, counting the parts of split ones, and `max_waiters` to 0 if no submitter waits.
+    /// [`QueueConfig::new`] has room for the submitters of a server: with mq-deadline and 32 tags a
+    /// queue takes 349 kB on a 64-bit machine. Of these, each bio of [`Self::max_bios`] takes 72
+    /// bytes and each waiter of [`Self::max_waiters`] 40 (16 without an elevator, for which the
+    /// host takes 16 more); a request takes 112 (184 with mq-deadline). A small system sets
+    /// `max_bios` to the most bios that it has at the same time, counting the parts of split ones,
+    /// and `max_waiters` to 0 if no submitter waits.
     ///
     /// ```
     /// use blockyard::host::Host;

@@ -6,11 +6,12 @@
 //! ```
 //!
 //! A stage takes values from the one before it and does not name the one after it. All branching
-//! between stages is in this module: [`enter`] is the way in, up to staging, with `check`; [`dispatch`] with `send` the way from
-//! there to the driver; [`end`] the way back; `sequence` moves requests through flush sequences.
-//! `expire` handles timeouts, [`pause`] freezes and quiesces, and `run_list` holds the runs to come.
-//! The stages are methods of a `Turn`: the queue, its host and the instant, for the time of one call. Those that every I/O
-//! passes are inlined where `bench/instructions.sh` showed that the calls cost a tenth of its instructions.
+//! between stages is in this module: [`enter`] is the way in, up to staging, with `check`;
+//! [`dispatch`] with `send` the way from there to the driver; [`end`] the way back; `sequence`
+//! moves requests through flush sequences. `expire` handles timeouts, [`pause`] freezes and
+//! quiesces, and `run_list` holds the runs to come. The stages are methods of a `Turn`: the queue,
+//! its host and the instant, for the time of one call. Those that every I/O passes are inlined
+//! where `bench/instructions.sh` showed that the calls cost a tenth of its instructions.
 //!
 //! # The contract
 //!
@@ -27,7 +28,8 @@
 //! [`RequestQueue::new`] reserves all memory; no call allocates. A refused call leaves the state
 //! unchanged.
 //!
-//! Every call that takes a host wants the one that the queue was made for, and panics if it is another.
+//! Every call that takes a host wants the one that the queue was made for, and panics if it is
+//! another.
 //!
 //! # Examples
 //!
@@ -132,7 +134,8 @@ pub struct RequestQueue {
     /// The position of each software queue among the feeders of its hardware queue.
     feeder_at: Vec<u32>,
     end_nodes: HashNodes,
-    /// Called through a table: an enum of the built-in ones took up to 37 instructions more for each I/O.
+    /// Called through a table: an enum of the built-in ones took up to 37 instructions more for
+    /// each I/O.
     elevator: Option<Box<dyn Elevator + Send>>,
     /// One for each hardware queue; empty without an elevator.
     sched_tags: Vec<TagPool>,
@@ -172,12 +175,12 @@ impl RequestQueue {
     ///
     /// # Panics
     ///
-    /// Panics if the host has no such number, if another queue has it, or if a queue that had it was
-    /// dropped while its requests had driver tags. Panics if the map names a hardware queue that the
-    /// host does not have, if its kinds serve different numbers of processors, if the single-lock
-    /// model gets more than one hardware queue, if the limits contradict each other
-    /// ([`Limits::check`]), or if a depth of kyber is 0. Panics if the design has an elevator of the
-    /// embedder's own ([`Self::with_elevator`]).
+    /// Panics if the host has no such number, if another queue has it, or if a queue that had it
+    /// was dropped while its requests had driver tags. Panics if the map names a hardware queue
+    /// that the host does not have, if its kinds serve different numbers of processors, if the
+    /// single-lock model gets more than one hardware queue, if the limits contradict each other
+    /// ([`Limits::check`]), or if a depth of kyber is 0. Panics if the design has an elevator of
+    /// the embedder's own ([`Self::with_elevator`]).
     #[must_use]
     pub fn new<D, S>(id: QueueId, config: QueueConfig, host: &Host<D, S>) -> Self {
         let elevator = config.elevator(host.tags.config());
@@ -292,7 +295,8 @@ impl RequestQueue {
         tag: DriverTag,
     ) -> Option<RequestId> {
         let (queue, id) = host.tags.owner(hctx, tag)?;
-        // Queues of the host share its tags, and hardware queues may; without an elevator, requests that wait have tags.
+        // Queues of the host share its tags, and hardware queues may; without an elevator, requests
+        // that wait have tags.
         let is_own = queue == self.id && {
             let request = &self.requests[id];
             is_in_flight(request) && request.hctx == hctx
@@ -332,10 +336,10 @@ impl RequestQueue {
     /// Returns a submitter that waited ([`Self::wait`]) and should submit again. Drain this after
     /// every call on this queue: no other call names a waiter.
     ///
-    /// The queue's own waiters come first: for a scheduler tag, or for the end of a freeze. Then come
-    /// those for a driver tag, of every queue of the host: a call on this queue may have made room
-    /// for the submitter of another. A submitter that may wait at several queues needs a number that
-    /// says at which.
+    /// The queue's own waiters come first: for a scheduler tag, or for the end of a freeze. Then
+    /// come those for a driver tag, of every queue of the host: a call on this queue may have made
+    /// room for the submitter of another. A submitter that may wait at several queues needs a
+    /// number that says at which.
     pub fn next_woken<D, S>(&mut self, host: &mut Host<D, S>) -> Option<u64> {
         self.check_host(host);
         self.woken.pop_front().or_else(|| host.tags.next_woken())
@@ -451,13 +455,13 @@ impl RequestQueue {
         }
     }
 
-    /// Returns the tag of `hctx` that `id` stands for.
+    /// Returns the tag of `hctx` that belongs to the number `id`.
     const fn tag_on(&self, hctx: HctxId, id: RequestId) -> u32 {
         id.0 - hctx.0 as u32 * self.tags_per_hctx
     }
 
-    /// The number of requests that wait somewhere before the driver. Most bios find none: nothing to
-    /// join, nobody to stand behind.
+    /// The number of requests that wait somewhere before the driver. Most bios find none: nothing
+    /// to join, nobody to stand behind.
     const fn waiting(&self) -> u32 {
         self.held - self.in_flight
     }
@@ -469,14 +473,15 @@ impl RequestQueue {
 }
 
 impl Drop for RequestQueue {
-    /// The driver would complete requests of a queue that is gone, and their submitters would wait for
-    /// ever. So a queue is dropped after a [`RequestQueue::drain`], or after its host with the driver.
+    /// The driver would complete requests of a queue that is gone, and their submitters would wait
+    /// for ever. So a queue is dropped after a [`RequestQueue::drain`], or after its host with the
+    /// driver.
     ///
     /// # Panics
     ///
     /// Panics in debug builds if the driver owns requests and was not dropped, unless the thread is
-    /// panicking already. Only the feature `std` can see that. Without it this panics only where a panic
-    /// aborts, and so drops no queue.
+    /// panicking already. Only the feature `std` can see that. Without it this panics only where a
+    /// panic aborts, and so drops no queue.
     fn drop(&mut self) {
         debug_assert!(
             self.in_flight == 0 || self.seat.is_orphaned() || !may_panic(),

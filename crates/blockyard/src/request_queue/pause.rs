@@ -1,18 +1,18 @@
-//! Holding the traffic: a freeze keeps bios out, a quiesce keeps requests from the driver, a drain ends both
-//! the traffic and the queue.
+//! Freeze, quiesce and drain: keeping out bios, holding back requests, and ending a queue.
 //!
 //! Freezes and quiesces nest. A quiesced queue does not drain, frozen or not.
 //!
 //! # Rules
 //!
-//! - **[frozen-admits-none]** While a queue is frozen no bio enters. Requests that are inside continue to
-//!   their end, also out of plugs. Refused submitters are woken when the last freeze ends.
-//! - **[quiesced-sends-none]** From the return of [`RequestQueue::quiesce`] on, nothing is offered to the
-//!   driver; completions may still come. When the last quiesce ends every hardware queue is run, so that
-//!   no request that came meanwhile is forgotten.
+//! - **[frozen-admits-none]** While a queue is frozen no bio enters. Requests that are inside
+//!   continue to their end, also out of plugs. Refused submitters are woken when the last freeze
+//!   ends.
+//! - **[quiesced-sends-none]** From the return of [`RequestQueue::quiesce`] on, nothing is offered
+//!   to the driver; completions may still come. When the last quiesce ends every hardware queue is
+//!   run, so that no request that came meanwhile is forgotten.
 //!
-//! From the first [`RequestQueue::drain`] on no bio enters, whoever unfreezes, and no submitter waits: those that do
-//! are woken, to be refused. Requests that are inside continue to their end.
+//! From the first [`RequestQueue::drain`] on no bio enters, whoever unfreezes, and no submitter
+//! waits: those that do are woken, to be refused. Requests that are inside continue to their end.
 
 use super::RequestQueue;
 use super::turn::Turn;
@@ -45,15 +45,16 @@ impl RequestQueue {
         }
     }
 
-    /// Ends the queue, step by step, so that it can be dropped. The first call closes
-    /// the queue: [`Self::submit`] answers [`SubmitError::Draining`](crate::status::SubmitError) from then on,
+    /// Ends the queue, step by step, so that it can be dropped. The first call closes the queue:
+    /// [`Self::submit`] answers [`SubmitError::Draining`](crate::status::SubmitError) from then on,
     /// plugs are released, and [`Self::next_woken`] names every waiter. Each call runs what is due.
     ///
     /// Returns whether the queue holds nothing: every bio that entered has ended, and
-    /// [`Self::next_ended`] has returned it. Until then go on as before: complete requests, wait until
-    /// [`Self::poll_at`] at most, drain the other calls ([`Host::next_starved`] too), and call this again.
+    /// [`Self::next_ended`] has returned it. Until then continue as before: complete requests, wait
+    /// until [`Self::poll_at`] at most, drain the other calls ([`Host::next_starved`] too), and
+    /// call this again.
     ///
-    /// A quiesced queue does not drain. What lies in a volatile cache of the device stays there:
+    /// A quiesced queue does not drain. Data in a volatile cache of the device stays there:
     /// submit a flush first.
     ///
     /// ```

@@ -1,15 +1,15 @@
 //! The runs of a queue's hardware queues that are still to come.
 //!
-//! A run that stops while there is work leaves one of three things behind, and the [`RunList`] keeps
-//! two of them: a *restart mark*, which the next completion of the queue honours, or a *retry
+//! A run that stops while there is work leaves one of three things behind, and the [`RunList`]
+//! keeps two of them: a *restart mark*, which the next completion of the queue honours, or a *retry
 //! instant*, at which the hardware queue runs although nothing completed. (The third is a
 //! registration with the [host](crate::host).) A hardware queue that is to run now is *marked* and
 //! waits in the order of the marks.
 //!
 //! Under budget a completion frees room for one request, so it gives one hardware queue with the
-//! restart mark its turn. A run that leaves room passes the turn on, once round at most. What an elevator
-//! withholds from all of them is not asked for again and again: once the requests that it gave have used the
-//! room of the completions, no turn is passed on in search of more.
+//! restart mark its turn. A run that leaves room passes the turn on, once round at most. What an
+//! elevator withholds from all of them is not asked for again and again: once the requests that it
+//! gave have used the room of the completions, no turn is passed on in search of more.
 //!
 //! The rule [no-lost-wake-up] is declared in [`hardware_queue`](crate::hardware_queue).
 

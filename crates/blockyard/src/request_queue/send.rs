@@ -1,5 +1,4 @@
-//! The last step to the driver: a batch with what each request needs, budget and driver tag, and what becomes of a run when
-//! the driver refuses.
+//! The last step to the driver: a batch with budget and driver tags, and its refusal.
 //!
 //! The rules are those of [`hardware_queue`](crate::hardware_queue).
 
@@ -46,8 +45,8 @@ pub(super) struct Sent {
     pub(super) count: u32,
     /// Why the offers stopped before the end of the batch.
     pub(super) held: Option<Hold>,
-    /// The requests that were not sent, in order. The first has neither budget nor a tag that is not
-    /// its own.
+    /// The requests that were not sent, in order. The first has neither budget nor a tag that is
+    /// not its own.
     pub(super) left: List,
 }
 
@@ -55,7 +54,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Offers a batch to the driver, in order, until the driver refuses a request. The rest is left
     /// for the caller to keep, the first without budget or tag, and the run is held
     /// ([no-lost-wake-up]).
-    pub(super) fn send(&mut self, hctx: HctxId, batch: Batch) -> Sent {
+    pub(super) fn send_batch(&mut self, hctx: HctxId, batch: Batch) -> Sent {
         let Batch { first, rest } = batch;
         let mut sent = Sent { count: 0, held: None, left: rest };
         let mut uncommitted = None;
@@ -90,7 +89,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let to = self.queue.requests[id].hctx;
         // A batch may go to several hardware queues, each of which learns where its run ends.
         self.end_run(uncommitted, Some(to));
-        match self.offer(id, last) {
+        match self.offer_request(id, last) {
             Accept::Busy(busy) => Err(busy.into()),
             Accept::Queued | Accept::Failed(_) => {
                 *uncommitted = Some(to);
@@ -99,8 +98,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Holds a run of `hctx` that could not send `id` because of `hold` ([no-lost-wake-up]). Returns why
-    /// the run of `hctx` is held.
+    /// Holds a run of `hctx` that could not send `id` because of `hold` ([no-lost-wake-up]).
+    /// Returns why the run of `hctx` is held.
     #[cold]
     fn stop_sending(&mut self, hctx: HctxId, id: RequestId, hold: Hold) -> Hold {
         self.queue.hctxs[hctx.index()].busy.run_ended(true);
@@ -151,7 +150,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// Offers one request that is on no list to the driver. Unless the driver refuses for now, the
     /// request has left this stage.
     #[inline(always)]
-    pub(super) fn offer(&mut self, id: RequestId, last: bool) -> Accept {
+    pub(super) fn offer_request(&mut self, id: RequestId, last: bool) -> Accept {
         debug_assert!(
             !self.queue.is_quiesced(),
             "[quiesced-sends-none]: request {} is offered",
@@ -198,16 +197,16 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
                 let deadline = rq.deadline;
                 self.queue.in_flight += 1;
                 self.queue.arm_timer(deadline);
-                self.emit(Action::Issue, id);
+                self.emit_request(Action::Issue, id);
             }
-            Accept::Busy(busy) => self.emit(Action::Refuse(busy), id),
+            Accept::Busy(busy) => self.emit_request(Action::Refuse(busy), id),
             Accept::Failed(status) => {
                 self.host.driver.unprepare(&issue); // [prepared-until-undone]
                 if last {
                     self.host.driver.commit(self.queue.id, hctx, self.now); // [last-or-commit]
                 }
                 // No completion will follow, so this wakes the requests and submitters that wait.
-                self.finish(id, 0, status);
+                self.finish_request(id, 0, status);
                 self.queue.mark_waiting_split();
                 self.note_idle();
                 self.host.note_room();
@@ -229,7 +228,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
     /// an elevator, its driver tag ([tag-only-in-driver]).
     pub(super) fn release_holdings(&mut self, id: RequestId) {
         self.put_budget(id);
-        // Without an elevator the tag is the request's number, and stays until the request has ended.
+        // Without an elevator the tag is the request's number, and stays until the request has
+        // ended.
         if self.queue.keeps_driver_tag() {
             return;
         }
@@ -266,7 +266,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
         match hold {
             Hold::Tag => {} // `starve` has registered the hardware queue
-            Hold::Host => self.host.starve(self.queue.id, hctx),
+            Hold::Host => self.host.register_starved(self.queue.id, hctx),
             Hold::Resource => {} // the retry instant below runs it
             Hold::Quiesced => return RunStop::Held(hold), // `unquiesce` runs it
             Hold::Budget | Hold::Device | Hold::Leftovers => {
@@ -274,15 +274,17 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
             }
             Hold::Order => {
                 self.queue.runs.restart_on_completion(hctx);
-                // While the elevator idles, no completion need come. The first retry instant counts, so the
-                // 3 ms below neither delay an instant that is 2 ms away nor anticipate one that is 8 ms away.
+                // While the elevator idles, no completion need come. The first retry instant
+                // counts, so the 3 ms below neither delay an instant that is 2 ms away nor
+                // anticipate one that is 8 ms away.
                 if let Some(at) = self.queue.idles_until(hctx) {
                     debug_assert!(at > self.now, "[idling-bounded] until {at}, at {}", self.now);
                     self.queue.runs.retry_at(hctx, at);
                 }
             }
         }
-        // Nothing tells the core when a resource is there again, or when a device with nothing in flight has room.
+        // Nothing tells the core when a resource is there again, or when a device with nothing in
+        // flight has room.
         let no_completion_helps = hold == Hold::Resource || self.queue.in_flight == 0;
         if no_completion_helps {
             self.queue.runs.retry_at(hctx, self.now + RETRY_DELAY);

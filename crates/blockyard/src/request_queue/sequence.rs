@@ -6,9 +6,9 @@
 //!           └─ one flush command serves all that wait ─┘
 //! ```
 //!
-//! The rules are those of [`flush`](crate::flush). The flush command of a hardware queue is a request of
-//! its own, numbered behind those that have tags. Without an elevator it goes under the driver tag of
-//! the first request that it serves, which lends its tag meanwhile.
+//! The rules are those of [`flush`](crate::flush). The flush command of a hardware queue is a
+//! request of its own, numbered behind those that have tags. Without an elevator it goes under the
+//! driver tag of the first request that it serves, which lends its tag meanwhile.
 
 use super::RequestQueue;
 use super::number::request_id;
@@ -67,13 +67,13 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         );
         self.queue.requests[id].times.awaited = self.now;
         let flush = &mut self.queue.hctxs[self.queue.requests[id].hctx.index()].flush;
-        flush.wait(&mut self.queue.requests, id, self.now);
+        flush.add_waiting(&mut self.queue.requests, id, self.now);
     }
 
     /// Begins a flush for the requests that wait, if one may begin ([one-flush-at-a-time]).
     pub(super) fn begin_flush(&mut self, hctx: HctxId) {
         let state = &mut self.queue.hctxs[hctx.index()];
-        let Some(first) = state.flush.begin(self.now) else {
+        let Some(first) = state.flush.begin_flush(self.now) else {
             // Data that is under way holds it back for 5 s at most; the timer asks again then.
             if let Some(until) = state.flush.held_until() {
                 self.queue.arm_timer(until);
@@ -83,7 +83,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let flush = self.queue.flush_of(hctx);
         self.queue.requests.start_flush(flush, first, self.now);
         self.queue.held += 1;
-        // Without an elevator there is no tag for the flush command but that of a request which waits for it.
+        // Without an elevator there is no tag for the flush command but that of a request which
+        // waits for it.
         if let Some(tag) = self.queue.requests[first].driver_tag.take() {
             self.queue.requests[flush].driver_tag = Some(tag);
             self.host.tags.reassign(hctx, tag, flush);
@@ -99,9 +100,10 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let hctx = self.queue.requests[flush].hctx;
         self.queue.requests[flush].state = State::Idle;
         self.queue.held -= 1;
-        let mut covered = self.queue.hctxs[hctx.index()].flush.end();
+        let mut covered = self.queue.hctxs[hctx.index()].flush.end_flush();
         debug_assert!(!covered.is_empty(), "[flush-covers-earlier]: a flush covers a request");
-        // The borrowed tag goes back before the requests continue: the first one may be sent with it.
+        // The borrowed tag goes back before the requests continue: the first one may be sent with
+        // it.
         let lent = self.queue.requests[flush].driver_tag.take();
         if let (Some(tag), Some(first)) = (lent, covered.first()) {
             self.queue.requests[first].driver_tag = Some(tag);
@@ -150,7 +152,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         let hctx = rq.hctx;
         if rq.steps.is_empty() {
             rq.state = State::Complete;
-            self.emit(Action::SequenceEnd(status), id);
+            self.emit_request(Action::SequenceEnd(status), id);
             self.end_bios(id, status);
         } else {
             // Only data follows a flush, and its merges are behind it: it bypasses the elevator.

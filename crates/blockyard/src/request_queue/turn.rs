@@ -40,7 +40,8 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
         }
     }
 
-    /// Gives back the tag of `hctx` that the number `id` stands for, and wakes a submitter that waits for it.
+    /// Gives back the tag of `hctx` that belongs to the number `id`, and wakes a submitter that
+    /// waits for it.
     #[inline(always)]
     pub(super) fn put_request_tag(&mut self, hctx: HctxId, id: RequestId) {
         debug_assert!(
@@ -62,7 +63,7 @@ impl<D: Driver, S: Sink> Turn<'_, D, S> {
 
     /// Reports `action` on `id` to the sink.
     #[inline(always)] // each caller knows its action
-    pub(super) fn emit(&mut self, action: Action, id: RequestId) {
+    pub(super) fn emit_request(&mut self, action: Action, id: RequestId) {
         if self.host.sink.listens() {
             let rq = &self.queue.requests[id];
             self.host.sink.event(&Event {

@@ -1,14 +1,14 @@
-//! Software queues: where requests wait, per processor and kind of hardware queue, without an elevator.
+//! Software queues: requests staged by processor and kind of hardware queue.
 //!
-//! A [`SoftwareQueue`] (*ctx*) gives requests out in the order they came. [`SwqMerge`] chooses how it
-//! finds a merge candidate among its own requests: [`SwqMerge::Last8`] looks at the eight requests
-//! inserted last, newest first. [`SwqMerge::Hash`] tries every kind of merge with the request inserted
-//! or merged last, and then back merges by hash; it finds a front merge, or a further range of a
-//! discard, only at that last request.
+//! A [`SoftwareQueue`] (*ctx*) gives requests out in the order they came. [`SwqMerge`] chooses how
+//! it finds a merge candidate among its own requests: [`SwqMerge::Last8`] looks at the eight
+//! requests inserted last, newest first. [`SwqMerge::Hash`] tries every kind of merge with the
+//! request inserted or merged last, and then back merges by hash; it finds a front merge, or a
+//! further range of a discard, only at that last request.
 //!
 //! All software queues of a request queue share the nodes of their indexes: see
-//! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the other kinds work with nodes
-//! for no request at all.
+//! [`end_index`](crate::end_index). Only [`SwqMerge::Hash`] uses them; the other kinds work with
+//! nodes for no request at all.
 //!
 //! Requests leave in the order of insertion. A merge changes no place.
 
@@ -70,7 +70,8 @@ impl SoftwareQueue {
         match self.merge {
             SwqMerge::Off => None,
             SwqMerge::Last8 => {
-                // A loop, because `find_map` keeps the position of the iterator in memory instead of registers.
+                // A loop, because `find_map` keeps the position of the iterator in memory instead
+                // of registers.
                 for id in self.queued.iter_back(requests).take(LOOK_BACK) {
                     let found = candidate(requests, limits, id, other, true);
                     if found.is_some() {

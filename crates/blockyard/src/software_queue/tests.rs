@@ -134,7 +134,7 @@ proptest! {
                     if let Some(id) = id {
                         slow[at].queued.remove(0);
                         slow[at].forget(id);
-                        requests.release(id);
+                        requests.make_idle(id);
                         idle.push(id);
                     }
                 }
@@ -145,7 +145,7 @@ proptest! {
                     for expected in core::mem::take(&mut slow[at]).queued {
                         let id = list.pop_front(&mut requests);
                         prop_assert_eq!(id, Some(expected));
-                        requests.release(expected);
+                        requests.make_idle(expected);
                         idle.push(expected);
                     }
                     prop_assert!(list.is_empty());

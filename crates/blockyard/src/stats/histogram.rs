@@ -1,13 +1,13 @@
 //! A distribution of integers in fixed memory.
 //!
-//! Values below 128 have a bucket each. From there on each power of two is divided into 128 buckets of
-//! equal width: those of values from `2^k` on are `2^(k-7)` wide.
+//! Values below 128 have a bucket each. From there on each power of two is divided into 128 buckets
+//! of equal width: those of values from `2^k` on are `2^(k-7)` wide.
 //!
 //! # Rules
 //!
-//! - **[percentile-error-bound]** A percentile is reported as the highest value of its bucket. That is
-//!   never below the true value, and above it by less than the width of the bucket, which is at most
-//!   1/128 of every value in it: less than 0.79 % too much, and exact below 128.
+//! - **[percentile-error-bound]** A percentile is reported as the highest value of its bucket. That
+//!   is never below the true value, and above it by less than the width of the bucket, which is at
+//!   most 1/128 of every value in it: less than 0.79 % too much, and exact below 128.
 //!
 //! Count, sums, smallest and largest value are exact.
 

@@ -1,8 +1,8 @@
-//! Hold times of hardware queues, by reason.
+//! The time for which hardware queues were held, by reason.
 //!
-//! A hold begins with an [`Action::Hold`](crate::trace::Action::Hold) of a hardware queue and ends when
-//! the driver accepts a request for it. Another reason in between takes over from there; the same
-//! reason again changes nothing. A hold that has not ended is not counted yet.
+//! A hold begins with an [`Action::Hold`](crate::trace::Action::Hold) of a hardware queue and ends
+//! when the driver accepts a request for it. Another reason in between takes over from there; the
+//! same reason again changes nothing. A hold that has not ended is not counted yet.
 
 use crate::time::Instant;
 use crate::trace::Hold;
@@ -49,28 +49,28 @@ impl HoldTimes {
     }
 
     /// Notes that a run of a hardware queue stopped for `hold`.
-    pub(super) fn held(&mut self, queue: QueueId, hctx: HctxId, hold: Hold, at: Instant) {
-        let Some(open) = self.of(queue, hctx) else { return };
+    pub(super) fn begin_hold(&mut self, queue: QueueId, hctx: HctxId, hold: Hold, at: Instant) {
+        let Some(open) = self.open_hold(queue, hctx) else { return };
         if open.is_some_and(|(same, _)| same == hold) {
             return; // the same hold continues
         }
         let before = open.replace((hold, at));
-        self.count(before, at);
+        self.count_hold(before, at);
     }
 
     /// Notes that the driver accepted a request for a hardware queue.
-    pub(super) fn issued(&mut self, queue: QueueId, hctx: HctxId, at: Instant) {
-        let ended = self.of(queue, hctx).and_then(Option::take);
-        self.count(ended, at);
+    pub(super) fn end_hold(&mut self, queue: QueueId, hctx: HctxId, at: Instant) {
+        let ended = self.open_hold(queue, hctx).and_then(Option::take);
+        self.count_hold(ended, at);
     }
 
-    fn count(&mut self, ended: Option<(Hold, Instant)>, at: Instant) {
+    fn count_hold(&mut self, ended: Option<(Hold, Instant)>, at: Instant) {
         if let Some((hold, since)) = ended {
             self.held_ns[hold as usize] += u128::from(at.since(since).as_ns());
         }
     }
 
-    fn of(&mut self, queue: QueueId, hctx: HctxId) -> Option<&mut Option<(Hold, Instant)>> {
+    fn open_hold(&mut self, queue: QueueId, hctx: HctxId) -> Option<&mut Option<(Hold, Instant)>> {
         if hctx.index() >= self.hctxs {
             return None;
         }
@@ -92,22 +92,22 @@ mod tests {
     #[test]
     fn a_hold_lasts_until_a_request_of_its_hardware_queue_is_issued() {
         let mut times = HoldTimes::new(2, 2);
-        times.held(QUEUE, HCTX, Hold::Budget, at(100));
-        times.held(QUEUE, HCTX, Hold::Budget, at(150));
-        times.issued(QUEUE, HctxId(0), at(160));
-        times.issued(QueueId(0), HCTX, at(170));
+        times.begin_hold(QUEUE, HCTX, Hold::Budget, at(100));
+        times.begin_hold(QUEUE, HCTX, Hold::Budget, at(150));
+        times.end_hold(QUEUE, HctxId(0), at(160));
+        times.end_hold(QueueId(0), HCTX, at(170));
         assert_eq!(times.held_ns(Hold::Budget), 0, "HT3");
-        times.issued(QUEUE, HCTX, at(400));
-        times.issued(QUEUE, HCTX, at(500));
+        times.end_hold(QUEUE, HCTX, at(400));
+        times.end_hold(QUEUE, HCTX, at(500));
         assert_eq!(times.held_ns(Hold::Budget), 300, "HT1");
     }
 
     #[test]
     fn another_reason_takes_over() {
         let mut times = HoldTimes::new(2, 2);
-        times.held(QUEUE, HCTX, Hold::Tag, at(100));
-        times.held(QUEUE, HCTX, Hold::Device, at(130));
-        times.issued(QUEUE, HCTX, at(200));
+        times.begin_hold(QUEUE, HCTX, Hold::Tag, at(100));
+        times.begin_hold(QUEUE, HCTX, Hold::Device, at(130));
+        times.end_hold(QUEUE, HCTX, at(200));
         let held = [Hold::Tag, Hold::Device, Hold::Budget].map(|hold| times.held_ns(hold));
         assert_eq!(held, [30, 70, 0]);
     }
@@ -115,9 +115,9 @@ mod tests {
     #[test]
     fn a_hold_that_was_forgotten_counts_nothing() {
         let mut times = HoldTimes::new(2, 2);
-        times.held(QUEUE, HCTX, Hold::Tag, at(100));
+        times.begin_hold(QUEUE, HCTX, Hold::Tag, at(100));
         times.clear();
-        times.issued(QUEUE, HCTX, at(200));
+        times.end_hold(QUEUE, HCTX, at(200));
         assert_eq!(times.held_ns(Hold::Tag), 0);
     }
 
@@ -125,13 +125,13 @@ mod tests {
     fn what_is_not_watched_is_passed_over() {
         let mut times = HoldTimes::new(1, 2);
         for (queue, hctx) in [(QueueId(1), HctxId(0)), (QueueId(0), HctxId(2))] {
-            times.held(queue, hctx, Hold::Tag, at(100));
-            times.issued(queue, hctx, at(200));
+            times.begin_hold(queue, hctx, Hold::Tag, at(100));
+            times.end_hold(queue, hctx, at(200));
         }
         assert_eq!(times.held_ns(Hold::Tag), 0);
         let mut times = HoldTimes::new(2, 2);
-        times.held(QueueId(0), HctxId(2), Hold::Tag, at(100));
-        times.issued(QueueId(1), HctxId(0), at(200));
+        times.begin_hold(QueueId(0), HctxId(2), Hold::Tag, at(100));
+        times.end_hold(QueueId(1), HctxId(0), at(200));
         assert_eq!(times.held_ns(Hold::Tag), 0, "a number too high is not one of the next queue");
     }
 }

@@ -62,8 +62,9 @@ impl Stage {
 /// A sink that keeps the time requests spend in each stage, and counts actions. A sink made by
 /// [`Self::watching`] also keeps how long hardware queues were held, by reason.
 ///
-/// `H` keeps the times of one direction in one stage, of which there are fifteen. A [`Histogram`] of 58 KiB
-/// answers any percentile; a smaller [`Distribution`] suits a process that has many of these sinks.
+/// `H` keeps the times of one direction in one stage, of which there are fifteen. A [`Histogram`]
+/// of 58 KiB answers any percentile; a smaller [`Distribution`] suits a process that has many of
+/// these sinks.
 ///
 /// An event costs one count. A completion also records up to four times, in nanoseconds; a request
 /// that the driver never accepted has none for the stages it did not reach. A flush command has no
@@ -83,8 +84,8 @@ impl StageStats {
 }
 
 impl<H: Distribution> StageStats<H> {
-    /// Like [`StageStats::new`], and watches `hctxs` hardware queues of each of `queues` request queues,
-    /// all numbered from 0: [`Self::held_ns`] returns how long they were held.
+    /// Like [`StageStats::new`], and watches `hctxs` hardware queues of each of `queues` request
+    /// queues, all numbered from 0: [`Self::held_ns`] returns how long they were held.
     #[must_use]
     pub fn watching(queues: u16, hctxs: u16) -> Self {
         Self { holds: HoldTimes::new(queues, hctxs), ..Self::default() }
@@ -165,14 +166,18 @@ impl<H: Distribution> Sink for StageStats<H> {
         match (event.action, event.request) {
             // A flush that completes is the command, not a request of its own.
             (Action::Complete(status), Some((_, request))) if request.op != Op::Flush => {
-                stats.completed(&request.times, event.at);
+                stats.record_completed(&request.times, event.at);
                 if request.ends_with(status) {
-                    stats.ended(&request.times, event.at);
+                    stats.record_ended(&request.times, event.at);
                 }
             }
-            (Action::SequenceEnd(_), Some((_, request))) => stats.ended(&request.times, event.at),
-            (Action::Hold(hold), _) => self.holds.held(event.queue, event.hctx, hold, event.at),
-            (Action::Issue, _) => self.holds.issued(event.queue, event.hctx, event.at),
+            (Action::SequenceEnd(_), Some((_, request))) => {
+                stats.record_ended(&request.times, event.at)
+            }
+            (Action::Hold(hold), _) => {
+                self.holds.begin_hold(event.queue, event.hctx, hold, event.at)
+            }
+            (Action::Issue, _) => self.holds.end_hold(event.queue, event.hctx, event.at),
             _ => {}
         }
     }
@@ -193,7 +198,7 @@ impl<H: Default> Default for DirectionStats<H> {
 impl<H: Distribution> DirectionStats<H> {
     /// Notes that the driver was done with a request at `now`. The instant of a stage that was not
     /// reached is zero, or left from before a requeue, and so earlier than the one before it.
-    fn completed(&mut self, times: &StageTimes, now: Instant) {
+    fn record_completed(&mut self, times: &StageTimes, now: Instant) {
         let passed = [times.queued + times.flushed, times.scheduled, times.issued, now];
         for (times, stage) in self.times.iter_mut().zip(passed.windows(2)) {
             if stage[1] < stage[0] {
@@ -204,7 +209,7 @@ impl<H: Distribution> DirectionStats<H> {
     }
 
     /// Notes that a request ended at `now`.
-    fn ended(&mut self, times: &StageTimes, now: Instant) {
+    fn record_ended(&mut self, times: &StageTimes, now: Instant) {
         if times.flushed > Duration::ZERO {
             self.times[Stage::Flushing as usize].record(times.flushed.as_ns());
         }

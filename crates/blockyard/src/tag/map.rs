@@ -1,4 +1,4 @@
-//! Which numbers are free.
+//! A bitmap of free tags.
 
 use alloc::vec::Vec;
 
@@ -140,7 +140,8 @@ impl Bits {
     fn shift(depth: u32) -> u32 {
         match depth {
             0..4 => u64::BITS.ilog2(), // one word
-            // 4 words or more: 31 numbers in words of 4, 256 in words of 64, 1024 in 16 words of 64.
+            // 4 words or more: 31 numbers in words of 4, 256 in words of 64, 1024 in 16 words of
+            // 64.
             _ => (depth / 4).ilog2().min(u64::BITS.ilog2()),
         }
     }
@@ -172,7 +173,7 @@ impl Bits {
 
     fn take_limited(&mut self, limit: u32) -> Option<u32> {
         for (at, &word) in (self.first..).zip(&self.words[self.first as usize..]) {
-            let open = word & low_bits(self.part(at, limit));
+            let open = word & low_bits(self.part_of_word(at, limit));
             if open != 0 {
                 return Some(self.take_lowest(at, open));
             }
@@ -182,9 +183,9 @@ impl Bits {
 
     /// Returns how many numbers of the word at `at` takes under `limit` may use. The parts of all
     /// words add up to `limit`.
-    fn part(&self, at: u32, limit: u32) -> u32 {
-        // 31 numbers are in words of 4. A limit of 10 gives 1 to those below 4, 2 below 8, 3 below 12 and 5 below 16: parts
-        // of 1, 1, 1 and 2.
+    fn part_of_word(&self, at: u32, limit: u32) -> u32 {
+        // 31 numbers are in words of 4. A limit of 10 gives 1 to those below 4, 2 below 8, 3 below
+        // 12 and 5 below 16: parts of 1, 1, 1 and 2.
         let part =
             self.share_below(self.end_of(at), limit) - self.share_below(self.start_of(at), limit);
         u32::try_from(part).expect("a part of a word is at most 64")
@@ -249,7 +250,7 @@ mod tests {
             let bits = Bits::new(depth);
             for limit in 0..=depth {
                 let words = 0..u32::try_from(bits.words.len()).unwrap();
-                assert_eq!(words.map(|at| bits.part(at, limit)).sum::<u32>(), limit);
+                assert_eq!(words.map(|at| bits.part_of_word(at, limit)).sum::<u32>(), limit);
             }
         }
     }
@@ -326,7 +327,8 @@ mod tests {
         }
     }
 
-    /// Recomputes how a limit is divided: a word's part of the limit, counted from the word's start.
+    /// Recomputes how a limit is divided: a word's part of the limit, counted from the word's
+    /// start.
     fn in_part(number: u32, depth: u32, limit: u32) -> bool {
         let mut width = 64;
         while depth >= 4 && 4 * width > depth {

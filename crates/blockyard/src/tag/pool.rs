@@ -63,7 +63,8 @@ impl TagPool {
         self.put_number(tag) && self.count_freed(tag)
     }
 
-    /// Gives `tag` back. Returns whether waiters for such a number sleep, so that [`Self::count_freed`] must follow.
+    /// Gives `tag` back. Returns whether waiters for such a number sleep, so that
+    /// [`Self::count_freed`] must follow.
     #[inline]
     pub(super) fn put_number(&mut self, tag: u32) -> bool {
         self.map.put(tag);
@@ -72,7 +73,8 @@ impl TagPool {
         waiters.sleeping() > 0
     }
 
-    /// Notes that `tag` was given back. Returns whether [`Self::next_woken`] may have another waiter to name.
+    /// Notes that `tag` was given back. Returns whether [`Self::next_woken`] may have another
+    /// waiter to name.
     pub(super) fn count_freed(&mut self, tag: u32) -> bool {
         if tag < self.map.reserved() {
             self.reserved_waiters.freed(self.map.reserved_in_use())

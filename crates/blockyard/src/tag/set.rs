@@ -48,8 +48,8 @@ impl TagSetConfig {
 
 /// The driver tags of one host, used by one request queue or shared by several.
 ///
-/// A call that takes a [`QueueId`] or [`HctxId`] panics if the configuration has no such queue, unless
-/// the call says otherwise.
+/// A call that takes a [`QueueId`] or [`HctxId`] panics if the configuration has no such queue,
+/// unless the call says otherwise.
 ///
 /// ```
 /// use blockyard::tag::{TagSet, TagSetConfig};
@@ -63,7 +63,7 @@ impl TagSetConfig {
 /// tags.assign(hctx, tag, request);
 /// assert_eq!(tags.owner(hctx, tag), Some((QueueId(0), request)));
 ///
-/// // The other queue finds none, and is named when it can go on.
+/// // The other queue finds none, and is named when it can continue.
 /// assert_eq!(tags.take(QueueId(1), hctx, u32::MAX), None);
 /// tags.starve(QueueId(1), hctx, false);
 /// assert_eq!(tags.next_starved(), None);
@@ -75,7 +75,8 @@ pub struct TagSet {
     config: TagSetConfig,
     /// One for each hardware queue, or one for all of them.
     pools: Vec<Pool>,
-    /// The bits of a hardware queue's number that name its pool: all of them, or none if there is only one.
+    /// The bits of a hardware queue's number that name its pool: all of them, or none if there is
+    /// only one.
     pool_bits: usize,
     active: Vec<bool>,
     users: u32,
@@ -138,7 +139,8 @@ impl TagSet {
         self.take_reserved_as(queue, hctx, |_| None)
     }
 
-    /// Takes a tag of `hctx`, a reserved one if `reserved`, for the request of `queue` that `name` names by the tag.
+    /// Takes a tag of `hctx`, a reserved one if `reserved`, for the request of `queue` that `name`
+    /// names by the tag.
     #[inline]
     pub(crate) fn take_for(
         &mut self,
@@ -164,7 +166,7 @@ impl TagSet {
     ) -> Option<DriverTag> {
         // Also a take that fails makes the queue active: it competes for tags from now on.
         if !self.active[queue.index()] {
-            self.activate(queue);
+            self.activate_queue(queue);
         }
         let share = self.share;
         let pool = self.pool_mut(hctx);
@@ -174,7 +176,7 @@ impl TagSet {
         }
         let tag = pool.tags.take(limit)?;
         *held += 1;
-        Some(pool.give(tag, queue, request))
+        Some(pool.hand_out(tag, queue, request))
     }
 
     fn take_reserved_as(
@@ -185,7 +187,7 @@ impl TagSet {
     ) -> Option<DriverTag> {
         let pool = self.pool_mut(hctx);
         let tag = pool.tags.take_reserved()?;
-        Some(pool.give(tag, queue, request))
+        Some(pool.hand_out(tag, queue, request))
     }
 
     /// Names the request that a tag just taken is for.
@@ -268,7 +270,7 @@ impl TagSet {
         assert!(!holds, "queue {} holds tags, so it is not idle", queue.0);
         if core::mem::replace(&mut self.active[queue.index()], false) {
             self.users -= 1;
-            self.divide();
+            self.divide_among_queues();
             // The shares of the others grow without a put, for which their waiters would sleep on.
             self.wake_all();
         }
@@ -283,16 +285,17 @@ impl TagSet {
     }
 
     #[cold]
-    fn activate(&mut self, queue: QueueId) {
+    fn activate_queue(&mut self, queue: QueueId) {
         debug_assert!(self.users < u32::from(self.config.queues), "{} active queues", self.users);
         self.active[queue.index()] = true;
         self.users += 1;
-        self.divide();
+        self.divide_among_queues();
     }
 
     /// Divides the tags of each pool among the active queues ([tags-shared-fairly]).
-    fn divide(&mut self) {
-        // 32 tags and 3 users: each may hold 11. 8 tags and 4 users: each may hold 4, and whoever comes first has them.
+    fn divide_among_queues(&mut self) {
+        // 32 tags and 3 users: each may hold 11. 8 tags and 4 users: each may hold 4, and whoever
+        // comes first has them.
         let depth = u32::from(self.config.depth - self.config.reserved);
         let users = self.users.max(1);
         self.share = depth.div_ceil(users).max(SHARE_MIN);
@@ -328,7 +331,8 @@ impl TagSet {
 
     /// Returns the next submitter to try again.
     pub fn next_woken(&mut self) -> Option<u64> {
-        // Most calls come while nobody waits; with 1024 hardware queues, a look at each pool would cost too much.
+        // Most calls come while nobody waits; with 1024 hardware queues, a look at each pool would
+        // cost too much.
         let mut pools = self.pools.iter_mut();
         let waiter = if self.woken { pools.find_map(|pool| pool.tags.next_woken()) } else { None };
         self.woken = waiter.is_some();
@@ -344,7 +348,7 @@ impl TagSet {
     /// Returns the next hardware queue to run again: of those registered, the one that has waited
     /// longest and for which a tag is free. It is no longer registered.
     ///
-    /// Run it before the next call. If it takes the tag, no other is woken for it in vain; if it
+    /// Run it before the next call. If it takes the tag, no other is woken for it; if it
     /// does not, the next one is named for it.
     #[inline]
     pub fn next_starved(&mut self) -> Option<(QueueId, HctxId)> {
@@ -416,7 +420,7 @@ impl Pool {
     }
 
     #[inline(always)]
-    fn give(
+    fn hand_out(
         &mut self,
         tag: u32,
         queue: QueueId,
@@ -461,7 +465,7 @@ struct Starved {
 
 impl Starved {
     fn new(config: &TagSetConfig) -> Self {
-        let all = Self::all(config);
+        let all = Self::max_starving(config);
         Self {
             line: VecDeque::with_capacity(all),
             in_line: alloc::vec![false; all],
@@ -469,13 +473,13 @@ impl Starved {
         }
     }
 
-    fn all(config: &TagSetConfig) -> usize {
+    fn max_starving(config: &TagSetConfig) -> usize {
         2 * usize::from(config.hctxs) * usize::from(config.queues)
     }
 
     /// The heap that [`Self::new`] takes, in bytes.
     fn heap(config: &TagSetConfig) -> usize {
-        Self::all(config) * (size_of::<Starving>() + size_of::<bool>())
+        Self::max_starving(config) * (size_of::<Starving>() + size_of::<bool>())
     }
 
     fn add(&mut self, starving: Starving) {
@@ -642,8 +646,8 @@ mod tests {
         assert_eq!(in_line, [1, 2, 0]);
     }
 
-    /// A hardware queue that was starved for a tag of one kind used to be unable to register for the
-    /// other: an abort with a free reserved tag waited for the requests that it was to abort.
+    /// A hardware queue that was starved for a tag of one kind used to be unable to register for
+    /// the other: an abort with a free reserved tag waited for the requests that it was to abort.
     #[test]
     fn a_hardware_queue_that_needs_both_kinds_is_named_for_either() {
         for first in [false, true] {

@@ -1,4 +1,4 @@
-//! The waiters for tags.
+//! Submitters that wait for a tag.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -28,13 +28,14 @@ impl core::error::Error for Full {}
 /// has come free, as many waiters, from one queue after the other. A waiter that is woken tries
 /// again, in competition with all others, and may have to wait again.
 ///
-/// - **[woken-takes-next-queue]** A waiter that is woken takes the next queue before it tries again. If it gets
-///   a tag, nobody sleeps there instead. This is how Linux chooses, and it decides who waits behind whom.
-/// - **[short-batch-keeps-its-place]** After a wake-up of fewer waiters than a batch, the next one begins with the
-///   same queue, as in Linux: the search for more has gone once round.
+/// - **[woken-takes-next-queue]** A waiter that is woken takes the next queue before it tries
+///   again. If it gets a tag, nobody sleeps there instead. This is how Linux chooses, and it
+///   decides who waits behind whom.
+/// - **[short-batch-keeps-its-place]** After a wake-up of fewer waiters than a batch, the next one
+///   begins with the same queue, as in Linux: the search for more has gone once round.
 ///
 /// [sleeper-implies-tag-in-use]: at least as many puts are still to come as tags are in use. When
-/// they cannot complete a batch any more, all waiters are woken at once. That also makes up for
+/// they cannot complete a batch any more, all waiters are woken. That also makes up for
 /// waiters that are woken and then take no tag here.
 #[derive(Clone, Debug)]
 pub struct Waiters {
@@ -95,7 +96,7 @@ impl Waiters {
     /// waiter registers once, and again only after it was woken.
     ///
     /// `in_use` is the number of tags in use now. If it is 0, the refusal is out of date and the
-    /// waiter is woken at once ([sleeper-implies-tag-in-use]).
+    /// waiter is woken immediately ([sleeper-implies-tag-in-use]).
     ///
     /// # Errors
     ///
@@ -106,7 +107,8 @@ impl Waiters {
         self.queues[self.wait_at].push(&mut self.slots, slot);
         self.wait_at = (self.wait_at + 1) % QUEUES;
         self.sleeping += 1;
-        // All tags came back between the refusal and this call: no put is left that would wake the waiter.
+        // All tags came back between the refusal and this call: no put is left that would wake the
+        // waiter.
         if in_use == 0 {
             self.wake_all();
         }
@@ -118,18 +120,19 @@ impl Waiters {
         self.wait_at = (self.wait_at + 1) % QUEUES;
     }
 
-    /// Notes that a tag came free and `in_use` are still in use. Call it for every put while a waiter sleeps. Returns whether
-    /// [`Self::next_woken`] may have another waiter to name.
+    /// Notes that a tag came free and `in_use` are still in use. Call it for every put while a
+    /// waiter sleeps. Returns whether [`Self::next_woken`] may have another waiter to name.
     #[inline(never)]
     pub fn freed(&mut self, in_use: u32) -> bool {
         if self.sleeping == 0 {
             return false;
         }
-        // With 64 tags, each 8th put wakes 8 waiters, not each put one: those that are woken run together.
+        // With 64 tags, each 8th put wakes 8 waiters, not each put one: those that are woken run
+        // together.
         self.freed += 1;
         if self.freed >= self.batch {
             let freed = core::mem::take(&mut self.freed);
-            self.wake(freed);
+            self.wake_some(freed);
         }
         if self.freed + in_use < self.batch {
             self.wake_all(); // [sleeper-implies-tag-in-use]: no further batch will fill
@@ -144,17 +147,19 @@ impl Waiters {
 
     /// Wakes all waiters: the reason for their refusal may have changed without a put.
     pub fn wake_all(&mut self) {
-        self.wake(self.sleeping);
+        self.wake_some(self.sleeping);
     }
 
-    /// Wakes up to `count` waiters. If fewer sleep, that is one round of all queues ([short-batch-keeps-its-place]).
-    fn wake(&mut self, count: u32) {
+    /// Wakes up to `count` waiters. If fewer sleep, that is one round of all queues
+    /// ([short-batch-keeps-its-place]).
+    fn wake_some(&mut self, count: u32) {
         let mut left = count;
         for _ in 0..QUEUES {
             if left == 0 {
                 break;
             }
-            // One queue is emptied before the next one is looked at; the next wake-up begins behind the last queue.
+            // One queue is emptied before the next one is looked at; the next wake-up begins behind
+            // the last queue.
             let queue = &mut self.queues[self.wake_at];
             self.wake_at = (self.wake_at + 1) % QUEUES;
             while left > 0
@@ -267,8 +272,8 @@ mod tests {
         assert_eq!(woken(&mut waiters), [7, 8]);
     }
 
-    /// [woken-takes-next-queue]: waiter 0 was woken and has got a tag, so nobody sleeps on the third queue until
-    /// the last waiter does, which overtakes the others.
+    /// [woken-takes-next-queue]: waiter 0 was woken and has got a tag, so nobody sleeps on the
+    /// third queue until the last waiter does, which overtakes the others.
     #[test]
     fn a_woken_waiter_that_gets_a_tag_leaves_its_queue_empty() {
         let mut waiters = Waiters::new(8, 16);

@@ -1,18 +1,19 @@
 //! A device's volatile cache, and the promises about durable data.
 //!
-//! This module is independent of the core's code. A [`Ledger`] records the events that a submitter and a device see
-//! (submitted, sent, written, flushed, ended) and panics if a promise is broken. A power cut loses the writes in the
-//! cache. No write becomes less durable, so a promise that holds when it is made holds at every later cut.
+//! This module is independent of the core's code. A [`Ledger`] records the events that a submitter
+//! and a device see (submitted, sent, written, flushed, ended) and panics if a promise is broken. A
+//! power cut loses the writes in the cache. No write becomes less durable, so a promise that holds
+//! when it is made holds at every later cut.
 //!
 //! # The promises
 //!
 //! - When a flush succeeds, every write that succeeded before the flush was submitted is durable.
 //! - When a write with FUA succeeds, it is durable.
-//! - When the data of a write with preflush is sent, every write that succeeded before that write was submitted is
-//!   durable.
+//! - When the data of a write with preflush is sent, every write that succeeded before that write
+//!   was submitted is durable.
 //!
-//! The device is the worst possible one. A flush makes only those writes durable that were written before it was
-//! sent, and otherwise only a write that bypasses the cache becomes durable.
+//! The device is the worst possible one. A flush makes only those writes durable that were written
+//! before it was sent, and otherwise only a write that bypasses the cache becomes durable.
 
 use blockyard::bio::{Bio, Flags, Op};
 use blockyard::status::Status;
@@ -110,8 +111,8 @@ impl Ledger {
         self.cache.iter().all(|piece| piece.cookie != cookie)
     }
 
-    /// Returns how many successful writes a power cut would lose, and how many of these the flush that was sent at
-    /// `flush_sent_at` will save.
+    /// Returns how many successful writes a power cut would lose, and how many of these the flush
+    /// that was sent at `flush_sent_at` will save.
     #[allow(dead_code, reason = "only one of the tests that share this file uses it")]
     pub(crate) fn at_risk(&self, flush_sent_at: Option<u64>) -> (usize, usize) {
         let saved = |write: &&Mark| {
@@ -121,8 +122,8 @@ impl Ledger {
         (self.ended.len(), self.ended.iter().filter(saved).count())
     }
 
-    /// Returns the number of writes that succeeded before the bio called `cookie` was submitted and that a power cut
-    /// would lose.
+    /// Returns the number of writes that succeeded before the bio called `cookie` was submitted and
+    /// that a power cut would lose.
     pub(crate) fn owed_to(&self, cookie: u64) -> usize {
         let submitted = self.submitted.iter().find(|submitted| submitted.cookie == cookie);
         let since = submitted.expect("the bio should be submitted and not ended").at;

@@ -74,7 +74,8 @@ impl Device {
         &mut self.disks[queue.index()].accounts
     }
 
-    /// Returns whether the device owns a request under that tag, with `shared` of any hardware queue.
+    /// Returns whether the device owns a request under that tag, with `shared` of any hardware
+    /// queue.
     pub(super) fn owns(&self, queue: QueueId, hctx: HctxId, tag: DriverTag, shared: bool) -> bool {
         let same_hctx = |owned: &Owned| shared || owned.hctx == hctx;
         self.owned.iter().any(|owned| owned.queue == queue && owned.tag == tag && same_hctx(owned))

@@ -1,19 +1,23 @@
-//! Checks [elevator-starves-none]: a bio that is submitted while there are no faults ends within a bound.
+//! Checks [elevator-starves-none]: a bio that is submitted while there are no faults ends within a
+//! bound.
 //!
 //! # The bound
 //!
-//! At most `ahead` requests are ahead of a bio's own: all parts of as many bios as the queue holds. Each may let
-//! later requests pass:
+//! At most `ahead` requests are ahead of a bio's own: all parts of as many bios as the queue holds.
+//! Each may let later requests pass:
 //!
-//! - under mq-deadline `fifo_batch` x (`writes_starved` + 1), after its deadline has passed and its class has aged;
+//! - under mq-deadline `fifo_batch` x (`writes_starved` + 1), after its deadline has passed and its
+//!   class has aged;
 //! - under kyber a batch of each other domain;
-//! - under an elevator from outside the core 16 reads; the one that idles may wait before each request;
+//! - under an elevator from outside the core 16 reads; the one that idles may wait before each
+//!   request;
 //! - without an elevator one of each other software queue, as software queues take turns.
 //!
-//! All requests that bypass the elevator may go first ([direct-requests-first]): each such bio of the phase, with
-//! a flush before it and another after it. A request takes the longest service time and run delay, and this for
-//! each queue that shares the host. It may wait once for the retry. In-flight data may delay each of a bio's two
-//! flushes ([flush-held-bounded]). There are no freezes in this phase.
+//! All requests that bypass the elevator may go first ([direct-requests-first]): each such bio of
+//! the phase, with a flush before it and another after it. A request takes the longest service time
+//! and run delay, and this for each queue that shares the host. It may wait once for the retry.
+//! In-flight data may delay each of a bio's two flushes ([flush-held-bounded]). There are no
+//! freezes in this phase.
 
 use crate::anticipatory::WAIT;
 use blockyard::policy::{DeadlineTunables, ElevatorKind, Policies};
@@ -108,8 +112,8 @@ fn parts(plan: &Plan, queue: usize) -> u64 {
     longest.div_ceil(least.into()) + 1
 }
 
-/// Returns the requests that the elevator holds for a hardware queue, the number that may pass each of
-/// them, and the longest wait of one in ns.
+/// Returns the requests that the elevator holds for a hardware queue, the number that may pass each
+/// of them, and the longest wait of one in ns.
 fn of_elevator(policies: &Policies, depth: u64, ctxs: u64) -> (u64, u64, u64) {
     let device_depth = u32::try_from(depth).expect("a depth should fit 16 bits");
     let held = u64::from(policies.sched_depth.tags(device_depth));

@@ -52,12 +52,13 @@ pub(super) struct Side {
 impl Side {
     /// Sorts in `id`, which starts at `sector`.
     pub(super) fn sort(&mut self, order: &mut Order, id: RequestId, sector: u64) {
-        self.see(order, id, sector);
+        self.note_arrival(order, id, sector);
         self.file(order, id, sector);
     }
 
-    /// Notes that `id`, which starts at `sector`, is among the requests by arrival: it may be the next one.
-    pub(super) fn see(&mut self, order: &Order, id: RequestId, sector: u64) {
+    /// Notes that `id`, which starts at `sector`, is among the requests by arrival: it may be the
+    /// next one.
+    pub(super) fn note_arrival(&mut self, order: &Order, id: RequestId, sector: u64) {
         // Of equal sectors the earlier one stays the next: `<`, not `<=`.
         let is_before_next = self.next.is_none_or(|next| sector < order.nodes.sector(next));
         if sector >= self.position && is_before_next {
@@ -78,7 +79,7 @@ impl Side {
         self.next = None;
     }
 
-    pub(super) fn unsort(&mut self, order: &mut Order, id: RequestId) {
+    pub(super) fn remove_from_order(&mut self, order: &mut Order, id: RequestId) {
         if self.next == Some(id) {
             self.next = self.tree.behind(&order.nodes, id);
         }
@@ -86,12 +87,13 @@ impl Side {
         order.starts.remove(&mut order.start_nodes, id);
     }
 
-    /// Like [`Self::unsort`]; the order then continues from the start of `id`.
+    /// Like [`Self::remove_from_order`]; the order then continues from the start of `id`.
     pub(super) fn send(&mut self, order: &mut Order, id: RequestId) {
         let in_order = self.next == Some(id);
         self.position = order.nodes.sector(id);
-        self.unsort(order, id); // which follows `next`, if that was `id`
-        // A request out of order, such as an expired head, moves the position: the next one is searched for.
+        self.remove_from_order(order, id); // which follows `next`, if that was `id`
+        // A request out of order, such as an expired head, moves the position: the next one is
+        // searched for.
         if !in_order {
             self.next = self.tree.next_at_or_after(&order.nodes, self.position);
         }
@@ -158,7 +160,7 @@ impl Class {
     }
 
     /// Returns the earliest arrival among the heads of the lists.
-    pub(super) fn oldest(&self, arrived: &[Instant]) -> Option<RequestId> {
+    pub(super) fn oldest_head(&self, arrived: &[Instant]) -> Option<RequestId> {
         let heads = [self.head.first(), self.reads.fifo.first(), self.writes.fifo.first()];
         heads.into_iter().flatten().min_by_key(|id| arrived[id.index()])
     }
@@ -176,7 +178,8 @@ impl Class {
             .or_else(|| self.begin_batch(arrived, tunables, now))
     }
 
-    /// Returns the next request of the current batch, unless the batch is full or its direction has none ahead.
+    /// Returns the next request of the current batch, unless the batch is full or its direction has
+    /// none ahead.
     fn continue_batch(&mut self) -> Option<RequestId> {
         let left = self.batch_left.checked_sub(1)?;
         let id = match self.turn {
@@ -202,12 +205,13 @@ impl Class {
         };
         let oldest = side.fifo.first()?;
         let expired = now >= arrived[oldest.index()] + expire;
-        // With nothing ahead, the direction begins again with its oldest request, not with its lowest sector.
+        // With nothing ahead, the direction begins again with its oldest request, not with its
+        // lowest sector.
         if expired { Some(oldest) } else { side.next.or(Some(oldest)) }
     }
 
-    /// Returns the direction of a new batch: writes only if no reads wait, or if `writes_starved` batches of reads
-    /// have passed over them.
+    /// Returns the direction of a new batch: writes only if no reads wait, or if `writes_starved`
+    /// batches of reads have passed over them.
     fn choose_turn(&mut self, writes_starved: u32) -> Option<Turn> {
         let reads = !self.reads.fifo.is_empty();
         let writes = !self.writes.fifo.is_empty();

@@ -1,29 +1,33 @@
 //! mq-deadline: sorted batches, bounded by deadlines.
 //!
-//! [`Deadline`] keeps one order for the whole queue, whichever hardware queue asks. Each priority class
-//! and direction has a tree by start sector and a FIFO by arrival. Requests go in batches of one
-//! direction by ascending sector; between batches the head of the FIFO goes if its deadline has passed.
-//! With one class this is also the elevator of 2017, and the legacy one before it.
+//! [`Deadline`] keeps one order for the whole queue, whichever hardware queue asks. Each priority
+//! class and direction has a tree by start sector and a FIFO by arrival. Requests go in batches of
+//! one direction by ascending sector; between batches the head of the FIFO goes if its deadline has
+//! passed. With one class this is also the elevator of 2017, and the legacy one before it.
 //!
-//! Within a class the head list goes first. Requests on it do not merge and belong to no batch. Flushes,
-//! which have no sector, go to its end; [`Place::Head`] is its front.
+//! Within a class the head list goes first. Requests on it do not merge and belong to no batch.
+//! Flushes, which have no sector, go to its end; [`Place::Head`] is its front.
 //!
 //! # The order
 //!
-//! - While more than one class has work (queued or in flight), a request that is not real-time and has waited
-//!   [`DeadlineTunables::prio_aging_expire`] goes first.
-//! - Otherwise classes go in order: a lower class only while the higher ones have nothing queued or in flight.
-//!   So [`Deadline::dispatch`] may withhold a request until a completion ([work-is-given]).
-//! - A batch continues, up to [`DeadlineTunables::fifo_batch`] requests, with the next request of its direction
-//!   that starts at or after the start of the request sent last.
-//! - A new batch is one of reads, unless writes wait that [`DeadlineTunables::writes_starved`] new batches have
-//!   passed over.
-//! - A new batch begins with the head of the FIFO if the head has expired, or if no request starts at or after the
-//!   position of the direction; otherwise with the next request there. Deadlines are checked only here.
-//! - When two requests are joined, the earlier arrival stays, and with it the deadline and the place in the FIFO.
+//! - While more than one class has work (queued or in flight), a request that is not real-time and
+//!   has waited [`DeadlineTunables::prio_aging_expire`] goes first.
+//! - Otherwise classes go in order: a lower class only while the higher ones have nothing queued or
+//!   in flight. So [`Deadline::dispatch`] may withhold a request until a completion
+//!   ([work-is-given]).
+//! - A batch continues, up to [`DeadlineTunables::fifo_batch`] requests, with the next request of
+//!   its direction that starts at or after the start of the request sent last.
+//! - A new batch is one of reads, unless writes wait that [`DeadlineTunables::writes_starved`] new
+//!   batches have passed over.
+//! - A new batch begins with the head of the FIFO if the head has expired, or if no request starts
+//!   at or after the position of the direction; otherwise with the next request there. Deadlines
+//!   are checked only here.
+//! - When two requests are joined, the earlier arrival stays, and with it the deadline and the
+//!   place in the FIFO.
 //!
-//! While there are always reads, the first write to wait sees at most the rest of the current batch and
-//! `writes_starved` further ones, `fifo_batch` × (`writes_starved` + 1) - 1 requests in all; 47 by default.
+//! While there are always reads, the first write to wait sees at most the rest of the current batch
+//! and `writes_starved` further ones, `fifo_batch` × (`writes_starved` + 1) - 1 requests in all; 47
+//! by default.
 
 mod class;
 
@@ -52,8 +56,8 @@ pub struct Deadline {
     order: Order,
     ends: EndIndex,
     end_nodes: HashNodes,
-    /// A request that came when none was held. It is in its FIFO, and in no index until a search or another request
-    /// comes: most leave before.
+    /// A request that came when none was held. It is in its FIFO, and in no index until a search or
+    /// another request comes: most leave before.
     lone: Option<RequestId>,
     len: u32,
 }
@@ -91,12 +95,6 @@ impl Deadline {
         Self { merges, ..self }
     }
 
-    /// Returns the tunables.
-    #[must_use]
-    pub const fn tunables(&self) -> &DeadlineTunables {
-        &self.tunables
-    }
-
     fn class_of(&self, prio: IoPrio) -> usize {
         match prio.class {
             _ if !self.tunables.classes => 0,
@@ -106,7 +104,8 @@ impl Deadline {
         }
     }
 
-    /// Returns the request that goes next, and its class. `None`: none is held, or a class has to wait for another.
+    /// Returns the request that goes next, and its class. `None`: none is held, or a class has to
+    /// wait for another.
     fn next(&mut self, now: Instant) -> Option<(usize, RequestId)> {
         let classes = self.classes.iter().enumerate();
         let mut busy = classes.filter_map(|(at, class)| class.has_work().then_some(at));
@@ -116,7 +115,8 @@ impl Deadline {
         if !is_alone && let Some(aged) = self.next_aged(now) {
             return Some(aged);
         }
-        // `first` may have no queued request: its last ones are in flight, and lower classes wait for them.
+        // `first` may have no queued request: its last ones are in flight, and lower classes wait
+        // for them.
         Some((first, self.classes[first].next(&self.arrived, &self.tunables, now)?))
     }
 
@@ -124,7 +124,7 @@ impl Deadline {
     fn next_aged(&self, now: Instant) -> Option<(usize, RequestId)> {
         let lower = self.classes.iter().enumerate().skip(1);
         lower
-            .filter_map(|(at, class)| Some((at, class.oldest(&self.arrived)?)))
+            .filter_map(|(at, class)| Some((at, class.oldest_head(&self.arrived)?)))
             .find(|(_, id)| now >= self.arrived[id.index()] + self.tunables.prio_aging_expire)
     }
 
@@ -146,8 +146,9 @@ impl Deadline {
 }
 
 impl Elevator for Deadline {
-    /// Tries the request filed last for every kind of merge, then, unless [`Merges`] says otherwise, back merges by
-    /// the hash, then front merges by another hash, unless [`DeadlineTunables::front_merges`] is off.
+    /// Tries the request filed last for every kind of merge, then, unless [`Merges`] says
+    /// otherwise, back merges by the hash, then front merges by another hash, unless
+    /// [`DeadlineTunables::front_merges`] is off.
     fn find_merge(
         &mut self,
         requests: &Requests,
@@ -175,11 +176,12 @@ impl Elevator for Deadline {
     fn merged(&mut self, requests: &Requests, id: RequestId, merge: Merge) {
         debug_assert!(self.lone.is_none(), "[joins-only-what-fits]: the search has filed all");
         let rq = &requests[id];
-        // A front merge moves the start, by which requests are sorted; every other merge leaves it in place.
+        // A front merge moves the start, by which requests are sorted; every other merge leaves it
+        // in place.
         if merge == Merge::Front {
             let class = self.class_of(rq.prio);
             let side = self.classes[class].side_mut(rq.op);
-            side.unsort(&mut self.order, id);
+            side.remove_from_order(&mut self.order, id);
             side.sort(&mut self.order, id, rq.sector);
         }
         self.ends.refile(&mut self.end_nodes, id, rq.end_sector());
@@ -208,7 +210,8 @@ impl Elevator for Deadline {
         let class = &mut self.classes[class];
         class.unfinished -= 1;
         let side = class.side_mut(op);
-        // Whichever came first had the earlier deadline, and the submitter of its bios counts on that.
+        // Whichever came first had the earlier deadline, and the submitter of its bios counts on
+        // that.
         if self.arrived[absorbed.index()] < self.arrived[kept.index()] {
             side.fifo.remove(requests, kept);
             side.fifo.replace(requests, absorbed, kept);
@@ -216,7 +219,7 @@ impl Elevator for Deadline {
         } else {
             side.fifo.remove(requests, absorbed);
         }
-        side.unsort(&mut self.order, absorbed);
+        side.remove_from_order(&mut self.order, absorbed);
         self.ends.remove(&mut self.end_nodes, absorbed);
         self.len -= 1;
     }
@@ -238,8 +241,9 @@ impl Elevator for Deadline {
             Place::Sorted => {
                 let side = class.side_mut(rq.op);
                 side.fifo.push_back(requests, id);
-                side.see(&self.order, id, rq.sector);
-                // At depth 1, each request comes alone and leaves before the next: it needs no tree and no hash.
+                side.note_arrival(&self.order, id, rq.sector);
+                // At depth 1, each request comes alone and leaves before the next: it needs no tree
+                // and no hash.
                 if self.len == 0 {
                     self.lone = Some(id);
                 } else {

@@ -1,5 +1,4 @@
-//! Domains of requests, and the tokens that bound how much of each is under way. The rules are the
-//! elevator's.
+//! The domains of requests, each with the tokens that bound its requests in flight.
 
 use crate::bio::{Flags, Op};
 use crate::policy::KyberAdjust;

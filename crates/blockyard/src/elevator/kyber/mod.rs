@@ -1,42 +1,45 @@
 //! kyber: latency targets, kept by a bound on each kind of request in flight.
 //!
-//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of tokens for
-//! the whole queue. A request leaves the elevator with a token and gives it back when it completes.
-//! When latencies miss their targets, domains that do well get fewer tokens, so that the others find a
-//! shorter queue in the device.
+//! [`Kyber`] sorts nothing. It divides requests into domains and gives each domain a number of
+//! tokens for the whole queue. A request leaves the elevator with a token and gives it back when it
+//! completes. When latencies miss their targets, domains that do well get fewer tokens, so that the
+//! others find a shorter queue in the device.
 //!
 //! Domains are reads, writes, discards and others; with [`KyberAdjust::Steps`] they are reads,
-//! synchronous writes and others. The domain of a request never changes while it is held. Only requests
-//! that the driver has completed are measured. `percentiles` and `steps` turn latencies into depths, at
-//! an instant that the module in use names. There is no timer: the first [`Kyber::dispatch`] or
-//! [`Kyber::finished`] from that instant on adjusts the depths from the earlier measurements, and
-//! nothing that could tell the difference happens in between.
+//! synchronous writes and others. The domain of a request never changes while it is held. Only
+//! requests that the driver has completed are measured. `percentiles` and `steps` turn latencies
+//! into depths, at an instant that the module in use names. There is no timer: the first
+//! [`Kyber::dispatch`] or [`Kyber::finished`] from that instant on adjusts the depths from the
+//! earlier measurements, and nothing that could tell the difference happens in between.
 //!
 //! # Lists and turns
 //!
-//! A request waits in a list of its domain and software queue. A bio joins one of the last eight there; requests do
-//! not join each other. When a domain of a hardware queue has a token and nothing else to send, all these lists are
-//! emptied, in the order of the software queues, into one list, from which requests go first in, first out, and in
-//! which nothing merges. [`Place::Head`] is the front of that list. With [`KyberStaging::Together`], the domains share
-//! the list of a software queue, and a domain that has nothing else to send empties those of all domains, once in each
-//! [`Kyber::dispatch`], even if it has no token.
+//! A request waits in a list of its domain and software queue. A bio joins one of the last eight
+//! there; requests do not join each other. When a domain of a hardware queue has a token and
+//! nothing else to send, all these lists are emptied, in the order of the software queues, into one
+//! list, from which requests go first in, first out, and in which nothing merges. [`Place::Head`]
+//! is the front of that list. With [`KyberStaging::Together`], the domains share the list of a
+//! software queue, and a domain that has nothing else to send empties those of all domains, once in
+//! each [`Kyber::dispatch`], even if it has no token.
 //!
-//! A hardware queue continues with one domain for one batch of requests (reads 16, writes 8, discards and others 1;
-//! with steps others 8), while the domain has work and tokens. Then the next domain that has both takes its turn,
-//! round and round. So while its domain has tokens, a request is passed in its hardware queue only by those of its
-//! domain that left the software queues before it and, before each of them and before itself, by at most one batch of
-//! every other domain: 25 requests by default.
+//! A hardware queue continues with one domain for one batch of requests (reads 16, writes 8,
+//! discards and others 1; with steps others 8), while the domain has work and tokens. Then the next
+//! domain that has both takes its turn, round and round. So while its domain has tokens, a request
+//! is passed in its hardware queue only by those of its domain that left the software queues before
+//! it and, before each of them and before itself, by at most one batch of every other domain: 25
+//! requests by default.
 //!
 //! # Rules
 //!
-//! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`] gives none
-//!   if no domain with work has a token left, until a completion ([work-is-given]). While more tokens
-//!   are out than a reduced depth allows, none is given. Hardware queues take tokens as they are run.
-//! - **[depth-within-bounds]** Depths are at least 1 and at most the value of the tunables, where they
-//!   begin.
+//! - **[token-per-request]** A request goes only with a token of its domain; [`Kyber::dispatch`]
+//!   gives none if no domain with work has a token left, until a completion ([work-is-given]).
+//!   While more tokens are out than a reduced depth allows, none is given. Hardware queues take
+//!   tokens as they are run.
+//! - **[depth-within-bounds]** Depths are at least 1 and at most the value of the tunables, where
+//!   they begin.
 //!
-//! One thing differs from Linux. Its tokens are numbered, so that after a cut one with a low number may be
-//! given although too many are out ([token-per-request]).
+//! One thing differs from Linux. Its tokens are numbered, so that after a cut one with a low number
+//! may be given although too many are out ([token-per-request]).
 
 mod adjust;
 mod domain;
@@ -69,8 +72,8 @@ const STAGED_MERGE: SwqMerge = SwqMerge::Last8;
 struct Lane {
     /// Requests that have left the software queues, by domain.
     lists: [List; DOMAINS],
-    /// Which software queues hold requests of each domain; with [`KyberStaging::Together`], those of all
-    /// domains are at the first.
+    /// Which software queues hold requests of each domain; with [`KyberStaging::Together`], those
+    /// of all domains are at the first.
     pending: [Bits; DOMAINS],
     /// The domain whose turn it is, and how many requests of its batch have gone.
     turn: Domain,
@@ -98,12 +101,14 @@ pub struct Kyber {
     kind: KyberAdjust,
     staging: KyberStaging,
     map: QueueMap,
-    /// One for each kind of map, processor and domain, of which [`KyberStaging::Together`] uses the first.
+    /// One for each kind of map, processor and domain, of which [`KyberStaging::Together`] uses the
+    /// first.
     staged: Vec<[SoftwareQueue; DOMAINS]>,
     /// Unused by software queues that look at the last eight, but required by their calls.
     nodes: HashNodes,
     lanes: Vec<Lane>,
-    /// A request that came when none was held. It is on no list until another comes: most leave before.
+    /// A request that came when none was held. It is on no list until another comes: most leave
+    /// before.
     lone: Option<RequestId>,
     tokens: [Tokens; DOMAINS],
     adjust: Box<dyn Adjust + Send>,
@@ -179,7 +184,7 @@ impl Kyber {
     }
 
     /// Puts `id` into the list of its domain and software queue.
-    fn stage(&mut self, requests: &mut Requests, id: RequestId) {
+    fn stage_request(&mut self, requests: &mut Requests, id: RequestId) {
         let rq = &requests[id];
         let at = self.staged_at(Ctx::of(rq));
         let shelf = self.shelf_of(self.domain_of(rq));
@@ -187,7 +192,8 @@ impl Kyber {
         self.staged[at][shelf].insert(&mut self.nodes, requests, id);
     }
 
-    /// Takes the lone request, with a token, if there are both: what [`Self::take`] does in the turn of its domain.
+    /// Takes the lone request, with a token, if there are both: what [`Self::take_of_domain`] does
+    /// in the turn of its domain.
     fn take_lone(&mut self, requests: &Requests, hctx: HctxId) -> Option<RequestId> {
         let id = self.lone.filter(|id| requests[*id].hctx == hctx)?;
         let domain = self.domain_of(&requests[id]);
@@ -206,8 +212,9 @@ impl Kyber {
     }
 
     /// Takes the next request of `domain`, with a token ([token-per-request]), if there are both
-    /// ([dispatched-once]). `emptied`: this call of [`Self::dispatch`] has emptied all software queues.
-    fn take(
+    /// ([dispatched-once]). `emptied`: this call of [`Self::dispatch`] has emptied all software
+    /// queues.
+    fn take_of_domain(
         &mut self,
         requests: &mut Requests,
         hctx: HctxId,
@@ -218,7 +225,8 @@ impl Kyber {
         let lane = &self.lanes[hctx.index()];
         let has_staged = match self.staging {
             KyberStaging::ByDomain => !lane.pending[at].is_empty(),
-            // Linux 4.12 to 4.17 emptied the shared lists before it looked for a token, and once in a dispatch.
+            // Linux 4.12 to 4.17 emptied the shared lists before it looked for a token, and once in
+            // a dispatch.
             KyberStaging::Together => {
                 if lane.lists[at].is_empty() && !core::mem::replace(emptied, true) {
                     self.empty_together(requests, hctx);
@@ -232,7 +240,8 @@ impl Kyber {
         }
         let lane = &mut self.lanes[hctx.index()];
         let list = &mut lane.lists[at];
-        // Requests stay in their software queues, where bios can join them, until the list has run dry.
+        // Requests stay in their software queues, where bios can join them, until the list has run
+        // dry.
         if list.is_empty() {
             let pending = &mut lane.pending[at];
             while let Some(ctx) = pending.next_wrapping(0) {
@@ -308,7 +317,7 @@ impl Elevator for Kyber {
 
     fn insert(&mut self, requests: &mut Requests, id: RequestId, place: Place, _now: Instant) {
         if let Some(lone) = self.lone.take() {
-            self.stage(requests, lone);
+            self.stage_request(requests, lone);
         }
         let hctx = requests[id].hctx.index();
         match place {
@@ -319,7 +328,7 @@ impl Elevator for Kyber {
             Place::Sorted if self.len == 0 && self.staging == KyberStaging::ByDomain => {
                 self.lone = Some(id);
             }
-            Place::Sorted => self.stage(requests, id),
+            Place::Sorted => self.stage_request(requests, id),
         }
         self.lanes[hctx].len += 1;
         self.len += 1;
@@ -338,23 +347,24 @@ impl Elevator for Kyber {
         }
         let Lane { turn, batched, .. } = self.lanes[hctx.index()];
         let mut emptied = false;
-        // The domain whose turn it is continues its batch; otherwise, or if it has nothing to send or no token, the
-        // others are tried in order, itself last.
+        // The domain whose turn it is continues its batch; otherwise, or if it has nothing to send
+        // or no token, the others are tried in order, itself last.
         if batched < turn.batch(self.kind)
-            && let Some(id) = self.take(requests, hctx, turn, &mut emptied)
+            && let Some(id) = self.take_of_domain(requests, hctx, turn, &mut emptied)
         {
             self.lanes[hctx.index()].batched += 1;
             return Some(id);
         }
         for turn in turn.round() {
-            if let Some(id) = self.take(requests, hctx, turn, &mut emptied) {
+            if let Some(id) = self.take_of_domain(requests, hctx, turn, &mut emptied) {
                 let lane = &mut self.lanes[hctx.index()];
                 lane.turn = turn;
                 lane.batched = 1;
                 return Some(id);
             }
         }
-        // No domain has both work and a token. The turn stays, and its domain may have a whole batch next time.
+        // No domain has both work and a token. The turn stays, and its domain may have a whole
+        // batch next time.
         self.lanes[hctx.index()].batched = 0;
         None
     }

@@ -1,18 +1,18 @@
 //! Requests sorted by start sector.
 //!
-//! A [`SectorTree`] is a treap: sorted by sector from left to right, and by a random priority from the
-//! root down, which keeps it balanced whatever the order of insertion. Its nodes are in
-//! [`SectorNodes`], one for each request of the queue, which any number of trees share: a request is in
-//! one tree at a time, and a tree costs no more than its root. `NIL` is a node in no tree that stands for
-//! "none", with a priority below all others, so that no step must ask whether there is a child; its links
-//! mean nothing.
+//! A [`SectorTree`] is a treap: sorted by sector from left to right, and by a random priority from
+//! the root down, which keeps it balanced whatever the order of insertion. Its nodes are in
+//! [`SectorNodes`], one for each request of the queue, which any number of trees share: a request
+//! is in one tree at a time, and a tree costs no more than its root. `NIL` is a node in no tree
+//! that stands for "none", with a priority below all others, so that no step must ask whether there
+//! is a child; its links mean nothing.
 //!
 //! # Rules
 //!
-//! - **[tree-order]** In-order, sectors do not descend; requests of equal sectors stand in the order of
-//!   insertion.
-//! - **[heap-priority]** No child has a higher priority than its parent. Priorities come from a fixed
-//!   sequence, one for each insertion, so that equal runs build equal trees.
+//! - **[tree-order]** In-order, sectors do not descend; requests of equal sectors stand in the
+//!   order of insertion.
+//! - **[heap-priority]** No child has a higher priority than its parent. Priorities come from a
+//!   fixed sequence, one for each insertion, so that equal runs build equal trees.
 //! - **[parent-links]** The parent link of each child names the node that has it as a child.
 
 use crate::unit::RequestId;
@@ -53,7 +53,7 @@ impl SectorNodes {
     }
 
     /// Draws the next priority ([heap-priority]): xorshift, never 0, with period 2^32 - 1.
-    const fn draw(&mut self) -> u32 {
+    const fn draw_priority(&mut self) -> u32 {
         self.drawn ^= self.drawn << 13;
         self.drawn ^= self.drawn >> 17;
         self.drawn ^= self.drawn << 5;
@@ -79,27 +79,28 @@ impl SectorNodes {
         usize::from(self.at(parent).child[RIGHT] == at)
     }
 
-    /// Returns the last node reached from `at` by going to `side` only.
-    fn descend(&self, mut at: u32, side: usize) -> u32 {
+    /// Returns the first node, in order, of the subtree `at`.
+    fn leftmost(&self, mut at: u32) -> u32 {
         let mut last = NIL;
         while at != NIL {
             last = at;
-            at = self.at(at).child[side];
+            at = self.at(at).child[LEFT];
         }
         last
     }
 
-    /// Returns the in-order neighbour of `id` on `side`.
-    fn step(&self, id: RequestId, side: usize) -> Option<RequestId> {
+    /// Returns the request behind `id`, in order.
+    fn behind(&self, id: RequestId) -> Option<RequestId> {
         let mut at = node_of(id);
-        let below = self.descend(self.at(at).child[side], 1 - side);
+        let below = self.leftmost(self.at(at).child[RIGHT]);
         if below != NIL {
             return request_of(below);
         }
-        // Nothing lies below on that side: the neighbour is the first ancestor that the way up reaches from its other side.
+        // Nothing lies below on the right: the next one is the first ancestor that the way up
+        // reaches from its left.
         loop {
             let parent = self.at(at).parent;
-            if parent == NIL || self.side_of(parent, at) != side {
+            if parent == NIL || self.side_of(parent, at) == LEFT {
                 return request_of(parent);
             }
             at = parent;
@@ -138,9 +139,9 @@ impl SectorTree {
     /// Inserts `id`, which is in no tree, behind all requests that start at or before `sector`
     /// ([tree-order]).
     pub fn insert(&mut self, nodes: &mut SectorNodes, id: RequestId, sector: u64) {
-        let priority = nodes.draw();
-        // The new node goes where the first node of a lower priority is on the way down. Below NIL nothing is: its
-        // priority is 0, and none that is drawn is.
+        let priority = nodes.draw_priority();
+        // The new node goes where the first node of a lower priority is on the way down. Below NIL
+        // nothing is: its priority is 0, and none that is drawn is.
         let mut parent = NIL;
         let mut side = LEFT;
         let mut below = self.root;
@@ -150,11 +151,11 @@ impl SectorTree {
             below = nodes.at(below).child[side];
         }
         let at = node_of(id);
-        self.hang(nodes, parent, side, at);
+        self.attach(nodes, parent, side, at);
         let node = nodes.at_mut(at);
         node.sector = sector;
         node.priority = priority;
-        split(nodes, at, below);
+        split_below(nodes, at, below);
     }
 
     /// Removes `id`, which is in this tree. Its subtrees are joined in its place, the higher
@@ -168,11 +169,12 @@ impl SectorTree {
             let higher =
                 usize::from(nodes.at(halves[LEFT]).priority < nodes.at(halves[RIGHT]).priority);
             let top = halves[higher];
-            self.hang(nodes, parent, side, top);
+            self.attach(nodes, parent, side, top);
             if halves[1 - higher] == NIL {
                 return; // `top` keeps its subtrees, and nothing is left to join
             }
-            // The other half goes below `top`, on the side where it belongs by sector; what hangs there competes with it.
+            // The other half goes below `top`, on the side where it belongs by sector; what hangs
+            // there competes with it.
             parent = top;
             side = 1 - higher;
             halves[higher] = nodes.at(top).child[side];
@@ -182,7 +184,7 @@ impl SectorTree {
     /// Returns the request with the lowest sector.
     #[must_use]
     pub fn first(&self, nodes: &SectorNodes) -> Option<RequestId> {
-        request_of(nodes.descend(self.root, LEFT))
+        request_of(nodes.leftmost(self.root))
     }
 
     /// Returns the first request that starts at or after `sector`.
@@ -199,16 +201,10 @@ impl SectorTree {
         request_of(found)
     }
 
-    /// Returns the request before `id`, which is in this tree.
-    #[must_use]
-    pub fn before(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.step(id, LEFT)
-    }
-
     /// Returns the request behind `id`, which is in this tree.
     #[must_use]
     pub fn behind(&self, nodes: &SectorNodes, id: RequestId) -> Option<RequestId> {
-        nodes.step(id, RIGHT)
+        nodes.behind(id)
     }
 
     /// Checks [tree-order], [heap-priority] and [parent-links] in every node. Returns how many
@@ -240,13 +236,13 @@ impl SectorTree {
             assert!(count < nodes.slots.len(), "the links go in a circle");
             count += 1;
             sector = node.sector;
-            next = nodes.step(id, RIGHT);
+            next = nodes.behind(id);
         }
         count
     }
 
     /// Makes `at` the child of `parent` on `side`, or the root ([parent-links]).
-    fn hang(&mut self, nodes: &mut SectorNodes, parent: u32, side: usize, at: u32) {
+    fn attach(&mut self, nodes: &mut SectorNodes, parent: u32, side: usize, at: u32) {
         if parent == NIL {
             self.root = at;
         } else {
@@ -258,7 +254,7 @@ impl SectorTree {
 
 /// Splits the tree `below` by sector between both sides of `at`: each node on the way down goes,
 /// with one of its subtrees, to the edge that faces the split.
-fn split(nodes: &mut SectorNodes, at: u32, mut below: u32) {
+fn split_below(nodes: &mut SectorNodes, at: u32, mut below: u32) {
     let sector = nodes.at(at).sector;
     // Where the next lower node of each side hangs: at first the two sides of `at` itself.
     let mut edges = [(at, LEFT), (at, RIGHT)];

@@ -1,32 +1,33 @@
 //! [`Checked`]: asserts on every call the contract between a driver and its callers.
 //!
-//! It may stand anywhere in a stack. Calls from above are checked against the core's duties, answers from
-//! below against the driver's. The layer changes nothing, answers nothing itself, and costs some table
-//! look-ups for each call: use it in every test.
+//! It may stand anywhere in a stack. Calls from above are checked against the core's duties,
+//! answers from below against the driver's. The layer changes nothing, answers nothing itself, and
+//! costs some table look-ups for each call: use it in every test.
 //!
 //! A broken rule panics with its name in brackets at the start of the message. The rules of
 //! [`driver`](crate::driver) and [`hardware_queue`](crate::hardware_queue) are checked like this:
 //!
-//! - [owned-until-completed]: nothing is offered under a tag that is owned. A request is reported as
-//!   finished, or ended on time-out, only while it is owned, and once; it is given back only while it is
-//!   owned.
-//! - [prepared-until-undone]: a request is prepared when it is offered, not twice, and does not change
-//!   meanwhile. A request that failed is unprepared before any other call for its queue. A request that is
-//!   owned is not unprepared.
+//! - [owned-until-completed]: nothing is offered under a tag that is owned. A request is reported
+//!   as finished, or ended on time-out, only while it is owned, and once; it is given back only
+//!   while it is owned.
+//! - [prepared-until-undone]: a request is prepared when it is offered, not twice, and does not
+//!   change meanwhile. A request that failed is unprepared before any other call for its queue. A
+//!   request that is owned is not unprepared.
 //! - [last-or-commit]: no run of a hardware queue is open when the caller's call has returned
 //!   ([`Checked::call_ended`]).
-//! - [budget-given-back]: only a design with budget takes permits; each of its requests carries one, and
-//!   each permit goes back once.
-//! - [busy-promise-kept]: the driver answers [`Busy::Device`] only while a request of the queue is owned,
-//!   and [`Busy::Host`] only while one of any queue is.
+//! - [budget-given-back]: only a design with budget takes permits; each of its requests carries
+//!   one, and each permit goes back once.
+//! - [busy-promise-kept]: the driver answers [`Busy::Device`] only while a request of the queue is
+//!   owned, and [`Busy::Host`] only while one of any queue is.
 //!
 //! # Rules
 //!
-//! - **[partial-completion-valid]** Only a read or write of one range completes in part, for less than all
-//!   of its sectors, and the rest has failed.
+//! - **[partial-completion-valid]** Only a read or write of one range completes in part, for less
+//!   than all of its sectors, and the rest has failed.
 //! - **[limits-kept]** A request keeps the limits of its queue, and its pieces tile it.
 //! - **[time-moves-forward]** Time does not go backwards.
-//! - **[no-idle-polling]** A device that has just reported nothing does not ask to be polled at once.
+//! - **[no-idle-polling]** A device that has just reported nothing does not ask to be polled at
+//!   once.
 //! - **[nothing-left-over]** Nothing is owned, prepared or permitted when everything has ended
 //!   ([`Checked::all_ended`]).
 
@@ -183,7 +184,7 @@ impl<D> Checked<D> {
     }
 
     /// Returns the account of a tag: tags that hardware queues share belong to the first.
-    const fn slot(&self, hctx: HctxId, tag: DriverTag) -> Slot {
+    const fn slot_of(&self, hctx: HctxId, tag: DriverTag) -> Slot {
         (if self.tags_are_shared { HctxId(0) } else { hctx }, tag)
     }
 
@@ -194,7 +195,7 @@ impl<D> Checked<D> {
     }
 
     fn check_offer(&self, issue: &Issue<'_>) {
-        let owned = self.owned[self.slot(issue.hctx, issue.tag)];
+        let owned = self.owned[self.slot_of(issue.hctx, issue.tag)];
         assert!(owned.is_none(), "[owned-until-completed] {issue:?} under the tag of {owned:?}");
         let account = &self.accounts[issue.queue.index()];
         account.check_none_failed();
@@ -211,7 +212,7 @@ impl<D> Checked<D> {
         }
         // [prepared-until-undone]
         let prepared = account.prepared[issue.id().index()].as_ref();
-        let now = content(issue.request());
+        let now = prepared_content(issue.request());
         assert_eq!(
             prepared,
             Some(&now),
@@ -234,8 +235,8 @@ impl<D> Checked<D> {
 
     /// Notes that the driver reports a request as finished. A request that stays prepared gets no
     /// `finish`, so it is not owned from here on.
-    fn name(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
-        let slot = self.slot(hctx, tag);
+    fn note_reported(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, outcome: Outcome) {
+        let slot = self.slot_of(hctx, tag);
         let owned = self.owned[slot].as_mut().filter(|owned| owned.queue == queue);
         let Some(owned) = owned else {
             panic!("[owned-until-completed] {queue:?} {hctx:?} {tag:?} is not owned")
@@ -261,11 +262,12 @@ impl<D> Checked<D> {
 
 /// Returns the properties that a request must keep once it is prepared. Flags are the core's own
 /// matter.
-fn content(request: &Request) -> Extent {
+fn prepared_content(request: &Request) -> Extent {
     Extent { flags: Flags::NONE, ..request.extent() }
 }
 
-/// Checks [limits-kept] and [merged-within-limits]: whatever was merged, the request keeps every limit.
+/// Checks [limits-kept] and [merged-within-limits]: whatever was merged, the request keeps every
+/// limit.
 fn check_limits(rq: &Request, limits: &Limits, pieces: impl Iterator<Item = Piece>) {
     let flushes = rq.op == Op::Flush;
     assert!(limits.write_cache || !flushes, "[limits-kept] a flush of a write-through device");
@@ -320,13 +322,13 @@ impl<D: Driver> Driver for Checked<D> {
 
     fn prepare(&mut self, issue: &Issue<'_>) {
         let prepared = &mut self.accounts[issue.queue.index()].prepared[issue.id().index()];
-        let before = prepared.replace(content(issue.request()));
+        let before = prepared.replace(prepared_content(issue.request()));
         assert!(before.is_none(), "[prepared-until-undone] twice: {issue:?}");
         self.below.prepare(issue);
     }
 
     fn unprepare(&mut self, issue: &Issue<'_>) {
-        let owned = self.owned[self.slot(issue.hctx, issue.tag)];
+        let owned = self.owned[self.slot_of(issue.hctx, issue.tag)];
         let is_owned =
             owned.is_some_and(|owned| (owned.queue, owned.id) == (issue.queue, issue.id()));
         assert!(!is_owned, "[prepared-until-undone] unprepared while it is owned: {issue:?}");
@@ -342,7 +344,7 @@ impl<D: Driver> Driver for Checked<D> {
         let answer = self.below.queue_rq(issue);
         match answer {
             Accept::Queued => {
-                let slot = self.slot(hctx, issue.tag);
+                let slot = self.slot_of(hctx, issue.tag);
                 let rq = issue.request();
                 // Only such a request may complete in part.
                 let divides = matches!(rq.op, Op::Read | Op::Write) && rq.ranges == 1;
@@ -353,7 +355,8 @@ impl<D: Driver> Driver for Checked<D> {
             Accept::Busy(busy) => self.check_promise(queue, busy),
             Accept::Failed(_) => self.accounts[queue.index()].failed = Some(issue.id()),
         }
-        // A run that had accepted requests stays open through a refusal, until its last request or a commit.
+        // A run that had accepted requests stays open through a refusal, until its last request or
+        // a commit.
         let open = &mut self.accounts[queue.index()].open[hctx.index()];
         *open = !issue.last && (*open || answer == Accept::Queued);
         answer
@@ -367,7 +370,7 @@ impl<D: Driver> Driver for Checked<D> {
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        let slot = self.slot(hctx, tag);
+        let slot = self.slot_of(hctx, tag);
         let owned = self.owned[slot].take().filter(|owned| owned.queue == queue);
         let Some(owned) = owned else {
             panic!("[owned-until-completed] {queue:?} {hctx:?} {tag:?} is not owned")
@@ -388,7 +391,7 @@ impl<D: Driver> Driver for Checked<D> {
         self.check_time(now);
         let answer = self.below.timed_out(queue, hctx, tag, request, now);
         if let TimedOut::Ended(outcome) = answer {
-            self.name(queue, hctx, tag, outcome);
+            self.note_reported(queue, hctx, tag, outcome);
         }
         answer
     }
@@ -405,7 +408,7 @@ impl<D: Device> Device for Checked<D> {
             );
             return None;
         };
-        self.name(finished.queue, finished.hctx, finished.tag, finished.outcome);
+        self.note_reported(finished.queue, finished.hctx, finished.tag, finished.outcome);
         Some(finished)
     }
 

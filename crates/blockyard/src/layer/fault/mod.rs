@@ -1,9 +1,10 @@
 //! [`Faulty`]: injects faults by named rules.
 //!
-//! The device below sees every request that is not failed or refused here, and completes it: a lost request is a lost
-//! completion. An offer that the device below refuses has not taken place: it matches no fault rule, and nothing is
-//! drawn for it. The fault chosen for an offer holds until the request completes. A request that the device below gives
-//! back undone passes up unchanged, whatever a fault rule said: the request comes again and is judged anew.
+//! The device below sees every request that is not failed or refused here, and completes it: a lost
+//! request is a lost completion. An offer that the device below refuses has not taken place: it
+//! matches no fault rule, and nothing is drawn for it. The fault chosen for an offer holds until
+//! the request completes. A request that the device below gives back undone passes up unchanged,
+//! whatever a fault rule said: the request comes again and is judged anew.
 
 mod rule;
 
@@ -67,8 +68,8 @@ pub struct Faulty<D> {
 }
 
 impl<D> Faulty<D> {
-    /// Returns `below` with the faults of `rules`, whose times begin at [`Instant::ZERO`]; chances are drawn from
-    /// `draws`.
+    /// Returns `below` with the faults of `rules`, whose times begin at [`Instant::ZERO`]; chances
+    /// are drawn from `draws`.
     ///
     /// # Panics
     ///
@@ -88,8 +89,8 @@ impl<D> Faulty<D> {
         }
     }
 
-    /// Replaces the rules, with counts of zero. Their times begin `now`. Faults already chosen for requests in flight
-    /// remain.
+    /// Replaces the rules, with counts of zero. Their times begin `now`. Faults already chosen for
+    /// requests in flight remain.
     ///
     /// # Panics
     ///
@@ -104,8 +105,8 @@ impl<D> Faulty<D> {
         self.lifted = true;
     }
 
-    /// Disables all rules from now on, and fails the requests whose completions are held or lost: at `now`, or when
-    /// they come from below ([let-go-ends-held]).
+    /// Disables all rules from now on, and fails the requests whose completions are held or lost:
+    /// at `now`, or when they come from below ([let-go-ends-held]).
     pub fn let_go(&mut self, now: Instant) {
         self.lift();
         self.lets_go = true;
@@ -131,7 +132,7 @@ impl<D> Faulty<D> {
     }
 
     /// Forgets a request that the device below no longer has.
-    fn forget(&mut self, queue: QueueId, slot: Slot) {
+    fn forget_request(&mut self, queue: QueueId, slot: Slot) {
         let fate = core::mem::replace(&mut self.fates[slot], Fate::Plain);
         debug_assert!(
             matches!(fate, Fate::Lost { .. }) || self.coming[queue.index()] > 0,
@@ -158,14 +159,15 @@ fn assert_fire(rules: &[FaultRule]) {
 
 impl<D: Driver> Faulty<D> {
     /// Answers with a refusal or failure of this layer's own.
-    fn answer(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
+    fn answer_here(&mut self, issue: &Issue<'_>, answer: Accept) -> Accept {
         if issue.last {
-            self.below.commit(issue.queue, issue.hctx, issue.now); // [last-or-commit]: the device below does not see the last request
+            // [last-or-commit]: the device below does not see the last request.
+            self.below.commit(issue.queue, issue.hctx, issue.now);
         }
         answer
     }
 
-    fn pass(&mut self, issue: &Issue<'_>, action: Option<Action>) -> Accept {
+    fn pass_below(&mut self, issue: &Issue<'_>, action: Option<Action>) -> Accept {
         let effect = action.and_then(Action::effect).unwrap_or(issue.effect());
         let answer = self.below.queue_rq(&issue.with_effect(effect));
         if answer == Accept::Queued {
@@ -182,17 +184,17 @@ impl<D: Driver> Driver for Faulty<D> {
 
     fn queue_rq(&mut self, issue: &Issue<'_>) -> Accept {
         if self.lifted {
-            return self.pass(issue, None);
+            return self.pass_below(issue, None);
         }
-        let verdict = self.rules.judge(issue);
+        let verdict = self.rules.judge_offer(issue);
         let answer = match verdict.action {
-            Some(Action::Fail(status)) => self.answer(issue, Accept::Failed(status)),
+            Some(Action::Fail(status)) => self.answer_here(issue, Accept::Failed(status)),
             Some(Action::Busy(busy)) => {
                 let busy = self.kept_promise(issue.queue, busy);
-                self.answer(issue, Accept::Busy(busy))
+                self.answer_here(issue, Accept::Busy(busy))
             }
             action => {
-                let answer = self.pass(issue, action);
+                let answer = self.pass_below(issue, action);
                 // The offer has not taken place. It comes again, and would count twice.
                 if let Accept::Busy(_) = answer {
                     return answer;
@@ -200,12 +202,12 @@ impl<D: Driver> Driver for Faulty<D> {
                 answer
             }
         };
-        self.rules.note(issue, verdict);
+        self.rules.note_offer(issue, verdict);
         answer
     }
 
     fn finish(&mut self, queue: QueueId, hctx: HctxId, tag: DriverTag, request: &Request) {
-        self.forget(queue, (hctx, tag));
+        self.forget_request(queue, (hctx, tag));
         self.below.finish(queue, hctx, tag, request);
     }
 
@@ -228,7 +230,7 @@ impl<D: Driver> Driver for Faulty<D> {
             _ => {
                 let answer = self.below.timed_out(queue, hctx, tag, request, now);
                 if answer == TimedOut::Ended(Outcome::AgainPrepared) {
-                    self.forget(queue, (hctx, tag)); // it gets no `finish`
+                    self.forget_request(queue, (hctx, tag)); // it gets no `finish`
                 }
                 answer
             }
@@ -241,7 +243,8 @@ impl<D: Device> Device for Faulty<D> {
         while let Some(finished) = self.below.next_finished(now) {
             let undone = matches!(finished.outcome, Outcome::Again | Outcome::AgainPrepared);
             match &mut self.fates[(finished.hctx, finished.tag)] {
-                // It comes again and is judged anew: a fault now would end a request that has not been done.
+                // It comes again and is judged anew: a fault now would end a request that has not
+                // been done.
                 _ if undone => self.held.hold(finished, now),
                 Fate::Plain => self.held.hold(finished, now),
                 Fate::Outcome(outcome) => {
@@ -250,7 +253,8 @@ impl<D: Device> Device for Faulty<D> {
                 // [let-go-ends-held]
                 Fate::Late(_) | Fate::Lost { .. } if self.lets_go => self.held.hold(finished, now),
                 Fate::Late(delay) => self.held.hold(finished, now + *delay),
-                // The device below has completed it, and has room again; nobody above learns of that.
+                // The device below has completed it, and has room again; nobody above learns of
+                // that.
                 Fate::Lost { came, .. } => {
                     *came = Some(finished);
                     self.lost += 1;
@@ -259,7 +263,8 @@ impl<D: Device> Device for Faulty<D> {
         }
         let finished = self.held.next(now)?;
         if finished.outcome == Outcome::AgainPrepared {
-            self.forget(finished.queue, (finished.hctx, finished.tag)); // it gets no `finish`
+            // It gets no `finish`.
+            self.forget_request(finished.queue, (finished.hctx, finished.tag));
         }
         Some(finished)
     }

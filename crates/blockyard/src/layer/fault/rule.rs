@@ -1,8 +1,8 @@
 //! Rules: which requests, how often, and what becomes of them.
 //!
 //! The rules are asked in order, and the first that fires decides; those behind it are not asked
-//! about that offer. A rule *matches* an offer by op, queue, sectors and time. It *fires* on those of its
-//! matches that [`Turns`] names, by their number, and that chance picks.
+//! about that offer. A rule *matches* an offer by op, queue, sectors and time. It *fires* on those
+//! of its matches that [`Turns`] names, by their number, and that chance picks.
 
 use crate::bio::Op;
 use crate::driver::{Busy, DataEffect, Issue};
@@ -58,7 +58,7 @@ pub enum Turns {
 /// The effect of a rule on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The driver fails the request at once; the device never sees it.
+    /// The driver fails the request immediately; the device never sees it.
     Fail(Status),
     /// The device accepts the request and ends it with this status, without touching its data.
     Error(Status),
@@ -150,8 +150,9 @@ impl Rules {
     }
 
     /// Returns the decision about an offer. Nothing changes until [`Self::note`].
-    pub(super) fn judge(&self, issue: &Issue<'_>) -> Verdict {
-        // The offer may be refused below, and come again: its draws count only from `note` on.
+    pub(super) fn judge_offer(&self, issue: &Issue<'_>) -> Verdict {
+        // The offer may be refused below, and come again: its draws count only from `note_offer`
+        // on.
         let mut draws = self.draws.clone();
         let fired = self.rules.iter().zip(&self.counts).position(|(rule, count)| {
             rule.matches(issue, self.since) && rule.when.fires_at(count.matched + 1, &mut draws)
@@ -161,7 +162,7 @@ impl Rules {
     }
 
     /// Notes that the offer of `verdict` took place.
-    pub(super) fn note(&mut self, issue: &Issue<'_>, verdict: Verdict) {
+    pub(super) fn note_offer(&mut self, issue: &Issue<'_>, verdict: Verdict) {
         let asked = verdict.fired.map_or(self.rules.len(), |at| at + 1);
         for (rule, count) in self.rules[..asked].iter().zip(&mut self.counts) {
             count.matched += u64::from(rule.matches(issue, self.since));

@@ -36,8 +36,8 @@ fn refused_requests_go_before_later_ones() {
     }
 }
 
-/// A refusal sets the busy bits of all hardware queues that share a dispatch list. One of them sends
-/// the refused request; the others pull nothing until a completion.
+/// A refusal sets the busy bits of all hardware queues that share a dispatch list. One of them
+/// sends the refused request; the others pull nothing until a completion.
 #[test]
 fn a_hardware_queue_with_the_busy_bit_pulls_nothing_until_a_completion() {
     for policies in [Policies::NONE, Policies::mq_deadline()] {
@@ -60,8 +60,8 @@ fn a_hardware_queue_with_the_busy_bit_pulls_nothing_until_a_completion() {
     }
 }
 
-/// One refusal makes all hardware queues busy that share a dispatch list, and only the refused one if
-/// each has its own. The first sends what was refused; the other is busy until a completion.
+/// One refusal makes all hardware queues busy that share a dispatch list, and only the refused one
+/// if each has its own. The first sends what was refused; the other is busy until a completion.
 #[test]
 fn a_refusal_makes_those_busy_that_share_a_dispatch_list() {
     for elevated in [Policies::NONE, Policies::mq_deadline()] {
@@ -118,8 +118,8 @@ fn a_run_that_leaves_room_passes_the_turn_on() {
     assert_eq!(rig.host.driver.sent.len(), 2);
 }
 
-/// Eight hardware queues wait for the one token of kyber's reads. A completion runs the one whose turn it is, and perhaps that
-/// of the next submitter, however many wait; each goes in its turn.
+/// Eight hardware queues wait for the one token of kyber's reads. A completion runs the one whose
+/// turn it is, and perhaps that of the next submitter, however many wait; each goes in its turn.
 #[test]
 fn a_token_is_not_sought_on_every_hardware_queue() {
     let tunables = KyberTunables { read_depth: 1, ..KyberTunables::default() };

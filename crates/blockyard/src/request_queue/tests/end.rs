@@ -20,7 +20,7 @@ fn a_requeued_request_goes_before_all_others() {
     }
 }
 
-/// A loop that goes on while there was work would sleep too early, or never.
+/// A loop that continues while there was work would sleep too early, or never.
 #[test]
 fn a_turn_says_whether_there_was_work() {
     let tags = TagSetConfig::single(4);

@@ -29,7 +29,8 @@ fn the_parts_of_a_split_bio_tile_it_and_it_ends_once() {
     assert!(rig.queue.is_empty());
 }
 
-/// Only reads and writes are cut for their segments, in proportion. A bio at the limit is not split.
+/// Only reads and writes are cut for their segments, in proportion. A bio at the limit is not
+/// split.
 #[test]
 fn a_bio_is_cut_into_as_many_parts_as_its_segments_need() {
     let limits = Limits {
@@ -113,7 +114,7 @@ fn a_bio_that_finds_no_memory_changes_nothing() {
     assert_eq!((rig.queue.bios_in_use(), rig.host.tags().in_use(H0)), (64, 64));
 }
 
-/// A split bio that waits for memory goes on when the caller has taken a bio that ended.
+/// A split bio that waits for memory continues when the caller has taken a bio that ended.
 #[test]
 fn a_split_bio_that_lacks_memory_goes_on_when_an_ended_bio_is_taken() {
     let limits = Limits { max_sectors: 8, ..Limits::new(CAPACITY_SECTORS) };
@@ -190,8 +191,8 @@ fn a_full_request_is_marked_and_left_alone() {
     assert_eq!(shapes, [(0, 16, true), (16, 8, false)]);
 }
 
-/// A request joins a waiting one when it leaves the plug. What follows a gap in memory at the end of
-/// the second must not merge with the two.
+/// A request joins a waiting one when it leaves the plug. What follows a gap in memory at the end
+/// of the second must not merge with the two.
 #[test]
 fn a_request_that_leaves_the_plug_joins_its_neighbour_and_keeps_its_gap() {
     for (gap, sent) in [(Flags::NONE, &[24][..]), (Flags::GAP_TAIL, &[16, 8])] {
@@ -259,8 +260,8 @@ fn sent((host, queue): &mut Listened, now: Instant) -> Vec<(u64, u32, u16, u16, 
         .collect()
 }
 
-/// Each bio comes a nanosecond after the one before: first those of the plug, then those that another
-/// processor stages, and those that come after the plug is released.
+/// Each bio comes a nanosecond after the one before: first those of the plug, then those that
+/// another processor stages, and those that come after the plug is released.
 fn joined(plugged: &[Bio], staged: &[Bio], later: &[Bio]) -> (Listened, Instant) {
     let (mut host, mut queue) = listened(true);
     let mut ns = 0;

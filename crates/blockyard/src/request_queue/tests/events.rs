@@ -1,4 +1,4 @@
-//! The events that a sink receives for each step: the action, its instant, and what it concerns.
+//! The events that a sink receives: action, instant, and bio or request of each step.
 
 use super::*;
 use crate::driver::{Busy, Outcome};

@@ -37,8 +37,8 @@ fn wait_for_hours(host: &mut Host<Watched>, queues: &mut [RequestQueue; 2]) -> I
     end
 }
 
-/// A queue that asks for a tag shares the tags, even in vain. One that was refused and never came
-/// back used to be counted for ever. [tags-shared-fairly]
+/// A queue that asks for a tag shares the tags, even if it gets none. One that was refused and
+/// never came back used to be counted for ever. [tags-shared-fairly]
 #[test]
 fn a_queue_that_was_refused_and_left_shares_no_more_after_a_while() {
     let (mut host, mut queues) = pair(0, Policies::NONE);
@@ -56,7 +56,7 @@ fn a_queue_that_was_refused_and_left_shares_no_more_after_a_while() {
 }
 
 /// Only completions used to notice that a queue had become empty; one whose last request the driver
-/// failed at once kept its share.
+/// failed immediately kept its share.
 #[test]
 fn a_queue_whose_last_request_failed_at_once_shares_no_more_after_a_while() {
     let (mut host, mut queues) = pair(0, Policies::NONE);
@@ -127,8 +127,8 @@ fn a_split_bio_gets_the_next_tag_before_later_bios() {
     drop(host);
 }
 
-/// Waiters used to be named by the queue if it had an elevator, and by the host if not. A caller that
-/// forgot one of the two hung.
+/// Waiters used to be named by the queue if it had an elevator, and by the host if not. A caller
+/// that forgot one of the two hung.
 #[test]
 fn one_call_names_its_own_waiters_and_those_of_the_host() {
     let tags = tags(1, 1, 0, 2);

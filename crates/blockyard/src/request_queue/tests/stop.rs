@@ -146,8 +146,8 @@ fn a_batch_is_as_large_as_a_run_and_the_tags_allow() {
     }
 }
 
-/// As in Linux 4.13: a dispatch list that made no progress does not stop an elevator from giving one
-/// more request; any progress does, and without an elevator nothing more is taken.
+/// As in Linux 4.13: a dispatch list that made no progress does not stop an elevator from giving
+/// one more request; any progress does, and without an elevator nothing more is taken.
 #[test]
 fn drain_all_pulls_behind_a_dispatch_list_only_from_an_elevator_and_without_progress() {
     let deadline = ElevatorKind::Deadline(DeadlineTunables::default());
@@ -209,8 +209,8 @@ fn a_run_with_nothing_left_wants_no_budget() {
     }
 }
 
-/// A batch out of the elevator may hold requests of another hardware queue: each goes to the list of
-/// its own, and both are tried again.
+/// A batch out of the elevator may hold requests of another hardware queue: each goes to the list
+/// of its own, and both are tried again.
 #[test]
 fn a_refused_batch_holds_the_hardware_queue_of_each_of_its_requests() {
     let mut rig = Rig::new(2, 4, Policies::mq_deadline(), Limits::new(CAPACITY_SECTORS));
@@ -281,9 +281,9 @@ fn a_turn_is_passed_on_unless_the_device_has_no_room() {
     }
 }
 
-/// A lone request goes to the driver at once, unless the design stages it: for an elevator, or while
-/// the device is busy if waiting may help it, because others share its hardware queue or nobody
-/// waits for it.
+/// A lone request goes to the driver immediately, unless the design stages it: for an elevator, or
+/// while the device is busy if waiting may help it, because others share its hardware queue or
+/// nobody waits for it.
 #[test]
 fn a_lone_request_is_staged_only_where_waiting_may_help() {
     let lone = Policies { plug: Plugging::Batches, ..Policies::NONE };

@@ -84,7 +84,7 @@ impl Rig {
         if fit(&front, &back, &self.limits) == Fit::Join(Merge::Back) {
             self.fast.joined(&mut self.requests, kept, absorbed);
             self.slow.joined(kept, absorbed);
-            self.requests.join(kept, absorbed, &mut self.bios, Merge::Back);
+            self.requests.join_bios(kept, absorbed, &mut self.bios, Merge::Back);
             self.idle.push(absorbed);
             self.merged(kept, Merge::Back);
         }
@@ -120,7 +120,7 @@ impl Rig {
             self.fast.insert(&mut self.requests, id, Place::Head, self.now);
             self.slow.insert(&self.requests, id, Place::Head, self.now);
         } else {
-            self.requests.release(id);
+            self.requests.make_idle(id);
             self.idle.push(id);
         }
     }
@@ -280,7 +280,8 @@ fn asynchronous_requests_get_at_least_one_tag_and_at_most_all() {
     assert_eq!(depth(Some(0), 32), 1);
 }
 
-/// Linux's `nomerges` of 1: mq-deadline tries the request filed last, and searches neither for ends nor for starts.
+/// Linux's `nomerges` of 1: mq-deadline tries the request filed last, and searches neither for ends
+/// nor for starts.
 #[test]
 fn with_only_the_last_request_merging_nothing_is_searched() {
     let bio = |sector| Bio::write(sector, 8, 0);

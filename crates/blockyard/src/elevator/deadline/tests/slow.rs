@@ -1,4 +1,5 @@
-//! An oracle: the order of mq-deadline, written as plainly as possible. It answers every question by a search of all held requests.
+//! An oracle: the order of mq-deadline, written as plainly as possible. It answers every question
+//! by a search of all held requests.
 
 use super::*;
 use std::vec::Vec;

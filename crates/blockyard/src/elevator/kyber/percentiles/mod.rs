@@ -1,18 +1,20 @@
-//! Kyber's depths as a function of latency, by percentiles, as since Linux 4.20.
+//! From latencies to depths, as kyber does it since Linux 4.20.
 //!
-//! Reads, writes and discards (whose target is 5 s) are measured; others are not. A latency is counted by
-//! the quarter of its target in which it ends: four buckets meet the target, and four miss it, of which
-//! the last has no end. Depths are adjusted 100 ms after the first completion since the last adjustment.
+//! Reads, writes and discards (whose target is 5 s) are measured; others are not. A latency is
+//! counted by the quarter of its target in which it ends: four buckets meet the target, and four
+//! miss it, of which the last has no end. Depths are adjusted 100 ms after the first completion
+//! since the last adjustment.
 //!
-//! A percentile is taken, and its counts are cleared, once there are 500 counts or they are 1 s old.
-//! Total and device latency of a domain share that second, and the device latency comes first: if a
-//! second passes before there are 500 of either, the total latency starts a new second, as in Linux.
+//! A percentile is taken, and its counts are cleared, once there are 500 counts or they are 1 s
+//! old. Total and device latency of a domain share that second, and the device latency comes first:
+//! if a second passes before there are 500 of either, the total latency starts a new second, as in
+//! Linux.
 //!
-//! The device is congested if the 90th percentile of device latency of any domain misses its target. The
-//! depth of a domain is multiplied by the quarters of the target, 1 to 8, that the 99th percentile of
-//! its total latency takes, if that percentile misses the target or the device is congested. A
-//! percentile found without congestion is kept: at the next congestion it is used, once, if there is no
-//! new one.
+//! The device is congested if the 90th percentile of device latency of any domain misses its
+//! target. The depth of a domain is multiplied by the quarters of the target, 1 to 8, that the 99th
+//! percentile of its total latency takes, if that percentile misses the target or the device is
+//! congested. A percentile found without congestion is kept: at the next congestion it is used,
+//! once, if there is no new one.
 
 use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};
@@ -47,7 +49,12 @@ impl Counts {
 
     /// Takes a percentile: the quarters, 1 to 8, that `percent` of 100 latencies take at most.
     /// Returns `None`, and keeps the counts, if there are too few.
-    fn take(&mut self, percent: u64, at: Instant, patience: &mut Option<Instant>) -> Option<u32> {
+    fn take_percentile(
+        &mut self,
+        percent: u64,
+        at: Instant,
+        patience: &mut Option<Instant>,
+    ) -> Option<u32> {
         let all: u64 = self.0.iter().sum();
         if all == 0 {
             return None;
@@ -88,24 +95,24 @@ impl Measured {
 
     /// Whether the device latency misses the target.
     fn is_congested(&mut self, at: Instant) -> bool {
-        let p90 = self.device.take(90, at, &mut self.patience);
-        p90.is_some_and(misses)
+        let p90 = self.device.take_percentile(90, at, &mut self.patience);
+        p90.is_some_and(misses_target)
     }
 
     /// Returns the quarters of the target by which the depth is to be multiplied, if any.
-    fn factor(&mut self, congested: bool, at: Instant) -> Option<u32> {
-        let p99 = self.total.take(99, at, &mut self.patience);
+    fn depth_factor(&mut self, congested: bool, at: Instant) -> Option<u32> {
+        let p99 = self.total.take_percentile(99, at, &mut self.patience);
         if congested {
             let kept = self.kept.take();
             return p99.or(kept);
         }
         self.kept = p99.or(self.kept);
-        p99.filter(|p99| misses(*p99))
+        p99.filter(|p99| misses_target(*p99))
     }
 }
 
 /// Whether a latency of so many quarters of its target misses the target.
-const fn misses(quarters: u32) -> bool {
+const fn misses_target(quarters: u32) -> bool {
     quarters > QUARTERS
 }
 
@@ -139,7 +146,7 @@ impl Adjust for Percentiles {
             congested |= measured.is_congested(at);
         }
         for measured in &mut self.0 {
-            if let Some(factor) = measured.factor(congested, at) {
+            if let Some(factor) = measured.depth_factor(congested, at) {
                 let tokens = &mut tokens[measured.domain.index()];
                 let scaled = u64::from(tokens.depth()) * u64::from(factor) / u64::from(QUARTERS);
                 tokens.resize(u32::try_from(scaled).unwrap_or(u32::MAX));

@@ -174,7 +174,7 @@ fn a_percentile_of_few_is_found_after_a_second() {
     let mut counts = Counts::default();
     counts.add(Duration::ZERO, DISCARD_LATENCY);
     let (mut patience, first) = (None, Instant::from_ns(7));
-    let mut take = |ns| counts.take(99, first + Duration::from_ns(ns), &mut patience);
+    let mut take = |ns| counts.take_percentile(99, first + Duration::from_ns(ns), &mut patience);
     assert_eq!([0, 999_999_999].map(&mut take), [None; 2]);
     assert_eq!(take(1_000_000_000), Some(1));
     assert_eq!(take(3_000_000_000), None, "they were cleared");

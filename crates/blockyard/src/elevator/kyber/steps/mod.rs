@@ -1,19 +1,22 @@
-//! Kyber's depths as a function of latency, by steps, as from Linux 4.12 to 4.19.
+//! From latencies to depths, as kyber did it from Linux 4.12 to 4.19.
 //!
-//! A read or synchronous write whose device latency exceeds its target begins a window of 10 ms. When a
-//! window ends, another of 100 ms follows while a domain misses its target or others have fewer tokens
-//! than they could have. Completions within the window are measured, the one that began it included.
+//! A read or synchronous write whose device latency exceeds its target begins a window of 10 ms.
+//! When a window ends, another of 100 ms follows while a domain misses its target or others have
+//! fewer tokens than they could have. Completions within the window are measured, the one that
+//! began it included.
 //!
-//! The health of a domain follows from its mean device latency: great up to half of the target, good up
-//! to the target, awful from twice the target on, bad in between.
+//! The health of a domain follows from its mean device latency: great up to half of the target,
+//! good up to the target, awful from twice the target on, bad in between.
 //!
-//! If only one of reads and synchronous writes is healthy (great or good), it gives up tokens: half of
-//! them (great beside awful), a quarter (great beside bad, good beside awful) or an eighth (good beside
-//! bad), at least one. The other gets one more, and two if it is awful beside great. If both are healthy
-//! or neither is, nothing changes. A domain beside one without completions gets one more.
+//! If only one of reads and synchronous writes is healthy (great or good), it gives up tokens: half
+//! of them (great beside awful), a quarter (great beside bad, good beside awful) or an eighth (good
+//! beside bad), at least one. The other gets one more, and two if it is awful beside great. If both
+//! are healthy or neither is, nothing changes. A domain beside one without completions gets one
+//! more.
 //!
-//! Others with completions get two more, one more, a quarter less (at least one) or half when the better
-//! of the two is great, good, bad or awful. If neither of the two had completions, others get two more.
+//! Others with completions get two more, one more, a quarter less (at least one) or half when the
+//! better of the two is great, good, bad or awful. If neither of the two had completions, others
+//! get two more.
 
 use super::adjust::{Adjust, Took};
 use super::domain::{DOMAINS, Domain, Tokens};
@@ -112,36 +115,36 @@ impl Adjust for Steps {
 /// Returns the depth of a domain with health `this` beside one with health `other`.
 fn depth_beside(depth: u32, this: Option<Status>, other: Option<Status>) -> u32 {
     let Some(this) = this else { return depth };
-    let Some(other) = other else { return more(depth, 1) };
+    let Some(other) = other else { return add_tokens(depth, 1) };
     match (this, other) {
         (Status::Great, Status::Awful) => depth / 2,
-        (Status::Great, Status::Bad) | (Status::Good, Status::Awful) => less(depth, 4),
-        (Status::Good, Status::Bad) => less(depth, 8),
-        (Status::Awful, Status::Great) => more(depth, 2),
+        (Status::Great, Status::Bad) | (Status::Good, Status::Awful) => cut_part(depth, 4),
+        (Status::Good, Status::Bad) => cut_part(depth, 8),
+        (Status::Awful, Status::Great) => add_tokens(depth, 2),
         (this, other) if this.is_well() == other.is_well() => depth,
-        _ => more(depth, 1),
+        _ => add_tokens(depth, 1),
     }
 }
 
 /// Returns the depth of others; `better` is the better health of reads and synchronous writes.
 fn depth_of_others(depth: u32, better: Option<Status>, completed: bool) -> u32 {
     match better {
-        None => more(depth, 2),
+        None => add_tokens(depth, 2),
         Some(_) if !completed => depth,
-        Some(Status::Great) => more(depth, 2),
-        Some(Status::Good) => more(depth, 1),
-        Some(Status::Bad) => less(depth, 4),
+        Some(Status::Great) => add_tokens(depth, 2),
+        Some(Status::Good) => add_tokens(depth, 1),
+        Some(Status::Bad) => cut_part(depth, 4),
         Some(Status::Awful) => depth / 2,
     }
 }
 
 /// Adds `tokens` to `depth`; [depth-within-bounds] caps the result.
-const fn more(depth: u32, tokens: u32) -> u32 {
+const fn add_tokens(depth: u32, tokens: u32) -> u32 {
     depth.saturating_add(tokens)
 }
 
 /// Subtracts one `part`th of `depth`, at least one.
-fn less(depth: u32, part: u32) -> u32 {
+fn cut_part(depth: u32, part: u32) -> u32 {
     depth - (depth / part).max(1)
 }
 

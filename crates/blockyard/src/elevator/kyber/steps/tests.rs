@@ -46,7 +46,8 @@ fn others_follow_the_better_of_reads_and_writes() {
     assert_eq!(of(false), [42, 40, 40, 40, 40]);
 }
 
-/// A latency at its target begins no window; at the end of one, each depth follows from both domains.
+/// A latency at its target begins no window; at the end of one, each depth follows from both
+/// domains.
 #[test]
 fn a_window_changes_both_depths() {
     let mut steps = Steps::new(&KyberTunables::default());
@@ -117,8 +118,8 @@ proptest! {
                 // its target.
                 prop_assert!(!(is_cut[0] && (slow_reads || !slow_writes)));
                 prop_assert!(!(is_cut[1] && (slow_writes || !slow_reads)));
-                // Others grow while one of the two meets its target or there is neither; where those
-                // there are all miss it, they are cut once they complete.
+                // Others grow while one of the two meets its target or there is neither; where
+                // those there are all miss it, they are cut once they complete.
                 let others = mean(Domain::Other).is_some();
                 let one_is_well = read.is_some() && !slow_reads || write.is_some() && !slow_writes;
                 let neither = read.is_none() && write.is_none();

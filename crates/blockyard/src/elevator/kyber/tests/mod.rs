@@ -131,7 +131,7 @@ impl Rig {
             self.fast.insert(&mut self.requests, id, Place::Head, self.now);
             self.slow.insert(&self.map, &self.requests, id, Place::Head);
         } else {
-            self.requests.release(id);
+            self.requests.make_idle(id);
             self.idle.push(id);
         }
         self.check_tokens(None);
@@ -369,7 +369,8 @@ fn without_a_token_a_request_waits_for_a_completion_and_others_go() {
     assert!(rig.dispatch(hctx).is_some());
 }
 
-/// Before Linux 4.18 a domain without a token took up the requests of all domains, and bios joined them no more.
+/// Before Linux 4.18 a domain without a token took up the requests of all domains, and bios joined
+/// them no more.
 #[test]
 fn a_bio_joins_what_waits_for_a_token_only_where_domains_have_their_own_lists() {
     for (staging, requests) in [(KyberStaging::ByDomain, 2), (KyberStaging::Together, 4)] {
@@ -391,7 +392,7 @@ fn a_bio_joins_what_waits_for_a_token_only_where_domains_have_their_own_lists() 
     }
 }
 
-/// [one-finished-per-dispatch]: a request that the driver failed at once spent no time in the
+/// [one-finished-per-dispatch]: a request that the driver failed immediately spent no time in the
 /// device.
 #[test]
 fn only_what_the_driver_has_completed_is_measured() {
