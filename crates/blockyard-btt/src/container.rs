@@ -62,7 +62,7 @@ impl Container {
     /// Whether a container with UUID `own` accepts a BTT with parent UUID `parent`. A namespace also accepts
     /// the nil UUID; a pool accepts only its own.
     #[must_use]
-    pub fn accepts_parent(self, parent: Uuid, own: Uuid) -> bool {
+    pub(crate) fn accepts_parent(self, parent: Uuid, own: Uuid) -> bool {
         parent == own || parent == Uuid::NIL && self != Self::Pool
     }
 

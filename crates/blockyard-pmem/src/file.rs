@@ -3,8 +3,8 @@
 use crate::claim::{busy, claim, is_written, release};
 use blockyard_btt::MediaError;
 use rustix::fs::{
-    AtFlags, FallocateFlags, FileType, FlockOperation, SeekFrom, Statx, StatxFlags, fallocate,
-    flock, fstat, fstatvfs, seek, statx,
+    AtFlags, FallocateFlags, FileType, FlockOperation, SeekFrom, StatxFlags, fallocate, flock,
+    fstat, fstatvfs, seek, statx,
 };
 use rustix::io::Errno;
 use std::fs::File;
@@ -52,10 +52,10 @@ pub(crate) fn len(file: &File) -> io::Result<u64> {
 
 /// Whether a file still has its first `len` bytes. Only regular files can be cut short. Does not ask a file server.
 pub(crate) fn is_whole(file: &File, len: u64) -> bool {
-    let is_cut =
-        |now: Statx| FileType::from_raw_mode(now.stx_mode.into()).is_file() && now.stx_size < len;
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    statx(file, "", flags, StatxFlags::TYPE | StatxFlags::SIZE).is_ok_and(|now| !is_cut(now))
+    statx(file, "", flags, StatxFlags::TYPE | StatxFlags::SIZE).is_ok_and(|now| {
+        !(FileType::from_raw_mode(now.stx_mode.into()).is_file() && now.stx_size < len)
+    })
 }
 
 /// Returns the number of bytes at `at` that are a hole of a file of `len` bytes. Without reading, nothing is known of

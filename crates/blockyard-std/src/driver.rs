@@ -54,11 +54,15 @@ impl Data {
         let jobs = self.0.borrow_mut();
         let transfer = &jobs[job_of(piece.cookie)].transfer;
         let bytes = transfer.bytes_of(piece);
-        let place_of = |offset: u64| {
-            usize::try_from(offset - transfer.offset).expect("offset within the memory of a caller")
-        };
-        call(&transfer.place, place_of(bytes.start)..place_of(bytes.end))
+        call(
+            &transfer.place,
+            place_of(transfer.offset, bytes.start)..place_of(transfer.offset, bytes.end),
+        )
     }
+}
+
+fn place_of(start: u64, offset: u64) -> usize {
+    usize::try_from(offset - start).expect("offset within the memory of a caller")
 }
 
 /// A bell with which any thread wakes the disk's thread, when requests of the device have finished.

@@ -122,7 +122,7 @@ impl Exchange {
 
     /// Returns whether the first response reported a failure of an earlier write ([earlier-bits-ignored]).
     #[must_use]
-    pub const fn write_before_failed(&self) -> bool {
+    pub(crate) const fn write_before_failed(&self) -> bool {
         matches!(self.earlier_write, EarlierWrite::Failed)
     }
 

@@ -282,17 +282,16 @@ impl Identify {
     /// Returns the card that was found.
     fn card(&self) -> Result<Card, Failure> {
         let found = &self.found;
-        let (Some(cid), Some(csd), Some(mode)) = (&found.cid, found.csd, found.mode) else {
-            unreachable!("moves end only after CID, CSD and a mode")
-        };
+        let cid = found.cid.as_ref().expect("CID after the moves");
+        let csd = found.csd.expect("CSD after the moves");
+        let mode = found.mode.expect("mode after the moves");
         let ext_csd = found.ext_csd.as_ref();
         let (kind, cid) = if found.mmc {
             let revision = ext_csd.map(|ext_csd| ext_csd.revision()).unwrap_or_default();
             (CardKind::Mmc { ext_csd: ext_csd.cloned() }, Cid::mmc(cid, revision))
         } else {
-            let (Some(scr), Some(ssr)) = (found.scr, found.ssr) else {
-                unreachable!("moves of an SD card end only after SCR and SSR")
-            };
+            let scr = found.scr.expect("SCR of an SD card after the moves");
+            let ssr = found.ssr.expect("SSR of an SD card after the moves");
             (CardKind::Sd { scr, ssr }, Cid::sd(cid))
         };
         // Above 2 GB the CSD of an eMMC device does not state the size; below, EXT_CSD need not.

@@ -78,21 +78,22 @@ pub fn check_policies(
     policies: &Policies,
     elevator: Option<MakeElevator>,
 ) -> Result<(), OpenError> {
-    let refused = |why| Err(OpenError::Policies(why));
     match policies.elevator {
         ElevatorKind::None => Ok(()),
         _ if policies.sched_depth == SchedDepth::Fixed(0) => {
-            refused("the elevator may hold no request")
+            Err(OpenError::Policies("the elevator may hold no request"))
         }
         _ if matches!(policies.sched_depth, SchedDepth::Fixed(depth) if depth > SCHED_DEPTH_MAX) => {
-            refused("the elevator may hold more than 10240 requests")
+            Err(OpenError::Policies("the elevator may hold more than 10240 requests"))
         }
-        ElevatorKind::Other if elevator.is_none() => refused("an elevator of your own is missing"),
+        ElevatorKind::Other if elevator.is_none() => {
+            Err(OpenError::Policies("an elevator of your own is missing"))
+        }
         ElevatorKind::Kyber(kyber)
             if [kyber.read_depth, kyber.write_depth, kyber.discard_depth, kyber.other_depth]
                 .contains(&0) =>
         {
-            refused("a depth of kyber is 0")
+            Err(OpenError::Policies("a depth of kyber is 0"))
         }
         _ => Ok(()),
     }

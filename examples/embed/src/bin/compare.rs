@@ -37,7 +37,7 @@ fn main() -> io::Result<()> {
         words.next().map_or(Ok(200_000), |reads| reads.parse()).map_err(io::Error::other)?;
     for way in [by_calls, by_futures, by_tokio, by_hand] {
         let wall = Instant::now();
-let processor = clock_gettime(ClockId::ProcessCPUTime);
+        let processor = clock_gettime(ClockId::ProcessCPUTime);
         let name = way(Path::new(&path), reads)?;
         let used = clock_gettime(ClockId::ProcessCPUTime) - processor;
         let us = (used.tv_sec * 1_000_000 + used.tv_nsec / 1000) * 100
@@ -64,12 +64,15 @@ fn disk(path: &Path) -> io::Result<Disk> {
 fn by_calls(path: &Path, reads: u64) -> io::Result<&'static str> {
     let disk = disk(path)?;
     std::thread::scope(|scope| {
-        let read = |seed| {
-            let mut offsets = offsets(path, seed)?;
-            let mut memory = [0; BLOCK];
-            (0..reads / THREADS).try_for_each(|_| Ok(disk.read_at(&mut memory, offsets.next())?))
-        };
-        let threads = (1..=THREADS).map(|seed| scope.spawn(move || read(seed)));
+        let disk = &disk;
+        let threads = (1..=THREADS).map(|seed| {
+            scope.spawn(move || {
+                let mut offsets = offsets(path, seed)?;
+                let mut memory = [0; BLOCK];
+                (0..reads / THREADS)
+                    .try_for_each(|_| Ok(disk.read_at(&mut memory, offsets.next())?))
+            })
+        });
         let threads: Vec<_> = threads.collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
     })
@@ -79,7 +82,7 @@ fn by_calls(path: &Path, reads: u64) -> io::Result<&'static str> {
 /// Futures in batches.
 fn by_futures(path: &Path, reads: u64) -> io::Result<&'static str> {
     let disk = disk(path)?;
-let mut offsets = offsets(path, 1)?;
+    let mut offsets = offsets(path, 1)?;
     let mut buffers: Vec<_> = (0..DEPTH).map(|_| vec![0; BLOCK]).collect();
     for _ in 0..reads / DEPTH {
         let mut batch = disk.batch();
@@ -100,10 +103,11 @@ fn by_tokio(path: &Path, reads: u64) -> io::Result<&'static str> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
     runtime.block_on(async {
         let tasks = (1..=DEPTH).map(|seed| {
-            let (path, offsets) = (path.to_owned(), offsets(path, seed));
+            let offsets = offsets(path, seed);
+            let path = path.to_owned();
             tokio::spawn(async move {
                 let mut file = tokio::fs::File::open(path).await?;
-let mut offsets = offsets?;
+                let mut offsets = offsets?;
                 let mut memory = [0; BLOCK];
                 for _ in 0..reads / DEPTH {
                     file.seek(SeekFrom::Start(offsets.next())).await?;
@@ -122,7 +126,7 @@ let mut offsets = offsets?;
 /// One thread and a ring, in rounds of sixteen.
 fn by_hand(path: &Path, reads: u64) -> io::Result<&'static str> {
     let file = File::open(path)?;
-let mut offsets = offsets(path, 1)?;
+    let mut offsets = offsets(path, 1)?;
     let mut ring: IoUring =
         IoUring::builder().setup_single_issuer().setup_defer_taskrun().build(16)?;
     let mut buffers: Vec<_> = (0..DEPTH).map(|_| vec![0; BLOCK]).collect();

@@ -110,13 +110,11 @@ impl File {
         let How { read_only, buffered, bells, claim, damaged } = how;
         let name = path.display().to_string();
         let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
-        // Without O_NONBLOCK, opening a pipe would wait for its other end.
-        let open = |flags| rustix::fs::open(path, access | OFlags::NONBLOCK | flags, Mode::empty());
         let refused = |error| match is_taken(error) {
             true => OpenError::Busy(name.clone()),
             false => OpenError::Open(name.clone(), error.into()),
         };
-        let mut fd = open(OFlags::empty()).map_err(refused)?;
+        let mut fd = open_with(path, access, OFlags::empty()).map_err(refused)?;
         let stat = rustix::fs::fstat(&fd).map_err(refused)?;
         let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => false,
@@ -127,24 +125,19 @@ impl File {
         // with O_EXCL, which mounts respect; its `flock` belongs to udev.
         if is_block_device && !read_only {
             // The kernel claims a block device only in `open`.
-            let alone = patiently(|| open(OFlags::EXCL)).map_err(refused)?;
+            let alone = patiently(|| open_with(path, access, OFlags::EXCL)).map_err(refused)?;
             if rustix::fs::fstat(&alone).map_err(refused)?.st_rdev != stat.st_rdev {
                 let words = "another device has taken its place";
                 return Err(OpenError::Open(name, io::Error::other(words))); // [path-opened-once]
             }
             fd = alone;
         }
-        let lock = || match read_only || is_block_device {
-            true => Ok(()),
-            false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
-        };
-        let claim = || match claim(&fd, !read_only) {
-            Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
-            _ => lock(),
-        };
         // On a file system without locks, no other process can hold one.
-        if let Err(error) = patiently(claim)
-            && is_taken(error)
+        if let Err(error) = patiently(|| match claim(&fd, !read_only) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
+            _ if read_only || is_block_device => Ok(()),
+            _ => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
+        }) && is_taken(error)
         {
             return Err(refused(error));
         }
@@ -246,13 +239,12 @@ impl File {
     /// Returns the length in bytes of the run of data or hole at `offset`, and whether it is data.
     pub fn run_at(&self, offset: u64) -> (u64, bool) {
         let to_end = self.size_bytes - offset;
-        let seek = |from| rustix::fs::seek(&self.fd, from);
         if self.is_block_device {
             return (to_end, true);
         }
-        match seek(SeekFrom::Data(offset)) {
+        match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
             Ok(data) if data > offset => ((data - offset).min(to_end), false),
-            Ok(_) => match seek(SeekFrom::Hole(offset)) {
+            Ok(_) => match rustix::fs::seek(&self.fd, SeekFrom::Hole(offset)) {
                 Ok(hole) if hole > offset => ((hole - offset).min(to_end), true),
                 _ => (to_end, true),
             },
@@ -283,6 +275,11 @@ impl File {
         let file_bytes = self.end_bytes();
         self.damaged.cut_short(disk_bytes, file_bytes);
     }
+}
+
+/// Opens `path`. Without O_NONBLOCK, opening a pipe would wait for its other end.
+fn open_with(path: &Path, access: OFlags, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, access | OFlags::NONBLOCK | flags, Mode::empty())
 }
 
 /// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or its blocks are too
