@@ -1,4 +1,4 @@
-//! What a BTT lies in: the position of its first arena, and what the readers of each container expect.
+//! Containers of a BTT: the position of the first arena, and the expectations of each container's readers.
 
 use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;
@@ -6,7 +6,7 @@ use super::info_block::{Uuid, Version};
 use super::layout::SECTOR_BYTES_MAX;
 use super::map_entry::{MapEntry, SectorState};
 
-/// What a BTT lies in. It determines the only place where Linux and libpmemblk look for the BTT.
+/// The container of a BTT. It determines the only place where Linux and libpmemblk look for the BTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// A namespace without a label: version 1.1, after 4096 bytes that may hold a partition table.

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 /// How a BTT is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// What the BTT lies in.
+    /// The container of the BTT.
     pub container: Container,
     /// The UUID of the container, if known.
     pub own_uuid: Option<Uuid>,

@@ -1,4 +1,4 @@
-//! How many calls zero sectors: the entries that they store are not durable yet ([zero-found-is-durable], a rule of
+//! The number of calls that zero sectors: the entries that they store are not durable yet ([zero-found-is-durable], a rule of
 //! `sector_state`).
 
 use super::padded::Padded;

@@ -288,7 +288,7 @@ fn an_older_entry_is_added_at_the_usual_place() {
     assert_eq!(plan.steps(), [Step::OlderEntry { arena: 0, lane: 5, at, entry }]);
 }
 
-/// [damaged-info-from-copy]: an info block that is whole is not ours to change, whatever the copy says.
+/// An info block that is whole is not ours to change, whatever the copy says.
 #[test]
 fn a_broken_mark_beside_an_unusable_info_block_stays() {
     let image = empty(NAMESPACE, SECTOR, BYTES);

@@ -1,4 +1,4 @@
-//! How a host path works: every choice in which one design differs from another, and a table of the
+//! The policy of a host path: every choice in which one design differs from another, and a table of the
 //! pipelines.
 //!
 //! # The pipelines
@@ -78,7 +78,7 @@ pub struct HsqPolicy {
     pub limit: HsqLimit,
     /// Whether the limit is tested before the new request is counted, which admits one more, as in Linux.
     ///
-    /// [`HsqLimit::Dynamic`] depends on it: two writes that wait, beside one that is being completed, are
+    /// [`HsqLimit::Dynamic`] depends on it: two writes that wait, together with one that is being completed, are
     /// three requests, so with a strict limit of 2 the limit would never grow.
     pub limit_off_by_one: bool,
     /// The context that starts the next request.
@@ -224,7 +224,7 @@ pub(super) enum Overlap {
     AfterPost,
     /// The context that ends the request has taken it up.
     AfterTaken,
-    /// Nothing: the next request may start at once.
+    /// Nothing: the next request may start immediately.
     AtOnce,
 }
 

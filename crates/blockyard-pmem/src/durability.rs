@@ -1,4 +1,4 @@
-//! How a file is accessed, and what the BTT in it survives.
+//! Durability: the way in which a file is accessed, and what the BTT in it survives.
 
 /// How a file is accessed and what a fence waits for. This decides what the BTT survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ pub(crate) fn lock(file: &File, writable: bool) -> io::Result<()> {
         error => error,
     })?;
     claim(file, writable)?;
-    // A BTT that changes cannot be read beside its writer.
+    // A BTT cannot be read while another process writes it.
     match !writable && is_written(file) {
         true => Err(busy()),
         false => Ok(()),
@@ -93,7 +93,7 @@ pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Returns the error of the medium that an I/O error stands for.
+/// Translates an I/O error to an error of the medium.
 pub(crate) fn media(error: &io::Error) -> MediaError {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.kind() {
@@ -103,7 +103,7 @@ pub(crate) fn media(error: &io::Error) -> MediaError {
     }
 }
 
-/// Returns the error of the medium that an error of a read stands for. EIO concerns only these bytes. Missing bytes,
+/// Translates an error of a read to an error of the medium. EIO concerns only these bytes. Missing bytes,
 /// because another process truncated the file, are a failure of the whole file.
 pub(crate) fn media_read(error: &io::Error) -> MediaError {
     match Errno::from_io_error(error) {

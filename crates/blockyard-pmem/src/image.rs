@@ -37,7 +37,7 @@ pub struct ImageOptions {
     pub copying: Copying,
     /// The design of the BTT.
     pub policy: Policy,
-    /// What the BTT lies in, or `None` to find out.
+    /// The container of the BTT; `None` detects it.
     pub container: Option<Container>,
 }
 
@@ -70,7 +70,7 @@ pub struct NewImage {
     pub bytes: u64,
     /// Bytes of a sector.
     pub sector_bytes: u32,
-    /// What the BTT lies in.
+    /// The container of the BTT.
     pub container: Container,
 }
 
@@ -79,7 +79,7 @@ pub struct NewImage {
 pub struct Image {
     /// The bytes of the file.
     pub memory: ImageMemory,
-    /// What the BTT lies in.
+    /// The container of the BTT.
     pub container: Container,
     /// The UUID of the container, if it has one.
     pub own_uuid: Option<Uuid>,

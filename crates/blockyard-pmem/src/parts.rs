@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The smallest part of a pool set.
 const PART_BYTES_MIN: u64 = 2 << 20;
 
-/// Files whose bytes follow each other. No word and no page lies in two of them.
+/// Files whose bytes follow each other. No word and no page spans two of them.
 #[derive(Debug)]
 pub(crate) struct Parts {
     parts: Vec<Part>,

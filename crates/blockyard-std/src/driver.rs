@@ -1,4 +1,4 @@
-//! What a device of the embedder's own needs of its disk.
+//! Tools for a device of the embedder's own.
 
 use crate::parts::bell;
 use crate::parts::job::{Jobs, Place, job_of};
@@ -19,7 +19,7 @@ pub struct Tools {
 /// The data of a disk's requests, which a device finds by the pieces of an
 /// [`Issue`](blockyard::driver::Issue::pieces). It stays in the disk's thread.
 ///
-/// A piece may be used until its request has finished. Afterwards its number may stand for the data of another request.
+/// A piece may be used until its request has finished. Afterwards its number may belong to the data of another request.
 #[derive(Clone, Debug)]
 pub struct Data(pub(crate) Jobs);
 

@@ -1,4 +1,4 @@
-//! What a shutdown reports.
+//! The report of a shutdown.
 
 use crate::error::Error;
 use crate::stats::Stats;

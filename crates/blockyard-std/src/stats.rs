@@ -15,7 +15,7 @@ pub struct Count {
 }
 
 /// The requests of a disk since it was opened. A request that was refused before it began, such as one beyond the end of the
-/// disk, is not counted. The counts are read one after the other while requests go on, so they need not add up.
+/// disk, is not counted. The counts are read one after the other while requests are served, so they need not add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Reads.

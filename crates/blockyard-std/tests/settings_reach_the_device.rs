@@ -1,4 +1,4 @@
-//! What a device gets of each call: operation, range, FUA, priority; neighbours of a batch as one request; and what is refused
+//! Calls as a device gets them: operation, range, FUA, priority; neighbours of a batch as one request; and what is refused
 //! before it gets anything.
 
 mod common;

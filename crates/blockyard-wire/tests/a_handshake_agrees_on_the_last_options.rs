@@ -22,7 +22,6 @@ fn the_greeting_is_that_of_fixed_newstyle() {
     assert_eq!(greeting.len(), GREETING_BYTES);
 }
 
-/// [starttls-forgets].
 #[test]
 fn starttls_forgets_agreements_and_earlier_bytes() {
     let mut talk = Talk::new(Tls::Offered);
@@ -49,7 +48,6 @@ fn half_an_option_before_tls_is_not_completed_after_it() {
     assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
 }
 
-/// [tls-before-options].
 #[test]
 fn without_required_tls_no_option_is_answered() {
     let mut talk = Talk::new(Tls::Required);
@@ -254,7 +252,6 @@ fn options_are_limited() {
     }
 }
 
-/// [structured-before-offers].
 #[test]
 fn extended_headers_cannot_be_given_up_again() {
     let mut talk = Talk::new(Tls::Off);

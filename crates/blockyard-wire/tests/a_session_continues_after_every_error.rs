@@ -19,7 +19,6 @@ const EOVERFLOW: u32 = 75;
 const SIZE: u64 = 1 << 20;
 const HEADERS: [Headers; 3] = [Headers::Simple, Headers::Structured, Headers::Extended];
 
-/// [refused-payload-skipped].
 #[test]
 fn the_payload_of_a_refused_write_is_read() {
     for headers in HEADERS {

@@ -18,7 +18,7 @@ const ENOSPC: u32 = 28;
 const SIZE: u64 = 1 << 20;
 const HEADERS: [Headers; 3] = [Headers::Simple, Headers::Structured, Headers::Extended];
 
-/// READs that succeed, and READs that fail in every way ([reply-form-as-agreed]).
+/// READs that succeed, and READs that fail in every way.
 #[test]
 fn a_read_has_a_reply_of_the_agreed_form_even_for_an_early_error() {
     for headers in HEADERS {

@@ -12,7 +12,6 @@ use nbd::talk::Talk;
 const DF: u16 = 1 << 7;
 const NAMED: u16 = 1 << 12;
 
-/// [structured-before-offers].
 #[test]
 fn df_and_named_contexts_are_offered_only_if_they_can_be_used() {
     let mut talk = Talk::new(Tls::Off);

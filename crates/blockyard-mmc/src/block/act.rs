@@ -1,4 +1,4 @@
-//! What a host path does on a processor, one act at a time.
+//! Acts: the work of a host path on a processor, one at a time.
 
 use crate::command::Direction;
 use crate::controller::SlotId;

@@ -135,7 +135,7 @@ pub(super) enum Health {
 pub(super) enum AfterRecovery {
     /// The failure decides.
     Decide,
-    /// The request is tried for the last time: the reset is the one of [reset-before-last-try].
+    /// The request is tried for the last time: the reset is the one before the last try.
     LastTry,
     /// The card was busy beyond its limit: an exclusive operation ends.
     EndOperation,
@@ -282,7 +282,7 @@ impl Claim {
         }
     }
 
-    /// Notes that the request has ended with `status`; what the bus does for the card goes on.
+    /// Notes that the request has ended with `status`; what the bus does for the card continues.
     pub(super) const fn end_with(&mut self, status: Status) {
         self.purpose = match self.purpose {
             Purpose::Background(_) => Purpose::Background(status),

@@ -248,7 +248,7 @@ impl<H: HostController> Mmc<H> {
         let outcome = match status {
             Status::Ok => Outcome::Done(status),
             _ if came_over == 0 || came_over == of.sectors => Outcome::Done(status),
-            _ => Outcome::Partial { sectors: came_over, status }, // [failed-read-reports-prefix]
+            _ => Outcome::Partial { sectors: came_over, status }, // the blocks before the error are good
         };
         self.finished.push_back(Finished { queue, hctx: HctxId(0), tag, outcome });
     }

@@ -1,4 +1,4 @@
-//! How many requests a packed command may hold.
+//! The limits of packed commands.
 
 use crate::command::packed::MAX_ENTRIES;
 use crate::host::{HostCapabilities, Transfer};

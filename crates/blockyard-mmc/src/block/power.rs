@@ -1,4 +1,4 @@
-//! Whether a host is enabled, and whether it is idle.
+//! The power state of a host: enabled, idle, disabled.
 
 use blockyard::time::{Duration, Instant};
 

@@ -303,7 +303,7 @@ impl Slot {
         self.direction() == Direction::Write
     }
 
-    /// Returns whether the request needs nothing but its blocks, and all of them ([pack-keeps-order]).
+    /// Returns whether the request needs nothing but its blocks, and all of them.
     pub(super) fn can_be_packed(&self) -> bool {
         matches!(self.kind, Kind::Read | Kind::Write) && self.scope == Scope::Packable
     }

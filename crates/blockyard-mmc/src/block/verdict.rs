@@ -1,4 +1,4 @@
-//! What becomes of a request after a failed transfer: how often it is tried again, and how it ends.
+//! Verdicts after a failed transfer: another try, or the end of the request.
 
 use super::slot::{Scope, Slot};
 use crate::command::status::Status as CardStatus;
@@ -48,7 +48,7 @@ impl Slot {
             }
             self.retries += 1;
             if self.retries == RETRIES_MAX {
-                return Verdict::AgainAfterReset; // [reset-before-last-try]
+                return Verdict::AgainAfterReset; // before the last try
             }
         }
         Verdict::Again

@@ -1,4 +1,4 @@
-//! How long a card may be busy after an erase.
+//! Time limits of erases.
 
 use crate::register::ssr::EraseTiming;
 use blockyard::time::Duration;

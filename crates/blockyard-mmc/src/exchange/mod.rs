@@ -46,7 +46,7 @@ impl Failure {
 #[must_use = "a transaction that has ended must be followed up"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The request goes on.
+    /// The request continues.
     Waits,
     /// The event was the last one.
     Ended,

@@ -22,11 +22,11 @@ use blockyard::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Identify {
     pub(super) host: HostCapabilities,
-    /// Timings that have not failed yet ([failed-mode-not-reused]).
+    /// Timings that have not failed yet.
     pub(super) timings: TimingSet,
-    /// The widest bus that has not failed yet ([failed-mode-not-reused]).
+    /// The widest bus that has not failed yet.
     pub(super) width: Width,
-    /// Whether SD signals at 1.8 V have not failed yet ([failed-mode-not-reused]).
+    /// Whether SD signals at 1.8 V have not failed yet.
     pub(super) low_voltage: bool,
     /// The moves to come. The first one is under way.
     pub(super) moves: VecDeque<Move>,
@@ -226,7 +226,7 @@ impl Identify {
     /// Decides what the final failure of `first` means.
     fn give_up(&mut self, first: Move, problem: Failure) {
         debug_assert!(self.failed.is_none(), "identification has already failed");
-        debug_assert!(self.progress.tries <= TRIES, "[identification-ends]: {:?}", self.progress);
+        debug_assert!(self.progress.tries <= TRIES, "too many tries: {:?}", self.progress);
         let bus = matches!(problem, Failure::Bus { .. });
         if first.is_optional() {
             return self.advance();
@@ -253,15 +253,15 @@ impl Identify {
         }
     }
 
-    /// Gives up 1.8 V. Returns whether it was still in use ([failed-mode-not-reused]).
+    /// Gives up 1.8 V. Returns whether it was still in use.
     fn forgo_low_voltage(&mut self) -> bool {
         self.starts = 0;
         core::mem::replace(&mut self.low_voltage, false)
     }
 
-    /// Gives up `mode`. Returns whether another mode is left ([failed-mode-not-reused]).
+    /// Gives up `mode`. Returns whether another mode is left.
     fn forgo(&mut self, mode: Mode) -> bool {
-        debug_assert!(mode.width <= self.width, "[failed-mode-not-reused]: {mode:?}");
+        debug_assert!(mode.width <= self.width, "a bus that has failed: {mode:?}");
         self.starts = 0;
         if !TimingSet::BASIC.has(mode.timing) {
             self.timings = self.timings.without(mode.timing);

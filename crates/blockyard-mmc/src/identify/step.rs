@@ -1,4 +1,4 @@
-//! What identification asks of a host, and what the host answers.
+//! Steps of identification: requests to a host, and the host's answers.
 
 use crate::card::Card;
 use crate::command::status::Status;

@@ -1,4 +1,4 @@
-//! What an answer means for its move, and which moves follow.
+//! Answers of identification: the meaning of each for its move, and the moves that follow.
 
 use super::machine::Identify;
 use super::moves::{MMC_RCA, Move, PATTERN, Taken};
@@ -156,7 +156,7 @@ impl Identify {
     }
 
     fn sd_ready(&mut self, bits: u32, tries: u8) -> Result<(), Failure> {
-        debug_assert!(tries < READY_TRIES, "[identification-ends]: {tries} tries");
+        debug_assert!(tries < READY_TRIES, "{tries} tries are too many");
         let ocr = SdOcr(bits);
         if !ocr.is_ready() {
             return self.ask_again(Move::SdReady { tries: tries + 1 }, tries);
@@ -177,7 +177,7 @@ impl Identify {
     }
 
     fn mmc_ready(&mut self, bits: u32, tries: u8) -> Result<(), Failure> {
-        debug_assert!(tries < READY_TRIES, "[identification-ends]: {tries} tries");
+        debug_assert!(tries < READY_TRIES, "{tries} tries are too many");
         let ocr = MmcOcr(bits);
         if !ocr.is_ready() {
             return self.ask_again(Move::MmcReady { tries: tries + 1 }, tries);
@@ -218,7 +218,7 @@ impl Identify {
         }
     }
 
-    /// Compares EXT_CSD, read again in the final mode ([mode-proved-by-data]).
+    /// Compares EXT_CSD, read again in the final mode.
     fn reread(&mut self, opcode: Opcode, bytes: &[u8; 512]) -> Result<(), Failure> {
         let again = ExtCsd::parse(bytes).map_err(Failure::Register)?;
         let same = self.found.ext_csd.as_ref().is_some_and(|before| before.same_device(&again));

@@ -45,7 +45,7 @@ pub struct BioQueue<D, S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Concluded {
     Nothing,
-    /// Requests, and each has ended or goes on.
+    /// Requests, and each has ended or continues.
     Requests,
     /// Requests, some of which were given back undone.
     Undone,

@@ -1,4 +1,4 @@
-//! What a queue must know of a disk.
+//! The shape of a disk: its limits and policies, as its queue needs them.
 
 use crate::parts::bios::BIO_SECTORS_MAX;
 use crate::parts::device::{OpenError, RANGE_SECTORS_MAX, SLICE_SECTORS};

@@ -1,4 +1,4 @@
-//! What follows when a task fails: the engine and the card forget all tasks, and each task is tried again or
+//! Recovery from a failed task: the engine and the card forget all tasks, and each task is tried again or
 //! ends. A task that takes longer than [`TASK_LIMIT`], or a direct command that takes longer than its limit, has
 //! failed.
 //!
@@ -16,7 +16,7 @@
 //!
 //! # Rules
 //!
-//! - **[failure-marks-a-task]** A failure marks the tasks that it names; if it names none that the engine
+//! - A failure marks the tasks that it names; if it names none that the engine
 //!   has, it marks the oldest. So each recovery brings some task nearer to its end.
 //! - **[suspect-tasks-redone]** A task that is done while the engine is recovered is only noted, and ends
 //!   with the others. It is tried again if the card then reports a failure, or may have reported one in a
@@ -72,7 +72,7 @@ impl<H: HostController> Mmc<H> {
         let oldest = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first());
         let tasks = match oldest {
             Some(oldest) if matches!(state, State::On) && !names_some && !names_direct => {
-                TaskSet::of(task_of(oldest)) // [failure-marks-a-task]
+                TaskSet::of(task_of(oldest)) // so some task comes nearer to its end
             }
             _ => tasks,
         };
@@ -94,7 +94,7 @@ impl<H: HostController> Mmc<H> {
             State::Changing(_) | State::Off => return false,
         };
         if failure.cause == Cause::Host(HostError::Damaged) {
-            self.retune_needed = self.controller.is_tuned(); // [damage-forces-tuning]
+            self.retune_needed = self.controller.is_tuned(); // data or a response came damaged
         }
         if tasks.contains(DIRECT) {
             self.end_direct(DirectEnd::Failed(failure));
@@ -255,7 +255,7 @@ impl<H: HostController> Mmc<H> {
     fn engine_cleared(&mut self, now: Instant) {
         debug_assert!(self.is_recovering(), "an engine is cleared outside of a recovery");
         if self.decide_tasks() {
-            self.change().next(Step::Reset, now); // [reset-before-last-try]
+            self.change().next(Step::Reset, now); // before the last try
         } else {
             self.set_engine_state(State::On);
         }

@@ -1,4 +1,4 @@
-//! What is known of a task while the engine is recovered.
+//! Marks of tasks during a recovery of the engine.
 
 use crate::exchange::Failure;
 
@@ -9,6 +9,6 @@ pub(in crate::block) enum Mark {
     None,
     /// The task was done while the engine was recovered ([suspect-tasks-redone]).
     Done,
-    /// The task is one of those that failed ([failure-marks-a-task]).
+    /// The task is one of those that failed.
     Failed(Failure),
 }

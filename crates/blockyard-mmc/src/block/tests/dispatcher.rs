@@ -1,4 +1,4 @@
-//! How long a thread sleeps that has dispatched a request.
+//! The sleep of a thread that has dispatched a request.
 
 use super::*;
 use blockyard::request::{Bios, Requests};

@@ -34,7 +34,7 @@ fn hopeless(bio: Bio, fault: Fault) -> (Vec<Opcode>, u32, Status) {
     (commands, bench.script().resets, status)
 }
 
-/// [retries-bounded], [reset-before-last-try].
+/// [retries-bounded].
 #[test]
 fn a_failed_command_is_retried_five_times_with_a_reset_before_the_last() {
     let fault = Fault::Error(Part::Command, HostError::Timeout, 0);
@@ -300,7 +300,6 @@ fn stray_events_are_counted_and_change_nothing() {
     assert_eq!(bench.mmc().counts().strays, 2);
 }
 
-/// [failed-read-reports-prefix].
 #[test]
 fn the_good_part_of_a_failed_read_is_reported_as_done() {
     let damaged = Fault::Error(Part::Data, HostError::Damaged, 0);

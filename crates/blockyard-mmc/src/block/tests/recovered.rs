@@ -269,7 +269,7 @@ fn a_failure_without_a_task_is_the_oldest_tasks() {
         let tries = if part == Part::Announce { 6 } else { 3 };
         assert_eq!((tasks.len(), resets, status), (tries, 1, Status::Timeout), "{part:?}");
     }
-    // [failure-marks-a-task]: the first task that fails is not the oldest. The oldest is marked and loses a try.
+    // The first task that fails is not the oldest. The oldest is marked and loses a try.
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().engine.access.insert(0, us(5000));
     let fault = error(Part::Announce);

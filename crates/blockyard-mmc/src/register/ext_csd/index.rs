@@ -13,7 +13,7 @@ pub const POWER_OFF_NOTIFICATION: u16 = 34;
 pub const PACKED_FAILURE_INDEX: u16 = 35;
 /// Whether, and how, the last packed command failed.
 pub const PACKED_COMMAND_STATUS: u16 = 36;
-/// What R1's exception bit stands for; two bytes.
+/// The meaning of R1's exception bit; two bytes.
 pub const EXCEPTION_EVENTS_STATUS: u16 = 54;
 /// Which events set that bit; two bytes.
 pub const EXCEPTION_EVENTS_CTRL: u16 = 56;

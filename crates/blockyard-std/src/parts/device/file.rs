@@ -85,7 +85,7 @@ pub struct File {
 pub struct Outbox {
     /// I/O for the ring.
     pub begun: RefCell<VecDeque<Begun>>,
-    /// Discards for the thread beside the lane.
+    /// Discards for the lane's second thread.
     pub discards: RefCell<VecDeque<Discard>>,
     ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
 }

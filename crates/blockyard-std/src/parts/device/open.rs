@@ -93,7 +93,7 @@ pub struct How<'a> {
     pub buffered: bool,
     /// The bells of the lanes, by number.
     pub bells: &'a [Arc<OwnedFd>],
-    /// Claims the file, for writing if set, beside the lock that this module takes. A claim that is refused with
+    /// Claims the file, for writing if set, in addition to the lock that this module takes. A claim that is refused with
     /// [`ErrorKind::ResourceBusy`] is tried again for a while; other errors are ignored.
     pub claim: fn(&OwnedFd, bool) -> io::Result<()>,
     /// Receives reports of damage.

@@ -41,7 +41,7 @@ enum Stage {
         option: u32,
         left: u32,
     },
-    /// Bytes to discard ([starttls-forgets]).
+    /// Bytes to discard.
     BeforeTls,
     Transmit(Agreed),
     Over(HandshakeEnd),
@@ -101,7 +101,7 @@ impl Handshake {
     /// Takes `bytes` up to the end of one option, and appends its answer to `out`.
     ///
     /// Bytes may be split anywhere. `exports` are those that the client may use now. They may change between calls, but an
-    /// export keeps its number, and a number that another export gets stands for the same metadata contexts. Allocates
+    /// export keeps its number, and a number that another export gets has the same metadata contexts. Allocates
     /// memory for options, at most [`Limits::option_bytes`], and for `out`: one answer, which lists all exports in the case
     /// of LIST.
     pub fn receive(&mut self, bytes: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Received {
@@ -114,7 +114,7 @@ impl Handshake {
         Received { taken: bytes.len() - rest.0.len(), step }
     }
 
-    /// Advances one stage. Returns `None` if the next stage can follow at once.
+    /// Advances one stage. Returns `None` if the next stage can follow immediately.
     fn advance(
         &mut self,
         rest: &mut Reader<'_>,
