@@ -100,7 +100,7 @@ impl Pool {
         &self,
         act: impl FnOnce(&mut OwnWorker) -> Result<(), IoError>,
     ) -> Result<(), IoError> {
-        match seat::mine().and_then(|seat| self.workers.get(seat)) {
+        match seat::thread_number().and_then(|seat| self.workers.get(seat)) {
             Some(worker) => {
                 // SAFETY: this thread has the seat, and `act` does not use the pool.
                 let worker = unsafe { &mut *worker.get() };

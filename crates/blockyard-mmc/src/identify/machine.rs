@@ -231,13 +231,13 @@ impl Identify {
         if first.is_optional() {
             return self.advance();
         }
-        match if bus { self.silence(first) } else { None } {
+        match if bus { self.handle_silence(first) } else { None } {
             Some(Ok(())) => return self.advance(),
             Some(Err(failure)) => return self.failed = Some(failure),
             None => {}
         }
         let again = match self.found.mode {
-            Some(mode) => self.forgo(mode),
+            Some(mode) => self.give_up_mode(mode),
             None if matches!(first, Move::VoltageSwitch | Move::Voltage(_)) => {
                 self.forgo_low_voltage()
             }
@@ -260,7 +260,7 @@ impl Identify {
     }
 
     /// Gives up `mode`. Returns whether another mode is left.
-    fn forgo(&mut self, mode: Mode) -> bool {
+    fn give_up_mode(&mut self, mode: Mode) -> bool {
         debug_assert!(mode.width <= self.width, "a bus that has failed: {mode:?}");
         self.starts = 0;
         if !TimingSet::BASIC.has(mode.timing) {

@@ -132,7 +132,7 @@ impl Identify {
                 self.found.ext_csd = Some(Box::new(ext_csd));
                 self.mmc_mode();
             }
-            Move::Reread => self.reread(opcode, data(opcode, answer)?)?,
+            Move::Reread => self.compare_reread(opcode, data(opcode, answer)?)?,
             _ => unreachable!("{first:?} brings no register"),
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Identify {
 
     /// Acts on a probe without a good answer, which says what the card is not. Returns `None` if `first` is
     /// no probe.
-    pub(super) fn silence(&mut self, first: Move) -> Option<Result<(), Failure>> {
+    pub(super) fn handle_silence(&mut self, first: Move) -> Option<Result<(), Failure>> {
         match first {
             Move::IfCond | Move::IoCond => {}
             Move::SdReady { tries: 0 } => {
@@ -219,7 +219,7 @@ impl Identify {
     }
 
     /// Compares EXT_CSD, read again in the final mode.
-    fn reread(&mut self, opcode: Opcode, bytes: &[u8; 512]) -> Result<(), Failure> {
+    fn compare_reread(&mut self, opcode: Opcode, bytes: &[u8; 512]) -> Result<(), Failure> {
         let again = ExtCsd::parse(bytes).map_err(Failure::Register)?;
         let same = self.found.ext_csd.as_ref().is_some_and(|before| before.same_device(&again));
         if !same {

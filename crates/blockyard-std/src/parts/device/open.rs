@@ -125,7 +125,8 @@ impl File {
         // with O_EXCL, which mounts respect; its `flock` belongs to udev.
         if is_block_device && !read_only {
             // The kernel claims a block device only in `open`.
-            let alone = patiently(|| open_with(path, access, OFlags::EXCL)).map_err(refused)?;
+            let alone =
+                retry_while_held(|| open_with(path, access, OFlags::EXCL)).map_err(refused)?;
             if rustix::fs::fstat(&alone).map_err(refused)?.st_rdev != stat.st_rdev {
                 let words = "another device has taken its place";
                 return Err(OpenError::Open(name, io::Error::other(words))); // [path-opened-once]
@@ -133,7 +134,7 @@ impl File {
             fd = alone;
         }
         // On a file system without locks, no other process can hold one.
-        if let Err(error) = patiently(|| match claim(&fd, !read_only) {
+        if let Err(error) = retry_while_held(|| match claim(&fd, !read_only) {
             Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
             _ if read_only || is_block_device => Ok(()),
             _ => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
@@ -307,7 +308,7 @@ fn is_taken(error: Errno) -> bool {
 }
 
 /// Repeats `take` while another process holds the file, for up to [`DYING`].
-fn patiently<T>(mut take: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+fn retry_while_held<T>(mut take: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     let begun = Instant::now();
     loop {
         match take() {

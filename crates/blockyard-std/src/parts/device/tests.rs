@@ -74,7 +74,7 @@ fn make_every_call(device: impl Device, made: impl FnMut(&'static str)) {
 }
 
 /// Returns the calls that `layer` does not pass to the device below it.
-fn swallowed<D: Device>(layer: impl FnOnce(Probe) -> D) -> Vec<&'static str> {
+fn calls_not_passed_on<D: Device>(layer: impl FnOnce(Probe) -> D) -> Vec<&'static str> {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let below = Arc::clone(&calls);
     let layer = layer(Recorder::new(
@@ -98,7 +98,7 @@ fn a_depth_passes_on_every_call_except_budget() {
         let depth = Depth::new(2, 4096, 1);
         let shared = Arc::new(SharedDepth { depth, bells: Vec::new() });
         assert_eq!(
-            swallowed(|below| Limited::new(below, Arc::clone(&shared), 0, has_budget)),
+            calls_not_passed_on(|below| Limited::new(below, Arc::clone(&shared), 0, has_budget)),
             ["take_budget", "return_budget"]
         );
         assert!((0..2).all(|taken| shared.depth.take_request(0, taken)), "requests given back");

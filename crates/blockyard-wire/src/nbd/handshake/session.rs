@@ -123,19 +123,19 @@ impl Handshake {
     ) -> Option<Step> {
         match self.stage {
             Stage::ClientFlags => {
-                if !self.gather(rest, CLIENT_FLAGS_BYTES) {
+                if !self.fill_buffer(rest, CLIENT_FLAGS_BYTES) {
                     return Some(Step::Receive);
                 }
                 self.client_flags()
             }
             Stage::OptionHeader => {
-                if !self.gather(rest, OPTION_HEADER_BYTES) {
+                if !self.fill_buffer(rest, OPTION_HEADER_BYTES) {
                     return Some(Step::Receive);
                 }
                 self.option_header()
             }
             Stage::OptionData { option, len_bytes } => {
-                if !self.gather(rest, len_bytes) {
+                if !self.fill_buffer(rest, len_bytes) {
                     return Some(Step::Receive);
                 }
                 let data = core::mem::take(&mut self.buffer);
@@ -155,7 +155,7 @@ impl Handshake {
     }
 
     /// Moves bytes to the buffer until it has `len_bytes`. Returns whether it has.
-    fn gather(&mut self, rest: &mut Reader<'_>, len_bytes: usize) -> bool {
+    fn fill_buffer(&mut self, rest: &mut Reader<'_>, len_bytes: usize) -> bool {
         debug_assert!(self.buffer.len() <= len_bytes, "the buffer holds bytes of one stage");
         let wanted = (len_bytes - self.buffer.len()).min(rest.0.len());
         self.buffer.extend_from_slice(rest.bytes(wanted).expect("no more bytes than are left"));
