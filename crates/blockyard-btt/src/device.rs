@@ -21,7 +21,7 @@ use super::zeroings::Zeroings;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// How a BTT is opened.
+/// Options for opening a BTT.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
     /// The container of the BTT.

@@ -20,7 +20,7 @@ pub const BLOCKS_MAX: u32 = BLOCK + 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapEntry(pub u32);
 
-/// How a sector is read.
+/// The way in which a sector is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectorState {
     /// Never written: reads as zeroes. Linux reads the block, which was zeroed when the BTT was formatted.

@@ -34,7 +34,7 @@ use super::target::Target;
 use blockyard::driver::Issue;
 use blockyard::time::Instant;
 
-/// What the controller's interrupt handler reports.
+/// An event that the controller's interrupt handler reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostEvent {
     /// The command of `part` was answered.

@@ -67,7 +67,7 @@ impl TaskSet {
     }
 }
 
-/// What an engine reports.
+/// An event that an engine reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// A task is done, without an error.

@@ -54,7 +54,7 @@ pub(crate) const IDENTIFICATION_HZ: u32 = 400_000;
 
 const _: () = assert!(NCR_MIN <= NCR_MAX && NRC > READ_GAP);
 
-/// How a bus is driven.
+/// The mode in which a bus is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     /// The timing.

@@ -69,7 +69,7 @@ pub enum Pipeline {
     Cqe,
 }
 
-/// How a host software queue works.
+/// The policy of a host software queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HsqPolicy {
     /// Which request is next.
@@ -95,7 +95,7 @@ pub enum HsqOrder {
     Fifo,
 }
 
-/// How many requests a host software queue holds.
+/// The limit of requests in a host software queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HsqLimit {
     /// This many, at least 1.

@@ -18,7 +18,8 @@ const USED: i64 = 100;
 /// The byte of permission 0, for a program that denies it to others.
 const DENIED: i64 = 200;
 
-/// Claims a file: for reading, along with writers, or for writing, along with readers but no other writer. The claim ends when the file is
+/// Claims a file: for reading, along with writers, or for writing, along with readers but no other
+/// writer. The claim ends when the file is
 /// closed.
 ///
 /// # Errors

@@ -18,7 +18,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How a file is opened.
+/// Options for opening a file.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageOptions {
     /// Nothing is written. Cut writes are not finished either.

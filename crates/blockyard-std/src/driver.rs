@@ -7,7 +7,7 @@ use core::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What a device of the embedder's own needs of its disk. See [`Options::driver`](crate::Options::driver).
+/// Tools for a device of the embedder's own. See [`Options::driver`](crate::Options::driver).
 #[derive(Debug)]
 pub struct Tools {
     /// The data of requests.

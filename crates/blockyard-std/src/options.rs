@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-/// How to open a [`Disk`]: the design of its queue, its depth, and how it uses files.
+/// Options for opening a [`Disk`]: the design of its queue, its depth, and how it uses files.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "options do nothing until they open a disk"]
 pub struct Options {

@@ -14,7 +14,7 @@ pub enum Context {
     Deferred,
 }
 
-/// What an act does.
+/// The kind of an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActKind {
     /// Copies the data of a write into the bounce buffer.

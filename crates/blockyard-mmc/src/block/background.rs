@@ -84,7 +84,8 @@ impl<H: HostController> Mmc<H> {
         let ext_csd = ExtCsd::parse(self.controller.block());
         let bus = self.bus.as_mut().expect("claim of a read of EXT_CSD");
         let Some(status) = bus.ended() else { return self.packed_judged(ext_csd.as_ref().ok()) };
-        let Ok(ext_csd) = ext_csd else { return self.release_bus(status) }; // the request itself did not fail
+        // The request itself did not fail.
+        let Ok(ext_csd) = ext_csd else { return self.release_bus(status) };
         self.counts.events.0 |= ext_csd.exceptions().0;
         if ext_csd.bkops_level() < BkopsLevel::Impacted {
             return self.release_bus(status);

@@ -277,7 +277,8 @@ impl<H: HostController> Mmc<H> {
         let asks_then = is_exclusive || bus.ended().is_some() || !self.pack.is_empty();
         if is_ready && bus.failure().is_none() {
             match bus.step {
-                BusStep::PollLine if asks_then => bus.next(BusStep::Status, now), // only CMD13 tells whether it failed
+                // Only CMD13 tells whether the operation failed.
+                BusStep::PollLine if asks_then => bus.next(BusStep::Status, now),
                 _ => self.transfer_succeeded(now),
             }
         } else if is_ready {

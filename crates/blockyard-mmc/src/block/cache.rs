@@ -3,7 +3,7 @@
 use blockyard::status::Status;
 use blockyard::time::Instant;
 
-/// What is known of the card's cache.
+/// The known state of the card's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cache {
     /// The cache may hold data that is not on the medium.

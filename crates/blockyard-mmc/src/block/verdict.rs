@@ -6,18 +6,18 @@ use crate::controller::{HostError, Part};
 use crate::exchange::{Cause, Failure};
 use blockyard::status::Status;
 
-/// How often a request is tried again.
+/// The number of times that a request is tried again.
 pub const RETRIES_MAX: u8 = 5;
-/// How often, at most, a request is tried again after an error of its data.
+/// The greatest number of times that a request is tried again after an error of its data.
 pub const DATA_RETRIES: u8 = 2;
-/// How often a sector is tried that is read alone.
+/// The tries of a sector that is read alone.
 pub const SECTOR_TRIES: u8 = 2;
 /// How often commands of the recovery may fail, or not help.
 pub(super) const COMMAND_TRIES: u8 = 3;
 
 const _: () = assert!(DATA_RETRIES < RETRIES_MAX, "an error of the data saves retries");
 
-/// What becomes of a request of which a transfer failed.
+/// The verdict on a request of which a transfer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The request is tried again.

@@ -21,7 +21,7 @@ pub struct Command {
     pub data: Option<Data>,
 }
 
-/// What CMD23 announces (eMMC; SD takes the count alone).
+/// The announcement of CMD23 (eMMC; SD takes the count alone).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCount {
     /// Blocks of the read or write that follows; 0: until CMD12.
@@ -54,7 +54,7 @@ impl BlockCount {
     }
 }
 
-/// How CMD6 of eMMC changes a byte of EXT_CSD.
+/// The way in which CMD6 of eMMC changes a byte of EXT_CSD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchAccess {
     /// The bits that the value has are set.

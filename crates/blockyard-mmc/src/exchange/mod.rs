@@ -23,7 +23,7 @@ pub struct Failure {
     pub cause: Cause,
 }
 
-/// What reported a failure.
+/// The cause of a failure: its reporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The controller.
@@ -42,7 +42,7 @@ impl Failure {
     }
 }
 
-/// What an event means for an MMC request.
+/// The meaning of an event for an MMC request.
 #[must_use = "a transaction that has ended must be followed up"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {

@@ -38,7 +38,7 @@ pub struct Identify {
     pub(super) failed: Option<Failure>,
 }
 
-/// How far the first move has come.
+/// The progress of the first move.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     /// Whether CMD55 was sent for its application command.
@@ -47,7 +47,7 @@ pub(super) struct Progress {
     tries: u8,
 }
 
-/// What is known of a card so far.
+/// The knowledge about a card so far.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// Whether the card answered CMD8 of SD.

@@ -40,7 +40,7 @@ pub(crate) const ACCESS_SDR104: u8 = 3;
 /// Access mode 4: DDR50.
 pub(crate) const ACCESS_DDR50: u8 = 4;
 
-/// What CMD6 brought.
+/// The status that CMD6 brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchStatus(Bits<64>);
 

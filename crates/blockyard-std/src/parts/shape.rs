@@ -13,7 +13,7 @@ use blockyard::time::Duration;
 /// Makes an elevator of the embedder's own for a queue of this configuration, on a host with these tags.
 pub type MakeElevator = fn(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>;
 
-/// What a queue must know of a disk. See the [module](self).
+/// The limits and policies of a disk. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// The limits of the device.

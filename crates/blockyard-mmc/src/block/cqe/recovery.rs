@@ -39,13 +39,13 @@ use crate::engine::{DIRECT, EngineEvent, TaskSet};
 use crate::exchange::{Cause, Failure};
 use blockyard::time::{Duration, Instant, earlier};
 
-/// How long the engine may take to halt after a task failed. As in Linux, like the limits below.
+/// The time limit for the engine to halt after a task failed. As in Linux, like the limits below.
 pub const HALT_LIMIT: Duration = Duration::from_ms(5);
-/// How long the engine may take to halt before it is cleared.
+/// The time limit for the engine to halt before it is cleared.
 pub const LAST_HALT_LIMIT: Duration = Duration::from_ms(20);
-/// How long the engine may take to forget its tasks.
+/// The time limit for the engine to forget its tasks.
 pub const CLEAR_LIMIT: Duration = Duration::from_ms(20);
-/// How long a task may take.
+/// The time limit of a task.
 pub const TASK_LIMIT: Duration = Duration::from_secs(60);
 
 /// CMD46, during which no data of another task passes.

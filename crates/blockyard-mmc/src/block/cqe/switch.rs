@@ -159,7 +159,8 @@ impl<H: HostController> Mmc<H> {
                 let _ = self.decide_tasks();
                 if overdue {
                     let flush = self.exclusive.expect("flush whose direct command was late");
-                    self.retire(flush, status::Status::Timeout, Context::Thread); // it is not tried again
+                    // An operation that exceeded its limit is not tried again.
+                    self.retire(flush, status::Status::Timeout, Context::Thread);
                 }
             }
             Aim::Switch(Some(failure)) => self.fail_first(failure),

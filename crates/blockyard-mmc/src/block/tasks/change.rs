@@ -6,7 +6,7 @@ use crate::command::Direction;
 use crate::exchange::{Exchange, Failure};
 use blockyard::time::{Duration, Instant};
 
-/// How the engine is turned on or off, or recovered.
+/// A change of the engine: it is turned on or off, or recovered.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::block) struct Change {
     pub(in crate::block) step: Step,
@@ -28,7 +28,7 @@ pub(in crate::block) enum Aim {
     Recovery(Recovery),
 }
 
-/// What is known while the engine is recovered. All four combinations occur.
+/// The knowledge gathered while the engine is recovered. All four combinations occur.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::block) struct Recovery {
     /// The card may have reported a failure of any task that was noted as done ([suspect-tasks-redone]).

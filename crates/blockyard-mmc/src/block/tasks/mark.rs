@@ -2,7 +2,7 @@
 
 use crate::exchange::Failure;
 
-/// What is known of a task.
+/// The mark of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::block) enum Mark {
     /// Nothing is known.

@@ -41,7 +41,7 @@ pub(crate) const RPMB_SIZE_MULT: u16 = 168;
 pub const ERASE_GROUP_DEF: u16 = 175;
 /// Bits 2:0: the partition that commands reach; 5:3: the one to boot from.
 pub const PARTITION_CONFIG: u16 = 179;
-/// What erased sectors read as.
+/// Value that erased sectors read as.
 pub(crate) const ERASED_MEM_CONT: u16 = 181;
 /// Width, edges and strobe of the bus; write-only.
 pub const BUS_WIDTH: u16 = 183;
@@ -57,7 +57,7 @@ pub const EXT_CSD_REV: u16 = 192;
 pub(crate) const CSD_STRUCTURE: u16 = 194;
 /// Timings the device has.
 pub const DEVICE_TYPE: u16 = 196;
-/// How long an interrupt takes, in units of 10 ms.
+/// Time of an interrupt, in units of 10 ms.
 pub(crate) const OUT_OF_INTERRUPT_TIME: u16 = 198;
 /// Sectors of the user area; four bytes.
 pub const SEC_COUNT: u16 = 212;
@@ -65,7 +65,7 @@ pub const SEC_COUNT: u16 = 212;
 pub(crate) const HC_WP_GRP_SIZE: u16 = 221;
 /// Sectors of a reliable write.
 pub const REL_WR_SEC_C: u16 = 222;
-/// How long the erase of a group takes, in units of 300 ms.
+/// Time of the erase of a group, in units of 300 ms.
 pub const ERASE_TIMEOUT_MULT: u16 = 223;
 /// Erase group in units of 512 KiB.
 pub const HC_ERASE_GRP_SIZE: u16 = 224;
@@ -77,13 +77,13 @@ pub(crate) const SEC_TRIM_MULT: u16 = 229;
 pub(crate) const SEC_ERASE_MULT: u16 = 230;
 /// Trim, secure erase, sanitize.
 pub const SEC_FEATURE_SUPPORT: u16 = 231;
-/// How long a trim of a group takes, in units of 300 ms.
+/// Time of a trim of a group, in units of 300 ms.
 pub const TRIM_MULT: u16 = 232;
 /// Sectors of an interrupted write that are good; four bytes.
 pub const CORRECTLY_PRG_SECTORS_NUM: u16 = 242;
-/// How urgent background operations are.
+/// Urgency of background operations.
 pub const BKOPS_STATUS: u16 = 246;
-/// How long a switch takes, in units of 10 ms.
+/// Time of a switch, in units of 10 ms.
 pub(crate) const GENERIC_CMD6_TIME: u16 = 248;
 /// Size of the cache in units of 1 Kibit; four bytes.
 pub const CACHE_SIZE: u16 = 249;

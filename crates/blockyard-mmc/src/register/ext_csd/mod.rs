@@ -67,7 +67,7 @@ impl DeviceType {
     }
 }
 
-/// How the operation that keeps a device busy is interrupted (high priority interrupt).
+/// The command that interrupts the operation that keeps a device busy (high priority interrupt).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hpi {
     /// By CMD13 with its lowest bit set.

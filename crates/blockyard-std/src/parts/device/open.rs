@@ -84,7 +84,7 @@ impl From<OpenError> for io::Error {
     }
 }
 
-/// How to open a file.
+/// Options for opening a file.
 #[derive(Debug)]
 pub struct How<'a> {
     /// Open the file for reading only.

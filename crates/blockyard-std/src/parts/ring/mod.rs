@@ -40,7 +40,7 @@ use std::time::Duration;
 use threads::Threads;
 use uring::Uring;
 
-/// What does the I/O of a disk or of a server's lanes.
+/// The engine of the I/O of a disk or of a server's lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoEngine {
     /// io_uring where the kernel offers and permits it, otherwise threads.
