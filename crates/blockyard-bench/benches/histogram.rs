@@ -10,6 +10,7 @@ fn main() {
 
 #[divan::bench]
 fn record(bencher: Bencher<'_, '_>) {
-    let (mut histogram, mut values) = (Histogram::new(), Sectors::default());
+    let mut histogram = Histogram::new();
+    let mut values = Sectors::default();
     bencher.bench_local(|| histogram.record(values.draw()));
 }

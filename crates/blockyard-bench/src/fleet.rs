@@ -72,9 +72,11 @@ impl Fleet {
             max_waiters: u32::from(size.waiters) + 1,
             ..QueueConfig::new(size.cpus, size.hctxs, limits, policies)
         };
-        let disk = |number| RequestQueue::new(QueueId(number), config.clone(), &host);
-        let disks = (0..size.disks).map(disk).collect();
-        let (sectors, ready) = (Sectors::default(), (0..size.threads()).collect());
+        let disks = (0..size.disks)
+            .map(|number| RequestQueue::new(QueueId(number), config.clone(), &host))
+            .collect();
+        let sectors = Sectors::default();
+        let ready = (0..size.threads()).collect();
         let mut fleet = Self { size, host, disks, sectors, ready, now: Instant::ZERO };
         fleet.go_on();
         fleet

@@ -64,7 +64,8 @@ pub fn read_in_memory(policies: Policies, ios: u64) -> Result<(), Box<dyn Error>
         next: Box::new(move |_, round| {
             for slot in 0..usize::try_from(left).unwrap_or(DEPTH).min(DEPTH) {
                 let offset = sectors.draw() * 512 % DISK_BYTES;
-                let (len, at) = (BLOCK_BYTES as u64, slot * BLOCK_BYTES);
+                let len = BLOCK_BYTES as u64;
+                let at = slot * BLOCK_BYTES;
                 round.push(Ask { op: Op::Read, offset, len, at, fua: false });
             }
             left -= round.len() as u64;

@@ -138,7 +138,8 @@ impl<S: Sink> IoLoop<S> {
             ..QueueConfig::new(1, 1, Limits::new(CAPACITY_SECTORS), policies)
         };
         let queue = RequestQueue::new(QueueId(0), config, &host);
-        let (sectors, now) = (Sectors::default(), Instant::ZERO);
+        let sectors = Sectors::default();
+        let now = Instant::ZERO;
         let mut io = Self { host, queue, sectors, position: 0, now };
         for _ in 0..all {
             io.submit_read();

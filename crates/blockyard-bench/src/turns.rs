@@ -48,7 +48,8 @@ impl fmt::Display for Turns {
             [] => Ok(()),
             [only] => write!(f, "{only:.decimals$}"),
             [least, .., most] => {
-                let (below, above) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
+                let below = sorted[(sorted.len() - 1) / 2];
+                let above = sorted[sorted.len() / 2];
                 let median = f64::midpoint(below, above);
                 write!(f, "{median:.decimals$} ({least:.decimals$}-{most:.decimals$})")
             }
@@ -72,7 +73,8 @@ mod tests {
 
     #[test]
     fn ratios_are_those_of_the_same_turn() {
-        let (ours, theirs) = (Turns::from_iter([2.0, 30.0]), Turns::from_iter([1.0, 10.0]));
+        let ours = Turns::from_iter([2.0, 30.0]);
+        let theirs = Turns::from_iter([1.0, 10.0]);
         assert_eq!(ours.relative_to(&theirs), Turns::from_iter([2.0, 3.0]));
     }
 }

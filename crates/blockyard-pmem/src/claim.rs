@@ -19,8 +19,7 @@ const USED: i64 = 100;
 const DENIED: i64 = 200;
 
 /// Claims a file: for reading, along with writers, or for writing, along with readers but no other
-/// writer. The claim ends when the file is
-/// closed.
+/// writer. The claim ends when the file is closed.
 ///
 /// # Errors
 ///

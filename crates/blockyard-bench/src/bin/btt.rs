@@ -78,6 +78,21 @@ type Act<'a> = Box<dyn FnMut(&mut Sectors) + 'a>;
 /// The results: nanoseconds of each turn, by subject.
 type Row = Vec<(&'static str, Turns)>;
 
+impl Arguments {
+    /// Returns whether `subject` is compared. The references always are.
+    fn wants(&self, subject: &dyn Subject) -> bool {
+        let name = subject.name();
+        name.contains(self.only.as_deref().unwrap_or("")) || name == RAW || name == LOOP
+    }
+}
+
+fn add_turn(row: &mut Row, name: &'static str, ns: f64) {
+    match row.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, turns)) => turns.push(ns),
+        None => row.push((name, Turns::from_iter([ns]))),
+    }
+}
+
 /// A subject of the comparison. Each thread makes calls of its own.
 trait Subject: Sync {
     fn name(&self) -> &'static str;
@@ -113,7 +128,9 @@ impl Subject for Raw<'_> {
         RAW
     }
     fn thread<'a>(&'a self, op: Op, _: usize) -> Option<Act<'a>> {
-        let (memory, data, sector) = (self.memory, self.data, self.sector as u64);
+        let memory = self.memory;
+        let data = self.data;
+        let sector = self.sector as u64;
         Some(match op {
             Op::Read => Box::new(move |sectors| {
                 let at = data + sectors.next() * sector;
@@ -151,8 +168,11 @@ impl Subject for Loop<'_> {
         LOOP
     }
     fn thread<'a>(&'a self, op: Op, number: usize) -> Option<Act<'a>> {
-        let (Raw { memory, data, sector }, beside) = (self.below, self.beside);
-        let (sector, map, log) = (sector as u64, LOOP_MAP, number as u64 * 64);
+        let Raw { memory, data, sector } = self.below;
+        let beside = self.beside;
+        let sector = sector as u64;
+        let map = LOOP_MAP;
+        let log = number as u64 * 64;
         Some(match op {
             Op::Read => Box::new(move |sectors| {
                 let lba = sectors.next();
@@ -264,7 +284,8 @@ impl Subject for Theirs<'_> {
         THEIRS
     }
     fn thread<'a>(&'a self, op: Op, _: usize) -> Option<Act<'a>> {
-        let (pool, sector) = (self.pool, self.sector);
+        let pool = self.pool;
+        let sector = self.sector;
         Some(Box::new(move |sectors| {
             let lba = sectors.next();
             let bytes = &mut sectors.bytes[..sector];
@@ -288,7 +309,8 @@ fn measure(
     ms: u64,
 ) -> Option<f64> {
     drop(subject.thread(op, 0)?);
-    let (stop, barrier) = (&AtomicBool::new(false), &Barrier::new(threads + 1));
+    let stop = &AtomicBool::new(false);
+    let barrier = &Barrier::new(threads + 1);
     let rate: f64 = std::thread::scope(|scope| {
         let all: Vec<_> = (0..threads)
             .map(|number| {
@@ -348,10 +370,6 @@ fn compare(arguments: &Arguments, sector: u32) {
     let image = Image::identify(&path, &options).expect("BTT that this program created");
     image.memory.prefault().expect("kernel that can populate a mapping");
     let indexed = Policy { tracking: ReadTracking::Indexed, lanes: LaneChoice::Own { sets: 16 } };
-    let open = |policy| {
-        let options = OpenOptions { policy, ..OpenOptions::new(image.container) };
-        Btt::open(&image.memory, &options).expect("BTT that this program created")
-    };
     let found = find(&image.memory, image.container, image.own_uuid)
         .expect("BTT that this program created");
     let data = found[0].start + found[0].info.layout.dataoff;
@@ -359,25 +377,7 @@ fn compare(arguments: &Arguments, sector: u32) {
     let raw = Raw { memory: mapped, data, sector: sector as usize };
     // As many blocks as the BTT has, so that the loop does not overwrite its map.
     let sectors = u64::from(found[0].info.layout.external_nlba);
-    let mut options = FileOptions::new();
-    let beside = options.read(true).write(true).create(true).truncate(true).open(&beside_path);
-    let beside = beside.expect("room for the file");
-    beside.set_len(LOOP_MAP + sectors * 4).expect("room for the file");
-    let beside = Mapped::new(beside, true, true, Copying::NonTemporal);
-    let beside = beside.expect("mapping of a file in memory");
-    // The bare loop's blocks are in random order; the first ones are free.
-    let mut order: Vec<u32> = (0..sectors as u32 - 16).map(|n| n + 16).collect();
-    let mut dice = Sectors { state: 7, count: 0, bytes: Vec::new(), done: 0 };
-    for at in (1..order.len()).rev() {
-        dice.count = at as u64 + 1;
-        order.swap(at, dice.next() as usize);
-    }
-    for (lba, block) in order.iter().enumerate() {
-        beside
-            .store(LOOP_MAP + lba as u64 * 4, block | 0xc000_0000)
-            .expect("store to memory without errors");
-    }
-    let sectors = order.len() as u64;
+    let (beside, sectors) = loop_map(&beside_path, sectors);
     let theirs = Pmemblk::create(&theirs_path, sector, arguments.bytes)
         .inspect_err(|why| eprintln!("libpmemblk is not compared: {why}"))
         .ok();
@@ -394,15 +394,12 @@ fn compare(arguments: &Arguments, sector: u32) {
             let mut row = Row::new();
             for _ in 0..arguments.turns {
                 let mut run = |subject: &dyn Subject, sectors| {
-                    let (name, only) = (subject.name(), arguments.only.as_deref().unwrap_or(""));
-                    if !name.contains(only) && name != RAW && name != LOOP {
+                    if !arguments.wants(subject) {
                         return;
                     }
                     let ns = measure(subject, op, threads, sectors, bytes, arguments.ms);
-                    let Some(ns) = ns else { return };
-                    match row.iter_mut().find(|(known, _)| *known == name) {
-                        Some((_, turns)) => turns.push(ns),
-                        None => row.push((name, Turns::from_iter([ns]))),
+                    if let Some(ns) = ns {
+                        add_turn(&mut row, subject.name(), ns);
                     }
                 };
                 run(&raw, sectors);
@@ -413,7 +410,7 @@ fn compare(arguments: &Arguments, sector: u32) {
                     (indexed, "blockyard, indexed", false),
                     (Policy::LINUX, "Linux's recipe", false),
                 ] {
-                    let btt = open(policy);
+                    let btt = open_with(&image, policy);
                     run(&Ours { btt: &btt, name, many }, btt.sectors());
                 }
                 if let Some(pool) = &theirs {
@@ -427,6 +424,34 @@ fn compare(arguments: &Arguments, sector: u32) {
     for path in [path, theirs_path, beside_path] {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// Makes the map of the bare loop, in a file of its own, for a pool of `sectors`. Returns the map and its entries.
+fn loop_map(path: &Path, sectors: u64) -> (Mapped, u64) {
+    let mut options = FileOptions::new();
+    let beside = options.read(true).write(true).create(true).truncate(true).open(path);
+    let beside = beside.expect("room for the file");
+    beside.set_len(LOOP_MAP + sectors * 4).expect("room for the file");
+    let beside = Mapped::new(beside, true, true, Copying::NonTemporal);
+    let beside = beside.expect("mapping of a file in memory");
+    // The bare loop's blocks are in random order; the first ones are free.
+    let mut order: Vec<u32> = (0..sectors as u32 - 16).map(|n| n + 16).collect();
+    let mut dice = Sectors { state: 7, count: 0, bytes: Vec::new(), done: 0 };
+    for at in (1..order.len()).rev() {
+        dice.count = at as u64 + 1;
+        order.swap(at, dice.next() as usize);
+    }
+    for (lba, block) in order.iter().enumerate() {
+        beside
+            .store(LOOP_MAP + lba as u64 * 4, block | 0xc000_0000)
+            .expect("store to memory without errors");
+    }
+    (beside, order.len() as u64)
+}
+
+fn open_with(image: &Image, policy: Policy) -> Btt<&ImageMemory> {
+    let options = OpenOptions { policy, ..OpenOptions::new(image.container) };
+    Btt::open(&image.memory, &options).expect("BTT that this program created")
 }
 
 /// The columns of a table.

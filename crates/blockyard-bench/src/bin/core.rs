@@ -28,7 +28,8 @@ const SCHEDULERS: [Scheduler; 3] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let mut number = |default| arguments.next().map_or(Ok(default), |text| text.parse::<u64>());
-    let (turns, time) = (number(5)?, Duration::from_millis(number(1000)?));
+    let turns = number(5)?;
+    let time = Duration::from_millis(number(1000)?);
     let mut fios = Turns::default();
     let mut ours = SCHEDULERS.map(|_| Turns::default());
     for _ in 0..turns {
@@ -49,7 +50,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Nanoseconds for one I/O.
 fn nanoseconds(policies: Policies, time: Duration) -> f64 {
     let mut io = IoLoop::new(policies, 0);
-    let (begun, mut ios) = (Instant::now(), 0.0);
+    let begun = Instant::now();
+    let mut ios = 0.0;
     while begun.elapsed() < time {
         (0..BATCH).for_each(|_| io.random_read());
         ios += f64::from(BATCH);

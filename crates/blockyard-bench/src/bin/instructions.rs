@@ -176,14 +176,12 @@ fn sequential_writes(name: &str, policies: fn() -> Policies) -> Case {
 }
 
 fn simulated(workload: Workload) -> impl Iterator<Item = Case> {
-    let case = move |design, op| Case {
-        name: format!("{}/{design}/{op}", workload.device),
-        what: What::Simulated(workload, op, design),
-    };
-    workload
-        .designs
-        .iter()
-        .flat_map(move |design| workload.ops.iter().map(move |op| case(design, op)))
+    workload.designs.iter().flat_map(move |design| {
+        workload.ops.iter().map(move |op| Case {
+            name: format!("{}/{design}/{op}", workload.device),
+            what: What::Simulated(workload, op, design),
+        })
+    })
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

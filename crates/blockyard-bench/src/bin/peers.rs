@@ -93,8 +93,8 @@ fn main() -> io::Result<()> {
     let programs = |blockyard| Programs { blockyard, bare };
     match Command::parse() {
         Command::Compare { turns, ms, short, blockyard } => {
-            let (time, programs) =
-                (Duration::from_millis(ms), programs(blockyard.unwrap_or(beside)));
+            let time = Duration::from_millis(ms);
+            let programs = programs(blockyard.unwrap_or(beside));
             table::compare(&table::Options { turns, time, programs, short })
         }
         Command::Scale { turns, ms } => {

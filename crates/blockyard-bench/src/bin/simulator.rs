@@ -19,11 +19,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Workload { device, ops, designs, .. } = workload;
         println!("\n| {device} | {} |\n|---|{}", ops.join(" | "), "--:|".repeat(ops.len()));
         for design in designs {
-            let cell = |op: &&str| {
-                let rates = (0..turns).map(|_| thousands_per_second(&workload, op, design));
-                format!("{:.0}", rates.collect::<Turns>())
-            };
-            let cells: Vec<_> = ops.iter().map(cell).collect();
+            let cells: Vec<_> = ops
+                .iter()
+                .map(|op: &&str| {
+                    let rates = (0..turns).map(|_| thousands_per_second(&workload, op, design));
+                    format!("{:.0}", rates.collect::<Turns>())
+                })
+                .collect();
             println!("| `{design}` | {} |", cells.join(" | "));
         }
     }

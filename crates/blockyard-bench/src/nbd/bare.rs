@@ -41,10 +41,9 @@ fn session(mut stream: UnixStream, size_bytes: usize) -> io::Result<()> {
         let mut at = 0;
         let mut replies = Vec::with_capacity(64);
         while let Some(head) = received[at..have].first_chunk::<REQUEST_BYTES>() {
-            let word = |at| u32::from_be_bytes(core::array::from_fn(|byte| head[at + byte]));
             let command = u16::from_be_bytes([head[6], head[7]]);
-            let (offset, len) =
-                (((word(16) as usize) << 32) | word(20) as usize, word(24) as usize);
+            let offset = ((word_at(head, 16) as usize) << 32) | word_at(head, 20) as usize;
+            let len = word_at(head, 24) as usize;
             let mut reply = [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
             reply[8..].copy_from_slice(&head[8..16]);
             match command {
@@ -81,6 +80,10 @@ fn session(mut stream: UnixStream, size_bytes: usize) -> io::Result<()> {
     }
 }
 
+fn word_at(head: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(core::array::from_fn(|byte| head[at + byte]))
+}
+
 /// Does the handshake but for its last answer, which begins the transmission phase. Returns the number of received bytes
 /// that belong to that phase, and the answer.
 fn enter(
@@ -92,7 +95,9 @@ fn enter(
     let exports = Exports::new(vec![export]).map_err(|_| ErrorKind::InvalidInput)?;
     let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
     stream.write_all(&Handshake::greeting())?;
-    let (mut have, mut at, mut sent) = (0, 0, Vec::new());
+    let mut have = 0;
+    let mut at = 0;
+    let mut sent = Vec::new();
     loop {
         let done = handshake.receive(&received[at..have], &exports, &mut sent);
         at += done.taken;

@@ -136,8 +136,8 @@ fn handshake(stream: &mut UnixStream, export: &str) -> io::Result<u64> {
     loop {
         let mut head = [0; 20];
         stream.read_exact(&mut head)?;
-        let word = |at| u32::from_be_bytes(core::array::from_fn(|byte| head[at + byte]));
-        let (kind, len) = (word(12), word(16) as usize);
+        let kind = word_at(&head, 12);
+        let len = word_at(&head, 16) as usize;
         if head[..8] != REPLY_MAGIC.to_be_bytes() || len > 2 * STRING_BYTES_MAX {
             return Err(protocol("the reply to an option is malformed"));
         }
@@ -153,6 +153,10 @@ fn handshake(stream: &mut UnixStream, export: &str) -> io::Result<u64> {
             _ => {}
         }
     }
+}
+
+fn word_at(head: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(core::array::from_fn(|byte| head[at + byte]))
 }
 
 /// Names the error of a wait that [`PATIENCE`] ended.
@@ -285,7 +289,9 @@ impl Session {
         };
         let now = Instant::now();
         let measuring = progress.measuring.load(Ordering::Relaxed);
-        let (mut at, end, mut ios) = (0, self.have + came, 0);
+        let mut at = 0;
+        let end = self.have + came;
+        let mut ios = 0;
         loop {
             let here = self.skip.min(end - at);
             at += here;

@@ -126,7 +126,8 @@ impl Load {
                 latencies.merge(&thread.join().expect("thread of the load")?);
             }
             drop(idle);
-            let (before, after) = (before?, after?);
+            let before = before?;
+            let after = after?;
             Ok(Measured {
                 ios: after.0 - before.0,
                 wall_ns: u64::try_from((after.1 - before.1).as_nanos()).unwrap_or(u64::MAX),

@@ -110,14 +110,8 @@ impl Peer {
     }
 
     fn arguments(self, folder: &Path) -> Vec<OsString> {
-        let at = |name| {
-            folder
-                .join(name)
-                .into_os_string()
-                .into_string()
-                .expect("UTF-8 path of the server's own folder")
-        };
-        let (socket, file) = (at(SOCKET), at(FILE));
+        let socket = path_in(folder, SOCKET);
+        let file = path_in(folder, FILE);
         let node = "--nbd-server";
         let qemu = |blockdev: String| {
             let export = "type=nbd,id=e,node-name=d,name=disk,writable=on".to_owned();
@@ -143,7 +137,9 @@ impl Peer {
             Self::Bare => vec!["bare".into(), socket],
             Self::NbdkitMemory => ["-f", "-U", &socket, "memory", "1G"].map(String::from).to_vec(),
             Self::NbdkitFile => ["-f", "-U", &socket, "file", &file].map(String::from).to_vec(),
-            Self::NbdServer => ["-C", &at(CONFIG), "-p", &at(PID)].map(String::from).to_vec(),
+            Self::NbdServer => ["-C", &path_in(folder, CONFIG), "-p", &path_in(folder, PID)]
+                .map(String::from)
+                .to_vec(),
             Self::QemuNbd => {
                 let words = ["-t", "-e", "64", "-f", "raw", "-k", &socket, &file];
                 words.map(String::from).to_vec()
@@ -153,6 +149,10 @@ impl Peer {
         };
         words.into_iter().map(OsString::from).collect()
     }
+}
+
+fn path_in(folder: &Path, name: &str) -> String {
+    folder.join(name).into_os_string().into_string().expect("UTF-8 path of the server's own folder")
 }
 
 /// Returns the arguments of our server with those that do without io_uring.
@@ -201,7 +201,8 @@ impl Server {
         let folder = Path::new("/dev/shm").join(name);
         fs::create_dir_all(&folder)?;
         fs::File::create(folder.join(FILE))?.set_len(DISK_BYTES as u64)?;
-        let (socket, file) = (folder.join(SOCKET), folder.join(FILE));
+        let socket = folder.join(SOCKET);
+        let file = folder.join(FILE);
         let config = format!(
             "[generic]\nunixsock = {}\n[disk]\nexportname = {}\n",
             socket.display(),

@@ -161,9 +161,12 @@ fn ratios(found: &[(Peer, Figures)]) -> Vec<(Peer, Figures)> {
         let reference = found.iter().find(|(peer, _)| *peer == reference);
         reference.map_or_else(Turns::default, |(_, other)| figures[at].relative_to(&other[at]))
     };
-    let row =
-        |(peer, figures): &(Peer, Figures)| (*peer, core::array::from_fn(|at| ratio(figures, at)));
-    found.iter().map(row).collect()
+    found
+        .iter()
+        .map(|(peer, figures): &(Peer, Figures)| {
+            (*peer, core::array::from_fn(|at| ratio(figures, at)))
+        })
+        .collect()
 }
 
 fn print(names: &[String], rows: &[(Peer, Figures)]) {
