@@ -1,4 +1,4 @@
-//! The container of a BTT: the position of its first arena, and what the readers of each container expect.
+//! Containers of a BTT: the position of the first arena, and the expectations of each container's readers.
 
 use super::address::{PostmapAba, PremapAba};
 use super::flog::FlogEntry;
@@ -6,7 +6,7 @@ use super::info_block::{Uuid, Version};
 use super::layout::SECTOR_BYTES_MAX;
 use super::map_entry::{MapEntry, SectorState};
 
-/// What a BTT lies in. It determines the only place where Linux and libpmemblk look for the BTT.
+/// The container of a BTT. It determines the only place where Linux and libpmemblk look for the BTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
     /// A namespace without a label: version 1.1, after 4096 bytes that may hold a partition table.
@@ -62,7 +62,7 @@ impl Container {
     /// Whether a container with UUID `own` accepts a BTT with parent UUID `parent`. A namespace also accepts
     /// the nil UUID; a pool accepts only its own.
     #[must_use]
-    pub fn accepts_parent(self, parent: Uuid, own: Uuid) -> bool {
+    pub(crate) fn accepts_parent(self, parent: Uuid, own: Uuid) -> bool {
         parent == own || parent == Uuid::NIL && self != Self::Pool
     }
 

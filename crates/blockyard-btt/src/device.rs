@@ -21,10 +21,10 @@ use super::zeroings::Zeroings;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// How a BTT is opened.
+/// Options for opening a BTT.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenOptions {
-    /// What the BTT lies in.
+    /// The container of the BTT.
     pub container: Container,
     /// The UUID of the container, if known.
     pub own_uuid: Option<Uuid>,

@@ -2,7 +2,7 @@
 //!
 //! # Rules
 //!
-//! - **[damaged-info-from-copy]** An info block with a wrong signature or checksum is replaced by its copy, in
+//! - An info block with a wrong signature or checksum is replaced by its copy, in
 //!   the last 4096 bytes of the arena as the size of the container defines it. An info block that is whole but
 //!   has an unknown version or impossible fields is refused, and its copy is not tried: the copy says the same,
 //!   or belongs to an older BTT or an unfinished one.
@@ -24,7 +24,7 @@ pub struct Found {
     pub first_lba: u64,
     /// The info block of the arena.
     pub info: InfoBlock,
-    /// What was wrong with the first info block, if the copy was used instead ([damaged-info-from-copy]).
+    /// What was wrong with the first info block, if the copy was used instead.
     pub from_copy: Option<InfoError>,
 }
 
@@ -44,7 +44,7 @@ pub enum FindError {
         /// What is wrong with the copy.
         copy: InfoError,
     },
-    /// The first info block of an arena is whole but unusable ([damaged-info-from-copy]).
+    /// The first info block of an arena is whole but unusable.
     Info {
         /// First byte of the info block.
         start: u64,
@@ -151,7 +151,7 @@ fn sector_sizes(info: &InfoBlock) -> (u32, u32) {
     (info.layout.external_lbasize, info.layout.internal_lbasize)
 }
 
-/// Reads the arena at `start`, from its copy if need be ([damaged-info-from-copy]).
+/// Reads the arena at `start`, from its copy if need be.
 fn find_arena<M: Memory>(memory: &M, start: u64, first_lba: u64) -> Result<Found, FindError> {
     let room = memory.len().saturating_sub(start);
     if room < ARENA_BYTES_MIN {

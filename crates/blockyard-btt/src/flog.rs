@@ -167,7 +167,7 @@ fn is_written(group: &GroupBytes, at: usize) -> bool {
 
 /// Returns the sequence number after `seq` ([sequence-orders-entries]).
 #[must_use]
-pub const fn successor(seq: u32) -> u32 {
+pub(crate) const fn successor(seq: u32) -> u32 {
     debug_assert!(matches!(seq, 1..=3), "sequence number of a written entry");
     seq % 3 + 1
 }

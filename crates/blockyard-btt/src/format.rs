@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 /// The parameters of an empty BTT.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// What the BTT lies in.
+    /// The container of the BTT.
     pub container: Container,
     /// Bytes of a sector.
     pub sector_bytes: u32,

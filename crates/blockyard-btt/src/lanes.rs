@@ -168,7 +168,7 @@ impl Lanes {
     }
 
     /// Whether a set has several lanes to use in turn.
-    pub(super) fn rotates(&self) -> bool {
+    pub(super) fn has_several_lanes(&self) -> bool {
         self.lanes_per_set > 1
     }
 

@@ -11,13 +11,13 @@ pub const ARENA_BYTES_MAX: u64 = 512 << 30;
 /// Free blocks of an arena, and groups of its log, in every known implementation.
 pub const NFREE: u32 = 256;
 /// The largest number of free blocks that this crate accepts.
-pub const NFREE_MAX: u32 = 4096;
+pub(crate) const NFREE_MAX: u32 = 4096;
 /// Bytes of a log group.
 pub const FLOG_GROUP_BYTES: u64 = 64;
 /// Bytes of a map entry.
 pub const MAP_ENTRY_BYTES: u64 = 4;
 /// The largest sector. libpmemblk accepts any size, but buffers must be bounded.
-pub const SECTOR_BYTES_MAX: u32 = 1 << 20;
+pub(crate) const SECTOR_BYTES_MAX: u32 = 1 << 20;
 
 const _: () = assert!(NFREE <= NFREE_MAX);
 const _: () = assert!(ARENA_BYTES_MIN.is_multiple_of(INFO_BYTES));

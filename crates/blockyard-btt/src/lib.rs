@@ -50,8 +50,8 @@
 //! - [`Btt`] is an open BTT. Each thread uses it through a [`Worker`] ([`Seat`] lets one thread act for
 //!   many). [`Policy`] holds the choices in which designs differ.
 //! - [`memory`] is the seam to the bytes; [`ram`] is the smallest implementation.
-//! - [`layout`], [`info_block`], [`map_entry`] and [`flog`] are the format. [`container`] lists what a BTT can
-//!   lie in, and what the readers of each container expect.
+//! - [`layout`], [`info_block`], [`map_entry`] and [`flog`] are the format. [`container`] lists the
+//!   containers of a BTT, and what the readers of each container expect.
 //! - [`mod@find`] and [`recover`] read what is on a medium. [`mod@format`] writes an empty BTT.
 //! - [`mod@check`] reports damage, and [`repair`] corrects the damage whose correction is certain.
 //! - [`versions`] and [`readers`] keep readers and writers of one block apart.

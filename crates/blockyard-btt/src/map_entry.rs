@@ -20,7 +20,7 @@ pub const BLOCKS_MAX: u32 = BLOCK + 1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapEntry(pub u32);
 
-/// How a sector is read.
+/// The way in which a sector is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectorState {
     /// Never written: reads as zeroes. Linux reads the block, which was zeroed when the BTT was formatted.
@@ -49,7 +49,7 @@ impl MapEntry {
 
     /// Returns this entry with its sector marked as lost. The sector keeps its block.
     #[must_use]
-    pub const fn errored(self, lba: PremapAba) -> Self {
+    pub(crate) const fn errored(self, lba: PremapAba) -> Self {
         Self(ERROR | self.block(lba).0)
     }
 
@@ -68,7 +68,7 @@ impl MapEntry {
     /// Returns the block that the sector is read from, or `None` if it has no data of its own.
     #[inline]
     #[must_use]
-    pub const fn normal_block(self) -> Option<PostmapAba> {
+    pub(crate) const fn normal_block(self) -> Option<PostmapAba> {
         match self.0 & NORMAL {
             NORMAL => Some(PostmapAba(self.0 & BLOCK)),
             _ => None,
@@ -88,7 +88,7 @@ impl MapEntry {
 
     /// Returns the entry in the form that libpmemblk logs: an initial entry becomes a normal one.
     #[must_use]
-    pub const fn explicit(self, lba: PremapAba) -> Self {
+    pub(crate) const fn explicit(self, lba: PremapAba) -> Self {
         match self.state() {
             SectorState::Initial => Self::normal(PostmapAba(lba.0)),
             _ => self,

@@ -2,7 +2,7 @@
 
 use super::layout::NFREE;
 
-/// How a writer knows that nobody reads the block it is about to write.
+/// The way in which a writer knows that nobody reads the block it is about to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadTracking {
     /// The writer does not need to know. After copying, a reader checks whether its sector was written

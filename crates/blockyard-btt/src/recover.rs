@@ -3,7 +3,7 @@
 //!
 //! # Rules
 //!
-//! - **[cut-write-finished]** If the sector of a lane's newest entry still has its old block, the write was cut
+//! - If the sector of a lane's newest entry still has its old block, the write was cut
 //!   between log and map, and recovery gives the sector its new block. Otherwise nothing is to be done. The
 //!   entry's old block is the lane's free block.
 //! - **[refused-arena-untouched]** Everything is read before anything is written. A refused arena is unchanged.
@@ -30,7 +30,7 @@ pub struct RecoveredLane {
     pub seq: u32,
 }
 
-/// A write that was cut between log and map ([cut-write-finished]).
+/// A write that was cut between log and map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CutWrite {
     /// The sector.
@@ -121,7 +121,7 @@ pub fn scan<M: Memory>(memory: &M, arena: &Arena) -> Result<Recovered, RecoverEr
     Ok(found)
 }
 
-/// Finishes the writes that were cut ([cut-write-finished]).
+/// Finishes the writes that were cut.
 ///
 /// # Errors
 ///

@@ -71,7 +71,7 @@ where
     B: Deref<Target = Btt<M>>,
     M: Memory,
 {
-    /// Makes a worker for a thread that goes on using it.
+    /// Makes a worker for a thread that keeps using it.
     #[must_use]
     pub fn new(btt: B) -> Self {
         let seat = btt.seat();

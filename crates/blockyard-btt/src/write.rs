@@ -227,7 +227,7 @@ impl<M: Memory> Btt<M> {
     fn wait_for_readers(&self, set: SetId, arena: usize, lane: u32) {
         let state = self.lanes.state(arena, lane);
         match self.policy.tracking {
-            ReadTracking::Versions if self.lanes.rotates() => {}
+            ReadTracking::Versions if self.lanes.has_several_lanes() => {}
             // The block may have been freed just now ([same-version-same-block]).
             ReadTracking::Versions => fence(Ordering::SeqCst),
             ReadTracking::Indexed => self.wait_until(|| {

@@ -1,4 +1,4 @@
-//! A thread that needs what another one has waits for it, counts its looks, and goes on when the other one is done.
+//! A thread that needs what another one has waits for it, counts its looks, and continues when the other one is done.
 
 mod intercepted_memory;
 
@@ -13,12 +13,12 @@ use std::thread;
 type Intercept = Box<dyn Fn(Call) -> Result<(), MediaError> + Send + Sync>;
 type Disk = Btt<Intercepted<Ram, Intercept>>;
 
-/// After this many looks of the thread that waits, the other one goes on.
+/// After this many looks of the thread that waits, the other one continues.
 const LOOKS: u32 = 5;
 const SECTOR: usize = 512;
 
 thread_local! {
-    /// Whether this thread stops at the next call that a test chose, until it is told to go on.
+    /// Whether this thread stops at the next call that a test chose, until it is told to continue.
     static STOPS: Cell<bool> = const { Cell::new(false) };
 }
 

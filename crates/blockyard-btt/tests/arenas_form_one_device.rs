@@ -152,7 +152,7 @@ fn refusal(image: &Sparse, own: u8) -> Option<OpenError> {
     Btt::open(image, &OpenOptions { own_uuid, ..OpenOptions::new(CONTAINER) }).err()
 }
 
-/// [cut-write-finished]: the map entry is durable before anything else is written.
+/// The map entry is durable before anything else is written.
 #[test]
 fn a_finished_write_is_durable_when_the_btt_is_open() {
     let image = empty(CONTAINER, SECTOR, BYTES);

@@ -173,28 +173,14 @@ fn a_cut_write_in_the_form_of_linux_is_at_risk_in_a_pool() {
             put_entry(&image, arena.entry_at(lane, 0), FlogEntry::first(lane, block));
         }
         let other = Problem::Dialect { lanes: 256, wanted };
-        assert_eq!(
-            (
-                problems(&checked_report(&image, container)),
-                checked_report(&image, container).at_risk()
-            ),
-            (vec![other], 0)
-        );
-        assert_eq!(
-            checked_report(&image, container).findings()[0].at,
-            arena.group_at(0),
-            "the log"
-        );
+        let report = checked_report(&image, container);
+        assert_eq!((problems(&report), report.at_risk()), (vec![other], 0));
+        assert_eq!(report.findings()[0].at, arena.group_at(0), "the log");
         let block = cut(&image, &arena, 7, 3);
         let cut = Problem::CutWrite { lane: 7, sector: 3, block };
         let at_risk = u64::from(container == Container::Pool);
-        assert_eq!(
-            (
-                problems(&checked_report(&image, container)),
-                checked_report(&image, container).at_risk()
-            ),
-            (vec![cut, other], at_risk)
-        );
+        let report = checked_report(&image, container);
+        assert_eq!((problems(&report), report.at_risk()), (vec![cut, other], at_risk));
     }
 }
 
@@ -302,7 +288,7 @@ fn an_older_entry_is_added_at_the_usual_place() {
     assert_eq!(plan.steps(), [Step::OlderEntry { arena: 0, lane: 5, at, entry }]);
 }
 
-/// [damaged-info-from-copy]: an info block that is whole is not ours to change, whatever the copy says.
+/// An info block that is whole is not ours to change, whatever the copy says.
 #[test]
 fn a_broken_mark_beside_an_unusable_info_block_stays() {
     let image = empty(NAMESPACE, SECTOR, BYTES);

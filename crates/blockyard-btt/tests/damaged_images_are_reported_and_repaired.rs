@@ -20,7 +20,6 @@ use images::{
     BYTES, PAGE, Sparse, WRITTEN, arena, change_info, content, empty, entries, found, put_entry,
     put_map, used,
 };
-
 use intercepted_memory::{Call, Intercepted};
 use std::collections::BTreeSet;
 
@@ -163,21 +162,18 @@ fn each_step_of_a_repair_waits_until_the_one_before_is_durable() {
     plan.clear_error_marks();
     assert!(!plan.steps().is_empty());
     let calls = RefCell::new(Vec::new());
-    plan.apply(
-        &Intercepted {
-            memory: &marked,
-            intercept: |call| {
-                match call {
-                    Call::Write(_) => calls.borrow_mut().push('w'),
-                    Call::Fence => calls.borrow_mut().push('f'),
-                    _ => {}
-                }
-                Ok(())
-            },
+    let memory = Intercepted {
+        memory: &marked,
+        intercept: |call| {
+            match call {
+                Call::Write(_) => calls.borrow_mut().push('w'),
+                Call::Fence => calls.borrow_mut().push('f'),
+                _ => {}
+            }
+            Ok(())
         },
-        &mut || {},
-    )
-    .expect("success");
+    };
+    plan.apply(&memory, &mut || {}).expect("success");
     let calls: String = calls.into_inner().into_iter().collect();
     assert!(calls.starts_with("wfwf") && !calls.contains("ww"), "{calls}");
 }
@@ -205,7 +201,6 @@ fn images_without_damage_are_clean() {
     }
 }
 
-/// [damaged-info-from-copy].
 #[test]
 fn a_damaged_first_info_block_is_replaced_by_its_copy() {
     let (image, arena, good) = good();
@@ -270,8 +265,7 @@ fn with_checksum(mut bytes: [u8; 4096], at: usize, to: &[u8]) -> [u8; 4096] {
     bytes
 }
 
-/// An unfinished format leaves a first info block of another version or size than the copy says
-/// ([damaged-info-from-copy]).
+/// An unfinished format leaves a first info block of another version or size than the copy says.
 #[test]
 fn an_intact_first_info_block_counts_whatever_it_says() {
     let (image, arena, _) = good();
@@ -687,7 +681,6 @@ fn cut_lane(image: &Sparse, arena: &Arena) -> (u32, PostmapAba, PostmapAba) {
     (newest.lba, newest.old_block(), newest.new_block())
 }
 
-/// [cut-write-finished].
 #[test]
 fn a_cut_write_is_no_damage_and_is_finished() {
     let (image, arena, good) = good();

@@ -104,7 +104,7 @@ fn zeroes_and_errors_are_durable_when_they_are_acknowledged() {
     }
 }
 
-/// [cut-write-finished]: a finished write is durable before another thread uses the lane again.
+/// A finished write is durable before another thread uses the lane again.
 #[test]
 fn recovery_writes_back_and_fences() {
     for omission in [Omission::OwnEntries, Omission::FenceBehindEntries] {

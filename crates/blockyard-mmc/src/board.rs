@@ -17,7 +17,7 @@ use blockyard::time::{Duration, Instant};
 /// The time between two looks at DAT0.
 const LOOK_INTERVAL: Duration = Duration::from_us(100);
 
-/// What identification and a main loop need of a controller, besides its requests.
+/// A controller's services for identification and for a main loop, besides its requests.
 pub trait Board: HostController {
     /// Returns the time.
     fn now(&self) -> Instant;

@@ -34,7 +34,7 @@ use super::target::Target;
 use blockyard::driver::Issue;
 use blockyard::time::Instant;
 
-/// What the controller's interrupt handler reports.
+/// An event that the controller's interrupt handler reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostEvent {
     /// The command of `part` was answered.
@@ -60,7 +60,7 @@ pub enum HostEvent {
     /// The card was removed. The MMC request on the bus, if there was one, is over ([one-request-on-bus]).
     CardGone,
     /// The sampling point of the bus has drifted, or its time is up: tune the bus before the next transfer.
-    /// The MMC request goes on.
+    /// The MMC request continues.
     RetuneNeeded,
     /// An event of the command queue engine.
     Engine(EngineEvent),

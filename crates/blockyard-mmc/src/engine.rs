@@ -4,9 +4,9 @@
 //! tasks by number, describes each to the card (CMD44, CMD45), asks which are ready (CMD13), and transfers
 //! their data (CMD46, CMD47), all on its own. It reports progress as [`EngineEvent`]s.
 //!
-//! A task that failed is still the engine's. After a failure the engine may go on with other tasks or not,
+//! A task that failed is still the engine's. After a failure the engine may continue with other tasks or not,
 //! and it takes no new tasks before it has been cleared. It is cleared when it has halted, or ought to have.
-//! It then goes on, with the bus and without a task. If two things happen, the first is reported first. A
+//! It then continues, with the bus and without a task. If two things happen, the first is reported first. A
 //! [reset](super::controller::HostController::reset) leaves the engine disabled and the card's queue off.
 //!
 //! # Rules
@@ -67,7 +67,7 @@ impl TaskSet {
     }
 }
 
-/// What an engine reports.
+/// An event that an engine reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
     /// A task is done, without an error.
@@ -95,7 +95,7 @@ pub enum EngineEvent {
     },
     /// The engine has halted ([halt-frees-bus]).
     Halted,
-    /// The engine has forgotten all tasks, and goes on.
+    /// The engine has forgotten all tasks, and continues.
     Cleared,
 }
 

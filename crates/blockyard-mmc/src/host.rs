@@ -43,7 +43,7 @@ pub struct HostCapabilities {
     pub queue_engine_direct: bool,
 }
 
-/// How a host learns that the card has released DAT0.
+/// The way in which a host learns that the card has released DAT0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusyDetect {
     /// The card is asked (CMD13) again and again.
@@ -54,7 +54,7 @@ pub enum BusyDetect {
     Hardware,
 }
 
-/// How a host moves data.
+/// The way in which a host moves data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// The processor copies it.

@@ -48,13 +48,13 @@ pub const NRC: u32 = 8;
 /// The minimum number of clocks between two blocks that are read.
 pub const READ_GAP: u32 = 2;
 /// NWR, the gap before a CRC status, and the CRC status itself: the clocks beside a block that is written.
-pub const WRITE_GAPS: u32 = 2 + 2 + 5;
+pub(crate) const WRITE_GAPS: u32 = 2 + 2 + 5;
 /// The clock of identification in Hz: all cards support it.
-pub const IDENTIFICATION_HZ: u32 = 400_000;
+pub(crate) const IDENTIFICATION_HZ: u32 = 400_000;
 
 const _: () = assert!(NCR_MIN <= NCR_MAX && NRC > READ_GAP);
 
-/// How a bus is driven.
+/// The mode in which a bus is driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode {
     /// The timing.
@@ -79,7 +79,7 @@ impl Mode {
     /// Returns `timing` as `host` can drive it, on a bus of at most `width`; `None` if it cannot. 1.8 V is
     /// preferred to 1.2 V.
     #[must_use]
-    pub fn on_host(timing: Timing, width: Width, host: &HostCapabilities) -> Option<Self> {
+    pub(crate) fn on_host(timing: Timing, width: Width, host: &HostCapabilities) -> Option<Self> {
         let width = width.min(host.width);
         let allowed = host.timings.or(TimingSet::BASIC).has(timing) && width >= timing.min_width();
         let voltage = match timing {
@@ -103,7 +103,7 @@ impl Mode {
 
     /// Returns the clocks of one block of `bytes`, framed by start bit, CRC and end bit.
     #[must_use]
-    pub const fn block_clocks(&self, bytes: u32) -> u64 {
+    pub(crate) const fn block_clocks(&self, bytes: u32) -> u64 {
         debug_assert!(bytes > 0, "a block of no bytes");
         let bits_per_clock = self.width.lanes() * if self.timing.both_edges() { 2 } else { 1 };
         (bytes as u64 * 8).div_ceil(bits_per_clock as u64) + 18
@@ -150,7 +150,7 @@ impl Mode {
 
     /// Returns the bytes per second in framed blocks of 512 bytes without gaps, rounded down.
     #[must_use]
-    pub const fn bytes_per_second(&self) -> u64 {
+    pub(crate) const fn bytes_per_second(&self) -> u64 {
         512 * self.clock_hz as u64 / self.block_clocks(512)
     }
 }

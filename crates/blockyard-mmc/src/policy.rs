@@ -1,4 +1,4 @@
-//! The policies of a host path: every choice in which one design differs from another, and a table of the
+//! The policy of a host path: every choice in which one design differs from another, and a table of the
 //! pipelines.
 //!
 //! # The pipelines
@@ -69,7 +69,7 @@ pub enum Pipeline {
     Cqe,
 }
 
-/// How a host software queue works.
+/// The policy of a host software queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HsqPolicy {
     /// Which request is next.
@@ -78,7 +78,7 @@ pub struct HsqPolicy {
     pub limit: HsqLimit,
     /// Whether the limit is tested before the new request is counted, which admits one more, as in Linux.
     ///
-    /// [`HsqLimit::Dynamic`] depends on it: two writes that wait, beside one that is being completed, are
+    /// [`HsqLimit::Dynamic`] depends on it: two writes that wait, together with one that is being completed, are
     /// three requests, so with a strict limit of 2 the limit would never grow.
     pub limit_off_by_one: bool,
     /// The context that starts the next request.
@@ -95,7 +95,7 @@ pub enum HsqOrder {
     Fifo,
 }
 
-/// How many requests a host software queue holds.
+/// The limit of requests in a host software queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HsqLimit {
     /// This many, at least 1.
@@ -224,7 +224,7 @@ pub(super) enum Overlap {
     AfterPost,
     /// The context that ends the request has taken it up.
     AfterTaken,
-    /// Nothing: the next request may start at once.
+    /// Nothing: the next request may start immediately.
     AtOnce,
 }
 

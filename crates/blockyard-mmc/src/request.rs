@@ -75,7 +75,7 @@ impl fmt::Debug for Pack {
     }
 }
 
-/// What goes over the bus as one unit: commands around at most one transfer.
+/// A unit of traffic on the bus: commands around at most one transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MmcRequest {
     /// The command that announces the transfer: CMD23.

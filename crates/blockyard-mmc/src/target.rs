@@ -119,9 +119,8 @@ impl Target {
         }
     }
 
-    /// Returns whether requests that were accepted for this card can go on with `back`, which came back from
-    /// a reset: `back` is the same card, and what the requests were promised holds
-    /// ([returned-card-is-checked]).
+    /// Returns whether requests that were accepted for this card can continue with `back`, which came back from
+    /// a reset: `back` is the same card, and what the requests were promised holds.
     pub(crate) fn is_still(&self, back: &Self) -> bool {
         debug_assert!(matches!(self.unit_sectors, 1 | 8), "sectors of the card's own");
         let promises = |of: &Self| {

@@ -68,7 +68,7 @@ impl Timing {
 
     /// Returns whether data changes on both edges of the clock (DDR); commands never do.
     #[must_use]
-    pub const fn both_edges(self) -> bool {
+    pub(crate) const fn both_edges(self) -> bool {
         matches!(self, Self::Ddr50 | Self::MmcDdr52 | Self::Hs400 | Self::Hs400Es)
     }
 
@@ -87,13 +87,13 @@ impl Timing {
 
     /// Returns whether the timing is one of SD's five UHS-I timings, which are used at 1.8 V only.
     #[must_use]
-    pub const fn is_uhs(self) -> bool {
+    pub(crate) const fn is_uhs(self) -> bool {
         matches!(self, Self::Sdr12 | Self::Sdr25 | Self::Sdr50 | Self::Sdr104 | Self::Ddr50)
     }
 
     /// Returns whether signals must be below 3.3 V.
     #[must_use]
-    pub const fn needs_low_voltage(self) -> bool {
+    pub(crate) const fn needs_low_voltage(self) -> bool {
         self.is_uhs() || matches!(self, Self::Hs200 | Self::Hs400 | Self::Hs400Es)
     }
 
@@ -123,7 +123,7 @@ impl TimingSet {
     /// [`Timing::Sdr12`] and [`Timing::MmcLegacy`].
     pub const BASIC: Self = Self::of(&[Timing::SdDefault, Timing::Sdr12, Timing::MmcLegacy]);
     /// The basic ones and, at 3.3 V on one edge, high speed.
-    pub const HIGH_SPEED: Self = Self::of(&[
+    pub(crate) const HIGH_SPEED: Self = Self::of(&[
         Timing::SdDefault,
         Timing::SdHighSpeed,
         Timing::MmcLegacy,

@@ -18,8 +18,8 @@ const USED: i64 = 100;
 /// The byte of permission 0, for a program that denies it to others.
 const DENIED: i64 = 200;
 
-/// Claims a file: reads beside writers, or writes beside readers but no other writer. The claim ends when the file is
-/// closed.
+/// Claims a file: for reading, along with writers, or for writing, along with readers but no other
+/// writer. The claim ends when the file is closed.
 ///
 /// # Errors
 ///
@@ -72,7 +72,6 @@ fn is_locked(file: &impl AsFd, byte: i64) -> bool {
 }
 
 fn byte_lock(kind: i32, byte: i64) -> libc::flock {
-    let small = |number: i32| i16::try_from(number).expect("a constant of 16 bits");
     libc::flock {
         l_type: small(kind),
         l_whence: small(libc::SEEK_SET),
@@ -80,6 +79,10 @@ fn byte_lock(kind: i32, byte: i64) -> libc::flock {
         l_len: 1,
         l_pid: 0,
     }
+}
+
+fn small(number: i32) -> i16 {
+    i16::try_from(number).expect("a constant of 16 bits")
 }
 
 pub(crate) fn busy() -> io::Error {
@@ -95,8 +98,9 @@ mod tests {
     fn a_refused_claim_leaves_no_lock() {
         let path = std::env::temp_dir().join(format!("blockyard-claim-{}", std::process::id()));
         File::create(&path).expect("the file should be new");
-        let open = || File::options().read(true).write(true).open(&path);
-        let [first, second, third] = [(); 3].map(|()| open().expect("the file should open"));
+        let [first, second, third] = [(); 3].map(|()| {
+            File::options().read(true).write(true).open(&path).expect("the file should open")
+        });
         claim(&first, true).expect("nobody else has a claim");
         assert!(claim(&second, true).is_err(), "one program writes");
         drop(first);

@@ -1,6 +1,6 @@
-//! The access to a file, and the failures that the BTT in it survives.
+//! Durability: the way in which a file is accessed, and what the BTT in it survives.
 
-/// How a file is accessed and what a fence waits for. This decides what the BTT survives.
+/// The way in which a file is accessed, and the extent of a fence. This decides what the BTT survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// The file is mapped, and a fence waits for nothing: stores survive the death of the process, because the

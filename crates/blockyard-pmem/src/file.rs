@@ -3,8 +3,8 @@
 use crate::claim::{busy, claim, is_written, release};
 use blockyard_btt::MediaError;
 use rustix::fs::{
-    AtFlags, FallocateFlags, FileType, FlockOperation, SeekFrom, Statx, StatxFlags, fallocate,
-    flock, fstat, fstatvfs, seek, statx,
+    AtFlags, FallocateFlags, FileType, FlockOperation, SeekFrom, StatxFlags, fallocate, flock,
+    fstat, fstatvfs, seek, statx,
 };
 use rustix::io::Errno;
 use std::fs::File;
@@ -28,7 +28,7 @@ pub(crate) fn lock(file: &File, writable: bool) -> io::Result<()> {
         error => error,
     })?;
     claim(file, writable)?;
-    // A BTT that changes cannot be read beside its writer.
+    // A BTT cannot be read while another process writes it.
     match !writable && is_written(file) {
         true => Err(busy()),
         false => Ok(()),
@@ -52,10 +52,10 @@ pub(crate) fn len(file: &File) -> io::Result<u64> {
 
 /// Whether a file still has its first `len` bytes. Only regular files can be cut short. Does not ask a file server.
 pub(crate) fn is_whole(file: &File, len: u64) -> bool {
-    let is_cut =
-        |now: Statx| FileType::from_raw_mode(now.stx_mode.into()).is_file() && now.stx_size < len;
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-    statx(file, "", flags, StatxFlags::TYPE | StatxFlags::SIZE).is_ok_and(|now| !is_cut(now))
+    statx(file, "", flags, StatxFlags::TYPE | StatxFlags::SIZE).is_ok_and(|now| {
+        !(FileType::from_raw_mode(now.stx_mode.into()).is_file() && now.stx_size < len)
+    })
 }
 
 /// Returns the number of bytes at `at` that are a hole of a file of `len` bytes. Without reading, nothing is known of
@@ -93,7 +93,7 @@ pub(crate) fn take_room(file: &File, at: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// Returns the error of the medium that an I/O error stands for.
+/// Translates an I/O error to an error of the medium.
 pub(crate) fn media(error: &io::Error) -> MediaError {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     match error.kind() {
@@ -103,7 +103,7 @@ pub(crate) fn media(error: &io::Error) -> MediaError {
     }
 }
 
-/// Returns the error of the medium that an error of a read stands for. EIO concerns only these bytes. Missing bytes,
+/// Translates an error of a read to an error of the medium. EIO concerns only these bytes. Missing bytes,
 /// because another process truncated the file, are a failure of the whole file.
 pub(crate) fn media_read(error: &io::Error) -> MediaError {
     match Errno::from_io_error(error) {

@@ -1,4 +1,4 @@
-//! Synchronises a file for many threads at once.
+//! Synchronisation of a file for many threads with one call.
 
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

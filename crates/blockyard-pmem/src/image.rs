@@ -10,16 +10,15 @@ use crate::pool::{HEADER_BYTES, POOL_BYTES, Pool, check_ring};
 use crate::pool_set::{PoolPart, PoolSet};
 use crate::unmapped::Unmapped;
 use crate::unwritten;
-use blockyard_btt::check::{self, Finding, Progress, Severity};
+use blockyard_btt::check::{self, Progress, Severity};
 use blockyard_btt::find::{FindError, find};
-use blockyard_btt::layout::Layout;
 use blockyard_btt::{Btt, Container, Format, Memory, OpenError, OpenOptions, Policy, Uuid};
 use std::fs::{File, OpenOptions as FileOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// How a file is opened.
+/// Options for opening a file.
 #[derive(Clone, Copy, Debug)]
 pub struct ImageOptions {
     /// Nothing is written. Cut writes are not finished either.
@@ -71,7 +70,7 @@ pub struct NewImage {
     pub bytes: u64,
     /// Bytes of a sector.
     pub sector_bytes: u32,
-    /// What the BTT lies in.
+    /// The container of the BTT.
     pub container: Container,
 }
 
@@ -80,7 +79,7 @@ pub struct NewImage {
 pub struct Image {
     /// The bytes of the file.
     pub memory: ImageMemory,
-    /// What the BTT lies in.
+    /// The container of the BTT.
     pub container: Container,
     /// The UUID of the container, if it has one.
     pub own_uuid: Option<Uuid>,
@@ -96,13 +95,12 @@ impl Image {
     /// The file cannot be opened or mapped, or has no BTT.
     pub fn identify(path: &Path, options: &ImageOptions) -> Result<Self, ImageError> {
         let writable = !options.read_only && !options.unlocked;
-        let open = |path: &Path| FileOptions::new().read(true).write(writable).open(path);
         // This opens the path to look for a set. A file that takes its place meanwhile is an image or nothing: all that is
         // used of it is read from the descriptor that gets the lock.
         let set = PoolSet::read(path)?.transpose()?;
         let parts = match &set {
-            None => Parts::whole(open(path)?)?,
-            Some(set) => Parts::of_set(set, |part| open(&part.path))?,
+            None => Parts::whole(open_file(writable, path)?)?,
+            Some(set) => Parts::of_set(set, |part| open_file(writable, &part.path))?,
         };
         let headers = parts.headers()?;
         let memory = match options.unlocked {
@@ -141,8 +139,7 @@ impl Image {
         let options = check::Options { container, own_uuid, keep: 1 };
         let (report, _) =
             check::check(&self.memory, &options, progress).map_err(FindError::from)?;
-        let worst = |found: &&Finding| found.severity == Severity::Broken;
-        match report.findings().iter().find(worst) {
+        match report.findings().iter().find(|found| found.severity == Severity::Broken) {
             Some(&first) => Err(ImageError::Broken(first, report.count(Severity::Broken) - 1)),
             None => Ok(()),
         }
@@ -254,9 +251,8 @@ impl Image {
             refuse_bytes(&header)?;
         }
         let arenas = format.plan(memory.len()).map_err(OpenError::from)?;
-        let is_small = |layout: &Layout| layout.internal_nlba < 2 * layout.nfree;
         if format.container == Container::Pool
-            && arenas.iter().any(|(_, info)| is_small(&info.layout))
+            && arenas.iter().any(|(_, info)| info.layout.internal_nlba < 2 * info.layout.nfree)
         {
             return Err(ImageError::Pool("a pool has at least 512 blocks in each arena"));
         }
@@ -270,6 +266,10 @@ impl Image {
         }
         Ok(btt)
     }
+}
+
+fn open_file(writable: bool, path: &Path) -> io::Result<File> {
+    FileOptions::new().read(true).write(writable).open(path)
 }
 
 /// Opens the file of a part, or makes one if there is none.
@@ -289,18 +289,8 @@ fn write_headers(
     let Format { sector_bytes, parent_uuid: uuid, blank, .. } = *format;
     let Headers { files, single_header } = headers;
     let pool = Pool { uuid, sector_bytes, blank };
-    let parts: Vec<Uuid> = (0..=files.len()).map(|_| random()).collect::<io::Result<_>>()?;
-    let header = |nth| pool.of_part(&parts, nth, *single_header, 0);
-    let write = || {
-        for (file, nth) in files.iter().zip(1..) {
-            file.write_all_at(&header(nth)[..HEADER_BYTES], 0)?;
-            file.sync_data()?;
-        }
-        let first = header(0);
-        memory.write(0, &first).and_then(|()| memory.flush()).map_err(FindError::from)?;
-        Ok(())
-    };
-    write().inspect_err(|_: &ImageError| {
+    let ids: Vec<Uuid> = (0..=files.len()).map(|_| random()).collect::<io::Result<_>>()?;
+    write_parts(memory, files, |nth| pool.of_part(&ids, nth, *single_header, 0)).inspect_err(|_| {
         for file in files {
             let _ = file.write_all_at(&[0; HEADER_BYTES], 0);
         }
@@ -308,13 +298,31 @@ fn write_headers(
     })
 }
 
+/// Writes the headers of all parts, that of the first one last.
+fn write_parts(
+    memory: &ImageMemory,
+    files: &[File],
+    header: impl Fn(usize) -> Vec<u8>,
+) -> Result<(), ImageError> {
+    for (file, nth) in files.iter().zip(1..) {
+        file.write_all_at(&header(nth)[..HEADER_BYTES], 0)?;
+        file.sync_data()?;
+    }
+    let first = header(0);
+    memory.write(0, &first).and_then(|()| memory.flush()).map_err(FindError::from)?;
+    Ok(())
+}
+
 /// Reads the headers of parts after the first.
 fn read_all(headers: &Headers) -> io::Result<Vec<Vec<u8>>> {
-    let read = |file: &File| {
-        let mut bytes = vec![0; HEADER_BYTES];
-        file.read_exact_at(&mut bytes, 0).map(|()| bytes)
-    };
-    headers.files.iter().map(read).collect()
+    headers
+        .files
+        .iter()
+        .map(|file| {
+            let mut bytes = vec![0; HEADER_BYTES];
+            file.read_exact_at(&mut bytes, 0).map(|()| bytes)
+        })
+        .collect()
 }
 
 /// Refuses to overwrite what is not zero.
@@ -365,11 +373,14 @@ fn pool(memory: &ImageMemory, headers: &Headers) -> Result<Option<Pool>, ImageEr
 /// The namespace with a label is tried first. Its byte 4096 belongs to a sector, whose user could write bytes there that
 /// look like an info block.
 fn namespace(memory: &ImageMemory) -> Result<Container, ImageError> {
-    let found = |container| find(memory, container, None).map(|_| container);
-    match found(Container::LabelledNamespace) {
+    match find_as(memory, Container::LabelledNamespace) {
         Ok(container) => Ok(container),
-        Err(_) => Ok(found(Container::Namespace)?),
+        Err(_) => Ok(find_as(memory, Container::Namespace)?),
     }
+}
+
+fn find_as(memory: &ImageMemory, container: Container) -> Result<Container, FindError> {
+    find(memory, container, None).map(|_| container)
 }
 
 /// Returns a random UUID of version 4.

@@ -13,7 +13,7 @@ pub(crate) const LINE_BYTES: usize = 64;
 
 const _: () = assert!(LINE_BYTES.is_power_of_two(), "parts of lines are found by masks");
 
-/// How bytes are copied, which is a choice of the design.
+/// The way in which bytes are copied, which is a choice of the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {
     /// With the processor's string instruction, followed by a write-back of each line. Linux did this in 2015.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The smallest part of a pool set.
 const PART_BYTES_MIN: u64 = 2 << 20;
 
-/// Files whose bytes follow each other. No word and no page lies in two of them.
+/// Files whose bytes follow each other. No word and no page spans two of them.
 #[derive(Debug)]
 pub(crate) struct Parts {
     parts: Vec<Part>,
@@ -47,6 +47,14 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
+fn refusal(part: &PoolPart, kind: io::ErrorKind, why: &str) -> io::Error {
+    io::Error::new(kind, format!("{}: {why}", part.path.display()))
+}
+
+fn unsupported(part: &PoolPart, why: &str) -> io::Error {
+    refusal(part, io::ErrorKind::Unsupported, why)
+}
+
 impl Parts {
     /// Makes one part of a whole file, block device or device DAX.
     ///
@@ -72,17 +80,16 @@ impl Parts {
         let PoolSet { ref parts, single_header } = *set;
         let mut all = Self { parts: Vec::new(), is_device: false, single_header };
         for part in parts {
-            let path = part.path.display();
-            let refuse = |kind, why: String| Err(io::Error::new(kind, format!("{path}: {why}")));
-            let unsupported = |why: &str| refuse(io::ErrorKind::Unsupported, why.into());
-            let name = |error| named(&part.path, &error);
-            if part.path.exists() && kind_of(&part.path).map_err(name)?.is_dir() {
-                return unsupported("a directory as a part of a pool is not supported");
+            if part.path.exists()
+                && kind_of(&part.path).map_err(|error| named(&part.path, &error))?.is_dir()
+            {
+                return Err(unsupported(part, "a directory as a part of a pool is not supported"));
             }
-            let file = open(part).map_err(name)?;
+            let file = open(part).map_err(|error| named(&part.path, &error))?;
             let Self { parts: whole, is_device, .. } = Self::whole(file)?;
             if is_device && parts.len() > 1 {
-                return unsupported("a pool of several parts is not supported on a device DAX");
+                let why = "a pool of several parts is not supported on a device DAX";
+                return Err(unsupported(part, why));
             }
             for mut own in whole {
                 let len = own.len;
@@ -90,7 +97,7 @@ impl Parts {
                 if wanted != Some(len) || len < PART_BYTES_MIN {
                     let why =
                         format!("it has {len} bytes, the set wants {wanted:?}, at least 2 MiB");
-                    return refuse(io::ErrorKind::InvalidInput, why);
+                    return Err(refusal(part, io::ErrorKind::InvalidInput, &why));
                 }
                 own.path = Some(part.path.clone());
                 own.start = all.len();
@@ -151,9 +158,12 @@ impl Parts {
         self.parts.iter().filter_map(move |part| {
             let from = at.max(part.start);
             let to = (at + len).min(part.start + part.len);
-            let within = |end: u64| usize::try_from(end - at).expect("length in memory");
             let position = part.skipped + from.saturating_sub(part.start);
-            (from < to).then(|| (part, position, within(from)..within(to)))
+            (from < to).then(|| {
+                let [from, to] =
+                    [from, to].map(|end| usize::try_from(end - at).expect("length in memory"));
+                (part, position, from..to)
+            })
         })
     }
 
@@ -215,8 +225,9 @@ mod tests {
     fn parts_that_are_dropped_are_unlocked_although_a_copy_is_open() {
         let path = std::env::temp_dir().join(format!("blockyard-parts-{}", std::process::id()));
         std::fs::write(&path, [0; 4096]).expect("the file should be new");
-        let open = || File::options().read(true).write(true).open(&path);
-        let [first, second] = [(); 2].map(|()| open().expect("the file should open"));
+        let [first, second] = [(); 2].map(|()| {
+            File::options().read(true).write(true).open(&path).expect("the file should open")
+        });
         let copy = first.try_clone().expect("a descriptor should be left");
         let parts = Parts::whole(first).expect("a file has an end");
         parts.lock(true).expect("nobody else has a lock");

@@ -56,24 +56,23 @@ impl Pool {
         seconds: u64,
     ) -> Vec<u8> {
         let mut bytes = vec![0; POOL_BYTES];
-        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
-        put(0, SIGNATURE);
+        put(&mut bytes, 0, SIGNATURE);
         let mut words = VERSION_AND_FEATURES;
         words[2] |= if single_header { SINGLE_HEADER } else { 0 };
         for (n, word) in words.iter().enumerate() {
-            put(8 + n * 4, &word.to_le_bytes());
+            put(&mut bytes, 8 + n * 4, &word.to_le_bytes());
         }
-        put(24, &self.uuid.0);
+        put(&mut bytes, 24, &self.uuid.0);
         for (n, uuid) in links(parts, nth).iter().enumerate() {
-            put(40 + n * 16, &uuid.0);
+            put(&mut bytes, 40 + n * 16, &uuid.0);
         }
-        put(120, &seconds.to_le_bytes());
-        put(128, &MACHINE);
-        put(HEADER_BYTES, &self.sector_bytes.to_le_bytes());
-        put(HEADER_BYTES + 4, &u32::from(self.blank).to_le_bytes());
+        put(&mut bytes, 120, &seconds.to_le_bytes());
+        put(&mut bytes, 128, &MACHINE);
+        put(&mut bytes, HEADER_BYTES, &self.sector_bytes.to_le_bytes());
+        put(&mut bytes, HEADER_BYTES + 4, &u32::from(self.blank).to_le_bytes());
         // libpmemblk keeps addresses of its mapping here. `pmempool info` takes the distance between the one at 8, which
         // stays 0, and the one at 32 for the offset of the data.
-        put(HEADER_BYTES + DATA_ADDRESS_AT, &(POOL_BYTES as u64).to_le_bytes());
+        put(&mut bytes, HEADER_BYTES + DATA_ADDRESS_AT, &(POOL_BYTES as u64).to_le_bytes());
         let sum = header_checksum(&bytes);
         bytes[HEADER_BYTES - 8..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -92,21 +91,26 @@ impl Pool {
         if header_checksum(bytes).to_le_bytes() != *sum {
             return Some(Err("the header of the pool has a wrong checksum"));
         }
-        let field = |at: usize| bytes[at..at + 16].try_into().expect("sixteen bytes");
-        let word =
-            |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         let [version, _, incompatible, read_only] = VERSION_AND_FEATURES;
-        if word(8) != version {
+        if word(bytes, 8) != version {
             return Some(Err("the pool has another version of the format"));
         }
         // Other bits of the second word of features forbid any use, and those of the third one writing.
-        if word(16) & !(incompatible | SINGLE_HEADER) != 0 || word(20) != read_only {
+        if word(bytes, 16) & !(incompatible | SINGLE_HEADER) != 0 || word(bytes, 20) != read_only {
             return Some(Err("the pool has features that are not supported"));
         }
-        let sector_bytes = word(HEADER_BYTES);
-        let blank = word(HEADER_BYTES + 4) == 1;
-        Some(Ok(Self { uuid: Uuid(field(24)), sector_bytes, blank }))
+        let sector_bytes = word(bytes, HEADER_BYTES);
+        let blank = word(bytes, HEADER_BYTES + 4) == 1;
+        Some(Ok(Self { uuid: uuid_at(bytes, 24), sector_bytes, blank }))
     }
+}
+
+fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
+    bytes[at..at + field.len()].copy_from_slice(field)
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
 /// Returns the UUIDs in the header of a part: its own, of the parts before and after it, and twice of the first one, in
@@ -125,8 +129,7 @@ fn links(parts: &[Uuid], nth: usize) -> [Uuid; 5] {
 ///
 /// A header is damaged, or belongs elsewhere.
 pub(crate) fn check_ring(headers: &[Vec<u8>], single_header: bool) -> Result<(), &'static str> {
-    let field = |bytes: &[u8], at| Uuid(bytes[at..at + 16].try_into().expect("sixteen bytes"));
-    let parts: Vec<Uuid> = headers.iter().map(|header| field(header, 40)).collect();
+    let parts: Vec<Uuid> = headers.iter().map(|header| uuid_at(header, 40)).collect();
     for header in headers {
         if header_checksum(header).to_le_bytes() != header[HEADER_BYTES - 8..HEADER_BYTES] {
             return Err("the header of a part of the pool has a wrong checksum");
@@ -140,13 +143,17 @@ pub(crate) fn check_ring(headers: &[Vec<u8>], single_header: bool) -> Result<(),
         if (header[16] & 1 == 1) != single_header {
             return Err("the pool and its set differ in the option SINGLEHDR");
         }
-        if links(&parts, nth) != [40, 56, 72, 88, 104].map(|at| field(header, at)) {
+        if links(&parts, nth) != [40, 56, 72, 88, 104].map(|at| uuid_at(header, at)) {
             return Err(
                 "the file is not the whole pool, or the parts of the set are in another order",
             );
         }
     }
     Ok(())
+}
+
+fn uuid_at(bytes: &[u8], at: usize) -> Uuid {
+    Uuid(bytes[at..at + 16].try_into().expect("sixteen bytes"))
 }
 
 /// Returns the checksum of a header: that of an info block with zeroes after the first half.
@@ -173,10 +180,8 @@ mod tests {
 
     #[test]
     fn a_header_equals_that_of_libpmemblk() {
-        let field =
-            |at: usize| Uuid(MADE_BY_LIBPMEMBLK[at..at + 16].try_into().expect("sixteen bytes"));
-        let pool = Pool { uuid: field(24), sector_bytes: 512, blank: true };
-        let bytes = pool.to_bytes(field(40), 0x6b02_5bec);
+        let pool = Pool { uuid: uuid_at(MADE_BY_LIBPMEMBLK, 24), sector_bytes: 512, blank: true };
+        let bytes = pool.to_bytes(uuid_at(MADE_BY_LIBPMEMBLK, 40), 0x6b02_5bec);
         assert_eq!(bytes[..144], MADE_BY_LIBPMEMBLK[..]);
         assert!(bytes[144..4088].iter().all(|&byte| byte == 0));
         assert_eq!(bytes[4088..4096], ITS_CHECKSUM.to_le_bytes());

@@ -69,7 +69,6 @@ impl PoolSet {
     /// The file cannot be read, is a pipe or socket, or starts like a pool set and has 1 MiB or more; within, as
     /// [`Self::parse`].
     pub fn read(path: &Path) -> io::Result<Option<Result<Self, PoolSetError>>> {
-        let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         if !kind_of(path)?.is_file() {
             return Ok(None);
         }
@@ -79,7 +78,10 @@ impl PoolSet {
         if text == SIGNATURE {
             file.take(BYTES_MAX).read_to_end(&mut text)?;
             if text.len() as u64 >= BYTES_MAX {
-                return refuse("a pool set has less than 1 MiB");
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "a pool set has less than 1 MiB",
+                ));
             }
         }
         Ok(Self::parse(&text))
@@ -166,8 +168,9 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn parse_part(line: &[u8]) -> Result<PoolPart, &'static str> {
     let mut words = words(line);
-    let (Some(size), Some(path), None) = (words.next(), words.next(), words.next()) else {
-        return Err("it is not the size and the path of a part");
+    let (size, path) = match [words.next(), words.next(), words.next()] {
+        [Some(size), Some(path), None] => (size, path),
+        _ => return Err("it is not the size and the path of a part"),
     };
     if !path.starts_with(b"/") || path.contains(&0) {
         return Err("the path of a part is not absolute");
@@ -184,21 +187,26 @@ fn parse_size(size: &[u8]) -> Option<u64> {
     let size = str::from_utf8(size).ok()?;
     let digits = size.find(|c: char| !c.is_ascii_digit()).unwrap_or(size.len());
     let (number, unit) = size.split_at(digits);
-    let power = |units: [&str; 5]| {
-        (1..).zip(units).find_map(|(power, prefix)| (prefix == unit).then_some(power))
-    };
     let factor: u64 = match unit {
         "" | "B" => 1,
-        _ => power(["K", "M", "G", "T", "P"])
-            .or_else(|| power(["KiB", "MiB", "GiB", "TiB", "PiB"]))
+        _ => power_of(unit, ["K", "M", "G", "T", "P"])
+            .or_else(|| power_of(unit, ["KiB", "MiB", "GiB", "TiB", "PiB"]))
             .map(|power| 1 << (10 * power))
-            .or_else(|| power(["kB", "MB", "GB", "TB", "PB"]).map(|power| 1000_u64.pow(power)))?,
+            .or_else(|| {
+                power_of(unit, ["kB", "MB", "GB", "TB", "PB"]).map(|power| 1000_u64.pow(power))
+            })?,
     };
     number.parse::<u64>().ok()?.checked_mul(factor).filter(|&bytes| bytes > 0)
 }
 
+/// Returns the power of the unit's base: the place of `unit` among `units`, from 1.
+fn power_of(unit: &str, units: [&str; 5]) -> Option<u32> {
+    (1..).zip(units).find_map(|(power, prefix)| (prefix == unit).then_some(power))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::PoolSetError::{Empty, Malformed, Unsupported};
     use super::*;
 
     fn parse(text: &str) -> Result<PoolSet, PoolSetError> {
@@ -229,7 +237,6 @@ mod tests {
     #[test]
     fn lines_are_parts_options_or_comments() {
         let set = parse("PMEMPOOLSET\n# parts\nOPTION SINGLEHDR\n\n20M /a # one\n\t8MiB\t/b/c\n");
-        let part = |bytes, path: &str| PoolPart { bytes: Some(bytes), path: path.into() };
         let parts = vec![part(20 << 20, "/a"), part(8 << 20, "/b/c")];
         assert_eq!(set, Ok(PoolSet { parts, single_header: true }));
         let auto = parse("PMEMPOOLSET\nAUTO /dev/dax0.0").expect("a last line without an end");
@@ -237,13 +244,12 @@ mod tests {
         assert_eq!(PoolSet::parse(b"PMEMBLK\0"), None);
     }
 
+    fn part(bytes: u64, path: &str) -> PoolPart {
+        PoolPart { bytes: Some(bytes), path: path.into() }
+    }
+
     #[test]
     fn the_first_bad_line_is_named() {
-        use PoolSetError::{Empty, Malformed, Unsupported};
-        let number = |text: &str| match parse(text).expect_err(text) {
-            Malformed(line, _) => Some(line),
-            Unsupported(..) | Empty => None,
-        };
         for line in [
             "20M",
             "20M a",
@@ -255,16 +261,23 @@ mod tests {
             "REPLICAS",
             "REPLICAx y",
         ] {
-            assert_eq!(number(&format!("PMEMPOOLSET\n20M /a\n{line}\n0 b\n")), Some(3), "{line}");
+            assert_eq!(bad_line(&format!("PMEMPOOLSET\n20M /a\n{line}\n0 b\n")), Some(3), "{line}");
         }
-        assert_eq!(number("PMEMPOOLSET"), Some(1));
-        assert_eq!(number("PMEMPOOLSET \n20M /a\n"), Some(1));
-        assert_eq!(number("PMEMPOOLSET\nOPTION NOHDRS\n20M /a\n"), Some(2));
+        assert_eq!(bad_line("PMEMPOOLSET"), Some(1));
+        assert_eq!(bad_line("PMEMPOOLSET \n20M /a\n"), Some(1));
+        assert_eq!(bad_line("PMEMPOOLSET\nOPTION NOHDRS\n20M /a\n"), Some(2));
         for replica in ["REPLICA\n", "REPLICA host set\n"] {
             let error = parse(&format!("PMEMPOOLSET\n20M /a\n{replica}20M /b\n"));
             assert!(matches!(error, Err(Unsupported(3, _))), "{error:?}");
         }
         assert_eq!(parse("PMEMPOOLSET\n# nothing\n"), Err(Empty));
         assert_eq!(parse("PMEMPOOLSET\nREPLICA\n20M /b\n"), Err(Empty));
+    }
+
+    fn bad_line(text: &str) -> Option<usize> {
+        match parse(text).expect_err(text) {
+            Malformed(line, _) => Some(line),
+            Unsupported(..) | Empty => None,
+        }
     }
 }

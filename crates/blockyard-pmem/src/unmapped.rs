@@ -224,11 +224,12 @@ impl Memory for Unmapped {
     fn fence(&self) -> Result<(), MediaError> {
         fence(Ordering::SeqCst);
         let Some(Sync { group, words }) = &self.sync else { return Ok(()) };
-        let synchronise = || {
-            let _nobody_stores = words.write().unwrap_or_else(PoisonError::into_inner);
-            self.parts.sync_data()
-        };
-        group.join(synchronise).map_err(|error| media(&error))?;
+        group
+            .join(|| {
+                let _nobody_stores = words.write().unwrap_or_else(PoisonError::into_inner);
+                self.parts.sync_data()
+            })
+            .map_err(|error| media(&error))?;
         self.look_for_cut()
     }
 

@@ -62,10 +62,9 @@ fn is_unused(memory: &ImageMemory, start: u64, layout: &Layout) -> Result<bool, 
             return Ok(false);
         }
         let formatted = first.into_iter().chain(core::iter::repeat(0));
-        let differs = |(bytes, formatted): (&[u8], u64)| {
+        if group.chunks_exact(8).zip(formatted).any(|(bytes, formatted): (&[u8], u64)| {
             bytes != formatted.to_le_bytes() && bytes.iter().any(|&byte| byte != 0)
-        };
-        if group.chunks_exact(8).zip(formatted).any(differs) {
+        }) {
             return Ok(false);
         }
     }

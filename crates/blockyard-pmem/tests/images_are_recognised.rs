@@ -71,9 +71,8 @@ fn a_partly_formatted_pool_is_formatted_again() {
     drop(Image::identify(&whole, &options).and_then(|image| image.open(&options)).expect("a pool"));
     let laid = std::fs::read(&whole).expect("existing file");
     let layout = Layout::new((32 << 20) - 8192, 520, 768, NFREE).expect("layout of a 32 MiB arena");
-    let at = |offset: u64| 8192 + usize::try_from(offset).expect("a small length");
-    let log = at(layout.flogoff);
-    let copy = at(layout.infooff);
+    let log = offset_in_pool(layout.flogoff);
+    let copy = offset_in_pool(layout.infooff);
     // Without the first info block, and with parts of the copy or of the log.
     for (nth, end) in [copy + 4096, copy + 2048, copy, log + 1000, log + 8].into_iter().enumerate()
     {
@@ -87,6 +86,10 @@ fn a_partly_formatted_pool_is_formatted_again() {
         let btt = image.open(&options).expect("pool that is formatted now");
         btt.write(7, &[5; 520]).expect("successful write");
     }
+}
+
+fn offset_in_pool(offset: u64) -> usize {
+    8192 + usize::try_from(offset).expect("a small length")
 }
 
 /// Creates a pool that nobody has written to, like libpmemblk: a header, and zeroes.
@@ -214,8 +217,7 @@ fn discarded_changes_reach_no_file() {
     let btt = Image::create_in(&path, 512, Container::Pool, &options).expect("two parts");
     let last = btt.sectors() - 1;
     drop(btt);
-    let read = || [&first, &second].map(|part| std::fs::read(part).expect("a part"));
-    let before = read();
+    let before = read_files([&first, &second]);
     let btt = Image::identify(&path, &discarded).and_then(|image| image.open(&discarded));
     let btt = btt.expect("a private mapping");
     for lba in [0, last] {
@@ -225,6 +227,10 @@ fn discarded_changes_reach_no_file() {
     }
     btt.flush().expect("nothing to flush");
     drop(btt);
-    assert!(before == read(), "no part has changed");
+    assert!(before == read_files([&first, &second]), "no part has changed");
     [path, first, second].iter().for_each(|path| std::fs::remove_file(path).expect("removal"));
+}
+
+fn read_files(parts: [&PathBuf; 2]) -> [Vec<u8>; 2] {
+    parts.map(|part| std::fs::read(part).expect("a part"))
 }

@@ -32,8 +32,9 @@ const fn lba(thread: u64, nth: u64) -> u64 {
 }
 
 fn checksum(bytes: &[u8]) -> u64 {
-    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, mix)
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum: u64, byte: &u8| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 fn sector(lba: u64, generation: u64) -> [u8; BYTES] {
@@ -54,10 +55,17 @@ fn generation(lba: u64, bytes: &[u8; BYTES]) -> u64 {
     if bytes == &[0; BYTES] {
         return 0;
     }
-    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-    assert_eq!(checksum(&bytes[..BYTES - 8]), word(BYTES - 8), "sector {lba} mixes two writes");
-    assert_eq!(word(0), lba, "sector {lba} has the data of another sector");
-    word(8)
+    assert_eq!(
+        checksum(&bytes[..BYTES - 8]),
+        word(bytes, BYTES - 8),
+        "sector {lba} mixes two writes"
+    );
+    assert_eq!(word(bytes, 0), lba, "sector {lba} has the data of another sector");
+    word(bytes, 8)
+}
+
+fn word(bytes: &[u8; BYTES], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
 /// The acknowledged generation of each sector.

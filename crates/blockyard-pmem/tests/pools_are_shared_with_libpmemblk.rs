@@ -4,9 +4,10 @@
 mod libpmemblk;
 
 use blockyard_btt::arena::Arena;
-use blockyard_btt::check::{self, Options};
+use blockyard_btt::check::{self, Options, Report};
 use blockyard_btt::find::find;
-use blockyard_btt::flog::SlotLayout;
+use blockyard_btt::flog::{GroupBytes, SlotLayout};
+use blockyard_btt::repair::Plan;
 use blockyard_btt::{Container, IoError, MapEntry, Policy};
 use blockyard_pmem::{Image, ImageMemory, ImageOptions, NewImage};
 use libpmemblk::{check, file, info, is_there, open, peer, sector, write};
@@ -100,17 +101,17 @@ type Damage = (&'static str, u64, Vec<u8>);
 
 fn damages(arena: &Arena, image: &ImageMemory) -> Vec<Damage> {
     // A lane whose newest entry is the last write of its sector, and the slot of that entry.
-    let group = |lane| arena.read_group(image, lane).expect("successful read");
-    let used = |&lane: &u32| {
-        let (_, entry) = arena.newest(&group(lane)).expect("an undamaged BTT");
-        let has = arena.load_map_entry(image, entry.sector()).expect("successful read");
-        !entry.is_unused() && has.block(entry.sector()) == entry.new_block()
-    };
-    let lane = (0..arena.layout.nfree).find(used).expect("a used lane");
-    let (slot, entry) = arena.newest(&group(lane)).expect("an undamaged BTT");
+    let lane = (0..arena.layout.nfree)
+        .find(|&lane: &u32| {
+            let (_, entry) =
+                arena.newest(&read_group(arena, image, lane)).expect("an undamaged BTT");
+            let has = arena.load_map_entry(image, entry.sector()).expect("successful read");
+            !entry.is_unused() && has.block(entry.sector()) == entry.new_block()
+        })
+        .expect("a used lane");
+    let (slot, entry) = arena.newest(&read_group(arena, image, lane)).expect("an undamaged BTT");
     let at = arena.entry_at(lane, slot);
-    let number = |seq: u32| seq.to_le_bytes().to_vec();
-    let older = arena.slots.entries(&group(lane))[1 - slot].seq;
+    let older = arena.slots.entries(&read_group(arena, image, lane))[1 - slot].seq;
     let fresh = arena.entry_at(200, 0);
     let cut = MapEntry(entry.old_map).0.to_le_bytes().to_vec();
     vec![
@@ -125,6 +126,14 @@ fn damages(arena: &Arena, image: &ImageMemory) -> Vec<Damage> {
         ("a first info block", arena.start + 60, vec![0xee; 4]),
         ("a copy of the info block", arena.start + arena.layout.infooff + 60, vec![0xee; 4]),
     ]
+}
+
+fn read_group(arena: &Arena, image: &ImageMemory, lane: u32) -> GroupBytes {
+    arena.read_group(image, lane).expect("successful read")
+}
+
+fn number(seq: u32) -> Vec<u8> {
+    seq.to_le_bytes().to_vec()
 }
 
 /// A repaired pool passes libpmemblk's check, reads as before, and is used by both.
@@ -145,13 +154,11 @@ fn a_pool_that_we_repaired_passes_libpmemblks_check() {
         bytes.write_all_at(&to, at).expect("successful write");
         let image = Image::identify(&path, &ImageOptions::default()).expect("a pool");
         let options = Options { own_uuid: image.own_uuid, ..Options::new(Container::Pool) };
-        let checked =
-            || check::check(&image.memory, &options, &mut |_| {}).expect("successful read");
-        let (report, plan) = checked();
+        let (report, plan) = checked(&image, &options);
         assert_ne!(report.findings(), [], "{name}");
         assert_ne!(plan.steps(), [], "{name}");
         plan.apply(&image.memory, &mut || {}).expect("successful write");
-        assert_eq!(checked().0.findings(), [], "{name}");
+        assert_eq!(checked(&image, &options).0.findings(), [], "{name}");
         drop(image);
         println!("{name}");
         self::check(&path);
@@ -165,6 +172,10 @@ fn a_pool_that_we_repaired_passes_libpmemblks_check() {
         drop(btt);
         self::check(&path);
     }
+}
+
+fn checked(image: &Image, options: &check::Options) -> (Report, Plan) {
+    check::check(&image.memory, options, &mut |_| {}).expect("successful read")
 }
 
 #[test]

@@ -24,37 +24,50 @@ use std::path::Path;
 /// The version of libpmemblk's interface.
 const VERSION: (c_uint, c_uint) = (1, 1);
 
-/// Carries out a call with the path of a file.
+/// Returns the path at `text`; `None` for null.
 ///
 /// # Safety
 ///
-/// `text` is null, or ends with a zero and outlives the call.
-unsafe fn with_path<T>(
-    call: &str,
-    text: *const c_char,
-    act: impl FnOnce(&Path) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+/// `text` is null, or a string that ends in a zero byte and lives as long as the result.
+unsafe fn path_at<'a>(text: *const c_char) -> Option<&'a Path> {
     if text.is_null() {
-        return Err(Failure::argument(format_args!("{call}: the path is NULL")));
+        return None;
     }
     // SAFETY: as the caller promises.
-    let path = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes()));
+    Some(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes())))
+}
+
+/// Carries out a call with a path.
+fn with_path<T>(
+    call: &str,
+    path: Option<&Path>,
+    act: impl FnOnce(&Path) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let Some(path) = path else {
+        return Err(Failure::argument(format_args!("{call}: the path is NULL")));
+    };
     act(path).map_err(|failure| failure.of(call, path))
 }
 
-/// Carries out a call with an open pool.
+/// Returns the pool at `pool`; `None` for null.
 ///
 /// # Safety
 ///
-/// `pool` is null, or came from `pmemblk_open` or `pmemblk_create` and is still open.
-unsafe fn with_pool<T>(
-    call: &str,
-    pool: *mut Pool,
-    act: impl FnOnce(&Pool) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+/// `pool` is null, or came from `pmemblk_open` or `pmemblk_create` and stays open as long as the
+/// result lives.
+unsafe fn pool_at<'a>(pool: *mut Pool) -> Option<&'a Pool> {
     debug_assert!(pool.is_aligned(), "the caller passes an open pool");
     // SAFETY: as the caller promises.
-    let Some(pool) = (unsafe { pool.as_ref() }) else {
+    unsafe { pool.as_ref() }
+}
+
+/// Carries out a call with an open pool.
+fn with_pool<T>(
+    call: &str,
+    pool: Option<&Pool>,
+    act: impl FnOnce(&Pool) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let Some(pool) = pool else {
         return Err(Failure::argument(format_args!("{call}: the pool is NULL")));
     };
     act(pool).map_err(|failure| failure.of(call, pool.path()))
@@ -75,9 +88,9 @@ fn block(number: c_longlong) -> Result<u64, Failure> {
 /// Opens a pool.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_open(file: *const c_char, bsize: usize) -> *mut Pool {
-    let open = |path: &Path| Ok(Pool::open(path, block_bytes(bsize)?)?);
     // SAFETY: a path or null, as the header asks.
-    pointer(unsafe { with_path("pmemblk_open", file, open) })
+    let path = unsafe { path_at(file) };
+    pointer(with_path("pmemblk_open", path, |path| Ok(Pool::open(path, block_bytes(bsize)?)?)))
 }
 
 /// Creates a pool.
@@ -88,9 +101,11 @@ pub unsafe extern "C" fn pmemblk_create(
     poolsize: usize,
     mode: libc::mode_t,
 ) -> *mut Pool {
-    let create = |path: &Path| Pool::create(path, block_bytes(bsize)?, poolsize as u64, mode);
     // SAFETY: a path or null, as the header asks.
-    pointer(unsafe { with_path("pmemblk_create", file, create) })
+    let path = unsafe { path_at(file) };
+    pointer(with_path("pmemblk_create", path, |path| {
+        Pool::create(path, block_bytes(bsize)?, poolsize as u64, mode)
+    }))
 }
 
 /// Closes a pool.
@@ -108,7 +123,9 @@ pub unsafe extern "C" fn pmemblk_close(pool: *mut Pool) {
 pub unsafe extern "C" fn pmemblk_check(file: *const c_char, bsize: usize) -> c_int {
     let options =
         ImageOptions { read_only: true, durability: Durability::Calls, ..ImageOptions::default() };
-    let check = |path: &Path| {
+    // SAFETY: a path or null, as the header asks.
+    let path = unsafe { path_at(file) };
+    match with_path("pmemblk_check", path, |path| {
         let bytes = block_bytes(bsize)?;
         let image = Image::identify(path, &options)?;
         let Image { memory, container, own_uuid, unwritten } = &image;
@@ -121,9 +138,7 @@ pub unsafe extern "C" fn pmemblk_check(file: *const c_char, bsize: usize) -> c_i
             return Err(Failure::argument("the blocks of the pool have another size"));
         }
         Ok(is_whole)
-    };
-    // SAFETY: a path or null, as the header asks.
-    match unsafe { with_path("pmemblk_check", file, check) } {
+    }) {
         Ok(is_whole) => is_whole.into(),
         Err(failure) => {
             failure.keep();
@@ -135,17 +150,19 @@ pub unsafe extern "C" fn pmemblk_check(file: *const c_char, bsize: usize) -> c_i
 /// Returns the bytes of a block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_bsize(pool: *mut Pool) -> usize {
-    let bytes = |pool: &Pool| Ok(pool.btt().sector_bytes() as usize);
     // SAFETY: an open pool or null.
-    or_zero(unsafe { with_pool("pmemblk_bsize", pool, bytes) })
+    let pool = unsafe { pool_at(pool) };
+    or_zero(with_pool("pmemblk_bsize", pool, |pool| Ok(pool.btt().sector_bytes() as usize)))
 }
 
 /// Returns the number of blocks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_nblock(pool: *mut Pool) -> usize {
-    let blocks = |pool: &Pool| Ok(usize::try_from(pool.btt().sectors()).unwrap_or(usize::MAX));
     // SAFETY: an open pool or null.
-    or_zero(unsafe { with_pool("pmemblk_nblock", pool, blocks) })
+    let pool = unsafe { pool_at(pool) };
+    or_zero(with_pool("pmemblk_nblock", pool, |pool| {
+        Ok(usize::try_from(pool.btt().sectors()).unwrap_or(usize::MAX))
+    }))
 }
 
 /// Reads a block.
@@ -155,7 +172,9 @@ pub unsafe extern "C" fn pmemblk_read(
     to: *mut c_void,
     blockno: c_longlong,
 ) -> c_int {
-    let read = |pool: &Pool| {
+    // SAFETY: an open pool or null.
+    let pool = unsafe { pool_at(pool) };
+    number(with_pool("pmemblk_read", pool, |pool| {
         if to.is_null() {
             return Err(buffer_is_null());
         }
@@ -163,9 +182,7 @@ pub unsafe extern "C" fn pmemblk_read(
         // SAFETY: a buffer of a block's bytes, which nothing else uses during the call.
         let to = unsafe { slice::from_raw_parts_mut(to.cast(), bytes) };
         block(blockno).and_then(|lba| Ok(pool.act(|worker| worker.read(lba, to))?))
-    };
-    // SAFETY: an open pool or null.
-    number(unsafe { with_pool("pmemblk_read", pool, read) })
+    }))
 }
 
 /// Writes a block.
@@ -175,7 +192,9 @@ pub unsafe extern "C" fn pmemblk_write(
     from: *const c_void,
     blockno: c_longlong,
 ) -> c_int {
-    let write = |pool: &Pool| {
+    // SAFETY: an open pool or null.
+    let pool = unsafe { pool_at(pool) };
+    number(with_pool("pmemblk_write", pool, |pool| {
         if from.is_null() {
             return Err(buffer_is_null());
         }
@@ -183,25 +202,27 @@ pub unsafe extern "C" fn pmemblk_write(
         // SAFETY: a buffer of a block's bytes, which nobody writes during the call.
         let from = unsafe { slice::from_raw_parts(from.cast(), bytes) };
         block(blockno).and_then(|lba| Ok(pool.act(|worker| worker.write(lba, from))?))
-    };
-    // SAFETY: an open pool or null.
-    number(unsafe { with_pool("pmemblk_write", pool, write) })
+    }))
 }
 
 /// Zeroes a block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_set_zero(pool: *mut Pool, blockno: c_longlong) -> c_int {
-    let zero = |pool: &Pool| Ok(pool.btt().set_zero(block(blockno)?, 1)?);
     // SAFETY: an open pool or null.
-    number(unsafe { with_pool("pmemblk_set_zero", pool, zero) })
+    let pool = unsafe { pool_at(pool) };
+    number(with_pool("pmemblk_set_zero", pool, |pool| {
+        Ok(pool.btt().set_zero(block(blockno)?, 1)?)
+    }))
 }
 
 /// Marks a block as lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pmemblk_set_error(pool: *mut Pool, blockno: c_longlong) -> c_int {
-    let mark = |pool: &Pool| Ok(pool.btt().set_error(block(blockno)?)?);
     // SAFETY: an open pool or null.
-    number(unsafe { with_pool("pmemblk_set_error", pool, mark) })
+    let pool = unsafe { pool_at(pool) };
+    number(with_pool("pmemblk_set_error", pool, |pool| {
+        Ok(pool.btt().set_error(block(blockno)?)?)
+    }))
 }
 
 /// Returns why a program compiled for a version cannot run with this library, or null if it can.

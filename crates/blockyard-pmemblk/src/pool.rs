@@ -100,7 +100,7 @@ impl Pool {
         &self,
         act: impl FnOnce(&mut OwnWorker) -> Result<(), IoError>,
     ) -> Result<(), IoError> {
-        match seat::mine().and_then(|seat| self.workers.get(seat)) {
+        match seat::thread_number().and_then(|seat| self.workers.get(seat)) {
             Some(worker) => {
                 // SAFETY: this thread has the seat, and `act` does not use the pool.
                 let worker = unsafe { &mut *worker.get() };
@@ -115,16 +115,21 @@ impl Pool {
 /// gets all its space.
 fn options(path: &Path) -> Result<ImageOptions, ImageError> {
     let forced = std::env::var_os("PMEM_IS_PMEM_FORCE").is_some_and(|value| value == "1");
-    let direct = || match PoolSet::read(path)?.transpose()? {
+    let durability =
+        if forced || is_direct_image(path)? { Durability::Memory } else { Durability::Disk };
+    let policy = Policy::for_threads(THREADS);
+    Ok(ImageOptions { durability, policy, allocated: true, ..ImageOptions::default() })
+}
+
+/// Returns whether processors reach the whole image past the page cache.
+fn is_direct_image(path: &Path) -> Result<bool, ImageError> {
+    match PoolSet::read(path)?.transpose()? {
         None => is_direct(path),
         Some(set) => set.parts.iter().try_fold(true, |direct, part| {
             let folder = part.path.parent().unwrap_or(&part.path);
             Ok(direct && is_direct(if part.path.exists() { &part.path } else { folder })?)
         }),
-    };
-    let durability = if forced || direct()? { Durability::Memory } else { Durability::Disk };
-    let policy = Policy::for_threads(THREADS);
-    Ok(ImageOptions { durability, policy, allocated: true, ..ImageOptions::default() })
+    }
 }
 
 /// Whether a file or folder is on persistent memory that is mapped directly.

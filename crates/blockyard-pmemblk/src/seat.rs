@@ -33,6 +33,6 @@ thread_local! {
 }
 
 /// Returns this thread's number, or `None` while the thread ends.
-pub(crate) fn mine() -> Option<usize> {
+pub(crate) fn thread_number() -> Option<usize> {
     MINE.try_with(|mine| mine.get_or_init(Seat::take).0).ok()
 }

@@ -74,8 +74,10 @@ pub(crate) unsafe fn with(
     }
     // SAFETY: as the caller promises.
     let name = unsafe { CStr::from_ptr(name) };
-    let named = |setting: &&(&str, AtomicI32)| setting.0.as_bytes() == name.to_bytes();
-    let Some((_, setting)) = settings().iter().find(named) else {
+    let Some((_, setting)) = settings()
+        .iter()
+        .find(|setting: &&(&str, AtomicI32)| setting.0.as_bytes() == name.to_bytes())
+    else {
         let name = name.to_string_lossy();
         return Err(Failure::argument(format_args!("{call}: no setting is called {name}")));
     };

@@ -250,10 +250,8 @@ int main(int argc, char **argv) {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
-/// What libpmemblk 1.12 answers to the same calls, which its users rely on.
-#[test]
-fn odd_calls_are_answered_as_by_libpmemblk() {
-    const PROGRAM: &str = r#"
+/// Calls with odd arguments and in odd states.
+const ODD_CALLS: &str = r#"
 #include "blockyard_pmemblk.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -330,8 +328,12 @@ int main(int argc, char **argv) {
     return 0;
 }
 "#;
+
+/// What libpmemblk 1.12 answers to the same calls, which its users rely on.
+#[test]
+fn odd_calls_are_answered_as_by_libpmemblk() {
     let folder = folder();
-    let program = compile(&folder, "odd", PROGRAM);
+    let program = compile(&folder, "odd", ODD_CALLS);
     let out = run(&folder, &program);
     let said = String::from_utf8_lossy(&out.stdout);
     assert_eq!(out.status.code(), Some(0), "{said}");

@@ -62,11 +62,9 @@ impl Log {
 fn record(number: u64, key: &[u8], value: &[u8]) -> [u8; BLOCK] {
     assert!(HEAD + key.len() + value.len() <= BLOCK, "a record is one block");
     let mut block = [0; BLOCK];
-    let len =
-        |bytes: &[u8]| u32::try_from(bytes.len()).expect("length within a block").to_le_bytes();
     block[4..12].copy_from_slice(&number.to_le_bytes());
-    block[12..16].copy_from_slice(&len(key));
-    block[16..20].copy_from_slice(&len(value));
+    block[12..16].copy_from_slice(&len_bytes(key));
+    block[16..20].copy_from_slice(&len_bytes(value));
     block[HEAD..HEAD + key.len()].copy_from_slice(key);
     block[HEAD + key.len()..HEAD + key.len() + value.len()].copy_from_slice(value);
     let sum = checksum(&block[4..]);
@@ -74,22 +72,30 @@ fn record(number: u64, key: &[u8], value: &[u8]) -> [u8; BLOCK] {
     block
 }
 
+fn len_bytes(bytes: &[u8]) -> [u8; 4] {
+    u32::try_from(bytes.len()).expect("length within a block").to_le_bytes()
+}
+
 /// Returns key and value of a block, if it is the record with this number.
 fn parse(block: &[u8], number: u64) -> Option<(&[u8], &[u8])> {
-    let word = |at: usize| Some(u32::from_le_bytes(block.get(at..at + 4)?.try_into().ok()?));
-    if word(0)? != checksum(&block[4..]) || block[4..12] != number.to_le_bytes() {
+    if word(block, 0)? != checksum(&block[4..]) || block[4..12] != number.to_le_bytes() {
         return None;
     }
-    let key_len = word(12)? as usize;
-    let value_len = word(16)? as usize;
+    let key_len = word(block, 12)? as usize;
+    let value_len = word(block, 16)? as usize;
     let (key, rest) = block[HEAD..].split_at_checked(key_len)?;
     Some((key, rest.get(..value_len)?))
 }
 
+fn word(block: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(block.get(at..at + 4)?.try_into().ok()?))
+}
+
 /// FNV-1a.
 fn checksum(bytes: &[u8]) -> u32 {
-    let step = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    bytes.iter().fold(0x811C_9DC5, step)
+    bytes
+        .iter()
+        .fold(0x811C_9DC5, |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -26,7 +26,7 @@ pub(crate) struct Facts {
 /// callers have no order among each other: a caller that needs one waits for the first before it begins the second.
 ///
 /// When the last handle is dropped, the disk ends every request, flushes and closes, in the background. [`Self::shutdown`]
-/// waits for that, and says how it went: without it, a process that exits at once loses what was not flushed.
+/// waits for that, and says how it went: without it, a process that exits immediately loses what was not flushed.
 ///
 /// Nothing bounds the requests of callers: a caller bounds its own.
 ///

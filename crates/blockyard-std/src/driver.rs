@@ -1,4 +1,4 @@
-//! The seam for a device of the embedder's own.
+//! Tools for a device of the embedder's own.
 
 use crate::parts::bell;
 use crate::parts::job::{Jobs, Place, job_of};
@@ -7,7 +7,7 @@ use core::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What a device of the embedder's own needs of its disk. See [`Options::driver`](crate::Options::driver).
+/// Tools for a device of the embedder's own. See [`Options::driver`](crate::Options::driver).
 #[derive(Debug)]
 pub struct Tools {
     /// The data of requests.
@@ -19,7 +19,7 @@ pub struct Tools {
 /// The data of a disk's requests, which a device finds by the pieces of an
 /// [`Issue`](blockyard::driver::Issue::pieces). It stays in the disk's thread.
 ///
-/// A piece may be used until its request has finished. Afterwards its number may stand for the data of another request.
+/// A piece may be used until its request has finished. Afterwards its number may belong to the data of another request.
 #[derive(Clone, Debug)]
 pub struct Data(pub(crate) Jobs);
 
@@ -54,11 +54,15 @@ impl Data {
         let jobs = self.0.borrow_mut();
         let transfer = &jobs[job_of(piece.cookie)].transfer;
         let bytes = transfer.bytes_of(piece);
-        let place_of = |offset: u64| {
-            usize::try_from(offset - transfer.offset).expect("offset within the memory of a caller")
-        };
-        call(&transfer.place, place_of(bytes.start)..place_of(bytes.end))
+        call(
+            &transfer.place,
+            place_of(transfer.offset, bytes.start)..place_of(transfer.offset, bytes.end),
+        )
     }
+}
+
+fn place_of(start: u64, offset: u64) -> usize {
+    usize::try_from(offset - start).expect("offset within the memory of a caller")
 }
 
 /// A bell with which any thread wakes the disk's thread, when requests of the device have finished.

@@ -13,7 +13,7 @@ use std::time::Instant;
 /// A read or write that has begun, with a buffer of its own. It is a future of the result and of the buffer.
 ///
 /// The I/O begins when this value is made; one of a [`Batch`](crate::Batch) begins when the batch is submitted, and a wait
-/// for it before that never returns in the same thread. The I/O goes on if the value is dropped; the buffer is kept until it
+/// for it before that never returns in the same thread. The I/O continues if the value is dropped; the buffer is kept until it
 /// ends.
 #[must_use = "the result is known only when it is awaited or waited for"]
 pub struct Io<B>(pub(crate) Arc<Ticket<B>>);
@@ -38,7 +38,7 @@ impl<B: Send + 'static> Io<B> {
     ///
     /// # Errors
     ///
-    /// Returns the I/O itself after `timeout`. It goes on, and so may the wait.
+    /// Returns the I/O itself after `timeout`. The I/O continues, and the wait may be repeated.
     pub fn wait_timeout(self, timeout: Duration) -> Result<(Result<(), Error>, B), Self> {
         self.0.wait(Instant::now().checked_add(timeout)).ok_or(self)
     }
@@ -75,7 +75,7 @@ impl Act {
     ///
     /// # Errors
     ///
-    /// Returns the I/O itself after `timeout`. It goes on, and so may the wait.
+    /// Returns the I/O itself after `timeout`. The I/O continues, and the wait may be repeated.
     pub fn wait_timeout(self, timeout: Duration) -> Result<Result<(), Error>, Self> {
         self.0.wait_timeout(timeout).map(|(result, _)| result).map_err(Self)
     }

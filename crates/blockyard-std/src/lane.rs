@@ -250,9 +250,8 @@ impl<D: Device> Lane<D> {
             return Ok(Place::Loan(Rc::clone(loan)));
         }
         let lead = offset % self.block_bytes;
-        let bytes = |count| usize::try_from(count).expect("the length of memory fits in usize");
-        let all = bytes((lead + len).next_multiple_of(self.block_bytes));
-        let lead = bytes(lead);
+        let all = memory_bytes((lead + len).next_multiple_of(self.block_bytes));
+        let lead = memory_bytes(lead);
         let pages = match all <= BUFFER_BYTES_MAX {
             true => self.pool.take(all, true)?,
             false => Rc::new(Pages::new(all)?),
@@ -321,6 +320,10 @@ impl<D: Device> Rounds for Lane<D> {
     fn return_to_owner(&mut self, ended: EndedJob) {
         self.end(ended);
     }
+}
+
+fn memory_bytes(count: u64) -> usize {
+    usize::try_from(count).expect("the length of memory fits in usize")
 }
 
 impl<D: Device> Drop for Lane<D> {

@@ -1,4 +1,4 @@
-//! The options of a disk.
+//! Options for opening a disk.
 
 use crate::disk::{Disk, Facts};
 use crate::driver::{Bell, Data, Tools};
@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-/// How to open a [`Disk`]: the design of its queue, its depth, and how it uses files.
+/// Options for opening a [`Disk`]: the design of its queue, its depth, and how it uses files.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "options do nothing until they open a disk"]
 pub struct Options {
@@ -112,7 +112,7 @@ impl Options {
     }
 
     /// Sets the time after which a device of your own is asked about a request
-    /// ([`Driver::timed_out`](blockyard::driver::Driver::timed_out)). Memory always answers at once; of a file, the kernel
+    /// ([`Driver::timed_out`](blockyard::driver::Driver::timed_out)). Memory always answers immediately; of a file, the kernel
     /// keeps a request for as long as it takes.
     pub const fn timeout(mut self, timeout: core::time::Duration) -> Self {
         self.timeout = Duration::from_ns(match timeout.as_nanos() {

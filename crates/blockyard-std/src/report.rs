@@ -8,7 +8,7 @@ use blockyard::status::Status;
 /// The number of failures that a [`Report`] describes.
 const FAILURES_MAX: usize = 64;
 
-/// What became of a disk's requests. See [`Disk::shutdown`](crate::Disk::shutdown).
+/// The fate of a disk's requests. See [`Disk::shutdown`](crate::Disk::shutdown).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a failed flush means lost writes"]
 pub struct Report {

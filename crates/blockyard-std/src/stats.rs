@@ -15,7 +15,7 @@ pub struct Count {
 }
 
 /// The requests of a disk since it was opened. A request that was refused before it began, such as one beyond the end of the
-/// disk, is not counted. The counts are read one after the other while requests go on, so they need not add up.
+/// disk, is not counted. The counts are read one after the other while requests are served, so they need not add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Reads.
@@ -56,19 +56,20 @@ impl Counters {
     }
 
     pub(crate) fn read(&self) -> Stats {
-        let count = |op| {
-            let [ended, failed, bytes] =
-                [0, 1, 2].map(|at| self.kinds[place_of(op)][at].load(Ordering::Relaxed));
-            Count { ended, failed, bytes }
-        };
         Stats {
-            reads: count(Op::Read),
-            writes: count(Op::Write),
-            flushes: count(Op::Flush),
-            discards: count(Op::Discard),
-            zeroes: count(Op::WriteZeroes),
+            reads: self.count(Op::Read),
+            writes: self.count(Op::Write),
+            flushes: self.count(Op::Flush),
+            discards: self.count(Op::Discard),
+            zeroes: self.count(Op::WriteZeroes),
             in_flight: self.in_flight.load(Ordering::Relaxed),
         }
+    }
+
+    fn count(&self, op: Op) -> Count {
+        let [ended, failed, bytes] =
+            [0, 1, 2].map(|at| self.kinds[place_of(op)][at].load(Ordering::Relaxed));
+        Count { ended, failed, bytes }
     }
 }
 

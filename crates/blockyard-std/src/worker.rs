@@ -1,4 +1,4 @@
-//! The workers of a disk: a thread of its own, or its callers.
+//! The worker of a disk: a thread of its own, or its callers.
 //!
 //! # Rules (cited by name)
 //!

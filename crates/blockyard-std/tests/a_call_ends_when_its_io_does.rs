@@ -70,11 +70,6 @@ fn a_pending_io_does_not_show_its_memory() {
 fn an_io_of_memory_has_ended_when_its_call_returns() {
     let disk = Options::new().depth(2).memory(1 << 20).unwrap();
     let mut cx = Context::from_waker(Waker::noop());
-    let ended = |io: &mut blockyard_std::Io<Vec<u8>>, cx: &mut Context<'_>| {
-        let Poll::Ready((result, bytes)) = Pin::new(io).poll(cx) else { panic!("it waits") };
-        assert_eq!(result, Ok(()));
-        bytes
-    };
     ended(&mut disk.write((0..=255).cycle().take(1 << 20).collect(), 0), &mut cx);
     let mut batch = disk.batch();
     let mut ios: Vec<_> = (0..20).map(|n| batch.read(vec![0; 3], 1000 * n + 1)).collect();
@@ -88,6 +83,12 @@ fn an_io_of_memory_has_ended_when_its_call_returns() {
     disk.shutdown().unwrap().ok().unwrap();
     assert_eq!(other.write_at(&[0], 0), Err(Error::ShutDown));
     assert_eq!(other.shutdown().unwrap().stats.reads.bytes, 60, "the report is kept");
+}
+
+fn ended(io: &mut blockyard_std::Io<Vec<u8>>, cx: &mut Context<'_>) -> Vec<u8> {
+    let Poll::Ready((result, bytes)) = Pin::new(io).poll(cx) else { panic!("it waits") };
+    assert_eq!(result, Ok(()));
+    bytes
 }
 
 /// Reads the first byte of a disk when it is woken, and sends what it read.
@@ -130,9 +131,8 @@ impl Drop for Reads {
 fn a_buffer_and_a_waker_may_read_the_disk_in_memory_that_lets_them_go() {
     let disk = Disk::memory(1 << 20).unwrap();
     let (to, from) = mpsc::channel();
-    let reader = || Reader { disk: disk.clone(), to: to.clone() };
-    let dropped = Reads(vec![7; 512], reader());
-    let woken = reader();
+    let dropped = Reads(vec![7; 512], Reader { disk: disk.clone(), to: to.clone() });
+    let woken = Reader { disk: disk.clone(), to: to.clone() };
     let after = disk.clone();
     let caller = std::thread::spawn(move || {
         let mut batch = after.batch();
@@ -260,8 +260,7 @@ fn a_shutdown_ends_all_requests_and_reports_those_that_failed() {
     drop(disk.write(vec![2; 1024], 8 * 512)); // nobody looks at its result
     await_requests(&wires, 2);
     let shutdown = std::thread::spawn(move || other.shutdown().unwrap());
-    let is_over = || disk.read([0; 512], 0).wait_timeout(SHORT).is_ok_and(|read| read.0.is_err());
-    while !is_over() {}
+    while !disk.read([0; 512], 0).wait_timeout(SHORT).is_ok_and(|read| read.0.is_err()) {}
     assert!(!shutdown.is_finished(), "the device holds requests");
     wires.lock().unwrap().is_quick = true; // the last flush
     release(&wires);
@@ -272,9 +271,10 @@ fn a_shutdown_ends_all_requests_and_reports_those_that_failed() {
     assert_eq!(report.stats.flushes.ended, 0);
     assert_eq!((report.stats.writes.ended, report.stats.writes.failed), (2, 1));
     assert_eq!(report.stats.writes.bytes, 512);
-    let flushes =
-        |wires: &Shared| wires.lock().unwrap().got.last().map(|last| last.op) == Some(Op::Flush);
-    assert!(flushes(&wires), "the last request of a disk with a cache is a flush");
+    assert!(
+        wires.lock().unwrap().got.last().map(|last| last.op) == Some(Op::Flush),
+        "the last request of a disk with a cache is a flush"
+    );
     assert_eq!(good.wait(), (Ok(()), vec![1; 512]));
     assert_eq!(disk.read_at(&mut [0; 512], 0), Err(Error::ShutDown));
     assert_eq!(disk.write(vec![3; 512], 0).wait().0, Err(Error::ShutDown));

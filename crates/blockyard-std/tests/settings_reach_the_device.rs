@@ -1,4 +1,4 @@
-//! The parts of each call that reach the device: operation, range, FUA, priority; neighbours of a batch as one request; and what is refused
+//! Calls as a device gets them: operation, range, FUA, priority; neighbours of a batch as one request; and what is refused
 //! before it gets anything.
 
 mod common;
@@ -55,29 +55,27 @@ fn a_disk_has_an_elevator_of_its_own() {
 /// call waited for ever; on a disk in memory, it succeeded and did nothing.
 #[test]
 fn policies_that_no_queue_can_have_are_an_error() {
-    let of = |elevator| Policies { elevator, ..Policies::NONE };
-    let kyber = |change: fn(&mut KyberTunables)| {
-        let mut tunables = KyberTunables::default();
-        change(&mut tunables);
-        (of(ElevatorKind::Kyber(tunables)), "a depth of kyber is 0")
-    };
     let full = Policies { sched_depth: SchedDepth::Fixed(0), ..Policies::mq_deadline() };
     // The memory for so many would not be there: the process aborted.
     let vast = Policies { sched_depth: SchedDepth::Fixed(u32::MAX), ..Policies::mq_deadline() };
     let scratch = Scratch::new("policies", 4096);
     for (policies, why) in [
-        (of(ElevatorKind::Other), "an elevator of your own is missing"),
+        (policies_with(ElevatorKind::Other), "an elevator of your own is missing"),
         (full, "the elevator may hold no request"),
         (vast, "the elevator may hold more than 10240 requests"),
-        kyber(|kyber| kyber.read_depth = 0),
-        kyber(|kyber| kyber.write_depth = 0),
-        kyber(|kyber| kyber.discard_depth = 0),
-        kyber(|kyber| kyber.other_depth = 0),
+        kyber_without(|tunables| tunables.read_depth = 0),
+        kyber_without(|tunables| tunables.write_depth = 0),
+        kyber_without(|tunables| tunables.discard_depth = 0),
+        kyber_without(|tunables| tunables.other_depth = 0),
     ] {
         let options = Options::new().policies(policies);
-        let never = |_: Tools| -> Slow { unreachable!("the options are refused") };
-        let opened =
-            [options.memory(4096), options.file(&scratch.0), options.driver(Limits::new(8), never)];
+        let opened = [
+            options.memory(4096),
+            options.file(&scratch.0),
+            options.driver(Limits::new(8), |_: Tools| -> Slow {
+                unreachable!("the options are refused")
+            }),
+        ];
         for opened in opened {
             let error = opened.expect_err("a disk with policies that no queue can have");
             assert!(matches!(error, OpenError::Policies(said) if said == why), "{error}");
@@ -87,10 +85,21 @@ fn policies_that_no_queue_can_have_are_an_error() {
     Options::new().policies(unused).memory(4096).unwrap().write_at(&[1], 0).unwrap();
 }
 
+fn policies_with(elevator: ElevatorKind) -> Policies {
+    Policies { elevator, ..Policies::NONE }
+}
+
+fn kyber_without(change: fn(&mut KyberTunables)) -> (Policies, &'static str) {
+    let mut tunables = KyberTunables::default();
+    change(&mut tunables);
+    (policies_with(ElevatorKind::Kyber(tunables)), "a depth of kyber is 0")
+}
+
 #[test]
 fn a_device_that_panics_while_it_is_made_is_an_error() {
-    let make = |_: Tools| -> Slow { panic!("the test wants it") };
-    let error = Options::new().driver(Limits::new(1 << 10), make).unwrap_err();
+    let error = Options::new()
+        .driver(Limits::new(1 << 10), |_: Tools| -> Slow { panic!("the test wants it") })
+        .unwrap_err();
     assert!(error.to_string().contains("panicked while it started"), "{error}");
 }
 

@@ -22,7 +22,7 @@ const STATUS_UNIT_BYTES: usize = 4096;
 
 fn main() -> io::Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let (Some(socket), Some(mebibytes)) = (arguments.next(), arguments.next()) else {
+    let Some((socket, mebibytes)) = arguments.next().zip(arguments.next()) else {
         return Err(io::Error::other("usage: nbd_memory SOCKET MEBIBYTES"));
     };
     let mebibytes: usize = mebibytes.parse().map_err(io::Error::other)?;
@@ -195,9 +195,12 @@ impl Connection {
 
 /// Returns the range of memory of `request`, which is empty if the request was refused.
 fn range(request: &Request, len: u64) -> core::ops::Range<usize> {
-    let fits = |bytes: u64| usize::try_from(bytes).expect("offset within memory");
     match request.command() {
-        Some(_) => fits(request.offset())..fits(request.offset() + len),
+        Some(_) => offset_of(request.offset())..offset_of(request.offset() + len),
         None => 0..0,
     }
+}
+
+fn offset_of(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("offset within memory")
 }

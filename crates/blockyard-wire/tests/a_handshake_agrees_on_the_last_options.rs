@@ -5,7 +5,8 @@ mod nbd;
 use blockyard_wire::nbd::handshake::GREETING_BYTES;
 use blockyard_wire::nbd::number::{info, opt, rep};
 use blockyard_wire::nbd::{
-    Export, ExportFlags, ExportIndex, Exports, Handshake, HandshakeEnd, Headers, Limits, Step, Tls,
+    Export, ExportError, ExportFlags, ExportIndex, Exports, Handshake, HandshakeEnd, Headers,
+    Limits, Step, Tls,
 };
 use nbd::client::{
     OptionReply, context_data, counted, flags, go, info_data, option, option_replies, set_contexts,
@@ -21,7 +22,6 @@ fn the_greeting_is_that_of_fixed_newstyle() {
     assert_eq!(greeting.len(), GREETING_BYTES);
 }
 
-/// [starttls-forgets].
 #[test]
 fn starttls_forgets_agreements_and_earlier_bytes() {
     let mut talk = Talk::new(Tls::Offered);
@@ -48,7 +48,6 @@ fn half_an_option_before_tls_is_not_completed_after_it() {
     assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
 }
 
-/// [tls-before-options].
 #[test]
 fn without_required_tls_no_option_is_answered() {
     let mut talk = Talk::new(Tls::Required);
@@ -121,18 +120,19 @@ fn info_and_go_give_the_same_answers() {
         }
         let informed = talk.ask(opt::INFO, &info_data("disk", &wants));
         let going = talk.ask(opt::GO, &info_data("disk", &wants));
-        let bare = |replies: &[OptionReply]| -> Vec<(u32, Vec<u8>)> {
-            replies.iter().map(|(_, kind, data)| (*kind, data.clone())).collect()
-        };
-        assert_eq!(bare(&informed), bare(&going));
+        assert_eq!(kinds_and_data(&informed), kinds_and_data(&going));
         let kinds: Vec<_> = informed.iter().map(|(_, kind, data)| (*kind, data.get(..2))).collect();
-        let kind = |number: u16| number.to_be_bytes();
         for wanted in [info::EXPORT, info::NAME, info::DESCRIPTION, info::BLOCK_SIZE] {
-            let times = kinds.iter().filter(|(_, start)| *start == Some(&kind(wanted)[..])).count();
+            let times =
+                kinds.iter().filter(|(_, start)| *start == Some(&wanted.to_be_bytes()[..])).count();
             assert_eq!(times, 1, "{wanted}");
         }
         assert_eq!(informed.len(), 5);
     }
+}
+
+fn kinds_and_data(replies: &[OptionReply]) -> Vec<(u32, Vec<u8>)> {
+    replies.iter().map(|(_, kind, data)| (*kind, data.clone())).collect()
 }
 
 #[test]
@@ -146,10 +146,11 @@ fn the_information_about_an_export_is_correct() {
     assert_eq!(informed[1].2, sizes);
     let listed = talk.ask(opt::LIST, &[]);
     let servers: Vec<_> = listed.iter().map(|reply| (reply.1, reply.2.clone())).collect();
-    let server = |name: &str| {
-        (rep::SERVER, [counted(name.as_bytes()), format!("the disk {name}").into()].concat())
-    };
-    assert_eq!(servers, [server("disk"), server("other"), (rep::ACK, vec![])]);
+    assert_eq!(servers, [server_reply("disk"), server_reply("other"), (rep::ACK, vec![])]);
+}
+
+fn server_reply(name: &str) -> (u32, Vec<u8>) {
+    (rep::SERVER, [counted(name.as_bytes()), format!("the disk {name}").into()].concat())
 }
 
 /// Besides NBD_INFO_EXPORT, which is always sent, each kind is sent if it is wanted and the export has it.
@@ -176,9 +177,11 @@ fn info_tells_what_is_wanted() {
                 description.into(),
                 sizes.concat(),
             ];
-            let sent =
-                |kind: &u16| *kind == 0 || wants.contains(kind) && (*kind != 2 || name == "disk");
-            let kinds: Vec<_> = (0..4u16).filter(sent).collect();
+            let kinds: Vec<_> = (0..4u16)
+                .filter(|kind: &u16| {
+                    *kind == 0 || wants.contains(kind) && (*kind != 2 || name == "disk")
+                })
+                .collect();
             let expected: Vec<_> = kinds
                 .iter()
                 .map(|kind| [&kind.to_be_bytes()[..], &all[usize::from(*kind)]].concat())
@@ -198,24 +201,33 @@ fn names_and_queries_have_at_most_4096_bytes() {
     talk.exports = Exports::new(vec![long]).unwrap();
     assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
     assert_eq!(talk.last(opt::LIST, &[]), rep::ACK);
-    let info = |name: &str| (opt::INFO, info_data(name, &[info::NAME]));
-    let set = |name: &str, query: &str| (opt::SET_META_CONTEXT, context_data(name, &[query]));
-    let list = |name: &str, query: &str| (opt::LIST_META_CONTEXT, context_data(name, &[query]));
     for ((kind, data), last) in [
-        (info(&longest), rep::ACK),
-        (info(&longer), rep::ERR_INVALID),
-        (info(&longest[1..]), rep::ERR_UNKNOWN),
-        (set(&longest, &longest), rep::ACK),
-        (set(&longer, &longest), rep::ERR_INVALID),
-        (set(&longest, &longer), rep::ERR_INVALID),
-        (list(&longest, &longest), rep::ACK),
-        (list(&longer, &longest), rep::ERR_INVALID),
-        (list(&longest, &longer), rep::ERR_INVALID),
+        (info_request(&longest), rep::ACK),
+        (info_request(&longer), rep::ERR_INVALID),
+        (info_request(&longest[1..]), rep::ERR_UNKNOWN),
+        (set_request(&longest, &longest), rep::ACK),
+        (set_request(&longer, &longest), rep::ERR_INVALID),
+        (set_request(&longest, &longer), rep::ERR_INVALID),
+        (list_request(&longest, &longest), rep::ACK),
+        (list_request(&longer, &longest), rep::ERR_INVALID),
+        (list_request(&longest, &longer), rep::ERR_INVALID),
     ] {
         assert_eq!(talk.last(kind, &data), last, "{kind}, {} bytes", data.len());
     }
     let step = talk.say(&option(opt::EXPORT_NAME, longest.as_bytes()));
     assert!(matches!(step, Step::Transmit(_)), "{step:?}");
+}
+
+fn info_request(name: &str) -> (u32, Vec<u8>) {
+    (opt::INFO, info_data(name, &[info::NAME]))
+}
+
+fn set_request(name: &str, query: &str) -> (u32, Vec<u8>) {
+    (opt::SET_META_CONTEXT, context_data(name, &[query]))
+}
+
+fn list_request(name: &str, query: &str) -> (u32, Vec<u8>) {
+    (opt::LIST_META_CONTEXT, context_data(name, &[query]))
 }
 
 /// Each limit of the handshake: what reaches it passes, one more does not.
@@ -240,7 +252,6 @@ fn options_are_limited() {
     }
 }
 
-/// [structured-before-offers].
 #[test]
 fn extended_headers_cannot_be_given_up_again() {
     let mut talk = Talk::new(Tls::Off);
@@ -381,28 +392,32 @@ fn the_empty_name_is_an_ordinary_export() {
 #[test]
 fn exports_that_the_protocol_cannot_describe_are_refused() {
     let good = export("disk");
-    let bad = |change: &dyn Fn(&mut Export)| {
-        let mut export = good.clone();
-        change(&mut export);
-        let error = Exports::new(vec![export]).unwrap_err();
-        assert!(error.to_string().starts_with("export \""), "{error}");
-    };
-    bad(&|export| export.name = "a\0".into());
-    bad(&|export| export.name = "a".repeat(4097));
-    bad(&|export| export.description = "é".repeat(2049));
-    bad(&|export| export.contexts.push("base:allocation".into()));
-    bad(&|export| export.contexts.push("base".into()));
-    bad(&|export| export.contexts = (0..33).map(|n| format!("x:{n}")).collect());
-    bad(&|export| export.blocks.minimum = 3);
-    bad(&|export| export.blocks.minimum = 0);
-    bad(&|export| export.blocks.minimum = 1 << 17);
-    bad(&|export| export.blocks.preferred = 256);
-    bad(&|export| export.blocks.maximum = 512);
-    bad(&|export| (export.blocks.minimum, export.size_bytes) = (512, 513));
-    bad(&|export| export.size_bytes = 1 << 63);
-    bad(&|export| export.flags = ExportFlags::FAST_ZERO);
+    assert_refused(&good, &|export| export.name = "a\0".into());
+    assert_refused(&good, &|export| export.name = "a".repeat(4097));
+    assert_refused(&good, &|export| export.description = "é".repeat(2049));
+    assert_refused(&good, &|export| export.contexts.push("base:allocation".into()));
+    assert_refused(&good, &|export| export.contexts.push("base".into()));
+    assert_refused(&good, &|export| export.contexts = (0..33).map(|n| format!("x:{n}")).collect());
+    assert_refused(&good, &|export| export.blocks.minimum = 3);
+    assert_refused(&good, &|export| export.blocks.minimum = 0);
+    assert_refused(&good, &|export| export.blocks.minimum = 1 << 17);
+    assert_refused(&good, &|export| export.blocks.preferred = 256);
+    assert_refused(&good, &|export| export.blocks.maximum = 512);
+    assert_refused(&good, &|export| (export.blocks.minimum, export.size_bytes) = (512, 513));
+    assert_refused(&good, &|export| export.size_bytes = 1 << 63);
+    assert_refused(&good, &|export| export.flags = ExportFlags::FAST_ZERO);
     assert!(Exports::new(vec![good.clone(), good.clone()]).is_err());
-    let many = |count: usize| (0..count).map(|n| Export { name: n.to_string(), ..good.clone() });
-    assert!(Exports::new(many(1024).collect()).is_ok());
-    assert!(Exports::new(many(1025).collect()).is_err());
+    assert!(numbered(&good, 1024).is_ok());
+    assert!(numbered(&good, 1025).is_err());
+}
+
+fn assert_refused(good: &Export, change: &dyn Fn(&mut Export)) {
+    let mut export = good.clone();
+    change(&mut export);
+    let error = Exports::new(vec![export]).unwrap_err();
+    assert!(error.to_string().starts_with("export \""), "{error}");
+}
+
+fn numbered(good: &Export, count: usize) -> Result<Exports, ExportError> {
+    Exports::new((0..count).map(|n| Export { name: n.to_string(), ..good.clone() }).collect())
 }

@@ -6,7 +6,7 @@ mod nbd;
 
 use blockyard_wire::nbd::number::{cmd, cmd_flag};
 use blockyard_wire::nbd::{
-    ANSWER_BYTES_MAX, BlockSizes, Command, Errno, Event, Export, Headers, Limits, Part,
+    ANSWER_BYTES_MAX, BlockSizes, Command, Errno, Event, Export, Headers, Limits, Part, Request,
     Transmission, TransmissionEnd,
 };
 use nbd::client::{Ask, Reply, replies};
@@ -19,7 +19,6 @@ const EOVERFLOW: u32 = 75;
 const SIZE: u64 = 1 << 20;
 const HEADERS: [Headers; 3] = [Headers::Simple, Headers::Structured, Headers::Extended];
 
-/// [refused-payload-skipped].
 #[test]
 fn the_payload_of_a_refused_write_is_read() {
     for headers in HEADERS {
@@ -112,11 +111,11 @@ fn a_disconnect_ends_reading_but_not_the_requests_in_flight() {
 fn cookies_repeat_and_replies_come_in_any_order() {
     for headers in HEADERS {
         let mut server = server(headers);
-        let read =
-            |cookie, at: u64| Ask::new(cmd::READ, at * 4096, 4096).cookie(cookie).bytes(headers);
         let mut requests = Vec::new();
         for (cookie, at) in [(9, 0), (8, 1), (7, 2)] {
-            let Event::Request(request) = server.transmission.next(&read(cookie, at)).event else {
+            let Event::Request(request) =
+                server.transmission.next(&read_at(headers, cookie, at)).event
+            else {
                 panic!()
             };
             requests.push(request);
@@ -132,6 +131,10 @@ fn cookies_repeat_and_replies_come_in_any_order() {
     }
 }
 
+fn read_at(headers: Headers, cookie: u64, at: u64) -> Vec<u8> {
+    Ask::new(cmd::READ, at * 4096, 4096).cookie(cookie).bytes(headers)
+}
+
 /// [no-request-past-limits].
 #[test]
 fn past_a_limit_no_request_is_taken_until_replies_are_sent() {
@@ -141,30 +144,22 @@ fn past_a_limit_no_request_is_taken_until_replies_are_sent() {
         let limits = Limits { requests: 3, request_bytes: 12288, ..Limits::DEFAULT };
         let mut server = Server::limited(agreed, limits);
         let transmission = &mut server.transmission;
-        let next = |transmission: &mut Transmission, kind, len| {
-            let next = transmission.next(&Ask::new(kind, 0, len).bytes(headers));
-            match next.event {
-                Event::Request(request) | Event::Settled(request, _) => Some(request),
-                Event::Wait => {
-                    assert_eq!(next.taken, 0);
-                    None
-                }
-                event => panic!("{event:?}"),
-            }
-        };
-        let first = next(transmission, cmd::READ, 8192).unwrap();
-        let second = next(transmission, cmd::READ, 4096).unwrap();
-        assert!(next(transmission, cmd::READ, 1).is_none(), "too many bytes");
-        let third = next(transmission, 99, 1).unwrap();
+        let first = take_next(headers, transmission, cmd::READ, 8192).unwrap();
+        let second = take_next(headers, transmission, cmd::READ, 4096).unwrap();
+        assert!(take_next(headers, transmission, cmd::READ, 1).is_none(), "too many bytes");
+        let third = take_next(headers, transmission, 99, 1).unwrap();
         assert!(
-            next(transmission, cmd::FLUSH, 0).is_none(),
+            take_next(headers, transmission, cmd::FLUSH, 0).is_none(),
             "too many requests, even refused ones"
         );
         let mut out = [0; ANSWER_BYTES_MAX];
         let answer = transmission.answer(first, Ok(()), &mut out);
-        assert!(next(transmission, cmd::FLUSH, 0).is_none(), "an answered request is not yet sent");
+        assert!(
+            take_next(headers, transmission, cmd::FLUSH, 0).is_none(),
+            "an answered request is not yet sent"
+        );
         transmission.sent(answer.charge);
-        let fourth = next(transmission, cmd::READ, 8192).unwrap();
+        let fourth = take_next(headers, transmission, cmd::READ, 8192).unwrap();
         assert_eq!((transmission.in_flight(), transmission.bytes_in_flight()), (3, 12288));
         let end = transmission.next(&Ask::new(cmd::DISC, 0, 0).bytes(headers)).event;
         assert!(matches!(end, Event::End(TransmissionEnd::Disconnected)), "DISC never waits");
@@ -175,39 +170,64 @@ fn past_a_limit_no_request_is_taken_until_replies_are_sent() {
     }
 }
 
+fn take_next(
+    headers: Headers,
+    transmission: &mut Transmission,
+    kind: u16,
+    len: u64,
+) -> Option<Request> {
+    let next = transmission.next(&Ask::new(kind, 0, len).bytes(headers));
+    match next.event {
+        Event::Request(request) | Event::Settled(request, _) => Some(request),
+        Event::Wait => {
+            assert_eq!(next.taken, 0);
+            None
+        }
+        event => panic!("{event:?}"),
+    }
+}
+
 /// [read-chunks-contiguous].
 #[test]
 fn a_read_in_parts_covers_all_of_it() {
     for headers in [Headers::Structured, Headers::Extended] {
         let mut server = server(headers);
-        let mut reply = |parts: &[Part], result, flags| {
-            let ask = Ask::new(cmd::READ, 512, 4096).flags(flags);
-            let Event::Request(mut request) = server.transmission.next(&ask.bytes(headers)).event
-            else {
-                panic!()
-            };
-            server.sent.clear();
-            for part in parts {
-                let mut out = [0; ANSWER_BYTES_MAX];
-                let len = server.transmission.part(&mut request, *part, &mut out);
-                server.sent.extend(&out[..len]);
-                if let Part::Data(len) = part {
-                    server.sent.extend(vec![1; *len as usize]);
-                }
-            }
-            server.answer(request, result);
-            replies(&server.sent, headers, |_| unreachable!()).remove(0).1
-        };
-        let lens = |reply: &Reply| -> Vec<(u64, usize)> {
-            reply.data.iter().map(|(offset, data)| (*offset, data.len())).collect()
-        };
-        let mixed = reply(&[Part::Hole(1024), Part::Data(512)], Ok(()), 0);
+        let mixed =
+            read_in_parts(&mut server, headers, &[Part::Hole(1024), Part::Data(512)], Ok(()), 0);
         assert_eq!(lens(&mixed), [(512, 1024), (1536, 512), (2048, 2560)]);
-        let whole = reply(&[Part::Hole(4096)], Ok(()), cmd_flag::DF);
+        let whole = read_in_parts(&mut server, headers, &[Part::Hole(4096)], Ok(()), cmd_flag::DF);
         assert_eq!((lens(&whole), whole.messages), (vec![(512, 4096)], 2));
-        let failed = reply(&[Part::Data(512)], Err(Errno::Io), 0);
+        let failed = read_in_parts(&mut server, headers, &[Part::Data(512)], Err(Errno::Io), 0);
         assert_eq!((failed.error, lens(&failed)), (5, vec![(512, 512)]));
     }
+}
+
+fn read_in_parts(
+    server: &mut Server,
+    headers: Headers,
+    parts: &[Part],
+    result: Result<(), Errno>,
+    flags: u16,
+) -> Reply {
+    let ask = Ask::new(cmd::READ, 512, 4096).flags(flags);
+    let Event::Request(mut request) = server.transmission.next(&ask.bytes(headers)).event else {
+        panic!()
+    };
+    server.sent.clear();
+    for part in parts {
+        let mut out = [0; ANSWER_BYTES_MAX];
+        let len = server.transmission.part(&mut request, *part, &mut out);
+        server.sent.extend(&out[..len]);
+        if let Part::Data(len) = part {
+            server.sent.extend(vec![1; *len as usize]);
+        }
+    }
+    server.answer(request, result);
+    replies(&server.sent, headers, |_| unreachable!()).remove(0).1
+}
+
+fn lens(reply: &Reply) -> Vec<(u64, usize)> {
+    reply.data.iter().map(|(offset, data)| (*offset, data.len())).collect()
 }
 
 #[test]

@@ -41,7 +41,6 @@ impl Setting {
 
     /// Returns the error of `ask`: that of the first condition that applies.
     fn error(self, ask: Ask) -> u32 {
-        let has = |flag: u16| ask.flags & flag != 0;
         let extended = self.headers == Headers::Extended;
         let end = u128::from(ask.offset) + u128::from(ask.len);
         let minimum = u64::from(self.minimum);
@@ -59,8 +58,9 @@ impl Setting {
             cmd::BLOCK_STATUS => vec![cmd_flag::REQ_ONE],
             _ => vec![],
         });
-        let unknown_flag =
-            (0..16).map(|bit| 1 << bit).any(|bit| has(bit) && !of_command.contains(&bit));
+        let unknown_flag = (0..16)
+            .map(|bit| 1 << bit)
+            .any(|bit| ask.flags & bit != 0 && !of_command.contains(&bit));
         let wrong = [
             (!self.everything && (cmd::FLUSH..=cmd::WRITE_ZEROES).contains(&ask.kind), 22),
             (ask.kind == cmd::BLOCK_STATUS && !self.contexts, 22),

@@ -11,19 +11,25 @@ fn refusal(export: Export) -> Option<ExportError> {
 
 #[test]
 fn contexts_are_at_most_32_and_differ() {
-    let names = |count: u32| (0..count).map(|n| format!("x-test:{n}")).collect::<Vec<_>>();
-    let with = |contexts| refusal(Export { contexts, ..export("disk") });
     let refused = Some(ExportError::Contexts("disk".into()));
-    assert_eq!(with(names(32)), None);
-    assert_eq!(with(names(33)), refused);
+    assert_eq!(refusal_with(names(32)), None);
+    assert_eq!(refusal_with(names(33)), refused);
     for repeated in 0..31 {
         let mut contexts = names(32);
         contexts[31] = contexts[repeated].clone();
-        assert_eq!(with(contexts), refused, "context {repeated} twice");
+        assert_eq!(refusal_with(contexts), refused, "context {repeated} twice");
     }
     for malformed in ["x-test", ":leaf", "x-test:"] {
-        assert_eq!(with(vec![malformed.into()]), refused, "{malformed}");
+        assert_eq!(refusal_with(vec![malformed.into()]), refused, "{malformed}");
     }
+}
+
+fn names(count: u32) -> Vec<String> {
+    (0..count).map(|n| format!("x-test:{n}")).collect()
+}
+
+fn refusal_with(contexts: Vec<String>) -> Option<ExportError> {
+    refusal(Export { contexts, ..export("disk") })
 }
 
 #[test]
@@ -112,9 +118,6 @@ fn fast_zero_needs_write_zeroes() {
 
 #[test]
 fn exports_have_their_own_names_and_keep_their_numbers() {
-    let numbered = |names: &[(usize, &str)]| {
-        Exports::numbered(names.iter().map(|(n, name)| (ExportIndex(*n), export(name))).collect())
-    };
     let twice = Err(ExportError::NameTwice("b".into()));
     assert_eq!(numbered(&[(0, "a"), (1, "b"), (2, "b")]), twice);
     assert_eq!(numbered(&[(0, "b"), (1, "a"), (2, "b")]), twice);
@@ -129,9 +132,16 @@ fn exports_have_their_own_names_and_keep_their_numbers() {
             assert_eq!(found.map(|(index, export)| (index, export.clone())), expected);
         }
     }
-    let many = |count: usize| Exports::new((0..count).map(|n| export(&n.to_string())).collect());
     assert!(many(1024).is_ok());
     assert_eq!(many(1025), Err(ExportError::TooMany));
+}
+
+fn numbered(names: &[(usize, &str)]) -> Result<Exports, ExportError> {
+    Exports::numbered(names.iter().map(|(n, name)| (ExportIndex(*n), export(name))).collect())
+}
+
+fn many(count: usize) -> Result<Exports, ExportError> {
+    Exports::new((0..count).map(|n| export(&n.to_string())).collect())
 }
 
 #[test]

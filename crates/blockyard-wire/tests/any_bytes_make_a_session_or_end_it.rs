@@ -6,7 +6,8 @@ mod nbd;
 
 use blockyard_wire::nbd::number::{cmd, cmd_flag, info, opt};
 use blockyard_wire::nbd::{
-    BASE_ALLOCATION, Export, Handshake, Headers, Limits, Step, Tls, TransmissionEnd,
+    Agreed, BASE_ALLOCATION, Export, Exports, Handshake, Headers, Limits, Step, Tls,
+    TransmissionEnd,
 };
 use nbd::client::{Ask, context_data, flags, go, info_data, option, set_contexts};
 use nbd::play::{SETTING_BYTES, play};
@@ -80,24 +81,25 @@ fn a_handshake_may_be_split_anywhere() {
     for headers in HEADERS {
         let bytes = session(headers);
         let exports = nbd::exports();
-        let cut_at = |cut: usize| {
-            let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
-            let mut at = 0;
-            let mut out = Vec::new();
-            let mut until = cut;
-            loop {
-                let received = handshake.receive(&bytes[at..until.max(at)], &exports, &mut out);
-                at += received.taken;
-                match received.step {
-                    Step::Transmit(agreed) => return (out, agreed, at),
-                    Step::Receive => until = bytes.len(),
-                    Step::Answer => {}
-                    step => panic!("{step:?}"),
-                }
-            }
-        };
-        let whole = cut_at(bytes.len());
-        assert!((0..=whole.2).all(|cut| cut_at(cut) == whole));
+        let whole = negotiate_cut_at(&bytes, &exports, bytes.len());
+        assert!((0..=whole.2).all(|cut| negotiate_cut_at(&bytes, &exports, cut) == whole));
+    }
+}
+
+fn negotiate_cut_at(bytes: &[u8], exports: &Exports, cut: usize) -> (Vec<u8>, Agreed, usize) {
+    let mut handshake = Handshake::new(Tls::Off, Limits::DEFAULT);
+    let mut at = 0;
+    let mut out = Vec::new();
+    let mut until = cut;
+    loop {
+        let received = handshake.receive(&bytes[at..until.max(at)], exports, &mut out);
+        at += received.taken;
+        match received.step {
+            Step::Transmit(agreed) => return (out, agreed, at),
+            Step::Receive => until = bytes.len(),
+            Step::Answer => {}
+            step => panic!("{step:?}"),
+        }
     }
 }
 

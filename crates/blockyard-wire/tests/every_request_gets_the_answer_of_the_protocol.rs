@@ -18,7 +18,7 @@ const ENOSPC: u32 = 28;
 const SIZE: u64 = 1 << 20;
 const HEADERS: [Headers; 3] = [Headers::Simple, Headers::Structured, Headers::Extended];
 
-/// READs that succeed, and READs that fail in every way ([reply-form-as-agreed]).
+/// READs that succeed, and READs that fail in every way.
 #[test]
 fn a_read_has_a_reply_of_the_agreed_form_even_for_an_early_error() {
     for headers in HEADERS {
@@ -76,9 +76,10 @@ fn lacking(without: ExportFlags, headers: Headers, ask: Ask) -> u32 {
         ExportFlags::WRITE_ZEROES,
         ExportFlags::FAST_ZERO,
     ];
-    let offered = |flag: &ExportFlags| *flag != without;
-    let mut flags =
-        flags.into_iter().filter(offered).fold(ExportFlags::NONE, |all, flag| all | flag);
+    let mut flags = flags
+        .into_iter()
+        .filter(|flag: &ExportFlags| *flag != without)
+        .fold(ExportFlags::NONE, |all, flag| all | flag);
     if without == ExportFlags::WRITE_ZEROES {
         flags = ExportFlags::FLUSH | ExportFlags::FUA | ExportFlags::TRIM | ExportFlags::CACHE;
     }
@@ -377,11 +378,14 @@ fn a_status_may_name_all_32_contexts() {
 fn a_zeroing_says_whether_holes_are_allowed_and_whether_it_must_be_fast() {
     for (no_hole, fast) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut server = server(Headers::Extended);
-        let flag = |set, flag| if set { flag } else { 0 };
-        let flags = flag(no_hole, cmd_flag::NO_HOLE) | flag(fast, cmd_flag::FAST_ZERO);
+        let flags = flag_if(no_hole, cmd_flag::NO_HOLE) | flag_if(fast, cmd_flag::FAST_ZERO);
         assert_eq!(server.error(Ask::new(cmd::WRITE_ZEROES, 4096, 512).flags(flags)), 0);
         assert_eq!(server.asked, [(Command::WriteZeroes { no_hole, fast }, 4096, 512, false)]);
     }
+}
+
+fn flag_if(set: bool, flag: u16) -> u16 {
+    if set { flag } else { 0 }
 }
 
 /// A client that wants to send one more byte of a payload that is discarded is not made to wait.
@@ -397,11 +401,12 @@ fn a_discarded_payload_goes_on_with_one_byte() {
 
 #[test]
 fn a_context_has_a_name_on_both_sides_of_its_colon() {
-    let legal = |name: &str| {
-        Exports::new(vec![Export { contexts: vec![name.into()], ..export("disk") }]).is_ok()
-    };
-    assert!(legal("x:y") && legal("base:allocation"));
+    assert!(is_legal("x:y") && is_legal("base:allocation"));
     for name in ["", ":", "x", "x:", ":y"] {
-        assert!(!legal(name), "{name:?}");
+        assert!(!is_legal(name), "{name:?}");
     }
+}
+
+fn is_legal(name: &str) -> bool {
+    Exports::new(vec![Export { contexts: vec![name.into()], ..export("disk") }]).is_ok()
 }

@@ -8,41 +8,36 @@ use nbd::client::{context_data, counted, info_data, set_contexts};
 use nbd::places;
 use nbd::talk::Talk;
 
-/// [structured-before-offers].
+/// The flags of an export: it takes DF, and a status of named contexts.
+const DF: u16 = 1 << 7;
+const NAMED: u16 = 1 << 12;
+
 #[test]
 fn df_and_named_contexts_are_offered_only_if_they_can_be_used() {
-    let df = 1 << 7;
-    let named = 1 << 12;
-    let told = |talk: &mut Talk| {
-        let replies = talk.ask(opt::INFO, &info_data("disk", &[]));
-        u16::from_be_bytes(replies[0].2[10..].try_into().unwrap()) & (df | named)
-    };
     let mut talk = Talk::new(Tls::Off);
-    assert_eq!(told(&mut talk), 0);
+    assert_eq!(told_flags(&mut talk), 0);
     assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
     assert_eq!(talk.say(&set_contexts("disk", &["base:allocation"])), Step::Answer);
-    assert_eq!(told(&mut talk), df);
+    assert_eq!(told_flags(&mut talk), DF);
     assert_eq!(talk.last(opt::EXTENDED_HEADERS, &[]), rep::ACK);
-    assert_eq!(told(&mut talk), df | named);
+    assert_eq!(told_flags(&mut talk), DF | NAMED);
     assert_eq!(talk.say(&set_contexts("disk", &[])), Step::Answer);
-    assert_eq!(told(&mut talk), df);
+    assert_eq!(told_flags(&mut talk), DF);
+}
+
+/// Returns those of the two flags that the server tells.
+fn told_flags(talk: &mut Talk) -> u16 {
+    let replies = talk.ask(opt::INFO, &info_data("disk", &[]));
+    u16::from_be_bytes(replies[0].2[10..].try_into().unwrap()) & (DF | NAMED)
 }
 
 /// [contexts-of-last-set].
 #[test]
 fn the_last_set_contexts_of_the_entered_export_count() {
-    let structured = || {
-        let mut talk = Talk::new(Tls::Off);
-        assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
-        talk
-    };
     let both = ["x-test:dirty", "base:allocation", "x-test:dirty", "y:z", "base:", "junk"];
 
     let mut talk = structured();
     let replies = talk.ask(opt::SET_META_CONTEXT, &context_data("disk", &both));
-    let context = |id: u8, name: &str| {
-        (opt::SET_META_CONTEXT, rep::META_CONTEXT, [&[0, 0, 0, id], name.as_bytes()].concat())
-    };
     let expected = [
         context(0, "base:allocation"),
         context(1, "x-test:dirty"),
@@ -83,6 +78,16 @@ fn the_last_set_contexts_of_the_entered_export_count() {
     let mut talk = Talk::new(Tls::Off);
     assert_eq!(talk.last(opt::SET_META_CONTEXT, &context_data("disk", &both)), rep::ERR_INVALID);
     assert_eq!(places(talk.go("disk").contexts), [0; 0]);
+}
+
+fn structured() -> Talk {
+    let mut talk = Talk::new(Tls::Off);
+    assert_eq!(talk.last(opt::STRUCTURED_REPLY, &[]), rep::ACK);
+    talk
+}
+
+fn context(id: u8, name: &str) -> (u32, u32, Vec<u8>) {
+    (opt::SET_META_CONTEXT, rep::META_CONTEXT, [&[0, 0, 0, id], name.as_bytes()].concat())
 }
 
 #[test]

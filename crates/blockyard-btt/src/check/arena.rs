@@ -286,8 +286,8 @@ impl ArenaCheck {
                 not_kept += 1;
                 continue;
             };
-            let (sector, other) = (self.sector(first), self.sector(lba));
-            let problem = Problem::TwoSectors { block, sector, other };
+            let other = self.sector(lba);
+            let problem = Problem::TwoSectors { block, sector: self.sector(first), other };
             self.add(report, self.arena.block_at(block), problem, Severity::Broken);
         }
         for &(block, lane) in &self.claims.sectors {

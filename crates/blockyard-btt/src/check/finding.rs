@@ -7,7 +7,7 @@ use crate::info_block::{InfoError, Uuid, Version};
 use crate::map_entry::MapEntry;
 use alloc::vec::Vec;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// No damage, but worth knowing.

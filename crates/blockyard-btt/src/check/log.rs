@@ -103,7 +103,7 @@ fn lane<M: Memory>(memory: &M, arena: &Arena, group: GroupBytes) -> Result<Lane,
     Ok(Lane::Sound(Newest { slot, entry, numbers, is_cut }))
 }
 
-/// Whether the sector of an entry still has its old block ([cut-write-finished]).
+/// Whether the sector of an entry still has its old block.
 fn is_cut<M: Memory>(memory: &M, arena: &Arena, entry: &FlogEntry) -> Result<bool, MediaError> {
     if entry.is_unused() {
         return Ok(false);

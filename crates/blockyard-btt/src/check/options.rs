@@ -6,7 +6,7 @@ use crate::info_block::Uuid;
 /// The options of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// What the BTT lies in.
+    /// The container of the BTT.
     pub container: Container,
     /// The UUID of the container, if known.
     pub own_uuid: Option<Uuid>,

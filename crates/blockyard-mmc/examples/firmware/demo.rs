@@ -1,4 +1,4 @@
-//! The use of the disk by the firmware: it writes blocks from all over its memory, reads them back and
+//! The work of the firmware: it writes blocks from all over its memory, reads them back and
 //! compares them.
 
 use crate::card::Card;

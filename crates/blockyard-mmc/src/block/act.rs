@@ -1,4 +1,4 @@
-//! The work of a host path on a processor, one act at a time.
+//! Acts: the work of a host path on a processor, one at a time.
 
 use crate::command::Direction;
 use crate::controller::SlotId;
@@ -14,7 +14,7 @@ pub enum Context {
     Deferred,
 }
 
-/// What an act does.
+/// The kind of an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActKind {
     /// Copies the data of a write into the bounce buffer.

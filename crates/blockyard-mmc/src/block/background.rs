@@ -1,4 +1,4 @@
-//! The consequence of the exception bit of a status: background operations that have become urgent are run.
+//! Urgent background operations, after the exception bit of a status.
 //!
 //! If the host is to start background operations, and a response to a request had the exception bit, EXT_CSD is
 //! read after the request and before the bus is free. From [`Impacted`](BkopsLevel::Impacted) on, background
@@ -12,7 +12,7 @@
 //!
 //! # Rules
 //!
-//! - **[background-failure-not-reported]** A failure of these steps is not tried again and does not fail the
+//! - A failure of these steps is not tried again and does not fail the
 //!   request. The card is recovered as after any error.
 
 use super::claim::{BusStep, Purpose};
@@ -84,7 +84,8 @@ impl<H: HostController> Mmc<H> {
         let ext_csd = ExtCsd::parse(self.controller.block());
         let bus = self.bus.as_mut().expect("claim of a read of EXT_CSD");
         let Some(status) = bus.ended() else { return self.packed_judged(ext_csd.as_ref().ok()) };
-        let Ok(ext_csd) = ext_csd else { return self.release_bus(status) }; // [background-failure-not-reported]
+        // The request itself did not fail.
+        let Ok(ext_csd) = ext_csd else { return self.release_bus(status) };
         self.counts.events.0 |= ext_csd.exceptions().0;
         if ext_csd.bkops_level() < BkopsLevel::Impacted {
             return self.release_bus(status);

@@ -1,4 +1,4 @@
-//! The steps on the bus for the request that claims it: its transfer, and what the card needs afterwards.
+//! The steps of the request that claims the bus: its transfer, and the care of the card afterwards.
 
 use super::act::{ActKind, Context};
 use super::claim::{BUSY_LIMIT, BusStep, Claim, PackStep, Phase, REQUEST_LIMIT};
@@ -277,7 +277,8 @@ impl<H: HostController> Mmc<H> {
         let asks_then = is_exclusive || bus.ended().is_some() || !self.pack.is_empty();
         if is_ready && bus.failure().is_none() {
             match bus.step {
-                BusStep::PollLine if asks_then => bus.next(BusStep::Status, now), // [exclusive-asks-status]
+                // Only CMD13 tells whether the operation failed.
+                BusStep::PollLine if asks_then => bus.next(BusStep::Status, now),
                 _ => self.transfer_succeeded(now),
             }
         } else if is_ready {
@@ -335,7 +336,7 @@ impl<H: HostController> Mmc<H> {
         }
         let Some(bus) = self.bus.take() else { unreachable!("no claim on the bus to release") };
         debug_assert_eq!(self.slots[bus.slot.index()].stage, Stage::OnBus, "[one-claim-on-bus]");
-        let status = bus.ended().unwrap_or(status); // [background-failure-not-reported]
+        let status = bus.ended().unwrap_or(status); // the request itself did not fail
         let settled = bus.had_trouble() || !self.pack.is_empty();
         if self.pack.is_empty() {
             self.retire(bus.slot, status, bus.by);

@@ -1,9 +1,9 @@
-//! The state of the card's volatile cache ([reset-loss-fails-flush]).
+//! The known state of the card's volatile cache ([reset-loss-fails-flush]).
 
 use blockyard::status::Status;
 use blockyard::time::Instant;
 
-/// What is known of the card's cache.
+/// The known state of the card's cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cache {
     /// The cache may hold data that is not on the medium.
@@ -11,7 +11,7 @@ pub(super) struct Cache {
     /// The last instant at which data was lost: the card was reset while the cache was dirty, or a write that
     /// had been reported turned out to be lost.
     lost: Option<Instant>,
-    /// The cache is off: the card has none, or it did not come back on after a reset ([returned-card-is-checked]).
+    /// The cache is off: the card has none, or it did not come back on after a reset.
     pub(super) is_off: bool,
 }
 

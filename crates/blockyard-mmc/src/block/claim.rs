@@ -19,7 +19,7 @@ pub const LONGEST_PAUSE: Duration = Duration::from_us(32_768);
 
 const _: () = assert!(FIRST_PAUSE.as_ns() <= LONGEST_PAUSE.as_ns());
 
-/// What the bus does for the request that holds the claim.
+/// The step of the bus for the request that holds the claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BusStep {
     /// The bus is tuned again.
@@ -73,7 +73,7 @@ impl BusStep {
     }
 }
 
-/// How far a step is.
+/// The progress of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
     /// A context may begin the step from this instant on.
@@ -130,12 +130,12 @@ pub(super) enum Health {
     Failed(Failure, AfterRecovery),
 }
 
-/// What follows a recovery.
+/// The continuation after a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterRecovery {
     /// The failure decides.
     Decide,
-    /// The request is tried for the last time: the reset is the one of [reset-before-last-try].
+    /// The request is tried for the last time: the reset is the one before the last try.
     LastTry,
     /// The card was busy beyond its limit: an exclusive operation ends.
     EndOperation,
@@ -155,7 +155,7 @@ pub(super) enum Purpose {
     Background(Status),
 }
 
-/// How far a packed command is.
+/// The progress of a packed command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PackStep {
     /// Nothing is known of it. A packed read has to send its header first.
@@ -282,7 +282,7 @@ impl Claim {
         }
     }
 
-    /// Notes that the request has ended with `status`; what the bus does for the card goes on.
+    /// Notes that the request has ended with `status`; what the bus does for the card continues.
     pub(super) const fn end_with(&mut self, status: Status) {
         self.purpose = match self.purpose {
             Purpose::Background(_) => Purpose::Background(status),

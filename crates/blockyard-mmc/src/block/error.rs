@@ -1,4 +1,4 @@
-//! Why a driver cannot be made.
+//! Errors of making a driver.
 
 use core::fmt;
 

@@ -9,19 +9,19 @@
 //! The command queue engine is turned off for the others, except for a flush: where the engine is on and takes direct
 //! commands, a flush is one, followed by a CMD13 that asks how the flush went. If one of them fails, the flush
 //! begins again without the engine; but if the flush takes longer than its limit, and the card is still busy
-//! with it, [overdue-operation-ends] holds.
+//! with it, the card is reset, and the flush ends.
 //!
 //! # Rules
 //!
 //! - **[exclusive-waits-for-idle]** An exclusive operation begins when no request has a transfer to come. While
 //!   it waits and while it is under way, no request is accepted. So exactly the requests that were accepted
 //!   before it go before it, and neither starves the other.
-//! - **[exclusive-asks-status]** An exclusive operation is done when the card, no longer busy, says so in
+//! - An exclusive operation is done when the card, no longer busy, says so in
 //!   response to CMD13. Only that response tells whether the switch or the erase failed. Linux asks neither after a
 //!   discard nor after another erase whose busy time the host has waited out. Here the question stays, for a discard too:
 //!   without it, the next response would carry the error of the erase, and a write would be blamed for it
 //!   ([late-error-is-the-writes]).
-//! - **[overdue-operation-ends]** A command that fails is tried again as
+//! - A command that fails is tried again as
 //!   [`recovery`](super::recovery) says, an erase from its first command on. An operation that takes longer
 //!   than its limit is not tried again: the card is reset, and the operation ends.
 //! - **[reset-loss-fails-flush]** A reset may lose what the card's cache holds. If data was written to the
@@ -356,7 +356,7 @@ impl<H: HostController> Mmc<H> {
             _ if !exchange.ends_busy() => self.transfer_succeeded(now),
             BusyDetect::Line => bus.watch(BusStep::PollLine, now + limit, now),
             BusyDetect::Status | BusyDetect::Hardware => {
-                bus.watch(BusStep::Status, now + limit, now); // [exclusive-asks-status]
+                bus.watch(BusStep::Status, now + limit, now); // only CMD13 tells whether it failed
             }
         }
     }

@@ -248,7 +248,8 @@ impl<H: HostController> Mmc<H> {
         let outcome = match status {
             Status::Ok => Outcome::Done(status),
             _ if came_over == 0 || came_over == of.sectors => Outcome::Done(status),
-            _ => Outcome::Partial { sectors: came_over, status }, // [failed-read-reports-prefix]
+            // The blocks before the error are good.
+            _ => Outcome::Partial { sectors: came_over, status },
         };
         self.finished.push_back(Finished { queue, hctx: HctxId(0), tag, outcome });
     }

@@ -29,7 +29,7 @@
 //! - **[one-act-per-request]** A request is in one stage, and at most one context has begun an act for it.
 //! - **[no-intake-in-recovery]** During the recovery from an error, no request is accepted, and none is given to
 //!   the command queue engine.
-//! - **[failed-read-reports-prefix]** The blocks that a read has transferred before it failed are reported as
+//! - The blocks that a read has transferred before it failed are reported as
 //!   done, if no bounce buffer keeps them.
 //!
 //! `late_error` has the rules of late write errors, `exclusive` those of operations that transfer nothing

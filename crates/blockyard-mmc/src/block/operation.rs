@@ -4,7 +4,7 @@ use crate::card::erase::EraseWay;
 use crate::target::Target;
 use blockyard::bio::Op;
 
-/// What an exclusive operation does.
+/// The kind of an exclusive operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     /// Flushes the cache.

@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(order, [5, 6, 40], "each waits for those before it, and no others");
     }
 
-    /// A pack takes several slots. The walk goes on behind the last one.
+    /// A pack takes several slots. The walk continues behind the last one.
     #[test]
     fn the_tag_walk_goes_on_behind_the_last_slot_of_a_pack() {
         let mut walk = Ready::tag_walk(8);

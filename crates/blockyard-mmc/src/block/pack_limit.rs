@@ -1,11 +1,11 @@
-//! The number of requests that a packed command may hold.
+//! The limits of packed commands.
 
 use crate::command::packed::MAX_ENTRIES;
 use crate::host::{HostCapabilities, Transfer};
 use crate::policy::{Bounce, HostPolicy, Packed, Pipeline};
 use crate::target::Target;
 
-/// How many requests, at most, go in one packed command: writes, and reads.
+/// The greatest numbers of requests in one packed command: writes, and reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackLimit {
     pub(super) writes: u8,

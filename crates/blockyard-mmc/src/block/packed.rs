@@ -10,7 +10,7 @@
 //!
 //! # Rules
 //!
-//! - **[pack-keeps-order]** When a request starts, the requests that are ready right behind it join it, as long
+//! - When a request starts, the requests that are ready right behind it join it, as long
 //!   as they move data in its direction, need nothing else of CMD23, and fit card and controller. The order
 //!   stays.
 
@@ -31,8 +31,7 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 
 impl<H: HostController> Mmc<H> {
-    /// Packs the requests that are ready right behind `first`, which is about to start
-    /// ([pack-keeps-order]).
+    /// Packs the requests that are ready right behind `first`, which is about to start.
     pub(super) fn fill_pack(&mut self, first: SlotId) {
         let leader = &self.slots[first.index()];
         let direction = leader.direction();

@@ -1,8 +1,8 @@
-//! The power state of a host: enabled or not, idle or not.
+//! The power state of a host: enabled, idle, disabled.
 
 use blockyard::time::{Duration, Instant};
 
-/// How long a host that is to be disabled may take to become idle. As in Linux.
+/// The time limit for a host that is to be disabled to become idle. As in Linux.
 pub const DISABLE_LIMIT: Duration = Duration::from_ms(500);
 
 /// Whether the host accepts requests.

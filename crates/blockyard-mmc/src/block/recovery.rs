@@ -14,15 +14,15 @@
 //!
 //! - **[retries-bounded]** A request is tried again [`RETRIES_MAX`](super::RETRIES_MAX) times. After an error of
 //!   its data, at most [`DATA_RETRIES`](super::DATA_RETRIES) tries are left.
-//! - **[reset-before-last-try]** Controller and card are reset before the last of these tries.
+//! - Controller and card are reset before the last of these tries.
 //! - **[only-good-blocks-count]** Blocks that came before an error of the bus stay read and are not read again,
 //!   as far as they are whole sectors of the card's own. Nothing counts of a write, nor of a transfer of which
 //!   the card reports a failure in any response up to the one to CMD13. A write has also failed if a CMD13
 //!   after it was not answered.
-//! - **[damage-forces-tuning]** Data or a response that came damaged has a tuned bus tuned again before the next
+//! - Data or a response that came damaged has a tuned bus tuned again before the next
 //!   transfer. If tuning fails, controller and card are reset.
-//! - **[returned-card-is-checked]** The card that comes back from a reset is checked. If it is the same card,
-//!   requests go on with the address that it has now, and without what is no longer on (cache, packed commands,
+//! - The card that comes back from a reset is checked. If it is the same card,
+//!   requests continue with the address that it has now, and without what is no longer on (cache, packed commands,
 //!   background operations). If it is another card, or one that no longer has what was promised of it, the card
 //!   counts as removed.
 
@@ -69,7 +69,7 @@ impl<H: HostController> Mmc<H> {
         let bus = self.bus.as_mut().expect("claim of a failed step");
         debug_assert_ne!(failure.cause, Cause::Gone, "a removed card is not recovered");
         if failure.cause == Cause::Host(HostError::Damaged) {
-            self.retune_needed = self.controller.is_tuned(); // [damage-forces-tuning]
+            self.retune_needed = self.controller.is_tuned(); // data or a response came damaged
         }
         let slot = &mut self.slots[bus.slot.index()];
         if slot.is_write() || matches!(failure.cause, Cause::Card(_)) {
@@ -154,13 +154,13 @@ impl<H: HostController> Mmc<H> {
         self.controller.retune(now)
     }
 
-    /// Tunes the bus again, and goes on with the request.
+    /// Tunes the bus again, and continues with the request.
     pub(super) fn retune(&mut self, now: Instant) {
         match self.retune_bus(now) {
             Ok(()) => self.next_transfer(now),
             Err(error) => {
                 let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
-                self.recover_with(failure, BusStep::Reset, now); // [damage-forces-tuning]
+                self.recover_with(failure, BusStep::Reset, now); // data or a response came damaged
             }
         }
     }
@@ -181,7 +181,7 @@ impl<H: HostController> Mmc<H> {
         comes_back
     }
 
-    /// Accepts the card that came `back`, if the requests can go on with it ([returned-card-is-checked]).
+    /// Accepts the card that came `back`, if the requests can continue with it.
     fn accept_returned(&mut self, back: Target) -> bool {
         let can = self.target.is_still(&back);
         if can {
@@ -194,7 +194,7 @@ impl<H: HostController> Mmc<H> {
         can
     }
 
-    /// Resets controller and card, and goes on with the request if that helps.
+    /// Resets controller and card, and continues with the request if that helps.
     pub(super) fn reset(&mut self, now: Instant) {
         if !self.reset_host(now) {
             return self.release_bus(Status::Gone);
@@ -202,7 +202,7 @@ impl<H: HostController> Mmc<H> {
         let bus = self.bus.as_mut().expect("claim of a reset");
         if matches!(bus.health, Health::Failed(_, AfterRecovery::LastTry)) {
             bus.recovered();
-            self.next_transfer(now); // [reset-before-last-try]
+            self.next_transfer(now); // before the last try
         } else {
             self.decide(now);
         }
@@ -215,7 +215,7 @@ impl<H: HostController> Mmc<H> {
             unreachable!("nothing was recovered from")
         };
         if let Some(status) = bus.ended() {
-            return self.release_bus(status); // [background-failure-not-reported]
+            return self.release_bus(status); // the request itself did not fail
         }
         if !self.pack.is_empty() {
             return self.packed_failed(failure, now);
@@ -224,7 +224,7 @@ impl<H: HostController> Mmc<H> {
         let is_exclusive = slot.is_exclusive();
         debug_assert!(bus.tries <= COMMAND_TRIES, "{} tries", bus.tries);
         if is_exclusive && then == AfterRecovery::EndOperation {
-            return self.release_bus(status_of(failure)); // [overdue-operation-ends]
+            return self.release_bus(status_of(failure)); // it is not tried again
         }
         if !is_exclusive && slot.left() == 0 {
             return self.finish_request(now); // only the stop failed

@@ -12,7 +12,7 @@ use blockyard::status::Status;
 use blockyard::time::Instant;
 use blockyard::unit::SECTOR_BYTES;
 
-/// What a context has to do.
+/// The work that a context has to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Due {
     /// A job for the request or operation in a slot.

@@ -55,7 +55,7 @@ impl Stage {
     }
 }
 
-/// What a request does.
+/// The work of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It reads.
@@ -153,7 +153,7 @@ impl Memory {
     }
 }
 
-/// How much of the request one transfer moves.
+/// The part of a request that one transfer moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// Everything that is left, and other requests may join in a packed command.
@@ -303,7 +303,7 @@ impl Slot {
         self.direction() == Direction::Write
     }
 
-    /// Returns whether the request needs nothing but its blocks, and all of them ([pack-keeps-order]).
+    /// Returns whether the request needs nothing but its blocks, and all of them.
     pub(super) fn can_be_packed(&self) -> bool {
         matches!(self.kind, Kind::Read | Kind::Write) && self.scope == Scope::Packable
     }

@@ -1,4 +1,4 @@
-//! The verdict on a request after a failed transfer: its retries, and its result.
+//! Verdicts after a failed transfer: another try, or the end of the request.
 
 use super::slot::{Scope, Slot};
 use crate::command::status::Status as CardStatus;
@@ -6,11 +6,11 @@ use crate::controller::{HostError, Part};
 use crate::exchange::{Cause, Failure};
 use blockyard::status::Status;
 
-/// How often a request is tried again.
+/// The number of times that a request is tried again.
 pub const RETRIES_MAX: u8 = 5;
-/// How often, at most, a request is tried again after an error of its data.
+/// The greatest number of times that a request is tried again after an error of its data.
 pub const DATA_RETRIES: u8 = 2;
-/// How often a sector is tried that is read alone.
+/// The tries of a sector that is read alone.
 pub const SECTOR_TRIES: u8 = 2;
 /// How often commands of the recovery may fail, or not help.
 pub(super) const COMMAND_TRIES: u8 = 3;
@@ -48,7 +48,7 @@ impl Slot {
             }
             self.retries += 1;
             if self.retries == RETRIES_MAX {
-                return Verdict::AgainAfterReset; // [reset-before-last-try]
+                return Verdict::AgainAfterReset; // before the last try
             }
         }
         Verdict::Again

@@ -96,7 +96,7 @@ impl Card {
     /// Returns the size, in sectors, in which the card erases best: eMMC's erase group, SD's allocation unit,
     /// or 4 MiB for an SD card that does not state it.
     #[must_use]
-    pub fn preferred_erase_sectors(&self) -> u32 {
+    pub(crate) fn preferred_erase_sectors(&self) -> u32 {
         match &self.kind {
             CardKind::Mmc { .. } => self.erase_group_sectors(),
             CardKind::Sd { ssr, .. } => ssr.allocation_unit_sectors.unwrap_or(SD_ERASE_SECTORS),

@@ -1,4 +1,4 @@
-//! The time that a card may be busy after an erase.
+//! Time limits of erases.
 
 use crate::register::ssr::EraseTiming;
 use blockyard::time::Duration;
@@ -6,7 +6,7 @@ use blockyard::time::Duration;
 /// The shortest limit of an erase, however small.
 const ERASE_MIN: Duration = Duration::from_secs(1);
 
-/// How long a card may be busy after an erase.
+/// The time limits of a card's erases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EraseTime {
     /// The same time for every erase.

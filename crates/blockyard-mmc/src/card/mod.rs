@@ -109,7 +109,7 @@ impl Card {
     /// Returns the number of 512-byte sectors in one of the card's own sectors, which is transferred as a
     /// whole: 1, or 8 (eMMC with 4 KiB sectors that does not emulate 512 bytes).
     #[must_use]
-    pub fn data_sector_sectors(&self) -> u32 {
+    pub(crate) fn data_sector_sectors(&self) -> u32 {
         self.ext_csd().map_or(1, ExtCsd::data_sector_sectors)
     }
 
@@ -178,7 +178,7 @@ impl Card {
 
     /// Returns whether the host can start background operations, and has promised to when they are urgent.
     #[must_use]
-    pub fn bkops_by_host(&self) -> bool {
+    pub(crate) fn bkops_by_host(&self) -> bool {
         self.bkops() && self.ext_csd().is_some_and(ExtCsd::bkops_by_host)
     }
 

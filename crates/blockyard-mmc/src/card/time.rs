@@ -11,15 +11,15 @@ use crate::register::ext_csd::ExtCsd;
 use blockyard::time::Duration;
 
 /// The limit of a switch if EXT_CSD does not state one.
-pub const SWITCH: Duration = Duration::from_ms(500);
+pub(crate) const SWITCH: Duration = Duration::from_ms(500);
 /// The limit of a flush of the cache: no standard states one.
 pub const FLUSH: Duration = Duration::from_secs(30);
 /// The limit of a sanitize: no standard states one.
 pub const SANITIZE: Duration = Duration::from_secs(240);
 /// The time after which background operations are interrupted: no standard states a limit.
-pub const BKOPS: Duration = Duration::from_secs(120);
+pub(crate) const BKOPS: Duration = Duration::from_secs(120);
 /// The time that the card may take to stop after an interrupt (HPI), if EXT_CSD does not state it.
-pub const INTERRUPT: Duration = Duration::from_ms(100);
+pub(crate) const INTERRUPT: Duration = Duration::from_ms(100);
 /// SD 4.6.2.1: the limit of a read of a card above 2 GB, and the largest limit of any SD card.
 pub const SD_READ: Duration = Duration::from_ms(100);
 /// SD 4.6.2.2: the limit of a write of a card above 2 GB, and the largest limit of any card up to 32 GB.
@@ -27,7 +27,7 @@ pub const SD_WRITE: Duration = Duration::from_ms(250);
 /// SD 4.6.2.2: the limit of a write of a card above 32 GB.
 pub const SDXC_WRITE: Duration = Duration::from_ms(500);
 /// SD 4.14: the limit of an erase of one block if the card states none, and of any discard.
-pub const SD_ERASE: Duration = Duration::from_ms(250);
+pub(crate) const SD_ERASE: Duration = Duration::from_ms(250);
 
 const _: () =
     assert!(SD_READ.as_ns() <= SD_WRITE.as_ns() && SD_WRITE.as_ns() <= SDXC_WRITE.as_ns());

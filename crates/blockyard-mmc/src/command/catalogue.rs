@@ -21,7 +21,7 @@ pub struct Command {
     pub data: Option<Data>,
 }
 
-/// What CMD23 announces (eMMC; SD takes the count alone).
+/// The announcement of CMD23 (eMMC; SD takes the count alone).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockCount {
     /// Blocks of the read or write that follows; 0: until CMD12.
@@ -54,7 +54,7 @@ impl BlockCount {
     }
 }
 
-/// How CMD6 of eMMC changes a byte of EXT_CSD.
+/// The way in which CMD6 of eMMC changes a byte of EXT_CSD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchAccess {
     /// The bits that the value has are set.
@@ -83,25 +83,25 @@ impl Command {
     /// ACMD41 of SD: report whether the card is ready, and its OCR. See
     /// [`SdOcr`](crate::register::ocr::SdOcr) for `ocr`.
     #[must_use]
-    pub fn sd_send_op_cond(ocr: u32) -> Self {
+    pub(crate) fn sd_send_op_cond(ocr: u32) -> Self {
         Self::plain(Opcode::SdSendOpCond, ocr)
     }
 
     /// CMD5 of SDIO: report an I/O card. Memory cards do not answer.
     #[must_use]
-    pub fn io_send_op_cond() -> Self {
+    pub(crate) fn io_send_op_cond() -> Self {
         Self::plain(Opcode::IoSendOpCond, 0)
     }
 
     /// CMD8 of SD: confirm 2.7 to 3.6 V, and return `pattern`. Cards before 2.00 do not answer.
     #[must_use]
-    pub fn send_if_cond(pattern: u8) -> Self {
+    pub(crate) fn send_if_cond(pattern: u8) -> Self {
         Self::plain(Opcode::SendIfCond, 0x100 | u32::from(pattern))
     }
 
     /// CMD11 of SD: change signals to 1.8 V.
     #[must_use]
-    pub fn voltage_switch() -> Self {
+    pub(crate) fn voltage_switch() -> Self {
         Self::plain(Opcode::VoltageSwitch, 0)
     }
 
@@ -119,7 +119,7 @@ impl Command {
 
     /// CMD3 of SD: choose an address.
     #[must_use]
-    pub fn send_relative_addr() -> Self {
+    pub(crate) fn send_relative_addr() -> Self {
         Self::plain(Opcode::SendRelativeAddr, 0)
     }
 
@@ -176,7 +176,7 @@ impl Command {
 
     /// ACMD13 of SD: send the SD status.
     #[must_use]
-    pub fn sd_status() -> Self {
+    pub(crate) fn sd_status() -> Self {
         Self::reading(Opcode::SdStatus, 0, 64)
     }
 
@@ -217,7 +217,7 @@ impl Command {
 
     /// ACMD6 of SD: 4 lanes of data, else 1.
     #[must_use]
-    pub fn set_bus_width(four: bool) -> Self {
+    pub(crate) fn set_bus_width(four: bool) -> Self {
         Self::plain(Opcode::SetBusWidth, if four { 2 } else { 0 })
     }
 
@@ -229,13 +229,13 @@ impl Command {
 
     /// CMD19 of SD: send a known block of 64 bytes, for tuning.
     #[must_use]
-    pub fn sd_tuning_block() -> Self {
+    pub(crate) fn sd_tuning_block() -> Self {
         Self::reading(Opcode::SdTuningBlock, 0, 64)
     }
 
     /// CMD21 of eMMC: send a known block for tuning, of 128 bytes on 8 lanes and of 64 on 4.
     #[must_use]
-    pub fn mmc_tuning_block(eight_lanes: bool) -> Self {
+    pub(crate) fn mmc_tuning_block(eight_lanes: bool) -> Self {
         Self::reading(Opcode::MmcTuningBlock, 0, if eight_lanes { 128 } else { 64 })
     }
 
@@ -326,19 +326,19 @@ impl Command {
 
     /// CMD32 of SD: the first block of an erase.
     #[must_use]
-    pub fn sd_erase_start(address: u32) -> Self {
+    pub(crate) fn sd_erase_start(address: u32) -> Self {
         Self::plain(Opcode::SdEraseStart, address)
     }
 
     /// CMD33 of SD: the last block of an erase.
     #[must_use]
-    pub fn sd_erase_end(address: u32) -> Self {
+    pub(crate) fn sd_erase_end(address: u32) -> Self {
         Self::plain(Opcode::SdEraseEnd, address)
     }
 
     /// CMD38 of SD: erase the range of CMD32 and CMD33.
     #[must_use]
-    pub fn sd_erase(kind: SdErase) -> Self {
+    pub(crate) fn sd_erase(kind: SdErase) -> Self {
         Self::plain(Opcode::Erase, kind.argument())
     }
 }

@@ -1,6 +1,6 @@
 //! The data that a command transfers.
 
-/// What a command transfers on the data lines.
+/// The data that a command transfers on the data lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     /// The direction of the data.

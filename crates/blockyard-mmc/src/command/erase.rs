@@ -1,6 +1,6 @@
 //! The ways to erase: the argument of CMD38 (JESD84-B51 6.6.9 to 6.6.13; SD 4.3.5 and 4.3.6).
 
-/// How an eMMC device erases.
+/// The erases of an eMMC device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MmcErase {
     /// Whole erase groups, which then read as erased.
@@ -38,7 +38,7 @@ impl MmcErase {
     }
 }
 
-/// How an SD card erases.
+/// The erases of an SD card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SdErase {
     /// Blocks, which then read as erased.

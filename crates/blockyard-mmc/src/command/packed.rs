@@ -19,7 +19,7 @@ pub const MAX_ENTRIES: u8 = 63;
 /// # Panics
 ///
 /// Panics if there are more than [`MAX_ENTRIES`].
-pub fn write_header(
+pub(crate) fn write_header(
     block: &mut [u8; 512],
     direction: Direction,
     entries: impl Iterator<Item = (BlockCount, u32)>,

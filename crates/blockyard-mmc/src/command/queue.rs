@@ -36,7 +36,7 @@ impl TaskId {
 /// The number of direct commands. If the engine takes them, tasks have lower numbers.
 pub const DIRECT: TaskId = TaskId::new(31);
 
-/// What CMD44 says of a task.
+/// The parameters of a task in CMD44.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskParameters {
     /// The task's number.

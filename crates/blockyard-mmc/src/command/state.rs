@@ -61,7 +61,7 @@ impl CardState {
 
     /// Returns the state that CURRENT_STATE names; `None` for a state into which no host brings a card.
     #[must_use]
-    pub const fn from_number(number: u32) -> Option<Self> {
+    pub(crate) const fn from_number(number: u32) -> Option<Self> {
         match number {
             0..=8 => Some(Self::ALL[number as usize]),
             10 => Some(Self::Sleep),

@@ -13,31 +13,31 @@ impl Status {
     /// The address was not a multiple of the block length.
     pub const ADDRESS_MISALIGN: u32 = 1 << 30;
     /// The block length was not allowed, or did not match the data.
-    pub const BLOCK_LEN_ERROR: u32 = 1 << 29;
+    pub(crate) const BLOCK_LEN_ERROR: u32 = 1 << 29;
     /// The commands of an erase came in the wrong order.
     pub const ERASE_SEQ_ERROR: u32 = 1 << 28;
     /// The range of the erase was not allowed.
     pub const ERASE_PARAM: u32 = 1 << 27;
     /// The write went to a protected block.
-    pub const WP_VIOLATION: u32 = 1 << 26;
+    pub(crate) const WP_VIOLATION: u32 = 1 << 26;
     /// The card is locked. Not an error.
-    pub const CARD_IS_LOCKED: u32 = 1 << 25;
+    pub(crate) const CARD_IS_LOCKED: u32 = 1 << 25;
     /// Locking or unlocking failed.
-    pub const LOCK_UNLOCK_FAILED: u32 = 1 << 24;
+    pub(crate) const LOCK_UNLOCK_FAILED: u32 = 1 << 24;
     /// The command before this one came with a wrong CRC.
-    pub const COM_CRC_ERROR: u32 = 1 << 23;
+    pub(crate) const COM_CRC_ERROR: u32 = 1 << 23;
     /// The command before this one was not legal in the card's state.
     pub const ILLEGAL_COMMAND: u32 = 1 << 22;
     /// The card could not correct what it read.
-    pub const CARD_ECC_FAILED: u32 = 1 << 21;
+    pub(crate) const CARD_ECC_FAILED: u32 = 1 << 21;
     /// The card's controller failed.
-    pub const CC_ERROR: u32 = 1 << 20;
+    pub(crate) const CC_ERROR: u32 = 1 << 20;
     /// The card failed for a reason that it does not state.
     pub const ERROR: u32 = 1 << 19;
     /// CID or CSD was written twice, or wrongly.
-    pub const CSD_OVERWRITE: u32 = 1 << 16;
+    pub(crate) const CSD_OVERWRITE: u32 = 1 << 16;
     /// The erase left out protected blocks.
-    pub const WP_ERASE_SKIP: u32 = 1 << 15;
+    pub(crate) const WP_ERASE_SKIP: u32 = 1 << 15;
     /// Another command came, and the card has forgotten the erase that had begun. Not an error.
     pub const ERASE_RESET: u32 = 1 << 13;
     /// The card's buffer is empty: it takes data, and is not busy.
@@ -50,7 +50,7 @@ impl Status {
     pub const APP_CMD: u32 = 1 << 5;
 
     /// Every bit that means failure, on either standard.
-    pub const ERRORS: u32 = Self::OUT_OF_RANGE
+    pub(crate) const ERRORS: u32 = Self::OUT_OF_RANGE
         | Self::ADDRESS_MISALIGN
         | Self::BLOCK_LEN_ERROR
         | Self::ERASE_SEQ_ERROR

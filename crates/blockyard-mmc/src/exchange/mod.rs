@@ -23,7 +23,7 @@ pub struct Failure {
     pub cause: Cause,
 }
 
-/// What reported a failure.
+/// The cause of a failure: its reporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The controller.
@@ -42,11 +42,11 @@ impl Failure {
     }
 }
 
-/// What an event means for an MMC request.
+/// The meaning of an event for an MMC request.
 #[must_use = "a transaction that has ended must be followed up"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The request goes on.
+    /// The request continues.
     Waits,
     /// The event was the last one.
     Ended,
@@ -122,7 +122,7 @@ impl Exchange {
 
     /// Returns whether the first response reported a failure of an earlier write ([earlier-bits-ignored]).
     #[must_use]
-    pub const fn write_before_failed(&self) -> bool {
+    pub(crate) const fn write_before_failed(&self) -> bool {
         matches!(self.earlier_write, EarlierWrite::Failed)
     }
 

@@ -22,11 +22,11 @@ use blockyard::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Identify {
     pub(super) host: HostCapabilities,
-    /// Timings that have not failed yet ([failed-mode-not-reused]).
+    /// Timings that have not failed yet.
     pub(super) timings: TimingSet,
-    /// The widest bus that has not failed yet ([failed-mode-not-reused]).
+    /// The widest bus that has not failed yet.
     pub(super) width: Width,
-    /// Whether SD signals at 1.8 V have not failed yet ([failed-mode-not-reused]).
+    /// Whether SD signals at 1.8 V have not failed yet.
     pub(super) low_voltage: bool,
     /// The moves to come. The first one is under way.
     pub(super) moves: VecDeque<Move>,
@@ -38,7 +38,7 @@ pub struct Identify {
     pub(super) failed: Option<Failure>,
 }
 
-/// How far the first move has come.
+/// The progress of the first move.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress {
     /// Whether CMD55 was sent for its application command.
@@ -47,7 +47,7 @@ pub(super) struct Progress {
     tries: u8,
 }
 
-/// What is known of a card so far.
+/// The knowledge about a card so far.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// Whether the card answered CMD8 of SD.
@@ -226,18 +226,18 @@ impl Identify {
     /// Decides what the final failure of `first` means.
     fn give_up(&mut self, first: Move, problem: Failure) {
         debug_assert!(self.failed.is_none(), "identification has already failed");
-        debug_assert!(self.progress.tries <= TRIES, "[identification-ends]: {:?}", self.progress);
+        debug_assert!(self.progress.tries <= TRIES, "too many tries: {:?}", self.progress);
         let bus = matches!(problem, Failure::Bus { .. });
         if first.is_optional() {
             return self.advance();
         }
-        match if bus { self.silence(first) } else { None } {
+        match if bus { self.handle_silence(first) } else { None } {
             Some(Ok(())) => return self.advance(),
             Some(Err(failure)) => return self.failed = Some(failure),
             None => {}
         }
         let again = match self.found.mode {
-            Some(mode) => self.forgo(mode),
+            Some(mode) => self.give_up_mode(mode),
             None if matches!(first, Move::VoltageSwitch | Move::Voltage(_)) => {
                 self.forgo_low_voltage()
             }
@@ -253,15 +253,15 @@ impl Identify {
         }
     }
 
-    /// Gives up 1.8 V. Returns whether it was still in use ([failed-mode-not-reused]).
+    /// Gives up 1.8 V. Returns whether it was still in use.
     fn forgo_low_voltage(&mut self) -> bool {
         self.starts = 0;
         core::mem::replace(&mut self.low_voltage, false)
     }
 
-    /// Gives up `mode`. Returns whether another mode is left ([failed-mode-not-reused]).
-    fn forgo(&mut self, mode: Mode) -> bool {
-        debug_assert!(mode.width <= self.width, "[failed-mode-not-reused]: {mode:?}");
+    /// Gives up `mode`. Returns whether another mode is left.
+    fn give_up_mode(&mut self, mode: Mode) -> bool {
+        debug_assert!(mode.width <= self.width, "a bus that has failed: {mode:?}");
         self.starts = 0;
         if !TimingSet::BASIC.has(mode.timing) {
             self.timings = self.timings.without(mode.timing);
@@ -282,17 +282,16 @@ impl Identify {
     /// Returns the card that was found.
     fn card(&self) -> Result<Card, Failure> {
         let found = &self.found;
-        let (Some(cid), Some(csd), Some(mode)) = (&found.cid, found.csd, found.mode) else {
-            unreachable!("moves end only after CID, CSD and a mode")
-        };
+        let cid = found.cid.as_ref().expect("CID after the moves");
+        let csd = found.csd.expect("CSD after the moves");
+        let mode = found.mode.expect("mode after the moves");
         let ext_csd = found.ext_csd.as_ref();
         let (kind, cid) = if found.mmc {
             let revision = ext_csd.map(|ext_csd| ext_csd.revision()).unwrap_or_default();
             (CardKind::Mmc { ext_csd: ext_csd.cloned() }, Cid::mmc(cid, revision))
         } else {
-            let (Some(scr), Some(ssr)) = (found.scr, found.ssr) else {
-                unreachable!("moves of an SD card end only after SCR and SSR")
-            };
+            let scr = found.scr.expect("SCR of an SD card after the moves");
+            let ssr = found.ssr.expect("SSR of an SD card after the moves");
             (CardKind::Sd { scr, ssr }, Cid::sd(cid))
         };
         // Above 2 GB the CSD of an eMMC device does not state the size; below, EXT_CSD need not.

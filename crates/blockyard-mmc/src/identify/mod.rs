@@ -17,13 +17,13 @@
 //! - **[only-legal-commands]** No command is sent that is [illegal](super::command::legal::legal) in the
 //!   card's state. Probes that find out which standard a card follows are the exception: the wrong card stays
 //!   silent.
-//! - **[identification-ends]** A step that fails is tried [`TRIES`] times in all; a step that cannot be
+//! - A step that fails is tried [`TRIES`] times in all; a step that cannot be
 //!   repeated, once. A probe is over when the card stays silent. Before a mode was chosen, identification
 //!   starts over [`TRIES`] times in all, then without 1.8 V.
-//! - **[failed-mode-not-reused]** A mode that fails is not used again, and nothing is assumed of the card on
+//! - A mode that fails is not used again, and nothing is assumed of the card on
 //!   which it failed: identification starts over, without power in between if the host can, and chooses again
 //!   among the rest. When the slowest timing fails, it starts over with a narrower bus.
-//! - **[mode-proved-by-data]** A mode counts only once the card's data arrives well in it.
+//! - A mode counts only once the card's data arrives well in it.
 //!
 //! Memory is allocated here; a [`Card`](crate::card::Card) needs none later on.
 //!

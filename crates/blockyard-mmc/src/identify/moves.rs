@@ -61,17 +61,17 @@ pub(super) enum Move {
     Setting(u16, u8),
     /// Like [`Self::Check`], for a [`Self::Setting`].
     CheckSetting,
-    /// EXT_CSD is read again in the new mode, and must be the same ([mode-proved-by-data]).
+    /// EXT_CSD is read again in the new mode, and must be the same.
     Reread,
 }
 
 impl Move {
-    /// Returns whether identification can go on without this move.
+    /// Returns whether identification can continue without this move.
     pub(super) const fn is_optional(self) -> bool {
         matches!(self, Self::Setting(..) | Self::CheckSetting)
     }
 
-    /// Returns whether the move may be repeated after `problem` ([identification-ends]). CMD11 may not: the
+    /// Returns whether the move may be repeated after `problem`. CMD11 may not: the
     /// card may have received it. A status reports only once that a switch failed.
     pub(super) const fn is_repeatable(self, problem: Failure) -> bool {
         match problem {

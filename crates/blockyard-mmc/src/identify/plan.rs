@@ -107,7 +107,7 @@ impl Identify {
         if best.timing.needs_tuning() || sdr50 {
             self.moves.push_back(Move::Tune(Command::sd_tuning_block()));
         }
-        // [mode-proved-by-data]: last, so that the register comes in the final mode.
+        // Last, so that the register comes in the final mode.
         self.moves.push_back(Move::Ssr);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The requests of identification to a host, and the answers of the host.
+//! Steps of identification: requests to a host, and the host's answers.
 
 use crate::card::Card;
 use crate::command::status::Status;
@@ -9,19 +9,19 @@ use alloc::boxed::Box;
 use blockyard::time::Duration;
 use core::fmt;
 
-/// How often a step is tried before it counts as failed.
+/// The tries of a step before it counts as failed.
 pub const TRIES: u8 = 3;
 
 /// The time between two questions whether a card is ready.
 pub const READY_INTERVAL: Duration = Duration::from_ms(10);
 
-/// How often a card is asked whether it is ready. It must be within a second (SD 4.2.3; JESD84-B51 6.4.2).
+/// The number of times that a card is asked whether it is ready. It must be within a second (SD 4.2.3; JESD84-B51 6.4.2).
 pub const READY_TRIES: u8 = 101;
 
 /// The time limit of a command without busy, and of its data.
 pub const COMMAND: Duration = Duration::from_ms(150);
 
-/// What the host does next.
+/// The next step of the host.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Send `command`, with its data if it has any. Give up after `limit`, if there is no response, no data,

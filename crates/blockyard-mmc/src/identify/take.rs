@@ -1,4 +1,4 @@
-//! The meaning of an answer for its move, and the moves that follow.
+//! Answers of identification: the meaning of each for its move, and the moves that follow.
 
 use super::machine::Identify;
 use super::moves::{MMC_RCA, Move, PATTERN, Taken};
@@ -132,7 +132,7 @@ impl Identify {
                 self.found.ext_csd = Some(Box::new(ext_csd));
                 self.mmc_mode();
             }
-            Move::Reread => self.reread(opcode, data(opcode, answer)?)?,
+            Move::Reread => self.compare_reread(opcode, data(opcode, answer)?)?,
             _ => unreachable!("{first:?} brings no register"),
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Identify {
 
     /// Acts on a probe without a good answer, which says what the card is not. Returns `None` if `first` is
     /// no probe.
-    pub(super) fn silence(&mut self, first: Move) -> Option<Result<(), Failure>> {
+    pub(super) fn handle_silence(&mut self, first: Move) -> Option<Result<(), Failure>> {
         match first {
             Move::IfCond | Move::IoCond => {}
             Move::SdReady { tries: 0 } => {
@@ -156,7 +156,7 @@ impl Identify {
     }
 
     fn sd_ready(&mut self, bits: u32, tries: u8) -> Result<(), Failure> {
-        debug_assert!(tries < READY_TRIES, "[identification-ends]: {tries} tries");
+        debug_assert!(tries < READY_TRIES, "{tries} tries are too many");
         let ocr = SdOcr(bits);
         if !ocr.is_ready() {
             return self.ask_again(Move::SdReady { tries: tries + 1 }, tries);
@@ -177,7 +177,7 @@ impl Identify {
     }
 
     fn mmc_ready(&mut self, bits: u32, tries: u8) -> Result<(), Failure> {
-        debug_assert!(tries < READY_TRIES, "[identification-ends]: {tries} tries");
+        debug_assert!(tries < READY_TRIES, "{tries} tries are too many");
         let ocr = MmcOcr(bits);
         if !ocr.is_ready() {
             return self.ask_again(Move::MmcReady { tries: tries + 1 }, tries);
@@ -218,8 +218,8 @@ impl Identify {
         }
     }
 
-    /// Compares EXT_CSD, read again in the final mode ([mode-proved-by-data]).
-    fn reread(&mut self, opcode: Opcode, bytes: &[u8; 512]) -> Result<(), Failure> {
+    /// Compares EXT_CSD, read again in the final mode.
+    fn compare_reread(&mut self, opcode: Opcode, bytes: &[u8; 512]) -> Result<(), Failure> {
         let again = ExtCsd::parse(bytes).map_err(Failure::Register)?;
         let same = self.found.ext_csd.as_ref().is_some_and(|before| before.same_device(&again));
         if !same {

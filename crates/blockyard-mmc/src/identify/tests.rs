@@ -168,7 +168,6 @@ fn sdxc_uses_the_best_timing_of_the_host() {
     }
 }
 
-/// [mode-proved-by-data].
 #[test]
 fn every_failed_mode_is_followed_by_the_next_one() {
     use Timing::*;
@@ -178,7 +177,7 @@ fn every_failed_mode_is_followed_by_the_next_one() {
         for power_cycle in [true, false] {
             let flaws = Flaws { bad: mmc[..bad].to_vec(), ..Flaws::default() };
             let host = HostCapabilities { power_cycle, ..HostCapabilities::full() };
-            // [failed-mode-not-reused]. Legacy carries the first EXT_CSD, so it is never bad here.
+            // Legacy carries the first EXT_CSD, so it is never bad here.
             let card = emmc(emmc_5_1(), flaws).identify(&host).unwrap();
             assert_eq!((card.mode.timing, card.mode.width), (mmc[bad], Width::Eight));
         }
@@ -302,7 +301,7 @@ fn a_card_that_cannot_be_used_is_refused_with_the_reason() {
     let slot = sd(example::CSD_SAMSUNG_32G, "0335800100000000", 0xc0ff_8000, 0, Flaws::default());
     let text = failure_of(slot).to_string();
     assert!(text.starts_with("SCR: SD_SPEC is 0x3"), "{text}");
-    // A bus without a single good lane ([identification-ends]).
+    // A bus without a single good lane.
     let bad = Timing::ALL.to_vec();
     let slot = sdxc(Flaws { bad, ..Flaws::default() });
     let opcode = Some(Opcode::SendScr);

@@ -70,7 +70,7 @@ impl Classes {
     /// Class 5: erase.
     pub const ERASE: u32 = 5;
     /// Class 10: on SD, CMD6.
-    pub const SWITCH: u32 = 10;
+    pub(crate) const SWITCH: u32 = 10;
     /// Class 11: on eMMC, the command queue.
     pub const QUEUE: u32 = 11;
 }

@@ -8,9 +8,9 @@ impl MmcOcr {
     /// 2.7 to 3.6 V, which every device takes, including dual voltage devices.
     pub const VOLTAGES: u32 = 0x00ff_8000;
     /// 1.70 to 1.95 V.
-    pub const LOW_VOLTAGE: u32 = 1 << 7;
+    pub(crate) const LOW_VOLTAGE: u32 = 1 << 7;
     /// In an argument: the host can address sectors.
-    pub const SECTOR_MODE: u32 = 0b10 << 29;
+    pub(crate) const SECTOR_MODE: u32 = 0b10 << 29;
 
     /// Returns whether the device has finished its power-up (bit 31). Before, no other bit is valid.
     #[must_use]
@@ -41,7 +41,7 @@ impl SdOcr {
     /// HCS, in an argument: the host can address sectors. Without it a card above 2 GB stays busy.
     pub const HIGH_CAPACITY: u32 = 1 << 30;
     /// S18R, in an argument: the host can signal at 1.8 V.
-    pub const SIGNAL_1V8: u32 = 1 << 24;
+    pub(crate) const SIGNAL_1V8: u32 = 1 << 24;
 
     /// Returns whether the card has finished its power-up (bit 31). Before, no other bit is valid.
     #[must_use]
@@ -57,7 +57,7 @@ impl SdOcr {
 
     /// S18A: returns whether the card would change to 1.8 V with CMD11 now.
     #[must_use]
-    pub const fn accepts_1v8(self) -> bool {
+    pub(crate) const fn accepts_1v8(self) -> bool {
         self.0 & Self::SIGNAL_1V8 != 0
     }
 

@@ -32,15 +32,15 @@ impl Group {
 }
 
 /// Access mode 1: high speed, SDR25.
-pub const ACCESS_HIGH_SPEED: u8 = 1;
+pub(crate) const ACCESS_HIGH_SPEED: u8 = 1;
 /// Access mode 2: SDR50.
-pub const ACCESS_SDR50: u8 = 2;
+pub(crate) const ACCESS_SDR50: u8 = 2;
 /// Access mode 3: SDR104.
-pub const ACCESS_SDR104: u8 = 3;
+pub(crate) const ACCESS_SDR104: u8 = 3;
 /// Access mode 4: DDR50.
-pub const ACCESS_DDR50: u8 = 4;
+pub(crate) const ACCESS_DDR50: u8 = 4;
 
-/// What CMD6 brought.
+/// The status that CMD6 brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchStatus(Bits<64>);
 

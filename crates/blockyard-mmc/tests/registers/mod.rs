@@ -1,5 +1,5 @@
 //! A card whose responses are arbitrary bytes: every register is parsed or refused by name, identification ends, and
-//! every method of the resulting card returns. Nothing panics ([parsers-never-panic], [identification-ends]).
+//! every method of the resulting card returns. Nothing panics ([parsers-never-panic]).
 //!
 //! The first byte chooses the host and the probes that the card answers. The card's responses are taken from the
 //! other bytes, which repeat.

@@ -6,7 +6,7 @@
 //! # Rules
 //!
 //! - **[lost-page-breaks-mapping]** A bus error in a guarded mapping marks the mapping as broken, and puts zeroes in the
-//!   place of the whole mapping, before the access goes on. An access looks at the mark after it has touched the
+//!   place of the whole mapping, before the access continues. An access looks at the mark after it has touched the
 //!   mapping, so it never answers with these zeroes. The file is not touched any more. A file that was cut short within
 //!   a page breaks its mapping as soon as a flush or [`Mapped::look_for_cut`](super::Mapped::look_for_cut) finds it.
 //!
@@ -16,7 +16,7 @@
 //! memory. A node of the list is never freed, so the handler may follow the list at any time. It costs 48 bytes for each
 //! mapping that was ever guarded.
 //!
-//! A thread in the handler is about to access the mapping that the address lies in, so this mapping lives. A node is
+//! A thread in the handler is about to access the mapping that has the address, so this mapping lives. A node is
 //! alive from after its mapping is made until before it is unmapped. So a live node whose range has the address is the
 //! node of that mapping, as two mappings that live at the same time do not overlap.
 
@@ -92,7 +92,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) 
         && let Some(node) = node_at(address)
         && node.break_up()
     {
-        return; // the access goes on
+        return; // the access continues
     }
     if code == libc::BUS_MCEERR_AO {
         return; // bad memory that nobody has touched yet

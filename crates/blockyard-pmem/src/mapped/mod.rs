@@ -286,32 +286,16 @@ fn lines() -> io::Result<Lines> {
 /// Maps `len` bytes of parts one after another. Returns the first address, and whether `MAP_SYNC` holds for all.
 fn map(parts: &Parts, len: usize, writable: bool, kind: Kind) -> io::Result<(NonNull<u8>, bool)> {
     let access = ProtFlags::READ | if writable { ProtFlags::WRITE } else { ProtFlags::empty() };
-    let map_part = |address: *mut c_void, part: &Part, placed: MapFlags| {
-        let Part { file, skipped, len, .. } = part;
-        // SAFETY: a new mapping, placed by the kernel or in the place of our reservation, overlaps nothing else.
-        let map =
-            |flags| unsafe { mmap(address, *len as usize, access, flags | placed, file, *skipped) };
-        let synchronous = match kind {
-            Kind::Discarded => return Ok((map(MapFlags::PRIVATE | MapFlags::NORESERVE)?, false)),
-            Kind::Shared => Err(Errno::OPNOTSUPP),
-            Kind::Persistent => map(MapFlags::SHARED_VALIDATE | MapFlags::SYNC),
-        };
-        match synchronous {
-            // Kernels before Linux 4.15 return EINVAL.
-            Err(Errno::OPNOTSUPP | Errno::INVAL) => Ok((map(MapFlags::SHARED)?, false)),
-            other => other.map(|start| (start, true)),
-        }
-    };
     let mut all = parts.iter();
     let (start, is_synchronous) = match (all.next(), all.next()) {
-        (Some(only), None) => map_part(ptr::null_mut(), only, MapFlags::empty())?,
+        (Some(only), None) => map_part(ptr::null_mut(), only, access, MapFlags::empty(), kind)?,
         _ => {
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
             // SAFETY: a new mapping, placed by the kernel, overlaps nothing.
             let start = unsafe { mmap_anonymous(ptr::null_mut(), len, ProtFlags::empty(), flags)? };
             let mapped = parts.iter().try_fold(true, |is_synchronous, part| {
                 let address = start.wrapping_byte_add(part.start as usize);
-                let (_, is_this) = map_part(address, part, MapFlags::FIXED)?;
+                let (_, is_this) = map_part(address, part, access, MapFlags::FIXED, kind)?;
                 Ok(is_synchronous && is_this)
             });
             if mapped.is_err() {
@@ -322,6 +306,46 @@ fn map(parts: &Parts, len: usize, writable: bool, kind: Kind) -> io::Result<(Non
         }
     };
     Ok((NonNull::new(start.cast()).expect("start of a new mapping"), is_synchronous))
+}
+
+/// Maps a part at `address`, where our reservation is, or anywhere if that is null. Returns the
+/// first address, and whether `MAP_SYNC` holds.
+fn map_part(
+    address: *mut c_void,
+    part: &Part,
+    access: ProtFlags,
+    placed: MapFlags,
+    kind: Kind,
+) -> Result<(*mut c_void, bool), Errno> {
+    let synchronous = match kind {
+        Kind::Discarded => {
+            let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+            return Ok((map_with(address, part, access, placed | flags)?, false));
+        }
+        Kind::Shared => Err(Errno::OPNOTSUPP),
+        Kind::Persistent => {
+            let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+            map_with(address, part, access, placed | flags)
+        }
+    };
+    match synchronous {
+        // Kernels before Linux 4.15 return EINVAL.
+        Err(Errno::OPNOTSUPP | Errno::INVAL) => {
+            Ok((map_with(address, part, access, placed | MapFlags::SHARED)?, false))
+        }
+        other => other.map(|start| (start, true)),
+    }
+}
+
+fn map_with(
+    address: *mut c_void,
+    part: &Part,
+    access: ProtFlags,
+    flags: MapFlags,
+) -> Result<*mut c_void, Errno> {
+    let Part { file, skipped, len, .. } = part;
+    // SAFETY: a new mapping, placed by the kernel or in the place of our reservation, overlaps nothing else.
+    unsafe { mmap(address, *len as usize, access, flags, file, *skipped) }
 }
 
 impl Memory for Mapped {

@@ -66,8 +66,7 @@ pub fn peer(path: &Path, sector_bytes: u32, calls: &str) -> Vec<String> {
 
 pub fn is_there() -> bool {
     let load = "import ctypes; ctypes.CDLL('libpmemblk.so.1')";
-    let there = |command: &mut Command| command.output().is_ok_and(|out| out.status.success());
-    let all = there(Command::new("python3").args(["-c", load]))
+    let all = succeeds(Command::new("python3").args(["-c", load]))
         && Command::new("pmempool").arg("--version").output().is_ok();
     assert!(
         all || std::env::var_os("CI").is_none(),
@@ -77,6 +76,10 @@ pub fn is_there() -> bool {
         eprintln!("skipped: libpmemblk1, pmdk-tools or python3 is not installed");
     }
     all
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|out| out.status.success())
 }
 
 /// Returns the path of a file that does not exist yet.
@@ -105,8 +108,10 @@ pub fn info(path: &Path, sector_bytes: u32) {
     let words = String::from_utf8_lossy(&out.stdout);
     let errors = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "pmempool info: {errors}");
-    let is_size = |line: &&str| line.starts_with("External LBA size ");
-    let size = words.lines().find(is_size).and_then(|line| line.rsplit(' ').next());
+    let size = words
+        .lines()
+        .find(|line: &&str| line.starts_with("External LBA size "))
+        .and_then(|line| line.rsplit(' ').next());
     assert_eq!(size, Some(sector_bytes.to_string().as_str()), "pmempool info: {words}");
 }
 

@@ -45,7 +45,7 @@ pub struct BioQueue<D, S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Concluded {
     Nothing,
-    /// Requests, and each has ended or goes on.
+    /// Requests, and each has ended or continues.
     Requests,
     /// Requests, some of which were given back undone.
     Undone,
@@ -221,27 +221,28 @@ mod tests {
     #[test]
     fn a_queue_whose_bios_wait_is_not_empty() {
         let no_tags = Policies { sched_depth: SchedDepth::Fixed(0), ..Policies::mq_deadline() };
-        let of = |policies, op| {
-            let shape = Shape {
-                limits: Limits { max_discard_sectors: 0, ..Limits::new(1 << 11) },
-                policies,
-                elevator: None,
-                depth: 1,
-                block_bytes: 1,
-                timeout: None,
-                takes_slices: false,
-                takes_long_ranges: false,
-            };
-            let mut queue = BioQueue::new(&shape, NullDevice::new(1, 1), ());
-            queue.submit(Bio::new(op, 0, 8, 0), Instant::ZERO);
-            queue.advance(Instant::ZERO);
-            queue
-        };
-        let mut waiting = of(no_tags, Op::Write);
+        let mut waiting = queue_after(no_tags, Op::Write);
         assert_eq!((waiting.next_ended(), waiting.is_empty()), (None, false));
-        let mut refused = of(Policies::NONE, Op::Discard);
+        let mut refused = queue_after(Policies::NONE, Op::Discard);
         assert!(!refused.is_empty());
         assert_eq!(refused.next_ended().map(|ended| ended.status), Some(Status::NotSupported));
         assert!(refused.is_empty());
+    }
+
+    fn queue_after(policies: Policies, op: Op) -> BioQueue<NullDevice, ()> {
+        let shape = Shape {
+            limits: Limits { max_discard_sectors: 0, ..Limits::new(1 << 11) },
+            policies,
+            elevator: None,
+            depth: 1,
+            block_bytes: 1,
+            timeout: None,
+            takes_slices: false,
+            takes_long_ranges: false,
+        };
+        let mut queue = BioQueue::new(&shape, NullDevice::new(1, 1), ());
+        queue.submit(Bio::new(op, 0, 8, 0), Instant::ZERO);
+        queue.advance(Instant::ZERO);
+        queue
     }
 }

@@ -50,14 +50,15 @@ mod tests {
 
     #[test]
     fn a_bio_covers_every_byte_with_whole_blocks() {
-        let covers = |offset, len, block| {
-            let bio = first_bio(Op::Write, &Transfer::new(offset, len), block, BIO_SECTORS_MAX);
-            (bio.sector, bio.sectors, bio.flags.contains(Flags::NO_MERGE))
-        };
         assert_eq!(covers(4096, 4096, 1), (8, 8, false));
         assert_eq!(covers(511, 2, 1), (0, 2, true));
         assert_eq!(covers(512, 512, 4096), (0, 8, true));
         assert_eq!(covers(4095, 4098, 4096), (0, 24, true));
+    }
+
+    fn covers(offset: u64, len: u64, block: u64) -> (u64, u32, bool) {
+        let bio = first_bio(Op::Write, &Transfer::new(offset, len), block, BIO_SECTORS_MAX);
+        (bio.sector, bio.sectors, bio.flags.contains(Flags::NO_MERGE))
     }
 
     #[test]

@@ -70,8 +70,7 @@ impl Depth {
     /// lane is then marked as waiting, and will be woken when it should try again.
     #[must_use]
     pub fn take_request(&self, lane: u32, taken: u64) -> bool {
-        let fits = |all| all < self.requests_max;
-        self.requests.take(lane, 1, fits, taken >= self.share)
+        self.requests.take(lane, 1, |all| all < self.requests_max, taken >= self.share)
     }
 
     /// Gives back one request, without its bytes. Calls `wake` for each lane that should try again.
@@ -83,8 +82,13 @@ impl Depth {
     /// marked as waiting.
     #[must_use]
     pub fn take_bytes(&self, lane: u32, bytes: u64) -> bool {
-        let fits = |all: u64| all == 0 || all + bytes <= self.bytes_max;
-        bytes == 0 || self.bytes.take(lane, bytes, fits, false)
+        bytes == 0
+            || self.bytes.take(
+                lane,
+                bytes,
+                |all: u64| all == 0 || all + bytes <= self.bytes_max,
+                false,
+            )
     }
 
     /// Gives back the bytes of one request. Calls `wake` for each lane that should try again.
@@ -97,8 +101,7 @@ impl Depth {
 
 impl Pot {
     fn new() -> Self {
-        let none = || AtomicU64::new(0);
-        Self { taken: none(), waiting: none(), rung: none() }
+        Self { taken: AtomicU64::new(0), waiting: AtomicU64::new(0), rung: AtomicU64::new(0) }
     }
 
     /// Takes `amount` for `lane` if `fits` accepts the amount taken so far. A lane that `has_share`, its even
@@ -143,8 +146,12 @@ impl Pot {
     }
 
     fn try_take(&self, amount: u64, fits: impl Fn(u64) -> bool) -> bool {
-        let more = |taken| fits(taken).then_some(taken + amount); // [depth-never-exceeded]
-        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
+        // [depth-never-exceeded]
+        self.taken
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+                fits(taken).then_some(taken + amount)
+            })
+            .is_ok()
     }
 }
 

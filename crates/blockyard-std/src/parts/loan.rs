@@ -12,7 +12,7 @@
 //! # Rules (cited by name)
 //!
 //! - **[lender-waits]** From the creation of a loan to its drop, its memory is valid, stays in place, and is not touched by
-//!   its lender. A `Ticket` keeps the memory that it owns to itself for so long, and `lend` and `lend_mut` do not
+//!   its lender. A `Ticket` keeps the memory that it owns to itself for that long, and `lend` and `lend_mut` do not
 //!   return before, not even by a panic.
 //! - **[borrower-alone]** Between these moments, only one holder of the loan at a time uses the memory: first the lane and
 //!   its device, or the kernel at their command, and then nobody.
@@ -268,7 +268,7 @@ fn lend_span(span: Span, is_writable: bool, begin: impl FnOnce(Loan)) -> Result<
     struct Waits<'a>(&'a Seat);
     impl Drop for Waits<'_> {
         fn drop(&mut self) {
-            let _ = self.0.wait(); // the panic goes on
+            let _ = self.0.wait(); // the panic continues
         }
     }
     let seat = SEAT

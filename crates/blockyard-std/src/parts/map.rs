@@ -89,7 +89,7 @@ impl Map {
     #[inline]
     pub fn write(&self, at: usize, bytes: &[u8]) {
         let span = self.span(at..at + bytes.len());
-        // SAFETY: the span lies in the mapping, to which no reference exists.
+        // SAFETY: the span is within the mapping, to which no reference exists.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), span.start, span.len) };
     }
 
@@ -97,7 +97,7 @@ impl Map {
     pub fn read(&self, range: Range<usize>, to: &mut Vec<u8>) {
         let span = self.span(range);
         to.reserve(span.len);
-        // SAFETY: the span lies in the mapping, and there is room for it, which is then filled.
+        // SAFETY: the span is within the mapping, and there is room for it, which is then filled.
         unsafe {
             ptr::copy_nonoverlapping(span.start, to.as_mut_ptr().add(to.len()), span.len);
             to.set_len(to.len() + span.len);
@@ -108,7 +108,7 @@ impl Map {
     pub fn write_from(&self, at: usize, from: &Self, range: Range<usize>) {
         let from = from.span(range.clone());
         let to = self.span(at..at + range.len());
-        // SAFETY: both lie in their mappings; `copy` allows them to overlap.
+        // SAFETY: both are within their mappings; `copy` allows them to overlap.
         unsafe { ptr::copy(from.start, to.start, to.len) };
     }
 

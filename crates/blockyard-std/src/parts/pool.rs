@@ -114,15 +114,14 @@ mod tests {
     #[test]
     fn a_reused_buffer_counts_as_spare_until_it_is_charged() {
         let mut pool = Pool::new(8192);
-        let buffer = |pool: &mut Pool| pool.take(8192, false).expect("memory for two pages");
-        let one = buffer(&mut pool);
-        let two = buffer(&mut pool);
+        let one = pool.take(8192, false).expect("memory for two pages");
+        let two = pool.take(8192, false).expect("memory for two pages");
         pool.give(one);
-        let reused = buffer(&mut pool);
+        let reused = pool.take(8192, false).expect("memory for two pages");
         pool.give(two);
         assert!(pool.spare.iter().all(Vec::is_empty), "the reused buffer takes the room");
         pool.charged(&reused);
-        let three = buffer(&mut pool);
+        let three = pool.take(8192, false).expect("memory for two pages");
         pool.give(three);
         assert_eq!(pool.spare_bytes, 8192);
         pool.give(reused);

@@ -1,4 +1,4 @@
-//! The shape of a disk, as a queue must know it.
+//! The shape of a disk: its limits and policies, as its queue needs them.
 
 use crate::parts::bios::BIO_SECTORS_MAX;
 use crate::parts::device::{OpenError, RANGE_SECTORS_MAX, SLICE_SECTORS};
@@ -13,7 +13,7 @@ use blockyard::time::Duration;
 /// Makes an elevator of the embedder's own for a queue of this configuration, on a host with these tags.
 pub type MakeElevator = fn(&QueueConfig, &TagSetConfig) -> Box<dyn Elevator + Send>;
 
-/// What a queue must know of a disk. See the [module](self).
+/// The limits and policies of a disk. See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Shape {
     /// The limits of the device.
@@ -78,21 +78,22 @@ pub fn check_policies(
     policies: &Policies,
     elevator: Option<MakeElevator>,
 ) -> Result<(), OpenError> {
-    let refused = |why| Err(OpenError::Policies(why));
     match policies.elevator {
         ElevatorKind::None => Ok(()),
         _ if policies.sched_depth == SchedDepth::Fixed(0) => {
-            refused("the elevator may hold no request")
+            Err(OpenError::Policies("the elevator may hold no request"))
         }
         _ if matches!(policies.sched_depth, SchedDepth::Fixed(depth) if depth > SCHED_DEPTH_MAX) => {
-            refused("the elevator may hold more than 10240 requests")
+            Err(OpenError::Policies("the elevator may hold more than 10240 requests"))
         }
-        ElevatorKind::Other if elevator.is_none() => refused("an elevator of your own is missing"),
+        ElevatorKind::Other if elevator.is_none() => {
+            Err(OpenError::Policies("an elevator of your own is missing"))
+        }
         ElevatorKind::Kyber(kyber)
             if [kyber.read_depth, kyber.write_depth, kyber.discard_depth, kyber.other_depth]
                 .contains(&0) =>
         {
-            refused("a depth of kyber is 0")
+            Err(OpenError::Policies("a depth of kyber is 0"))
         }
         _ => Ok(()),
     }

@@ -82,11 +82,12 @@ pub(crate) struct Slow {
 pub(crate) fn slow(options: Options, limits: Limits, wires: &Shared) -> Disk {
     let wires = Arc::clone(wires);
     let bytes = usize::try_from(limits.capacity_sectors * 512).unwrap();
-    let make = move |Tools { data, bell }: Tools| {
-        wires.lock().unwrap().bell = Some(bell);
-        Slow { bytes: vec![0; bytes], data, wires }
-    };
-    options.driver(limits, make).unwrap()
+    options
+        .driver(limits, move |Tools { data, bell }: Tools| {
+            wires.lock().unwrap().bell = Some(bell);
+            Slow { bytes: vec![0; bytes], data, wires }
+        })
+        .unwrap()
 }
 
 impl Driver for Slow {

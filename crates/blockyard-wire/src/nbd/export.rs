@@ -141,24 +141,23 @@ impl Exports {
 }
 
 fn check(export: &Export) -> Result<(), ExportError> {
-    let name = || export.name.clone();
     let mut texts = [&export.name, &export.description].into_iter().chain(&export.contexts);
     if texts.any(|text| !is_string(text.as_bytes())) {
-        return Err(ExportError::Text(name()));
+        return Err(ExportError::Text(export.name.clone()));
     }
     if !contexts_are_legal(&export.contexts) {
-        return Err(ExportError::Contexts(name()));
+        return Err(ExportError::Contexts(export.name.clone()));
     }
     if !blocks_are_legal(export.blocks) {
-        return Err(ExportError::BlockSizes(name()));
+        return Err(ExportError::BlockSizes(export.name.clone()));
     }
     let blocks = export.size_bytes.is_multiple_of(u64::from(export.blocks.minimum));
     if export.size_bytes > SIZE_BYTES_MAX || !blocks {
-        return Err(ExportError::Size(name()));
+        return Err(ExportError::Size(export.name.clone()));
     }
     let fast = export.flags.contains(ExportFlags::FAST_ZERO);
     if fast && !export.flags.contains(ExportFlags::WRITE_ZEROES) {
-        return Err(ExportError::FastZero(name()));
+        return Err(ExportError::FastZero(export.name.clone()));
     }
     Ok(())
 }
@@ -169,13 +168,11 @@ pub(crate) fn is_string(bytes: &[u8]) -> bool {
 }
 
 fn contexts_are_legal(contexts: &[String]) -> bool {
-    let formed = |name: &String| {
-        name.split_once(':').is_some_and(|(space, leaf)| !space.is_empty() && !leaf.is_empty())
-    };
-    let once = |(at, name)| !contexts[..at].contains(name);
     contexts.len() <= CONTEXTS_MAX
-        && contexts.iter().all(formed)
-        && contexts.iter().enumerate().all(once)
+        && contexts.iter().all(|name: &String| {
+            name.split_once(':').is_some_and(|(space, leaf)| !space.is_empty() && !leaf.is_empty())
+        })
+        && contexts.iter().enumerate().all(|(at, name)| !contexts[..at].contains(name))
 }
 
 fn blocks_are_legal(blocks: BlockSizes) -> bool {

@@ -130,16 +130,18 @@ fn served(setting: &[u8; SETTING_BYTES]) -> Exports {
     let partial_zeroes = setting[1] & 4 != 0;
     let blocks = BlockSizes { minimum, preferred: 4096, maximum: 1 << 12, partial_zeroes };
     let size_bytes = (1 << 14) + u64::from(minimum) * u64::from(setting[3] % 8);
-    let one = |name: &str| Export { flags, blocks, size_bytes, ..export(name) };
-    Exports::new(vec![one(""), one("disk")]).expect("valid exports")
+    let exports = ["", "disk"].map(|name| Export { flags, blocks, size_bytes, ..export(name) });
+    Exports::new(exports.to_vec()).expect("valid exports")
 }
 
 /// Checks that the replies to every option are complete.
 fn check_negotiated(outcome: &Outcome) {
     let Some(agreed) = outcome.agreed else {
         let replies = option_replies(&outcome.negotiated);
-        let ended = |kind: u32| kind == rep::ACK || kind >= rep::ERR;
-        assert!(replies.last().is_none_or(|(_, kind, _)| ended(*kind)), "{replies:?}");
+        assert!(
+            replies.last().is_none_or(|(_, kind, _)| *kind == rep::ACK || *kind >= rep::ERR),
+            "{replies:?}"
+        );
         return;
     };
     // The answer to EXPORT_NAME is not a reply to an option.

@@ -64,12 +64,15 @@ fn disk(path: &Path) -> io::Result<Disk> {
 fn by_calls(path: &Path, reads: u64) -> io::Result<&'static str> {
     let disk = disk(path)?;
     std::thread::scope(|scope| {
-        let read = |seed| {
-            let mut offsets = offsets(path, seed)?;
-            let mut memory = [0; BLOCK];
-            (0..reads / THREADS).try_for_each(|_| Ok(disk.read_at(&mut memory, offsets.next())?))
-        };
-        let threads = (1..=THREADS).map(|seed| scope.spawn(move || read(seed)));
+        let disk = &disk;
+        let threads = (1..=THREADS).map(|seed| {
+            scope.spawn(move || {
+                let mut offsets = offsets(path, seed)?;
+                let mut memory = [0; BLOCK];
+                (0..reads / THREADS)
+                    .try_for_each(|_| Ok(disk.read_at(&mut memory, offsets.next())?))
+            })
+        });
         let threads: Vec<_> = threads.collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
     })
@@ -100,7 +103,8 @@ fn by_tokio(path: &Path, reads: u64) -> io::Result<&'static str> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
     runtime.block_on(async {
         let tasks = (1..=DEPTH).map(|seed| {
-            let (path, offsets) = (path.to_owned(), offsets(path, seed));
+            let offsets = offsets(path, seed);
+            let path = path.to_owned();
             tokio::spawn(async move {
                 let mut file = tokio::fs::File::open(path).await?;
                 let mut offsets = offsets?;

@@ -13,9 +13,11 @@ const LONGEST: u32 = 1 << 20;
 
 #[tokio::main]
 async fn main() -> io::Result<()> {
-    let usage = || io::Error::other("usage: tokio_server ADDRESS FILE");
     let mut words = std::env::args().skip(1);
-    let (address, path) = words.next().zip(words.next()).ok_or_else(usage)?;
+    let (address, path) = words
+        .next()
+        .zip(words.next())
+        .ok_or_else(|| io::Error::other("usage: tokio_server ADDRESS FILE"))?;
     let disk = Disk::file(path)?;
     let clients = serve(TcpListener::bind(address).await?, disk.clone());
     tokio::select! {

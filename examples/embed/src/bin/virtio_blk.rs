@@ -196,8 +196,9 @@ fn room<B: BitmapSlice>(to: &Writer<'_, B>) -> io::Result<usize> {
 
 /// Returns `bytes`, the length of a chain's data, unless it is more than [`LONGEST`].
 fn bounded(bytes: usize) -> io::Result<usize> {
-    let too_much = || io::Error::new(io::ErrorKind::InvalidData, "a chain with too much data");
-    (bytes <= LONGEST).then_some(bytes).ok_or_else(too_much)
+    (bytes <= LONGEST)
+        .then_some(bytes)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a chain with too much data"))
 }
 
 fn number<B: BitmapSlice>(from: &mut Reader<'_, B>) -> io::Result<u32> {
@@ -377,22 +378,18 @@ mod tests {
         let (mut guest, device) = boot(disk.clone());
         let mut model = vec![vec![0_u8; DATA as usize]; usize::from(SLOTS)];
         let mut random = 1_u64;
-        let mut next = |end: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) % end
-        };
         let mut rounds = 0;
         while rounds < 200 {
             let mut asked = BTreeMap::new();
             for slot in 0..SLOTS {
-                let kind = [IN, OUT, OUT, FLUSH][usize::try_from(next(4)).unwrap()];
-                let first = next(8);
+                let kind = [IN, OUT, OUT, FLUSH][usize::try_from(draw(&mut random, 4)).unwrap()];
+                let first = draw(&mut random, 8);
                 let len = if kind == FLUSH {
                     0
                 } else {
-                    u32::try_from((1 + next(8 - first)) * SECTOR).unwrap()
+                    u32::try_from((1 + draw(&mut random, 8 - first)) * SECTOR).unwrap()
                 };
-                let data = vec![u8::try_from(next(256)).unwrap(); DATA as usize];
+                let data = vec![u8::try_from(draw(&mut random, 256)).unwrap(); DATA as usize];
                 guest.fill(slot, &data);
                 asked.insert(slot, (kind, usize::try_from(first * SECTOR).unwrap(), len, data));
                 guest.submit(slot, kind, u64::from(slot) * 8 + first, len);
@@ -434,6 +431,11 @@ mod tests {
             stats.reads.ended + stats.writes.ended + stats.flushes.ended,
             200 * u64::from(SLOTS)
         );
+    }
+
+    fn draw(random: &mut u64, end: u64) -> u64 {
+        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (*random >> 33) % end
     }
 
     /// A guest that breaks the rules of its queue ends its device, and nothing else.

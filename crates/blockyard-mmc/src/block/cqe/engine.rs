@@ -1,4 +1,4 @@
-//! Events of the engine: its events, its time limits, and the loss of the card.
+//! Events of the engine, its time limits, and the loss of the card.
 
 use crate::block::act::Context;
 use crate::block::claim::Phase;

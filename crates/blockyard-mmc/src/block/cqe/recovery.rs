@@ -16,7 +16,7 @@
 //!
 //! # Rules
 //!
-//! - **[failure-marks-a-task]** A failure marks the tasks that it names; if it names none that the engine
+//! - A failure marks the tasks that it names; if it names none that the engine
 //!   has, it marks the oldest. So each recovery brings some task nearer to its end.
 //! - **[suspect-tasks-redone]** A task that is done while the engine is recovered is only noted, and ends
 //!   with the others. It is tried again if the card then reports a failure, or may have reported one in a
@@ -39,13 +39,13 @@ use crate::engine::{DIRECT, EngineEvent, TaskSet};
 use crate::exchange::{Cause, Failure};
 use blockyard::time::{Duration, Instant, earlier};
 
-/// How long the engine may take to halt after a task failed. As in Linux, like the limits below.
+/// The time limit for the engine to halt after a task failed. As in Linux, like the limits below.
 pub const HALT_LIMIT: Duration = Duration::from_ms(5);
-/// How long the engine may take to halt before it is cleared.
+/// The time limit for the engine to halt before it is cleared.
 pub const LAST_HALT_LIMIT: Duration = Duration::from_ms(20);
-/// How long the engine may take to forget its tasks.
+/// The time limit for the engine to forget its tasks.
 pub const CLEAR_LIMIT: Duration = Duration::from_ms(20);
-/// How long a task may take.
+/// The time limit of a task.
 pub const TASK_LIMIT: Duration = Duration::from_secs(60);
 
 /// CMD46, during which no data of another task passes.
@@ -72,7 +72,7 @@ impl<H: HostController> Mmc<H> {
         let oldest = self.cqe.as_ref().and_then(|cqe| cqe.tasks.first());
         let tasks = match oldest {
             Some(oldest) if matches!(state, State::On) && !names_some && !names_direct => {
-                TaskSet::of(task_of(oldest)) // [failure-marks-a-task]
+                TaskSet::of(task_of(oldest)) // so some task comes nearer to its end
             }
             _ => tasks,
         };
@@ -94,7 +94,7 @@ impl<H: HostController> Mmc<H> {
             State::Changing(_) | State::Off => return false,
         };
         if failure.cause == Cause::Host(HostError::Damaged) {
-            self.retune_needed = self.controller.is_tuned(); // [damage-forces-tuning]
+            self.retune_needed = self.controller.is_tuned(); // data or a response came damaged
         }
         if tasks.contains(DIRECT) {
             self.end_direct(DirectEnd::Failed(failure));
@@ -255,7 +255,7 @@ impl<H: HostController> Mmc<H> {
     fn engine_cleared(&mut self, now: Instant) {
         debug_assert!(self.is_recovering(), "an engine is cleared outside of a recovery");
         if self.decide_tasks() {
-            self.change().next(Step::Reset, now); // [reset-before-last-try]
+            self.change().next(Step::Reset, now); // before the last try
         } else {
             self.set_engine_state(State::On);
         }

@@ -1,4 +1,4 @@
-//! The deferred work for the engine, one step at a time.
+//! Deferred work for the engine, one step at a time.
 
 use crate::block::act::ActKind;
 use crate::block::claim::{Phase, REQUEST_LIMIT};

@@ -140,7 +140,7 @@ impl<H: HostController> Mmc<H> {
             }
             Err(error) => {
                 let failure = Failure { part: Part::Command, cause: Cause::Host(error) };
-                self.reset_engine_after(Some(failure), now); // [damage-forces-tuning]
+                self.reset_engine_after(Some(failure), now); // data or a response came damaged
             }
         }
     }
@@ -159,7 +159,8 @@ impl<H: HostController> Mmc<H> {
                 let _ = self.decide_tasks();
                 if overdue {
                     let flush = self.exclusive.expect("flush whose direct command was late");
-                    self.retire(flush, status::Status::Timeout, Context::Thread); // [overdue-operation-ends]
+                    // An operation that exceeded its limit is not tried again.
+                    self.retire(flush, status::Status::Timeout, Context::Thread);
                 }
             }
             Aim::Switch(Some(failure)) => self.fail_first(failure),

@@ -6,7 +6,7 @@ use crate::command::Direction;
 use crate::exchange::{Exchange, Failure};
 use blockyard::time::{Duration, Instant};
 
-/// How the engine is turned on or off, or recovered.
+/// A change of the engine: it is turned on or off, or recovered.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::block) struct Change {
     pub(in crate::block) step: Step,
@@ -22,19 +22,18 @@ pub(in crate::block) struct Change {
 /// The purpose of a change.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::block) enum Aim {
-    /// The engine goes on or off. Holds the reason where the card's queue does not go on.
+    /// The engine is turned on or off. Holds the reason where the card's queue is not turned on.
     Switch(Option<Failure>),
-    /// Something failed, and the engine is to go on.
+    /// Something failed, and the engine is to continue.
     Recovery(Recovery),
 }
 
-/// What is known while the engine is recovered. All four combinations occur.
+/// The knowledge gathered while the engine is recovered. All four combinations occur.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::block) struct Recovery {
     /// The card may have reported a failure of any task that was noted as done ([suspect-tasks-redone]).
     pub(in crate::block) distrusts: bool,
-    /// A flush has used up its time: a card that is still busy with it gets no more
-    /// ([overdue-operation-ends]).
+    /// A flush has used up its time: a card that is still busy with it gets no more.
     pub(in crate::block) overdue: bool,
 }
 

@@ -9,7 +9,7 @@ use blockyard::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotDirect;
 
-/// How a direct command ended.
+/// The end of a direct command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectEnd {
     /// The card has done it.

@@ -15,7 +15,7 @@ pub(in crate::block) struct Cqe {
     pub(in crate::block) must_queue_before_tuning: bool,
 }
 
-/// Whether the engine has the bus.
+/// The state of the engine: whether it has the bus.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::block) enum State {
     /// The bus is free, and the card's queue is off.

@@ -163,7 +163,7 @@ fn engine_is_on(policy: HostPolicy) -> usize {
 #[test]
 fn no_error_of_background_operations_fails_or_repeats_the_request() {
     for policy in every_policy() {
-        // [background-failure-not-reported]. An engine is turned on first, by a command and a CMD13.
+        // An engine is turned on first, by a command and a CMD13.
         let first = if policy.pipeline == Pipeline::Cqe { engine_is_on(policy) } else { 1 };
         for at in first..first + 10 {
             for fault in [

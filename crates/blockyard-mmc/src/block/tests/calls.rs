@@ -1,4 +1,4 @@
-//! The immediate effect of each call of the driver: it lets time pass, and says what an act moves.
+//! Calls of the driver: each lets time pass, and reports the bytes that an act moves.
 
 use super::*;
 use crate::block::claim::Watch;
@@ -45,7 +45,7 @@ fn bytes_of(bench: &Bench, kind: ActKind) -> Vec<(u64, u32)> {
 
 #[test]
 fn an_act_tells_the_bytes_of_its_request_or_transfer() {
-    // A read that fails after 3 sectors goes on behind them.
+    // A read that fails after 3 sectors continues behind them.
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Serial, BusyDetect::Hardware));
     bench.script().faults.insert(0, Fault::Error(Part::Data, HostError::Damaged, 3));
     bench.reads(1);

@@ -28,7 +28,7 @@ fn discarding() -> Bench {
 }
 
 /// Returns what the check says once `change` has violated an invariant.
-fn said(mut bench: Bench, change: fn(&mut Mmc<Scripted>)) -> String {
+fn broken_rule(mut bench: Bench, change: fn(&mut Mmc<Scripted>)) -> String {
     bench.mmc().self_check();
     change(bench.mmc());
     let said = catch_unwind(AssertUnwindSafe(|| bench.mmc().self_check()));
@@ -68,7 +68,7 @@ fn the_check_names_the_invariant_that_is_violated() {
             "[exclusive-waits-for-idle]",
         ),
     ] {
-        let said = said(bench(), change);
+        let said = broken_rule(bench(), change);
         assert!(said.contains(expected), "{expected}: {said}");
     }
 }

@@ -1,4 +1,4 @@
-//! Each fault is counted, and counted once.
+//! Counts of errors: each error is counted once.
 
 use super::*;
 use crate::command::status::Status as CardStatus;

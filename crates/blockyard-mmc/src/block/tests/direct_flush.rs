@@ -60,7 +60,7 @@ fn a_flush_that_fails_as_a_direct_command_is_done_without_the_engine() {
     }
 }
 
-/// A direct flush that exceeds its time limit is not retried ([overdue-operation-ends]): the card is
+/// A direct flush that exceeds its time limit is not retried: the card is
 /// reset, and the flush ends.
 #[test]
 fn a_direct_flush_ends_at_its_limit() {
@@ -75,7 +75,10 @@ fn a_direct_flush_ends_at_its_limit() {
         bench.submit([FLUSH]);
         bench.settle();
         assert_eq!((bench.ended[&900], bench.script().resets), (status, resets), "{takes:?}");
-        assert!(bench.now < Instant::ZERO + seconds(30) + us(20_000), "[overdue-operation-ends]");
+        assert!(
+            bench.now < Instant::ZERO + seconds(30) + us(20_000),
+            "an overdue operation is not tried again"
+        );
         assert!(count_switches(&bench) <= before + 1, "the flush was sent again");
         // The reset loses the cache's content, which one more flush reports ([reset-loss-fails-flush]).
         bench.script().busy = us(100);

@@ -23,7 +23,7 @@ fn every_policy_survives_an_error_at_any_part_of_any_mmc_request() {
 }
 
 /// Returns the transfers, the resets and the end of a request that fails in the same way each time.
-fn hopeless(bio: Bio, fault: Fault) -> (Vec<Opcode>, u32, Status) {
+fn fail_every_try(bio: Bio, fault: Fault) -> (Vec<Opcode>, u32, Status) {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::TwoSlotFull, BusyDetect::Hardware));
     bench.script().bad_sector = Some((bio.sector + 2, Some(fault), Some(fault)));
     bench.submit([bio]);
@@ -34,11 +34,11 @@ fn hopeless(bio: Bio, fault: Fault) -> (Vec<Opcode>, u32, Status) {
     (commands, bench.script().resets, status)
 }
 
-/// [retries-bounded], [reset-before-last-try].
+/// [retries-bounded].
 #[test]
 fn a_failed_command_is_retried_five_times_with_a_reset_before_the_last() {
     let fault = Fault::Error(Part::Command, HostError::Timeout, 0);
-    let (commands, resets, status) = hopeless(Bio::write(0, 8, 0), fault);
+    let (commands, resets, status) = fail_every_try(Bio::write(0, 8, 0), fault);
     assert_eq!(commands, [Opcode::WriteMultiple; 6]);
     assert_eq!((resets, status), (1, Status::Timeout));
 }
@@ -46,7 +46,7 @@ fn a_failed_command_is_retried_five_times_with_a_reset_before_the_last() {
 #[test]
 fn a_data_error_leaves_two_tries() {
     let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
-    let (commands, resets, status) = hopeless(Bio::write(0, 8, 0), fault);
+    let (commands, resets, status) = fail_every_try(Bio::write(0, 8, 0), fault);
     assert_eq!(commands, [Opcode::WriteMultiple; 3]);
     assert_eq!((resets, status), (1, Status::IoError));
 }
@@ -54,7 +54,7 @@ fn a_data_error_leaves_two_tries() {
 #[test]
 fn a_failed_read_is_read_by_sectors_up_to_the_bad_one() {
     let fault = Fault::Error(Part::Data, HostError::Damaged, 0);
-    let (commands, resets, status) = hopeless(Bio::read(0, 8, 0), fault);
+    let (commands, resets, status) = fail_every_try(Bio::read(0, 8, 0), fault);
     let mut expected = vec![Opcode::ReadMultiple; 3];
     expected.extend([Opcode::ReadSingle; 2 + 2]);
     assert_eq!((commands, resets, status), (expected, 1, Status::IoError));
@@ -300,7 +300,6 @@ fn stray_events_are_counted_and_change_nothing() {
     assert_eq!(bench.mmc().counts().strays, 2);
 }
 
-/// [failed-read-reports-prefix].
 #[test]
 fn the_good_part_of_a_failed_read_is_reported_as_done() {
     let damaged = Fault::Error(Part::Data, HostError::Damaged, 0);

@@ -1,4 +1,4 @@
-//! Each event of the command queue engine in each state of the engine.
+//! Events of the command queue engine, in each of its states.
 
 use super::*;
 use crate::block::slot::Slot;
@@ -184,7 +184,7 @@ fn a_named_task_in_the_first_slot_is_marked_although_it_is_not_the_oldest() {
     assert!(matches!(bench.mmc().slots[order[0].index()].mark, Mark::None));
 }
 
-/// [failure-marks-a-task]: a direct command that is under way but not named has not failed.
+/// A direct command that is under way but not named has not failed.
 #[test]
 fn a_failure_without_a_name_is_not_the_direct_commands() {
     for (names, marked) in [(0, "f---"), (1 << 31, "----")] {

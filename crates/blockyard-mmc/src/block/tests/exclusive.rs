@@ -56,10 +56,7 @@ fn each_operation_sends_its_commands() {
                 .filter(|(command, _)| matches!(**command, Opcode::Switch | Opcode::Erase));
             let busy_ends = expected.iter().filter(|(index, _)| matches!(index, 6 | 38)).count();
             assert!(ends.clone().count() >= busy_ends, "{policy:?}");
-            assert!(
-                ends.into_iter().all(|(_, next)| *next == Opcode::SendStatus),
-                "[exclusive-asks-status] {policy:?}"
-            );
+            assert!(ends.into_iter().all(|(_, next)| *next == Opcode::SendStatus), "{policy:?}");
         }
     }
 }
@@ -203,7 +200,7 @@ fn a_card_is_reset_after_the_limit_of_an_operation_and_not_before() {
                 assert_eq!((bench.ended[&1], bench.script().resets), (Status::Ok, resets));
                 assert!(
                     bench.now < Instant::ZERO + limit + Duration::from_secs(11),
-                    "[overdue-operation-ends]"
+                    "an overdue operation is not tried again"
                 );
             }
         }
@@ -235,7 +232,6 @@ fn an_error_at_any_command_repeats_the_operation_from_its_first_command() {
     }
 }
 
-/// [exclusive-asks-status].
 #[test]
 fn a_failed_switch_shows_in_the_status_after_busy_and_is_retried_five_times() {
     for busy in EVERY_BUSY {

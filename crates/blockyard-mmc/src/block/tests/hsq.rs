@@ -17,8 +17,8 @@ fn most_held(limit: HsqLimit, limit_off_by_one: bool, bios: impl Iterator<Item =
     bench.most_held
 }
 
-/// Returns 40 requests of `sectors`, none beside another.
-fn forty(op: Op, sectors: u32) -> impl Iterator<Item = Bio> {
+/// Returns 40 requests of `sectors`, none next to another.
+fn forty_requests(op: Op, sectors: u32) -> impl Iterator<Item = Bio> {
     (0..40).map(move |at| Bio::new(op, 100 * at, sectors, at))
 }
 
@@ -27,16 +27,22 @@ fn the_limit_holds_with_and_without_its_off_by_one() {
     for (limit, off_by_one, expected) in
         [(2, true, 3), (2, false, 2), (5, true, 6), (5, false, 5), (1, false, 1)]
     {
-        let held = most_held(HsqLimit::Fixed(limit), off_by_one, forty(Op::Read, 8));
+        let held = most_held(HsqLimit::Fixed(limit), off_by_one, forty_requests(Op::Read, 8));
         assert_eq!(held, expected, "limit {limit}, off by one: {off_by_one}");
     }
     let dynamic = HsqLimit::Dynamic;
     // Two writes must wait when one is sent while another is still being completed. With room for two requests in
     // all, the limit never sees two writes.
-    assert_eq!([true, false].map(|keep| most_held(dynamic, keep, forty(Op::Write, 8))), [6, 2]);
-    assert_eq!([true, false].map(|keep| most_held(dynamic, keep, forty(Op::Read, 8))), [3, 2]);
     assert_eq!(
-        most_held(dynamic, true, forty(Op::Write, 16)),
+        [true, false].map(|keep| most_held(dynamic, keep, forty_requests(Op::Write, 8))),
+        [6, 2]
+    );
+    assert_eq!(
+        [true, false].map(|keep| most_held(dynamic, keep, forty_requests(Op::Read, 8))),
+        [3, 2]
+    );
+    assert_eq!(
+        most_held(dynamic, true, forty_requests(Op::Write, 16)),
         3,
         "only writes of 4096 bytes count"
     );

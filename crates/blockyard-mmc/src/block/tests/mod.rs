@@ -390,7 +390,7 @@ impl Bench {
         self.mmc().self_check();
         self.look_for_work();
         self.most_held = self.most_held.max(self.mmc().slots_in_use);
-        // What deferred work takes up may let the thread start the next request at once.
+        // What deferred work takes up may let the thread start the next request immediately.
         for (at, context) in CONTEXTS.into_iter().enumerate().chain([(0, CONTEXTS[0])]) {
             if self.running[at].is_none()
                 && let Some(act) = self.mmc().begin(context, now)

@@ -59,7 +59,7 @@ fn ready_writes_go_in_one_pack_with_one_start_and_one_busy_time() {
         assert_eq!(bench.count(ActKind::Start), packs.len());
         assert_eq!((bench.count(ActKind::Prepare), bench.count(ActKind::Post)), (40, 40));
         let order: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
-        assert!(order.is_sorted(), "[pack-keeps-order]: {order:?}");
+        assert!(order.is_sorted(), "packs keep the order: {order:?}");
         assert_eq!(bench.mmc().counts(), Counts::default());
     }
 }
@@ -282,7 +282,6 @@ fn a_write_after_the_failed_entry_does_not_succeed_when_the_card_is_removed() {
     }
 }
 
-/// [pack-keeps-order].
 #[test]
 fn a_pack_refused_in_an_interrupt_keeps_its_order() {
     for order in [HsqOrder::Fifo, HsqOrder::TagWalk] {
@@ -302,7 +301,7 @@ fn a_pack_refused_in_an_interrupt_keeps_its_order() {
         bench.all_ended_with(Status::Ok, 20);
         assert!(bench.mmc().counts().not_now > 0);
         let order: Vec<_> = bench.spans().iter().filter_map(|span| span.sector).collect();
-        assert!(order.is_sorted(), "{order:?}");
+        assert!(order.is_sorted(), "packs keep the order: {order:?}");
     }
 }
 

@@ -236,7 +236,7 @@ fn tasks_done_during_a_recovery_are_repeated_if_the_card_reports_a_failure() {
 
 /// Returns the tries of a one-sector read and of a write whose transfers always fail with `fault`, the resets, and
 /// the final statuses.
-fn hopeless(bio: Bio, fault: Fault) -> (Vec<u16>, u32, Status) {
+fn fail_every_try(bio: Bio, fault: Fault) -> (Vec<u16>, u32, Status) {
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().bad_sector =
         Some((bio.sector + u64::from(bio.sectors) - 1, Some(fault), Some(fault)));
@@ -257,7 +257,7 @@ fn a_task_that_always_fails_is_tried_as_often_as_a_transfer() {
         // The read continues by sectors up to the bad one, the last.
         (Bio::read(0, 4, 0), error(Part::Data), [vec![4; 3], vec![1; 5]].concat(), Status::Timeout),
     ] {
-        assert_eq!(hopeless(bio, fault), (tasks, 1, status), "{bio:?} {fault:?}");
+        assert_eq!(fail_every_try(bio, fault), (tasks, 1, status), "{bio:?} {fault:?}");
     }
 }
 
@@ -265,11 +265,11 @@ fn a_task_that_always_fails_is_tried_as_often_as_a_transfer() {
 fn a_failure_without_a_task_is_the_oldest_tasks() {
     for part in [Part::Announce, Part::Stop] {
         let bio = Bio::write(0, 8, 0);
-        let (tasks, resets, status) = hopeless(bio, error(part));
+        let (tasks, resets, status) = fail_every_try(bio, error(part));
         let tries = if part == Part::Announce { 6 } else { 3 };
         assert_eq!((tasks.len(), resets, status), (tries, 1, Status::Timeout), "{part:?}");
     }
-    // [failure-marks-a-task]: the first task that fails is not the oldest. The oldest is marked and loses a try.
+    // The first task that fails is not the oldest. The oldest is marked and loses a try.
     let mut bench = Bench::new(HostPolicy::new(Pipeline::Cqe, BusyDetect::Hardware));
     bench.script().engine.access.insert(0, us(5000));
     let fault = error(Part::Announce);

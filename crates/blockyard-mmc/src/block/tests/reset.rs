@@ -1,4 +1,4 @@
-//! Checks of the card after a reset ([returned-card-is-checked]): the same card with a new address or with fewer
+//! Checks of the card after a reset: the same card with a new address or with fewer
 //! features on, or another card.
 
 use super::*;

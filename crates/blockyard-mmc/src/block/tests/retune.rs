@@ -34,7 +34,6 @@ fn thread_if(is: bool) -> Context {
     if is { Context::Thread } else { Context::Deferred }
 }
 
-/// [damage-forces-tuning].
 #[test]
 fn damaged_data_is_retried_on_a_tuned_bus_and_late_data_is_not() {
     for (error, retunes) in [(HostError::Damaged, 1), (HostError::Timeout, 0)] {

@@ -1,4 +1,4 @@
-//! The ends of identification: how often it tries and starts over, and which answers it refuses.
+//! The ends of identification: its tries, its new starts, and the answers that it refuses.
 
 use super::super::machine::Found;
 use super::super::moves::Move;
@@ -15,7 +15,7 @@ fn asked_in_vain(mut slot: Slot, host: &HostCapabilities) -> (usize, Failure) {
     (asked, failure)
 }
 
-/// [identification-ends]: each command three times, and the whole three times; three times more after each mode and
+/// Each command three times, and the whole three times; three times more after each mode and
 /// each voltage that was given up.
 #[test]
 fn a_command_without_answer_is_tried_as_often_as_stated() {

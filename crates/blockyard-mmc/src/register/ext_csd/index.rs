@@ -13,18 +13,18 @@ pub const POWER_OFF_NOTIFICATION: u16 = 34;
 pub const PACKED_FAILURE_INDEX: u16 = 35;
 /// Whether, and how, the last packed command failed.
 pub const PACKED_COMMAND_STATUS: u16 = 36;
-/// What R1's exception bit stands for; two bytes.
+/// The meaning of R1's exception bit; two bytes.
 pub const EXCEPTION_EVENTS_STATUS: u16 = 54;
 /// Which events set that bit; two bytes.
 pub const EXCEPTION_EVENTS_CTRL: u16 = 56;
 /// 0: sectors of 512 bytes; 1: of 4 KiB.
-pub const DATA_SECTOR_SIZE: u16 = 61;
+pub(crate) const DATA_SECTOR_SIZE: u16 = 61;
 /// Sizes of the general purpose partitions; four times three bytes.
-pub const GP_SIZE_MULT: u16 = 143;
+pub(crate) const GP_SIZE_MULT: u16 = 143;
 /// Bit 0: the partitions are as they will stay.
-pub const PARTITION_SETTING_COMPLETED: u16 = 155;
+pub(crate) const PARTITION_SETTING_COMPLETED: u16 = 155;
 /// Bit 0: partitions; bit 1: they can be enhanced; bit 2: extended attributes.
-pub const PARTITIONING_SUPPORT: u16 = 160;
+pub(crate) const PARTITIONING_SUPPORT: u16 = 160;
 /// Bit 0 turns high priority interrupts on.
 pub const HPI_MGMT: u16 = 161;
 /// Bit 0: the host starts background operations; bit 1: the device does.
@@ -35,16 +35,14 @@ pub const BKOPS_START: u16 = 164;
 pub const SANITIZE_START: u16 = 165;
 /// Bit 2: reliable writes of any length.
 pub const WR_REL_PARAM: u16 = 166;
-/// Which partitions keep old data if power is lost during a write.
-pub const WR_REL_SET: u16 = 167;
 /// Size of the RPMB partition in units of 128 KiB.
-pub const RPMB_SIZE_MULT: u16 = 168;
+pub(crate) const RPMB_SIZE_MULT: u16 = 168;
 /// Bit 0: erase groups are those of HC_ERASE_GRP_SIZE.
 pub const ERASE_GROUP_DEF: u16 = 175;
 /// Bits 2:0: the partition that commands reach; 5:3: the one to boot from.
 pub const PARTITION_CONFIG: u16 = 179;
-/// What erased sectors read as.
-pub const ERASED_MEM_CONT: u16 = 181;
+/// Value that erased sectors read as.
+pub(crate) const ERASED_MEM_CONT: u16 = 181;
 /// Width, edges and strobe of the bus; write-only.
 pub const BUS_WIDTH: u16 = 183;
 /// Bit 0: enhanced strobe.
@@ -56,73 +54,43 @@ pub const POWER_CLASS: u16 = 187;
 /// Revision of the register.
 pub const EXT_CSD_REV: u16 = 192;
 /// Revision of the CSD.
-pub const CSD_STRUCTURE: u16 = 194;
+pub(crate) const CSD_STRUCTURE: u16 = 194;
 /// Timings the device has.
 pub const DEVICE_TYPE: u16 = 196;
-/// How long an interrupt takes, in units of 10 ms.
-pub const OUT_OF_INTERRUPT_TIME: u16 = 198;
-/// How long a change of partition takes, in units of 10 ms.
-pub const PARTITION_SWITCH_TIME: u16 = 199;
+/// Time of an interrupt, in units of 10 ms.
+pub(crate) const OUT_OF_INTERRUPT_TIME: u16 = 198;
 /// Sectors of the user area; four bytes.
 pub const SEC_COUNT: u16 = 212;
-/// How long falling asleep and waking take, 100 ns times a power of two.
-pub const S_A_TIMEOUT: u16 = 217;
 /// Erase groups in a write-protect group.
-pub const HC_WP_GRP_SIZE: u16 = 221;
+pub(crate) const HC_WP_GRP_SIZE: u16 = 221;
 /// Sectors of a reliable write.
 pub const REL_WR_SEC_C: u16 = 222;
-/// How long the erase of a group takes, in units of 300 ms.
+/// Time of the erase of a group, in units of 300 ms.
 pub const ERASE_TIMEOUT_MULT: u16 = 223;
 /// Erase group in units of 512 KiB.
 pub const HC_ERASE_GRP_SIZE: u16 = 224;
-/// Super page: 512 bytes times a power of two.
-pub const ACC_SIZE: u16 = 225;
 /// Size of each boot partition in units of 128 KiB.
 pub const BOOT_SIZE_MULT: u16 = 226;
 /// Secure trim takes this many times an erase.
-pub const SEC_TRIM_MULT: u16 = 229;
+pub(crate) const SEC_TRIM_MULT: u16 = 229;
 /// Secure erase takes this many times an erase.
-pub const SEC_ERASE_MULT: u16 = 230;
+pub(crate) const SEC_ERASE_MULT: u16 = 230;
 /// Trim, secure erase, sanitize.
 pub const SEC_FEATURE_SUPPORT: u16 = 231;
-/// How long a trim of a group takes, in units of 300 ms.
+/// Time of a trim of a group, in units of 300 ms.
 pub const TRIM_MULT: u16 = 232;
-/// Bit 0: the cache is flushed in order.
-pub const CACHE_FLUSH_POLICY: u16 = 240;
 /// Sectors of an interrupted write that are good; four bytes.
 pub const CORRECTLY_PRG_SECTORS_NUM: u16 = 242;
-/// How urgent background operations are.
+/// Urgency of background operations.
 pub const BKOPS_STATUS: u16 = 246;
-/// How long a notified power-off takes, in units of 10 ms.
-pub const POWER_OFF_LONG_TIME: u16 = 247;
-/// How long a switch takes, in units of 10 ms.
-pub const GENERIC_CMD6_TIME: u16 = 248;
+/// Time of a switch, in units of 10 ms.
+pub(crate) const GENERIC_CMD6_TIME: u16 = 248;
 /// Size of the cache in units of 1 Kibit; four bytes.
 pub const CACHE_SIZE: u16 = 249;
-/// Eight bytes of the maker's.
-pub const FIRMWARE_VERSION: u16 = 254;
-/// 4 KiB times a power of two, counted from 1.
-pub const OPTIMAL_TRIM_UNIT_SIZE: u16 = 264;
-/// In units of 4 KiB.
-pub const OPTIMAL_WRITE_SIZE: u16 = 265;
-/// In units of 4 KiB.
-pub const OPTIMAL_READ_SIZE: u16 = 266;
-/// How many spare blocks are used up.
-pub const PRE_EOL_INFO: u16 = 267;
-/// Life used, in tenths.
-pub const DEVICE_LIFE_TIME_EST_TYP_A: u16 = 268;
-/// Life used, in tenths.
-pub const DEVICE_LIFE_TIME_EST_TYP_B: u16 = 269;
 /// Depth of the command queue less 1.
 pub const CMDQ_DEPTH: u16 = 307;
 /// Bit 0: there is a command queue.
 pub const CMDQ_SUPPORT: u16 = 308;
-/// Bit 0: cache barriers.
-pub const BARRIER_SUPPORT: u16 = 486;
-/// Contexts.
-pub const CONTEXT_CAPABILITIES: u16 = 496;
-/// Bit 0: writes can be tagged.
-pub const DATA_TAG_SUPPORT: u16 = 499;
 /// Most writes in a packed command.
 pub const MAX_PACKED_WRITES: u16 = 500;
 /// Most reads in a packed command.
@@ -131,8 +99,6 @@ pub const MAX_PACKED_READS: u16 = 501;
 pub const BKOPS_SUPPORT: u16 = 502;
 /// Bit 0: high priority interrupts; bit 1: by CMD12.
 pub const HPI_FEATURES: u16 = 503;
-/// Command sets.
-pub const S_CMD_SET: u16 = 504;
 
 /// CMD6 can write the bytes that a host switches.
 const _: () = {

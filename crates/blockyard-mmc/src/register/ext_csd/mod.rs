@@ -27,19 +27,17 @@ pub struct ExtCsd {
 /// Revisions of the standard, as EXT_CSD_REV counts them.
 pub mod revision {
     /// eMMC 4.2.
-    pub const V4_2: u8 = 2;
+    pub(crate) const V4_2: u8 = 2;
     /// eMMC 4.3.
-    pub const V4_3: u8 = 3;
+    pub(crate) const V4_3: u8 = 3;
     /// eMMC 4.4.
-    pub const V4_4: u8 = 4;
+    pub(crate) const V4_4: u8 = 4;
     /// eMMC 4.41.
     pub const V4_41: u8 = 5;
     /// eMMC 4.5 and 4.51.
-    pub const V4_5: u8 = 6;
-    /// eMMC 5.0 and 5.01.
-    pub const V5_0: u8 = 7;
+    pub(crate) const V4_5: u8 = 6;
     /// eMMC 5.1 and 5.1A.
-    pub const V5_1: u8 = 8;
+    pub(crate) const V5_1: u8 = 8;
 }
 
 /// DEVICE_TYPE (196): timings beyond the basic one, as a set of bits. All eight have a name, used or not.
@@ -52,17 +50,15 @@ impl DeviceType {
     /// High speed at 52 MHz.
     pub const HS_52: u8 = 1 << 1;
     /// High speed at 52 MHz, both edges, at 1.8 or 3 V.
-    pub const DDR_1V8: u8 = 1 << 2;
-    /// High speed at 52 MHz, both edges, at 1.2 V.
-    pub const DDR_1V2: u8 = 1 << 3;
+    pub(crate) const DDR_1V8: u8 = 1 << 2;
     /// HS200 at 1.8 V.
-    pub const HS200_1V8: u8 = 1 << 4;
+    pub(crate) const HS200_1V8: u8 = 1 << 4;
     /// HS200 at 1.2 V.
-    pub const HS200_1V2: u8 = 1 << 5;
+    pub(crate) const HS200_1V2: u8 = 1 << 5;
     /// HS400 at 1.8 V.
-    pub const HS400_1V8: u8 = 1 << 6;
+    pub(crate) const HS400_1V8: u8 = 1 << 6;
     /// HS400 at 1.2 V.
-    pub const HS400_1V2: u8 = 1 << 7;
+    pub(crate) const HS400_1V2: u8 = 1 << 7;
 
     /// Returns whether any of `bits` is set.
     #[must_use]
@@ -71,7 +67,7 @@ impl DeviceType {
     }
 }
 
-/// How the operation that keeps a device busy is interrupted (high priority interrupt).
+/// The command that interrupts the operation that keeps a device busy (high priority interrupt).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hpi {
     /// By CMD13 with its lowest bit set.
@@ -117,7 +113,7 @@ pub struct SecureFeatures(pub u8);
 
 impl SecureFeatures {
     /// Secure erase and secure trim. Deprecated in 4.5 in favour of sanitize.
-    pub const SECURE_ERASE: u8 = 1 << 0;
+    pub(crate) const SECURE_ERASE: u8 = 1 << 0;
     /// Trim, and with it secure trim where there is secure erase.
     pub const TRIM: u8 = 1 << 4;
     /// Sanitize.
@@ -186,7 +182,7 @@ impl ExtCsd {
 
     /// DEVICE_TYPE (196): returns the timings beyond the basic one.
     #[must_use]
-    pub fn device_type(&self) -> DeviceType {
+    pub(crate) fn device_type(&self) -> DeviceType {
         let known = match self.revision() {
             0..=3 => 0x03,
             4..=5 => 0x0f,
@@ -198,7 +194,7 @@ impl ExtCsd {
 
     /// STROBE_SUPPORT (184): returns whether HS400 works with enhanced strobe, and so without tuning.
     #[must_use]
-    pub fn enhanced_strobe(&self) -> bool {
+    pub(crate) fn enhanced_strobe(&self) -> bool {
         self.bits_since(revision::V5_1, index::STROBE_SUPPORT) & 1 != 0
     }
 
@@ -250,7 +246,7 @@ impl ExtCsd {
 
     /// HPI_MGMT (161): returns whether interrupting is on.
     #[must_use]
-    pub fn hpi_on(&self) -> bool {
+    pub(crate) fn hpi_on(&self) -> bool {
         self.bits_since(revision::V4_41, index::HPI_MGMT) & 1 != 0
     }
 
@@ -262,7 +258,7 @@ impl ExtCsd {
 
     /// BKOPS_EN (163), bit 0: returns whether the host promises to start them. It can be set once only.
     #[must_use]
-    pub fn bkops_by_host(&self) -> bool {
+    pub(crate) fn bkops_by_host(&self) -> bool {
         self.bits_since(revision::V4_41, index::BKOPS_EN) & 1 != 0
     }
 
@@ -289,7 +285,7 @@ impl ExtCsd {
 
     /// EXCEPTION_EVENTS_CTRL (56), bit 3: returns whether the device reports packed commands that failed.
     #[must_use]
-    pub fn packed_events_on(&self) -> bool {
+    pub(crate) fn packed_events_on(&self) -> bool {
         let on = self.bits_since(revision::V4_5, index::EXCEPTION_EVENTS_CTRL);
         ExceptionEvents(u16::from(on)).has(ExceptionEvents::PACKED_FAILURE)
     }
@@ -325,7 +321,7 @@ impl ExtCsd {
 
     /// ERASED_MEM_CONT (181): returns whether erased and trimmed sectors read as ones, not as zeroes.
     #[must_use]
-    pub const fn erased_reads_as_ones(&self) -> bool {
+    pub(crate) const fn erased_reads_as_ones(&self) -> bool {
         self.byte(index::ERASED_MEM_CONT) & 1 != 0
     }
 
@@ -340,7 +336,7 @@ impl ExtCsd {
     /// Returns whether `other` is of the same device: the fields that never change agree. A host that reads
     /// the register again after a change of mode thus checks that it reads well.
     #[must_use]
-    pub fn same_device(&self, other: &Self) -> bool {
+    pub(crate) fn same_device(&self, other: &Self) -> bool {
         [
             index::CSD_STRUCTURE,
             index::EXT_CSD_REV,

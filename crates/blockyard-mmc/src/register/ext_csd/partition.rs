@@ -76,32 +76,32 @@ impl ExtCsd {
 
     /// PARTITION_SETTING_COMPLETED (155): returns whether they were made.
     #[must_use]
-    pub fn partitions_complete(&self) -> bool {
+    pub(crate) fn partitions_complete(&self) -> bool {
         self.bits_since(revision::V4_41, index::PARTITION_SETTING_COMPLETED) & 1 != 0
     }
 
     /// ERASE_GROUP_DEF (175): returns whether erases go by [`Self::erase_group_sectors`], not by the CSD.
     #[must_use]
-    pub fn erase_group_on(&self) -> bool {
+    pub(crate) fn erase_group_on(&self) -> bool {
         self.bits_since(revision::V4_3, index::ERASE_GROUP_DEF) & 1 != 0
     }
 
     /// HC_ERASE_GRP_SIZE (224): returns the high-capacity erase group in sectors; 0 if there is none.
     #[must_use]
-    pub fn erase_group_sectors(&self) -> u64 {
+    pub(crate) fn erase_group_sectors(&self) -> u64 {
         512 * SECTORS_PER_KIB * u64::from(self.bits_since(revision::V4_3, index::HC_ERASE_GRP_SIZE))
     }
 
     /// HC_WP_GRP_SIZE (221): returns the high-capacity write-protect group in sectors; 0 if there is none.
     #[must_use]
-    pub fn write_protect_group_sectors(&self) -> u64 {
+    pub(crate) fn write_protect_group_sectors(&self) -> u64 {
         u64::from(self.bits_since(revision::V4_3, index::HC_WP_GRP_SIZE))
             * self.erase_group_sectors()
     }
 
     /// DATA_SECTOR_SIZE (61): returns the number of 512-byte sectors in the smallest read or write, 1 or 8.
     #[must_use]
-    pub fn data_sector_sectors(&self) -> u32 {
+    pub(crate) fn data_sector_sectors(&self) -> u32 {
         if self.bits_since(revision::V4_5, index::DATA_SECTOR_SIZE) == 0 { 1 } else { 8 }
     }
 }

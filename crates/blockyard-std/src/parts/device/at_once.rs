@@ -11,7 +11,7 @@ pub trait CarryOut {
     fn carry_out(&mut self, issue: &Issue<'_>) -> Status;
 }
 
-/// A device that takes as many requests as there are tags, and finishes each at once.
+/// A device that takes as many requests as there are tags, and finishes each immediately.
 #[derive(Debug)]
 pub struct AtOnce<C> {
     /// Carries out the requests.

@@ -30,8 +30,10 @@ impl Completions {
 
     /// Gives all requests that succeeded the status that `fail` returns for each.
     pub fn fail(&mut self, fail: impl Fn() -> Status) {
-        let succeeded = |one: &&mut Finished| one.outcome == Outcome::Done(Status::Ok);
-        self.0.iter_mut().filter(succeeded).for_each(|one| one.outcome = Outcome::Done(fail()));
+        self.0
+            .iter_mut()
+            .filter(|one: &&mut Finished| one.outcome == Outcome::Done(Status::Ok))
+            .for_each(|one| one.outcome = Outcome::Done(fail()));
     }
 
     /// Returns a past instant if there is a completion, so that the queue takes it in the same turn.

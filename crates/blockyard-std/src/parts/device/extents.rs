@@ -130,15 +130,11 @@ mod tests {
         let extents = Extents::new(BYTES).expect("a few words of memory should be left");
         let mut model = [false; 301];
         let mut random = 1_u64;
-        let mut next = |below: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) % below
-        };
         for _ in 0..500 {
-            let start = next(BYTES);
-            let len = next(100 * GRANULE_BYTES);
+            let start = draw(&mut random, BYTES);
+            let len = draw(&mut random, 100 * GRANULE_BYTES);
             let bytes = start..(start + len).min(BYTES);
-            let writes = next(2) == 0;
+            let writes = draw(&mut random, 2) == 0;
             for (at, data) in model.iter_mut().enumerate() {
                 let first = at as u64 * GRANULE_BYTES;
                 let granule = first..(first + GRANULE_BYTES).min(BYTES);
@@ -155,11 +151,16 @@ mod tests {
             } else {
                 extents.discarded(bytes)
             }
-            let from = next(BYTES);
+            let from = draw(&mut random, BYTES);
             let first = usize::try_from(from / GRANULE_BYTES).expect("granule of a small disk");
             let alike = model[first..].iter().take_while(|data| **data == model[first]).count();
             let end = ((first + alike) as u64 * GRANULE_BYTES).min(BYTES);
             assert_eq!(extents.run_at(from), (end - from, model[first]));
         }
+    }
+
+    fn draw(random: &mut u64, below: u64) -> u64 {
+        *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (*random >> 33) % below
     }
 }

@@ -85,7 +85,7 @@ pub struct File {
 pub struct Outbox {
     /// I/O for the ring.
     pub begun: RefCell<VecDeque<Begun>>,
-    /// Discards for the thread beside the lane.
+    /// Discards for the lane's second thread.
     pub discards: RefCell<VecDeque<Discard>>,
     ended: RefCell<VecDeque<(u32, io::Result<usize>)>>,
 }
@@ -249,10 +249,10 @@ impl FileDevice {
             transfer.place.keeper().expect("memory with the data of a file's request");
         let block = self.file.block_bytes;
         let cover = self.cover(&bytes);
-        let place_of = |offset: u64| {
-            usize::try_from(lead as u64 + offset - transfer.offset).expect("offset within a buffer")
-        };
-        active.spans.push(keeper.span(place_of(cover.start)..place_of(cover.end)));
+        active.spans.push(keeper.span(
+            place_of(lead, transfer.offset, cover.start)
+                ..place_of(lead, transfer.offset, cover.end),
+        ));
         active.keepers.push(keeper);
         debug_assert!(
             cover == bytes || matches!(transfer.place, Place::Buffer { .. }),
@@ -266,13 +266,21 @@ impl FileDevice {
                 usize::try_from(cover.end - bytes.end).expect("offset within a block");
             if kept_behind > 0 {
                 let kept = block_bytes - kept_behind..block_bytes;
-                left.push(Edge { offset: cover.end - block, kept, to: place_of(bytes.end) });
+                left.push(Edge {
+                    offset: cover.end - block,
+                    kept,
+                    to: place_of(lead, transfer.offset, bytes.end),
+                });
             }
             let kept_before =
                 usize::try_from(bytes.start - cover.start).expect("offset within a block");
             if kept_before > 0 {
                 let kept = 0..kept_before;
-                left.push(Edge { offset: cover.start, kept, to: place_of(cover.start) });
+                left.push(Edge {
+                    offset: cover.start,
+                    kept,
+                    to: place_of(lead, transfer.offset, cover.start),
+                });
             }
             let reading = left.pop().expect("edge of a write of partial blocks");
             let scratch = Pages::new(block_bytes)?;
@@ -374,42 +382,13 @@ impl FileDevice {
             result => result,
         };
         match (&mut active.step, result) {
-            (Step::Edges { scratch, left, reading }, Ok(bytes)) => {
-                if bytes < scratch_len(self.file.block_bytes) {
-                    self.file.note_cut(); // [end-is-no-zeroes]
-                    return Some(Outcome::Done(Status::IoError));
-                }
-                let Some(Keeper::Map(pages)) = active.keepers.first() else {
-                    unreachable!("only a buffer has room for the rest of a block")
-                };
-                pages.write_from(reading.to, scratch, reading.kept.clone());
-                match left.pop() {
-                    Some(next) => *reading = next,
-                    None => active.step = Step::Data,
-                }
-                None
-            }
+            (Step::Edges { .. }, Ok(bytes)) => self.take_edge(active, bytes),
             (Step::Data, Ok(0)) if active.op == Op::Read => {
                 self.file.note_cut(); // [end-is-no-zeroes]
                 Some(failed(active, Status::IoError))
             }
             (Step::Data, Ok(0)) => Some(failed(active, Status::IoError)),
-            (Step::Data, Ok(bytes)) => {
-                active.done += bytes as u64;
-                let whole = active.done >= active.bytes.end - active.bytes.start;
-                if !whole && !active.done.is_multiple_of(self.file.block_bytes) {
-                    // Direct I/O ended within a block: at the end of the file, or for lack of space.
-                    if active.op == Op::Read {
-                        self.file.note_cut(); // [end-is-no-zeroes]
-                    }
-                    return Some(failed(active, Status::IoError));
-                }
-                if whole && active.failed_durably.is_some() {
-                    self.note_lost_writes();
-                }
-                let status = active.failed_durably.unwrap_or(Status::Ok);
-                whole.then_some(Outcome::Done(status)) // [short-io-completed]
-            }
+            (Step::Data, Ok(bytes)) => self.take_data(active, bytes),
             (Step::Data, Err(error)) if active.fua && self.file.block_bytes == 1 => {
                 active.fua = false;
                 active.failed_durably = Some(status_of(&error)); // [failed-flush-stays-failed]
@@ -426,23 +405,7 @@ impl FileDevice {
                 let left = left.start + bytes as u64..left.end;
                 self.zero(active, left)
             }
-            (Step::ZeroesWithin { block, left, is_read }, Ok(bytes)) => {
-                let block_bytes = scratch_len(self.file.block_bytes);
-                if bytes < block_bytes {
-                    return Some(Outcome::Done(Status::IoError)); // the file was cut short, or is full
-                }
-                let start = self.cover(left).start;
-                let end = left.end.min(start + self.file.block_bytes);
-                if *is_read {
-                    let left = end..left.end;
-                    return self.zero(active, left);
-                }
-                let within =
-                    |offset: u64| usize::try_from(offset - start).expect("offset within a block");
-                block.zero(within(left.start)..within(end));
-                *is_read = true;
-                None
-            }
+            (Step::ZeroesWithin { .. }, Ok(bytes)) => self.take_zeroed_block(active, bytes),
             (Step::Sync, Ok(_)) => Some(Outcome::Done(match self.has_lost_writes() {
                 true => Status::IoError, // [failed-flush-stays-failed]
                 false => Status::Ok,
@@ -460,6 +423,66 @@ impl FileDevice {
                 Err(error),
             ) => Some(Outcome::Done(status_of(&error))),
         }
+    }
+
+    /// Takes a block at the edge of a request, of which the request has a part. Its rest goes to the buffer.
+    fn take_edge(&mut self, active: &mut Active, bytes: usize) -> Option<Outcome> {
+        let Step::Edges { scratch, left, reading } = &mut active.step else {
+            unreachable!("the step reads an edge")
+        };
+        if bytes < scratch_len(self.file.block_bytes) {
+            self.file.note_cut(); // [end-is-no-zeroes]
+            return Some(Outcome::Done(Status::IoError));
+        }
+        let Some(Keeper::Map(pages)) = active.keepers.first() else {
+            unreachable!("only a buffer has room for the rest of a block")
+        };
+        pages.write_from(reading.to, scratch, reading.kept.clone());
+        match left.pop() {
+            Some(next) => *reading = next,
+            None => active.step = Step::Data,
+        }
+        None
+    }
+
+    /// Takes `bytes` transferred bytes. A short transfer continues behind them ([short-io-completed]).
+    fn take_data(&mut self, active: &mut Active, bytes: usize) -> Option<Outcome> {
+        active.done += bytes as u64;
+        let whole = active.done >= active.bytes.end - active.bytes.start;
+        if !whole && !active.done.is_multiple_of(self.file.block_bytes) {
+            // Direct I/O ended within a block: at the end of the file, or for lack of space.
+            if active.op == Op::Read {
+                self.file.note_cut(); // [end-is-no-zeroes]
+            }
+            return Some(failed(active, Status::IoError));
+        }
+        if whole && active.failed_durably.is_some() {
+            self.note_lost_writes();
+        }
+        let status = active.failed_durably.unwrap_or(Status::Ok);
+        whole.then_some(Outcome::Done(status)) // [short-io-completed]
+    }
+
+    /// Takes a block in which a part becomes zeroes: first its bytes, then the end of its write.
+    fn take_zeroed_block(&mut self, active: &mut Active, bytes: usize) -> Option<Outcome> {
+        let Step::ZeroesWithin { block, left, is_read } = &mut active.step else {
+            unreachable!("the step zeroes a part of a block")
+        };
+        let block_bytes = scratch_len(self.file.block_bytes);
+        if bytes < block_bytes {
+            return Some(Outcome::Done(Status::IoError)); // the file was cut short, or is full
+        }
+        let start = self.cover(left).start;
+        let end = left.end.min(start + self.file.block_bytes);
+        if *is_read {
+            let left = end..left.end;
+            return self.zero(active, left);
+        }
+        let within = [left.start, end]
+            .map(|offset| usize::try_from(offset - start).expect("offset within a block"));
+        block.zero(within[0]..within[1]);
+        *is_read = true;
+        None
     }
 
     /// Continues on a file system that cannot deallocate or zero ranges.
@@ -532,6 +555,10 @@ impl FileDevice {
             }
         }
     }
+}
+
+fn place_of(lead: usize, start: u64, offset: u64) -> usize {
+    usize::try_from(lead as u64 + offset - start).expect("offset within a buffer")
 }
 
 impl Driver for FileDevice {

@@ -1,4 +1,4 @@
-//! A disk in memory. It finishes every request at once, and replies to clients are sent from its memory.
+//! A disk in memory. It finishes every request immediately, and replies to clients are sent from its memory.
 
 use super::at_once::CarryOut;
 use super::extents::Extents;

@@ -23,7 +23,7 @@ pub const FILE_REQUEST_SECTORS: u32 = 1 << 12;
 /// The longest discard or zeroing, in sectors; longer ones are split. A file system locks the file meanwhile, and a thread
 /// that discards has other disks too.
 pub const RANGE_SECTORS_MAX: u32 = 1 << 19;
-/// How much of a memory disk or BTT a lane discards or zeroes in one turn, in sectors: other clients wait meanwhile.
+/// The sectors of a memory disk or BTT that a lane discards or zeroes in one turn: other clients wait meanwhile.
 pub const SLICE_SECTORS: u32 = 1 << 13;
 
 /// Returns the limits of a disk of `size_bytes` without a cache, in blocks of `block_bytes` (1 for none), with reads and

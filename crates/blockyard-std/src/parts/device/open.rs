@@ -84,7 +84,7 @@ impl From<OpenError> for io::Error {
     }
 }
 
-/// How to open a file.
+/// Options for opening a file.
 #[derive(Debug)]
 pub struct How<'a> {
     /// Open the file for reading only.
@@ -93,7 +93,7 @@ pub struct How<'a> {
     pub buffered: bool,
     /// The bells of the lanes, by number.
     pub bells: &'a [Arc<OwnedFd>],
-    /// Claims the file, for writing if set, beside the lock that this module takes. A claim that is refused with
+    /// Claims the file, for writing if set, in addition to the lock that this module takes. A claim that is refused with
     /// [`ErrorKind::ResourceBusy`] is tried again for a while; other errors are ignored.
     pub claim: fn(&OwnedFd, bool) -> io::Result<()>,
     /// Receives reports of damage.
@@ -110,13 +110,11 @@ impl File {
         let How { read_only, buffered, bells, claim, damaged } = how;
         let name = path.display().to_string();
         let access = if read_only { OFlags::RDONLY } else { OFlags::RDWR } | OFlags::CLOEXEC;
-        // Without O_NONBLOCK, opening a pipe would wait for its other end.
-        let open = |flags| rustix::fs::open(path, access | OFlags::NONBLOCK | flags, Mode::empty());
         let refused = |error| match is_taken(error) {
             true => OpenError::Busy(name.clone()),
             false => OpenError::Open(name.clone(), error.into()),
         };
-        let mut fd = open(OFlags::empty()).map_err(refused)?;
+        let mut fd = open_with(path, access, OFlags::empty()).map_err(refused)?;
         let stat = rustix::fs::fstat(&fd).map_err(refused)?;
         let is_block_device = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => false,
@@ -127,24 +125,20 @@ impl File {
         // with O_EXCL, which mounts respect; its `flock` belongs to udev.
         if is_block_device && !read_only {
             // The kernel claims a block device only in `open`.
-            let alone = patiently(|| open(OFlags::EXCL)).map_err(refused)?;
+            let alone =
+                retry_while_held(|| open_with(path, access, OFlags::EXCL)).map_err(refused)?;
             if rustix::fs::fstat(&alone).map_err(refused)?.st_rdev != stat.st_rdev {
                 let words = "another device has taken its place";
                 return Err(OpenError::Open(name, io::Error::other(words))); // [path-opened-once]
             }
             fd = alone;
         }
-        let lock = || match read_only || is_block_device {
-            true => Ok(()),
-            false => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
-        };
-        let claim = || match claim(&fd, !read_only) {
-            Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
-            _ => lock(),
-        };
         // On a file system without locks, no other process can hold one.
-        if let Err(error) = patiently(claim)
-            && is_taken(error)
+        if let Err(error) = retry_while_held(|| match claim(&fd, !read_only) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => Err(Errno::BUSY),
+            _ if read_only || is_block_device => Ok(()),
+            _ => rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive),
+        }) && is_taken(error)
         {
             return Err(refused(error));
         }
@@ -246,13 +240,12 @@ impl File {
     /// Returns the length in bytes of the run of data or hole at `offset`, and whether it is data.
     pub fn run_at(&self, offset: u64) -> (u64, bool) {
         let to_end = self.size_bytes - offset;
-        let seek = |from| rustix::fs::seek(&self.fd, from);
         if self.is_block_device {
             return (to_end, true);
         }
-        match seek(SeekFrom::Data(offset)) {
+        match rustix::fs::seek(&self.fd, SeekFrom::Data(offset)) {
             Ok(data) if data > offset => ((data - offset).min(to_end), false),
-            Ok(_) => match seek(SeekFrom::Hole(offset)) {
+            Ok(_) => match rustix::fs::seek(&self.fd, SeekFrom::Hole(offset)) {
                 Ok(hole) if hole > offset => ((hole - offset).min(to_end), true),
                 _ => (to_end, true),
             },
@@ -285,6 +278,11 @@ impl File {
     }
 }
 
+/// Opens `path`. Without O_NONBLOCK, opening a pipe would wait for its other end.
+fn open_with(path: &Path, access: OFlags, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, access | OFlags::NONBLOCK | flags, Mode::empty())
+}
+
 /// Returns the block size of direct I/O to `fd` in bytes, or `None` if direct I/O is impossible or its blocks are too
 /// large.
 fn direct_block(fd: &OwnedFd, is_block_device: bool) -> Option<u64> {
@@ -310,7 +308,7 @@ fn is_taken(error: Errno) -> bool {
 }
 
 /// Repeats `take` while another process holds the file, for up to [`DYING`].
-fn patiently<T>(mut take: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+fn retry_while_held<T>(mut take: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     let begun = Instant::now();
     loop {
         match take() {

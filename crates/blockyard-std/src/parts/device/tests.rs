@@ -74,11 +74,13 @@ fn make_every_call(device: impl Device, made: impl FnMut(&'static str)) {
 }
 
 /// Returns the calls that `layer` does not pass to the device below it.
-fn swallowed<D: Device>(layer: impl FnOnce(Probe) -> D) -> Vec<&'static str> {
+fn calls_not_passed_on<D: Device>(layer: impl FnOnce(Probe) -> D) -> Vec<&'static str> {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let below = Arc::clone(&calls);
-    let record = move |call| below.lock().expect("no call panics").push(call);
-    let layer = layer(Recorder::new(Box::new(record), 0));
+    let layer = layer(Recorder::new(
+        Box::new(move |call| below.lock().expect("no call panics").push(call)),
+        0,
+    ));
     let mut swallowed = Vec::new();
     make_every_call(layer, |call| {
         let passed: Vec<_> = calls.lock().expect("no call panics").drain(..).collect();
@@ -95,8 +97,10 @@ fn a_depth_passes_on_every_call_except_budget() {
     for has_budget in [true, false] {
         let depth = Depth::new(2, 4096, 1);
         let shared = Arc::new(SharedDepth { depth, bells: Vec::new() });
-        let limited = |below| Limited::new(below, Arc::clone(&shared), 0, has_budget);
-        assert_eq!(swallowed(limited), ["take_budget", "return_budget"]);
+        assert_eq!(
+            calls_not_passed_on(|below| Limited::new(below, Arc::clone(&shared), 0, has_budget)),
+            ["take_budget", "return_budget"]
+        );
         assert!((0..2).all(|taken| shared.depth.take_request(0, taken)), "requests given back");
         assert!(shared.depth.take_bytes(0, 4096), "bytes given back");
     }

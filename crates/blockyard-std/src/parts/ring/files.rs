@@ -251,7 +251,7 @@ impl Drop for Files {
     fn drop(&mut self) {
         let mut waiting = self.shared.waiting();
         waiting.is_over = true;
-        waiting.calls.clear(); // a ring that ends at once does not wait for them
+        waiting.calls.clear(); // a ring that ends immediately does not wait for them
         drop(waiting);
         self.shared.has_waiting.notify_all();
         // The threads are not awaited: one of them may be in a call that takes long, and it keeps what it uses.

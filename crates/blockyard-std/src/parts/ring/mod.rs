@@ -14,13 +14,13 @@
 //!   [`Span`], the owner of its memory; an operation on a file holds the file open.
 //! - **[kernel-writes-alone]** Memory that the kernel writes to is either a [`Map`](crate::parts::map::Map), to which no
 //!   reference exists, or memory that nothing else holds until the operation is done.
-//! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message at once or fails. Its success
+//! - **[quick-send-never-waits]** A *quick* send never waits: the kernel sends the message immediately or fails. Its success
 //!   ends no wait: the ring reports it with the next operation that is done, so a reply costs its lane no turn.
 //!
 //! # Safety
 //!
 //! Safety depends only on [kernel-memory-stays] and [kernel-writes-alone]. A [`Ring`] is dropped with operations in
-//! flight only when its thread panics or is told to leave at once; the memory of these operations is then leaked.
+//! flight only when its thread panics or is told to leave immediately; the memory of these operations is then leaked.
 #![allow(unsafe_code, reason = "the kernel is given pointers; see Safety above")]
 
 mod files;
@@ -40,7 +40,7 @@ use std::time::Duration;
 use threads::Threads;
 use uring::Uring;
 
-/// What does the I/O of a disk or of a server's lanes.
+/// The engine of the I/O of a disk or of a server's lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoEngine {
     /// io_uring where the kernel offers and permits it, otherwise threads.
@@ -135,7 +135,7 @@ impl<K> Ring<K> {
         self.ops.spare_message()
     }
 
-    /// Sends `message`. A `quick` send fails if it cannot send at once ([quick-send-never-waits]); any other waits.
+    /// Sends `message`. A `quick` send fails if it cannot send immediately ([quick-send-never-waits]); any other waits.
     pub fn send(&mut self, fd: RawFd, mut message: Box<Message>, quick: bool, kept: K) {
         message.point_to_spans();
         let at = self.ops.begin(kept, Pieces::Message(message));

@@ -217,24 +217,18 @@ fn files_are_written_read_zeroed_and_cut_short() {
         let file: Arc<OwnedFd> = Arc::new(options.expect("a file in the temporary folder").into());
         let memory = map(200 * 4096);
         let cache = Backing::PageCache;
-        let start = |number: u32| usize::try_from(number).expect("small") * 4096;
         let push = |ring: &mut Ring<u32>, op, spans, backing, number| {
             ring.file(FileIo { fd: Arc::clone(&file), backing, op, spans }, number);
         };
-        let collect = |ring: &mut Ring<u32>| {
-            let mut done: Vec<_> = (0..200).map(|_| next(ring)).collect();
-            done.sort_unstable();
-            done
-        };
         for number in 0..200 {
-            let at = start(number);
+            let at = start_of(number);
             memory.write(at, &[number.to_le_bytes()[0]; 4096]);
             let spans = vec![memory.span(at..at + 100), memory.span(at + 100..at + 4096)];
             let op = FileOp::Write { offset: at as u64, fua: number % 2 == 0 };
             push(&mut ring, op, spans, cache, number);
         }
         let all: Vec<_> = (0..200).map(|number| (number, Ok(4096))).collect();
-        assert_eq!(collect(&mut ring), all);
+        assert_eq!(next_200(&mut ring), all);
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         push(&mut ring, FileOp::Allocate { mode, offset: 4096, len: 4096 }, Vec::new(), cache, 1);
         assert_eq!(next(&mut ring), (1, Ok(0)));
@@ -245,14 +239,14 @@ fn files_are_written_read_zeroed_and_cut_short() {
         for backing in [cache, Backing::Memory, Backing::Disk] {
             memory.zero(0..200 * 4096);
             for number in 0..200 {
-                let at = start(number);
-                let op = FileOp::Read { offset: start(number) as u64 };
+                let at = start_of(number);
+                let op = FileOp::Read { offset: start_of(number) as u64 };
                 push(&mut ring, op, vec![memory.span(at..at + 4096)], backing, number);
             }
-            assert_eq!(collect(&mut ring), all);
+            assert_eq!(next_200(&mut ring), all);
             for number in 0..200 {
                 let mut bytes = Vec::new();
-                memory.read(start(number)..start(number) + 4096, &mut bytes);
+                memory.read(start_of(number)..start_of(number) + 4096, &mut bytes);
                 let expected = if number == 1 { 0 } else { number.to_le_bytes()[0] };
                 assert_eq!(bytes, [expected; 4096], "block {number}");
             }
@@ -271,6 +265,17 @@ fn files_are_written_read_zeroed_and_cut_short() {
         assert!(ring.is_empty());
     });
     std::fs::remove_file(&path).expect("the file");
+}
+
+/// Returns the next 200 results, in the order of their numbers.
+fn next_200(ring: &mut Ring<u32>) -> Vec<(u32, Result<usize, Option<i32>>)> {
+    let mut done: Vec<_> = (0..200).map(|_| next(ring)).collect();
+    done.sort_unstable();
+    done
+}
+
+fn start_of(number: u32) -> usize {
+    usize::try_from(number).expect("small") * 4096
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! to arm it. What the edges have told is kept in [`Socket`]. A receive that gets less than it asked for has emptied the
 //! socket, epoll(7), and the next one waits for an edge without a try.
 //!
-//! A send is tried at once. Only a send that must wait asks for edges of writing: a socket of the unix domain has one
+//! A send is tried immediately. Only a send that must wait asks for edges of writing: a socket of the unix domain has one
 //! whenever its peer reads.
 
 use super::files::{Call, Files, Memory};
@@ -251,7 +251,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Watches a socket for other edges. The next wait tells at once what it has already.
+    /// Watches a socket for other edges. The next wait reports immediately what is already there.
     fn watch(&self, fd: RawFd, edges: EventFlags) {
         let watched = epoll::modify(&self.epoll, borrowed(fd), data(fd), edges);
         debug_assert!(
@@ -304,7 +304,7 @@ fn lasting(error: io::Error, refusal: Option<Errno>) -> io::Error {
 
 fn receive_bytes(fd: RawFd, receive: &Receive) -> io::Result<usize> {
     let Receive { span, received, .. } = receive;
-    // SAFETY: [kernel-memory-stays], [kernel-writes-alone]: the bytes behind those that came before lie in the span.
+    // SAFETY: [kernel-memory-stays], [kernel-writes-alone]: the bytes behind those that came before are within the span.
     let result = unsafe {
         let start = span.start.add(*received);
         libc::recv(fd, start.cast(), span.len - received, libc::MSG_DONTWAIT)

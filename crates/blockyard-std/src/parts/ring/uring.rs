@@ -70,18 +70,15 @@ impl Uring {
     }
 
     pub(super) fn sized(submissions: u32, completions: u32) -> io::Result<Self> {
-        let today = || {
-            IoUring::builder()
-                .setup_single_issuer()
-                .setup_defer_taskrun()
-                .setup_taskrun_flag() // a caller that does not wait sees pending completions by this flag
-                .setup_submit_all()
-                .setup_cqsize(completions)
-                .build(submissions)
-        };
         // Linux before 6.1 does not support all of these flags, which only improve speed.
-        let older = |_| IoUring::builder().setup_cqsize(completions).build(submissions);
-        let ring = today().or_else(older)?;
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag() // a caller that does not wait sees pending completions by this flag
+            .setup_submit_all()
+            .setup_cqsize(completions)
+            .build(submissions)
+            .or_else(|_| IoUring::builder().setup_cqsize(completions).build(submissions))?;
         Ok(Self { ring, quick: Vec::new(), files: 0 })
     }
 
@@ -138,20 +135,25 @@ impl Uring {
         };
         let count = u32::try_from(iovecs.len())
             .expect("the number of segments of a request fits in 32 bits");
-        let len_of = |span: Span| u32::try_from(span.len).expect("segment length within 32 bits");
         let entry = match (op, one) {
-            (FileOp::Read { offset }, Some(span)) => {
-                opcode::Read::new(fd, span.start, len_of(span)).offset(offset).build()
-            }
+            (FileOp::Read { offset }, Some(span)) => opcode::Read::new(
+                fd,
+                span.start,
+                u32::try_from(span.len).expect("segment length within 32 bits"),
+            )
+            .offset(offset)
+            .build(),
             (FileOp::Read { offset }, None) => {
                 opcode::Readv::new(fd, iovecs.as_ptr(), count).offset(offset).build()
             }
-            (FileOp::Write { offset, fua }, Some(span)) => {
-                opcode::Write::new(fd, span.start, len_of(span))
-                    .offset(offset)
-                    .rw_flags(if fua { libc::RWF_DSYNC } else { 0 })
-                    .build()
-            }
+            (FileOp::Write { offset, fua }, Some(span)) => opcode::Write::new(
+                fd,
+                span.start,
+                u32::try_from(span.len).expect("segment length within 32 bits"),
+            )
+            .offset(offset)
+            .rw_flags(if fua { libc::RWF_DSYNC } else { 0 })
+            .build(),
             (FileOp::Write { offset, fua }, None) => {
                 opcode::Writev::new(fd, iovecs.as_ptr(), count)
                     .offset(offset)

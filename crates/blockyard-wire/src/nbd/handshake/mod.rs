@@ -8,12 +8,12 @@
 //!
 //! - **[one-final-option-reply]** Every option except EXPORT_NAME has exactly one final reply, an ACK or an
 //!   error, under its own number. This includes unknown options. The data of an option are read to the end.
-//! - **[starttls-forgets]** STARTTLS forgets everything that was agreed before. Bytes that arrive before TLS is
+//! - STARTTLS forgets everything that was agreed before. Bytes that arrive before TLS is
 //!   running are discarded, because their sender is unknown.
-//! - **[tls-before-options]** If TLS is required, only STARTTLS and ABORT are answered without it.
+//! - If TLS is required, only STARTTLS and ABORT are answered without it.
 //! - **[contexts-of-last-set]** The contexts are those that the last SET_META_CONTEXT chose. There are none if
 //!   that option failed, or named another export than the client enters.
-//! - **[structured-before-offers]** A feature that needs structured replies is offered only once they are agreed
+//! - A feature that needs structured replies is offered only once they are agreed
 //!   on. Extended headers include structured replies, and cannot be given up again.
 //!
 //! INFO and GO run the same code and give the same answers. Nothing follows the ACK of GO. EXPORT_NAME cannot be

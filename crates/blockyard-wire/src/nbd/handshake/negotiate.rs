@@ -30,7 +30,7 @@ enum Channel {
     Encrypted,
 }
 
-/// The terms agreed on so far. STARTTLS forgets them ([starttls-forgets]).
+/// The terms agreed on so far. STARTTLS forgets them.
 #[derive(Clone, Copy, Debug)]
 struct Terms {
     headers: Headers,
@@ -141,7 +141,7 @@ impl Negotiation {
         }
     }
 
-    /// Returns whether TLS is required and not running ([tls-before-options]).
+    /// Returns whether TLS is required and not running.
     fn lacks_tls(&self) -> bool {
         self.channel == Channel::Plain(Tls::Required)
     }
@@ -175,7 +175,7 @@ impl Negotiation {
                 self.start_tls()
             }
             opt::STRUCTURED_REPLY if self.terms.headers == Headers::Extended => {
-                // [structured-before-offers]
+                // It needs structured replies.
                 Err((rep::ERR_EXT_HEADER_REQD, "extended headers are agreed on"))
             }
             opt::STRUCTURED_REPLY => {
@@ -195,7 +195,7 @@ impl Negotiation {
             Channel::Encrypted => Err((rep::ERR_INVALID, "TLS is already running")),
             Channel::Plain(Tls::Off) => Err((rep::ERR_POLICY, "this server has no TLS")),
             Channel::Plain(Tls::Offered | Tls::Required) => {
-                self.terms = Terms::NONE; // [starttls-forgets]
+                self.terms = Terms::NONE; // nothing that was agreed before TLS counts
                 Ok(())
             }
         }
@@ -275,7 +275,7 @@ impl Negotiation {
         exports: &'b Exports,
     ) -> Result<(ExportIndex, &'b Export, Queries<'a>), Refusal> {
         if self.terms.headers == Headers::Simple {
-            // [structured-before-offers]
+            // It needs structured replies.
             return Err((rep::ERR_INVALID, "contexts need structured replies"));
         }
         let request = ContextRequest::parse(data).ok_or(MALFORMED)?;
@@ -317,7 +317,7 @@ impl Terms {
         };
         debug_assert!(contexts.is_empty() || self.headers != Headers::Simple, "a structured reply");
         let mut flags = export.flags | ExportFlags::HAS_FLAGS;
-        // [structured-before-offers]
+        // It needs structured replies.
         if self.headers >= Headers::Structured {
             flags = flags | ExportFlags::DF;
         }

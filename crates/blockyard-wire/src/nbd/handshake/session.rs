@@ -41,7 +41,7 @@ enum Stage {
         option: u32,
         left: u32,
     },
-    /// Bytes to discard ([starttls-forgets]).
+    /// Bytes to discard.
     BeforeTls,
     Transmit(Agreed),
     Over(HandshakeEnd),
@@ -101,7 +101,7 @@ impl Handshake {
     /// Takes `bytes` up to the end of one option, and appends its answer to `out`.
     ///
     /// Bytes may be split anywhere. `exports` are those that the client may use now. They may change between calls, but an
-    /// export keeps its number, and a number that another export gets stands for the same metadata contexts. Allocates
+    /// export keeps its number, and a number that another export gets has the same metadata contexts. Allocates
     /// memory for options, at most [`Limits::option_bytes`], and for `out`: one answer, which lists all exports in the case
     /// of LIST.
     pub fn receive(&mut self, bytes: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Received {
@@ -114,7 +114,7 @@ impl Handshake {
         Received { taken: bytes.len() - rest.0.len(), step }
     }
 
-    /// Advances one stage. Returns `None` if the next stage can follow at once.
+    /// Advances one stage. Returns `None` if the next stage can follow immediately.
     fn advance(
         &mut self,
         rest: &mut Reader<'_>,
@@ -123,19 +123,19 @@ impl Handshake {
     ) -> Option<Step> {
         match self.stage {
             Stage::ClientFlags => {
-                if !self.gather(rest, CLIENT_FLAGS_BYTES) {
+                if !self.fill_buffer(rest, CLIENT_FLAGS_BYTES) {
                     return Some(Step::Receive);
                 }
                 self.client_flags()
             }
             Stage::OptionHeader => {
-                if !self.gather(rest, OPTION_HEADER_BYTES) {
+                if !self.fill_buffer(rest, OPTION_HEADER_BYTES) {
                     return Some(Step::Receive);
                 }
                 self.option_header()
             }
             Stage::OptionData { option, len_bytes } => {
-                if !self.gather(rest, len_bytes) {
+                if !self.fill_buffer(rest, len_bytes) {
                     return Some(Step::Receive);
                 }
                 let data = core::mem::take(&mut self.buffer);
@@ -155,7 +155,7 @@ impl Handshake {
     }
 
     /// Moves bytes to the buffer until it has `len_bytes`. Returns whether it has.
-    fn gather(&mut self, rest: &mut Reader<'_>, len_bytes: usize) -> bool {
+    fn fill_buffer(&mut self, rest: &mut Reader<'_>, len_bytes: usize) -> bool {
         debug_assert!(self.buffer.len() <= len_bytes, "the buffer holds bytes of one stage");
         let wanted = (len_bytes - self.buffer.len()).min(rest.0.len());
         self.buffer.extend_from_slice(rest.bytes(wanted).expect("no more bytes than are left"));

@@ -9,7 +9,7 @@ pub enum Tls {
     Off,
     /// TLS is used if the client asks for it.
     Offered,
-    /// TLS is always used ([tls-before-options]).
+    /// TLS is always used.
     Required,
 }
 
@@ -21,7 +21,7 @@ pub enum Step {
     /// Send the answer and call again, if only with the bytes that were not taken.
     Answer,
     /// Send the answer, start TLS, and then call [`Handshake::tls_started`](super::Handshake::tls_started). All
-    /// bytes received before are discarded ([starttls-forgets]).
+    /// bytes received before are discarded.
     StartTls,
     /// Send the answer, and continue with a [`Transmission`](super::super::Transmission).
     Transmit(Agreed),
@@ -44,7 +44,7 @@ pub enum HandshakeEnd {
     TooLong,
     /// EXPORT_NAME named an unknown export.
     NoSuchExport,
-    /// EXPORT_NAME came without the required TLS ([tls-before-options]).
+    /// EXPORT_NAME came without the required TLS.
     TlsRequired,
     /// EXPORT_NAME came after extended headers were agreed on.
     ExtendedHeaders,

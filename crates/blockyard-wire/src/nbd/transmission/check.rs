@@ -30,14 +30,13 @@ pub(super) fn check(header: &Header, agreed: &Agreed) -> Result<Command, Errno> 
 fn command(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
     let no_hole = header.flags & cmd_flag::NO_HOLE != 0;
     let fast = header.flags & cmd_flag::FAST_ZERO != 0;
-    let offered = |flag: ExportFlags| agreed.flags.contains(flag);
     match header.kind {
         cmd::READ => Ok(Command::Read),
         cmd::WRITE => Ok(Command::Write),
-        cmd::FLUSH if offered(ExportFlags::FLUSH) => Ok(Command::Flush),
-        cmd::TRIM if offered(ExportFlags::TRIM) => Ok(Command::Trim),
-        cmd::CACHE if offered(ExportFlags::CACHE) => Ok(Command::Cache),
-        cmd::WRITE_ZEROES if offered(ExportFlags::WRITE_ZEROES) => {
+        cmd::FLUSH if agreed.flags.contains(ExportFlags::FLUSH) => Ok(Command::Flush),
+        cmd::TRIM if agreed.flags.contains(ExportFlags::TRIM) => Ok(Command::Trim),
+        cmd::CACHE if agreed.flags.contains(ExportFlags::CACHE) => Ok(Command::Cache),
+        cmd::WRITE_ZEROES if agreed.flags.contains(ExportFlags::WRITE_ZEROES) => {
             Ok(Command::WriteZeroes { no_hole, fast })
         }
         cmd::BLOCK_STATUS if !header.contexts.is_empty() => Ok(Command::BlockStatus),
@@ -48,20 +47,24 @@ fn command(header: &Header, agreed: &Agreed) -> Result<Command, Errno> {
 /// Checks that the flags are known, offered and valid for the command.
 fn flags(header: &Header, command: Command, agreed: &Agreed) -> Result<(), Errno> {
     let extended = agreed.headers == Headers::Extended;
-    let offered = |flag: ExportFlags, bits: u16| if agreed.flags.contains(flag) { bits } else { 0 };
     let own = match command {
-        Command::Read => offered(ExportFlags::DF, cmd_flag::DF),
+        Command::Read => bits_if_offered(agreed, ExportFlags::DF, cmd_flag::DF),
         Command::Write if extended => cmd_flag::PAYLOAD_LEN,
         Command::WriteZeroes { .. } => {
-            cmd_flag::NO_HOLE | offered(ExportFlags::FAST_ZERO, cmd_flag::FAST_ZERO)
+            cmd_flag::NO_HOLE | bits_if_offered(agreed, ExportFlags::FAST_ZERO, cmd_flag::FAST_ZERO)
         }
         Command::BlockStatus => {
-            cmd_flag::REQ_ONE | offered(ExportFlags::BLOCK_STATUS_PAYLOAD, cmd_flag::PAYLOAD_LEN)
+            cmd_flag::REQ_ONE
+                | bits_if_offered(agreed, ExportFlags::BLOCK_STATUS_PAYLOAD, cmd_flag::PAYLOAD_LEN)
         }
         Command::Write | Command::Flush | Command::Trim | Command::Cache => 0,
     };
-    let legal = own | offered(ExportFlags::FUA, cmd_flag::FUA);
+    let legal = own | bits_if_offered(agreed, ExportFlags::FUA, cmd_flag::FUA);
     if header.flags & !legal == 0 { Ok(()) } else { Err(Errno::Invalid) }
+}
+
+fn bits_if_offered(agreed: &Agreed, flag: ExportFlags, bits: u16) -> u16 {
+    if agreed.flags.contains(flag) { bits } else { 0 }
 }
 
 /// Checks that the range lies within the export and, where that matters, is aligned.

@@ -125,7 +125,7 @@ impl Transmission {
         writer.u16(0);
     }
 
-    /// Returns whether success has a simple reply ([reply-form-as-agreed]).
+    /// Returns whether success has a simple reply.
     fn is_simple(&self, request: &Request) -> bool {
         match self.agreed.headers {
             Headers::Simple => true,

@@ -53,7 +53,7 @@ impl Request {
 
     /// Returns the length in bytes. The range ends within the export, unless the request was refused.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "an empty request is settled at once")]
+    #[expect(clippy::len_without_is_empty, reason = "an empty request is settled immediately")]
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -88,7 +88,7 @@ impl Request {
         self.flags & cmd_flag::REQ_ONE != 0
     }
 
-    /// Returns whether the request is a READ, refused or not ([reply-form-as-agreed]).
+    /// Returns whether the request is a READ, refused or not.
     pub(super) fn is_read(&self) -> bool {
         self.kind == cmd::READ
     }

@@ -64,7 +64,7 @@ enum Stage {
     Payload {
         left: u64,
     },
-    /// The payload of a refused request ([refused-payload-skipped]).
+    /// The payload of a refused request.
     Skip {
         left: u64,
     },
@@ -184,7 +184,7 @@ impl Transmission {
         self.request_bytes -= charge.bytes;
     }
 
-    /// Discards the payload of a refused request ([refused-payload-skipped]).
+    /// Discards the payload of a refused request.
     fn skip(&mut self, rest: &mut Reader<'_>) {
         let Stage::Skip { left } = self.stage else { return };
         let here = usize::try_from(left).map_or(rest.0.len(), |left| left.min(rest.0.len()));

@@ -74,7 +74,7 @@ impl Engine {
     }
 
     /// Plays the effect of `command` on the card.
-    pub(super) fn heard(&mut self, command: &Command) {
+    pub(super) fn play_command(&mut self, command: &Command) {
         match command.opcode {
             Opcode::Switch if super::is_queue_switch(command) => {
                 self.card_queue = command.argument >> 8 & 1 != 0;

@@ -43,7 +43,7 @@ impl Scripted {
         true
     }
 
-    /// Gives memory to the next `blocks` blocks of `slot`. The read goes on when all have it.
+    /// Gives memory to the next `blocks` blocks of `slot`. The read continues when all have it.
     pub(super) fn gives_memory(&mut self, slot: SlotId, blocks: u32, now: Instant) {
         let memory = &mut self.memory[slot.index()];
         assert!(memory.accepted && !memory.prepared, "[prepared-while-in-use]: prepared twice");

@@ -347,7 +347,7 @@ impl Scripted {
         }
         self.state = legal(self.state, command.opcode, self.engine.card_queue())
             .unwrap_or_else(|illegal| panic!("{illegal}"));
-        self.engine.heard(command);
+        self.engine.play_command(command);
     }
 
     fn response(&self, fault: Option<Fault>, part: Part) -> HostEvent {
